@@ -24,8 +24,7 @@ import {
   nameDays,
   retentionLimitWarnings,
 } from '../../../src/extract/plan/gaps.ts';
-import { checkState, deliveryOf, formWarnings } from '../../../src/extract/plan/plan.ts';
-import { hashedIn, parseState, StateError } from '../../../src/extract/state.ts';
+import { deliveryOf } from '../../../src/extract/plan/plan.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 
 const KEY = 'a key that has at least 32 characters';
@@ -126,7 +125,7 @@ describe('ranges of days', () => {
     expect(lastAsked({ first: '2026-03-01', last: '2026-03-02' }, false)).toBe('2026-03-03');
   });
 
-  it('are settled for plain append alone, unless it is configured', () => {
+  it('are settled for plain append alone, unless it is configured [R10]', () => {
     expect([deliveryOf('auto', true), deliveryOf('auto', false)]).toEqual(['settled', 'fresh']);
     expect([deliveryOf('fresh', true), deliveryOf('settled', false)]).toEqual(['fresh', 'settled']);
   });
@@ -153,7 +152,7 @@ describe('what is said of days that are lost', () => {
     expect(clampWarning('2026-03-01', '2026-03-02').message).toContain('from 2026-03-02 instead of 2026-03-01');
   });
 
-  it('begins seven days before the first falls out, while there is anything to read', () => {
+  it('begins seven days before the first falls out, while there is anything to read [R7]', () => {
     const said = (cursor: string, last = '2026-03-31') =>
       retentionLimitWarnings(cursor, last, '2026-03-01').map(({ message }) => message);
     expect([said('2026-03-09'), said('2026-03-08', '2026-03-07')]).toEqual([[], []]);
@@ -164,65 +163,6 @@ describe('what is said of days that are lost', () => {
       expect.stringContaining('today'),
       expect.stringContaining('today'),
     ]);
-  });
-});
-
-describe('a stored state', () => {
-  const now = at('2026-03-31T13:00:00Z');
-  const hashes = hashesOf(SETTINGS);
-  const state = { version: 1, from_date: '2026-03-20', ...hashes };
-  const problem = (of: () => unknown): string | undefined => {
-    try {
-      of();
-      return undefined;
-    } catch (error) {
-      return error instanceof StateError ? error.problem : String(error);
-    }
-  };
-
-  it('is refused if it is of other columns, and used under a full refresh with a warning', () => {
-    const other = hashesOf({ ...SETTINGS, columnsDrop: ['phone'] });
-    expect(problem(() => checkState(state, other, { now }))).toBe('columns');
-    expect(checkState(state, other, { now, fullRefresh: true })).toMatchObject({ startsOver: true });
-    expect(formWarnings(parseState(state), other).map(({ event }) => event)).toEqual(['columns.changed']);
-    expect([formWarnings(parseState(state), hashes), formWarnings(undefined, other)]).toEqual([[], []]);
-    const older = { version: 1, from_date: '2026-03-20' };
-    expect([formWarnings(parseState(older), other), checkState(older, other, { now }).startsOver]).toEqual([[], false]);
-  });
-
-  it('is in the future behind the last day that has begun anywhere', () => {
-    const at = (from_date: string, more = {}) => ({ ...state, from_date, ...more });
-    expect(problem(() => checkState(at('2026-04-01'), hashes, { now }))).toBeUndefined();
-    expect(problem(() => checkState(at('2026-04-02'), hashes, { now }))).toBe('future');
-    expect(checkState(at('2026-04-02'), hashes, { now, fullRefresh: true }).startsOver).toBe(true);
-    expect(checkState(at('2026-04-01'), hashes, { now, fullRefresh: true }).startsOver).toBe(false);
-    expect(problem(() => checkState(at('2026-04-02', { question: 'a'.repeat(64) }), hashes, { now }))).toBe('filters');
-    expect(
-      problem(() => checkState(at('2026-04-02', { service: 'a'.repeat(64) }), hashes, { now, fullRefresh: true })),
-    ).toBe('service');
-    expect(checkState(undefined, hashes, { now })).toEqual({ state: undefined, startsOver: false });
-  });
-
-  it('is said to be wrong with what is wrong and what is wanted', () => {
-    const said = (value: unknown) => {
-      try {
-        return String(parseState(value));
-      } catch (error) {
-        return (error as Error).message;
-      }
-    };
-    expect(said([])).toContain('it is not a JSON object');
-    expect(said({ version: 1, from_date: 5 })).toMatch(/cannot be used: from_date must be string; wanted/);
-    expect(said({ version: 0, from_date: '2026-03-01' })).toContain('version must be 1');
-    expect(said({ version: '2', from_date: '2026-03-01' })).toContain('version must be 1');
-    expect(said({ version: 2, from_date: '2026-03-01' })).toContain('has version 2, this program knows version 1');
-    expect(said({ version: 1 })).toMatch(/cannot be used: it must have required property/);
-    expect(Object.isFrozen(parseState(state))).toBe(true);
-  });
-
-  it('tells which columns ever were hashed', () => {
-    const hashed = [{ columns: ['email'], key_check: '0123456789abcdef' }];
-    expect([hashedIn(undefined), hashedIn(state), hashedIn({ ...state, hashed })]).toEqual([[], [], hashed]);
   });
 });
 
@@ -255,7 +195,7 @@ describe('hashed columns', () => {
 describe('the question', () => {
   const question = (more: object) => hashesOf({ ...SETTINGS, ...more }).question;
 
-  it('is another with another filter, whichever side it is on, or other columns', () => {
+  it('is another with another filter, whichever side it is on, or other columns, and one however that is written [R8]', () => {
     const lists = { events: ['a'], properties: ['a'] };
     const all = [
       {},
@@ -272,6 +212,9 @@ describe('the question', () => {
     expect(new Set(all.map(question)).size).toBe(all.length);
     expect([question(lists), question({ eventsCondition: 'include' })]).toEqual([question({}), question({})]);
     expect(question({ columnsDrop: ['b', 'a', 'b'] })).toBe(question({ columnsDrop: ['a', 'b'] }));
+    const include = (events: string[]) => question({ events, eventsCondition: 'include' });
+    expect(include(['b', 'a', 'b'])).toBe(include(['a', 'b']));
+    expect(include(['a'])).not.toBe(include(['b']));
     expect(hashesOf(SETTINGS)).not.toHaveProperty('columns');
     expect(hashesOf({ ...SETTINGS, columnsDrop: ['a'] })).toHaveProperty('columns');
   });

@@ -3,18 +3,246 @@ import { addDays, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
-import { deliveryOf } from '../../../src/extract/plan/plan.ts';
-import { StateError } from '../../../src/extract/state.ts';
-import { exportsNeeded } from '../../../src/extract/summary.ts';
+import { checkState, formWarnings, type PlanInput, type PlanSettings } from '../../../src/extract/plan/plan.ts';
+import { hashedIn, parseState, StateError } from '../../../src/extract/state.ts';
+import { exportsNeeded, newTally, summaryOf } from '../../../src/extract/summary.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/window.ts';
 import { at, FakeClock, planFor, SETTINGS } from '../../support/extract/extraction.ts';
 
-const clock = new FakeClock(at('2026-03-31T13:00:00Z')); // UTC-12: the 31st has begun; UTC+14: 1 April
-const covered = (first: string, last: string, state: object = {}): PriorLoads => ({
+const YEAR = '2026-';
+// UTC-12: the 31st has begun; UTC+14: 1 April. The oldest day that can be exported is most likely 1 March.
+const clock = new FakeClock(at('2026-03-31T13:00:00Z'));
+const stored = (from: string, start?: string, more = {}): PriorLoads => ({
   ...NO_PRIOR_LOADS,
-  covered: new Set(daysOf(first, last)),
-  state: { version: 1, from_date: addDays(last, 1), start_date: first, ...hashesOf(SETTINGS), ...state },
+  state: {
+    version: 1,
+    from_date: YEAR + from,
+    ...(start !== undefined && { start_date: YEAR + start }),
+    ...hashesOf(SETTINGS),
+    ...more,
+  },
 });
+const covered = (first: string, last: string, more = {}): PriorLoads => ({
+  ...stored(addDays(YEAR + last, 1).slice(5), first, more),
+  covered: new Set(daysOf(YEAR + first, YEAR + last)),
+});
+const start = (day: string) => ({ startDate: YEAR + day });
+const FULL = { fullRefresh: true };
+const OTHER = { eventsCondition: 'include', events: ['a'] } as const;
+const MARCH = covered('03-05', '03-10');
+const MOVED = stored('02-25', '02-20');
+
+type Row = [string, PriorLoads, Partial<PlanSettings>, Partial<PlanInput>, string, string[]];
+/** `start cursor first..last`; `gap` and the first day that is one if it is gone; how many likely are. */
+const rows: Row[] = [
+  ['a first run', NO_PRIOR_LOADS, {}, {}, '03-01 03-01 03-01..04-01', []],
+  [
+    'an old start',
+    NO_PRIOR_LOADS,
+    start('02-20'),
+    {},
+    '02-20 02-20 02-20..04-01 gap 02-20 9',
+    ['plan.gap', 'plan.retention_limit'],
+  ],
+  ['a start', NO_PRIOR_LOADS, start('03-20'), {}, '03-20 03-20 03-20..04-01 gap 03-20 0', []],
+  ['settled', NO_PRIOR_LOADS, start('03-20'), { delivery: 'settled' }, '03-20 03-20 03-20..03-29 gap 03-20 0', []],
+  ['nothing read, start gone', stored('02-20', '02-20'), {}, {}, '03-01 03-01 03-01..04-01', ['plan.clamped']],
+  ['nothing read, start there', stored('03-10', '03-10'), {}, {}, '03-10 03-10 03-10..04-01', []],
+  [
+    'days read, the next gone',
+    MOVED,
+    {},
+    {},
+    '02-20 02-25 02-25..04-01 gap 02-25 4',
+    ['plan.gap', 'plan.clamped', 'plan.retention_limit'],
+  ],
+  ['days read, the start gone', stored('03-10', '02-20'), {}, {}, '02-20 03-10 03-09..04-01 gap 03-10 0', []],
+  ['a cursor alone', stored('03-10'), {}, {}, '03-10 03-10 03-10..04-01 gap 03-10 0', []],
+  [
+    'an old cursor alone',
+    stored('02-10'),
+    {},
+    {},
+    '02-10 02-10 02-10..04-01 gap 02-10 19',
+    ['plan.gap', 'plan.retention_limit'],
+  ],
+  ['receipts', MARCH, {}, {}, '03-05 03-11 03-10..04-01 gap 03-11 0', []],
+  [
+    'a lookback into what is gone',
+    covered('02-20', '03-02'),
+    { lookbackDays: 5 },
+    {},
+    '02-20 03-03 03-01..04-01 gap 03-03 0',
+    ['plan.clamped', 'plan.retention_limit'],
+  ],
+  [
+    'a lookback before the start',
+    covered('03-20', '03-20'),
+    { ...start('03-20'), lookbackDays: 9 },
+    {},
+    '03-20 03-21 03-20..04-01 gap 03-21 0',
+    [],
+  ],
+  [
+    'days that settle in an hour',
+    covered('03-05', '03-28'),
+    { settleHours: 1 },
+    { delivery: 'settled' },
+    '03-05 03-29 03-29..03-30 gap 03-29 0',
+    [],
+  ],
+  [
+    'days that settle in two',
+    covered('03-05', '03-28'),
+    { settleHours: 2 },
+    { delivery: 'settled' },
+    '03-05 03-29 03-29..03-29 gap 03-29 0',
+    [],
+  ],
+  ['a resumed run', MARCH, {}, { resume: true }, '03-05 03-11 03-11..04-01 gap 03-11 0', []],
+  ['an earlier start', MARCH, start('03-03'), {}, '03-03 03-03 03-03..04-01 gap 03-03 0', ['plan.retention_limit']],
+  ['from', MARCH, {}, { from: '2026-03-08' }, '03-05 03-11 03-08..04-01 gap 03-08 0', []],
+  ['to', MARCH, {}, { to: '2026-03-12' }, '03-05 03-11 03-10..03-12 gap 03-11 0', []],
+  ['one day', MARCH, {}, { from: '2026-03-08', to: '2026-03-08' }, '03-05 03-11 03-08..03-08 gap 03-08 0', []],
+  ['days gone', NO_PRIOR_LOADS, {}, { from: '2026-02-20' }, '03-01 03-01 02-20..04-01 gap 02-20 9', ['plan.gap']],
+  ['a full refresh', MARCH, {}, FULL, '03-05 03-11 03-05..04-01', []],
+  ['one of settled days', MARCH, {}, { ...FULL, delivery: 'settled' }, '03-05 03-11 03-05..03-29', []],
+  ['one resumed', MARCH, {}, { ...FULL, resume: true }, '03-05 03-11 03-11..04-01', []],
+  ['one from what is gone', NO_PRIOR_LOADS, start('02-20'), FULL, '03-01 03-01 03-01..04-01', ['plan.clamped']],
+  [
+    'one of what is gone',
+    covered('02-20', '03-20'),
+    start('02-20'),
+    FULL,
+    '02-20 03-21 03-01..04-01',
+    ['plan.clamped'],
+  ],
+  ['one without lookback', MARCH, { lookbackDays: 0 }, FULL, '03-05 03-11 03-05..04-01', []],
+  ['one that ends before', NO_PRIOR_LOADS, { ...start('02-01'), endDate: '2026-02-10' }, FULL, '03-01 03-01 -', []],
+  [
+    'one of a day',
+    NO_PRIOR_LOADS,
+    { ...start('02-01'), endDate: '2026-03-01' },
+    FULL,
+    '03-01 03-01 03-01..03-01',
+    ['plan.clamped'],
+  ],
+  ['one from scratch', NO_PRIOR_LOADS, {}, FULL, '03-01 03-01 03-01..04-01', []],
+  ['one with other filters', MARCH, OTHER, FULL, '03-01 03-01 03-01..04-01', []],
+  ['one from a cursor in the future', stored('04-20', '03-05'), {}, FULL, '03-01 03-01 03-01..04-01', []],
+  ['an end that is read', MARCH, { endDate: '2026-03-08' }, {}, '03-05 03-11 - gap 03-11 0', []],
+  ['an end in the future', MARCH, { endDate: '2026-05-08' }, {}, '03-05 03-11 03-10..04-01 gap 03-11 0', []],
+];
+
+describe('the plan', () => {
+  it.each(rows)('of %s [R1] [R4] [R7] [R10]', (_name, prior, settings, more, wanted, warnings) => {
+    const plan = planFor(clock, prior, settings, more);
+    const days = plan.firstDay === undefined ? '-' : `${plan.firstDay.slice(5)}..${plan.lastDay?.slice(5)}`;
+    const gap = plan.gapFrom === undefined ? '' : ` gap ${plan.gapFrom.slice(5)} ${plan.likelyGaps.length}`;
+    expect(`${plan.start.slice(5)} ${plan.cursor.slice(5)} ${days}${gap}`).toBe(wanted);
+    expect(plan.warnings.map(({ event }) => event)).toEqual(warnings);
+    expect(plan.days).toEqual(plan.firstDay === undefined ? [] : daysOf(plan.firstDay, plan.lastDay ?? ''));
+    expect(plan.windows.map(({ first }) => first)).toEqual(plan.days.filter((day) => !plan.likelyGaps.includes(day)));
+  });
+
+  it('knows whether its start moves with what the service exports', () => {
+    const moves = (prior: PriorLoads, settings = {}, more = {}) => planFor(clock, prior, settings, more).startIsClamped;
+    const old = stored('02-20', '02-20');
+    expect([moves(NO_PRIOR_LOADS), moves(old), moves(NO_PRIOR_LOADS, {}, FULL)]).toEqual([true, true, true]);
+    const fixed = [moves(NO_PRIOR_LOADS, start('03-01')), moves(stored('03-10', '03-10')), moves(MARCH)];
+    expect(fixed).toEqual([false, false, false]);
+  });
+
+  it('is a part of what is wanted where the caller names days, at either end', () => {
+    const isPartial = (more: object) => planFor(clock, MARCH, {}, more).isPartial;
+    expect([{}, FULL, { from: '2026-03-08' }, { to: '2026-03-12' }].map(isPartial)).toEqual([false, false, true, true]);
+    const named = planFor(clock, MARCH, {}, { from: '2026-03-06', to: '2026-03-08' });
+    expect([named.firstDay, named.lastDay, named.state.from_date]).toEqual(['2026-03-06', '2026-03-08', '2026-03-11']);
+  });
+
+  it('proves the rule first where no row may come twice', () => {
+    const first = (more: object) => planFor(clock, MARCH, {}, more).proveFirst;
+    expect([{}, FULL, { delivery: 'settled' }].map(first)).toEqual([false, true, true]);
+  });
+
+  it('waits for days to settle, or looks back, and never both', () => {
+    const both = (delivery: 'fresh' | 'settled') => {
+      const { settleHours, lookbackDays } = planFor(clock, MARCH, { settleHours: 5, lookbackDays: 4 }, { delivery });
+      return [settleHours, lookbackDays];
+    };
+    expect([both('fresh'), both('settled')]).toEqual([
+      [undefined, 4],
+      [5, 0],
+    ]);
+  });
+
+  it('asks for no more days at once than were too many before', () => {
+    const most = (max: number) =>
+      planFor(clock, covered('03-05', '03-10', { max_window_days: max }), { windowDays: 7 });
+    expect([most(2).windowDays, most(9).windowDays]).toEqual([2, 7]);
+  });
+
+  it('takes the word of the configuration on the end day, else that of the state', () => {
+    const rule = (toDateInclusive: 'auto' | 'true' | 'false', state = {}) => {
+      const { inclusive, ruleConfigured } = planFor(clock, covered('03-05', '03-10', state), { toDateInclusive });
+      return [inclusive, ruleConfigured];
+    };
+    expect(rule('auto')).toEqual([undefined, false]);
+    expect(rule('auto', { to_date_inclusive: false })).toEqual([false, false]);
+    expect(rule('true', { to_date_inclusive: false })).toEqual([true, true]);
+    expect(rule('false', { to_date_inclusive: true })).toEqual([false, true]);
+  });
+
+  it('keeps gaps in order, but not those of other filters, and notes that receipts of these count no more', () => {
+    const gaps = { gaps: ['2026-03-09', '2026-03-07'] };
+    const kept = planFor(clock, stored('03-10', '03-05', gaps), {}).state;
+    expect(kept).toMatchObject({ gaps: ['2026-03-07', '2026-03-09'], from_date: '2026-03-10' });
+    expect(kept).not.toHaveProperty('by_cursor');
+    const other = planFor(clock, stored('03-10', '03-05', gaps), OTHER, FULL).state;
+    expect(other).toMatchObject({ by_cursor: true, from_date: '2026-03-01' });
+    expect(other).not.toHaveProperty('gaps');
+    expect(planFor(clock, MARCH, {}).state).not.toHaveProperty('gaps');
+  });
+
+  it('takes no day for lost that is complete or only likely to be gone, and never goes back [R7]', () => {
+    const prior = { ...covered('02-20', '02-20'), covered: new Set(['2026-02-20', '2026-02-22']) };
+    const { likelyGaps, state } = planFor(clock, prior, start('02-20'));
+    expect(likelyGaps).toEqual(['2026-02-21', ...daysOf('2026-02-23', '2026-02-28')]);
+    expect(state.from_date).toBe('2026-02-21');
+    expect(state).not.toHaveProperty('gaps');
+    expect(planFor(clock, covered('02-01', '03-20'), start('02-01'), FULL).state.from_date).toBe('2026-03-21');
+    expect(planFor(clock, MARCH, start('03-03')).state.from_date).toBe('2026-03-11');
+  });
+
+  it('goes by the cursor where receipts are of other filters, and by receipts else', () => {
+    const cursor = (more: object) =>
+      planFor(clock, covered('03-05', '03-20', { from_date: '2026-03-10', ...more }), {}).cursor;
+    expect([cursor({ by_cursor: true }), cursor({})]).toEqual(['2026-03-10', '2026-03-21']);
+  });
+
+  it('leaves out what is covered behind the cursor, but not what a lookback reads again or the caller names [R6]', () => {
+    const prior = {
+      ...covered('03-05', '03-10'),
+      covered: new Set([...daysOf('2026-03-05', '2026-03-10'), '2026-03-13']),
+    };
+    const days = (settings: object, more = {}) =>
+      planFor(clock, prior, { endDate: '2026-03-14', ...settings }, more).days.map((day) => day.slice(8));
+    expect(days({ lookbackDays: 0 })).toEqual(['11', '12', '14']);
+    expect(days({ lookbackDays: 2 })).toEqual(['09', '10', '11', '12', '13', '14']);
+    expect(days({ lookbackDays: 0 }, { from: '2026-03-12' })).toEqual(['12', '13', '14']);
+    expect(days({ lookbackDays: 0 }, { delivery: 'settled' })).toEqual(['11', '12', '14']);
+  });
+
+  it('is impossible if the first day is after the last', () => {
+    const of = (from: string, to: string) => () => planFor(clock, MARCH, {}, { from, to });
+    expect(thrown(of('2026-03-09', '2026-03-08'))).toMatchObject({
+      exitCode: 2,
+      message: expect.stringContaining('--from 2026-03-09 is after --to 2026-03-08'),
+    });
+    expect(of('2026-03-08', '2026-03-08')().days).toEqual(['2026-03-08']);
+  });
+});
+
 const thrown = (work: () => unknown): UserError => {
   try {
     work();
@@ -25,156 +253,76 @@ const thrown = (work: () => unknown): UserError => {
   throw new Error('nothing was thrown');
 };
 
-describe('the days of a plan', () => {
-  it('go from the oldest exportable day through today in UTC+14 [R4]', () => {
-    const plan = planFor(clock, NO_PRIOR_LOADS, {});
-    expect([plan.firstDay, plan.lastDay, plan.likelyGaps]).toEqual(['2026-03-01', '2026-04-01', []]);
-    expect(plan.state).toMatchObject({ version: 1, from_date: '2026-03-01' });
+describe('how many exports a plan needs', () => {
+  const need = (prior: PriorLoads, settings: Partial<PlanSettings>, more = {}) =>
+    exportsNeeded(planFor(clock, prior, { endDate: '2026-03-10', ...settings }, more));
+
+  it('is one a window once the rule is known, and one for all days that are gone', () => {
+    const known = { toDateInclusive: 'true' } as const;
+    expect(need(NO_PRIOR_LOADS, { ...known, ...start('03-01') })).toEqual({ least: 10, most: 10 });
+    expect(need(NO_PRIOR_LOADS, { ...known, ...start('03-01'), windowDays: 4 })).toEqual({ least: 3, most: 3 });
+    expect(need(NO_PRIOR_LOADS, { ...known, ...start('02-25'), windowDays: 4 })).toEqual({ least: 4, most: 4 });
   });
 
-  it('follow the cursor with the lookback', () => {
-    const plan = planFor(clock, covered('2026-03-05', '2026-03-20'), { lookbackDays: 3 });
-    expect([plan.cursor, plan.firstDay]).toEqual(['2026-03-21', '2026-03-18']);
+  it('is two a day at most before, and four where no row may come twice', () => {
+    expect(need(NO_PRIOR_LOADS, start('03-01'))).toEqual({ least: 10, most: 20 });
+    expect(need(NO_PRIOR_LOADS, start('02-25'))).toEqual({ least: 11, most: 21 });
+    expect(need(NO_PRIOR_LOADS, start('03-01'), { delivery: 'settled' })).toEqual({ least: 10, most: 41 });
+    expect(need(MARCH, { endDate: '2026-03-08' })).toEqual({ least: 0, most: 0 });
   });
+});
 
-  it('never look back before the start', () => {
-    const plan = planFor(clock, covered('2026-03-20', '2026-03-20'), { startDate: '2026-03-20', lookbackDays: 9 });
-    expect(plan.firstDay).toBe('2026-03-20');
-  });
-
-  it('leave out what mapped tasks have covered after the cursor [R6]', () => {
-    const prior = { ...covered('2026-03-20', '2026-03-20'), covered: new Set(['2026-03-20', '2026-03-23']) };
-    const plan = planFor(clock, prior, { startDate: '2026-03-20', lookbackDays: 0, endDate: '2026-03-25' });
-    expect(plan.days).toEqual(['2026-03-21', '2026-03-22', '2026-03-24', '2026-03-25']);
-    expect(plan.windows.map((w) => w.first)).toEqual(plan.days);
-  });
-
-  it.each(['fresh', 'settled'] as const)(
-    'are all of them under a full refresh, whatever is covered: %s',
-    (delivery) => {
-      const prior = { ...covered('2026-03-20', '2026-03-20'), covered: new Set(['2026-03-20', '2026-03-23']) };
-      const settings = { startDate: '2026-03-20', lookbackDays: 0, endDate: '2026-03-25' };
-      const { days } = planFor(clock, prior, settings, { delivery, fullRefresh: true });
-      expect(days).toEqual(daysOf('2026-03-20', '2026-03-25'));
-    },
-  );
-
-  it('are exactly those asked for [R1]', () => {
-    const plan = planFor(clock, covered('2026-03-05', '2026-03-20'), {}, { from: '2026-03-10', to: '2026-03-12' });
-    expect(plan.days).toEqual(['2026-03-10', '2026-03-11', '2026-03-12']);
-    expect(plan.state.from_date).toBe('2026-03-21');
-  });
-
-  it('refuse a range that ends before it begins', () => {
-    expect(thrown(() => planFor(clock, NO_PRIOR_LOADS, {}, { from: '2026-03-12', to: '2026-03-10' })).exitCode).toBe(2);
-  });
-
-  it('wait for settled days and take each once [R10]', () => {
-    const prior = covered('2026-03-05', '2026-03-28');
-    const plan = (hours: number) => planFor(clock, prior, { settleHours: hours }, { delivery: 'settled' });
-    expect(plan(1).days).toEqual(['2026-03-29', '2026-03-30']);
-    expect(plan(2).days).toEqual(['2026-03-29']);
-  });
-
-  it('group neighbouring days, the first alone while nothing is proved', () => {
-    const windows = (state: object) =>
-      planFor(clock, covered('2026-03-05', '2026-03-20', state), { windowDays: 5, endDate: '2026-03-31' }).windows;
-    expect(windows({ to_date_inclusive: true }).map((w) => [w.first, w.to])).toEqual([
-      ['2026-03-20', '2026-03-24'],
-      ['2026-03-25', '2026-03-29'],
-      ['2026-03-30', '2026-03-31'],
-    ]);
-    expect(windows({ to_date_inclusive: false })[0]).toMatchObject({
-      from: '2026-03-20',
-      last: '2026-03-24',
-      to: '2026-03-25',
+describe('the summary of a run', () => {
+  it('is of the plan where nothing happened, and of what happened else', () => {
+    const plan = planFor(clock, MARCH, {});
+    expect(summaryOf(plan, newTally())).toEqual({
+      exports: 0,
+      bytes: 0,
+      from_date: '2026-03-10',
+      next_from_date: '2026-03-11',
+      to_date_inclusive: null,
+      gaps: [],
     });
-    expect(windows({})[0]).toMatchObject({ first: '2026-03-20', last: '2026-03-20' });
-  });
-});
-
-describe('a full refresh', () => {
-  it('goes on from its cursor when it is resumed, without lookback', () => {
-    const prior = { ...NO_PRIOR_LOADS, state: { version: 1, from_date: '2026-03-20', start_date: '2026-03-05' } };
-    const first = (resume: boolean) => planFor(clock, prior, {}, { fullRefresh: true, resume });
-    expect([first(true).firstDay, first(false).firstDay]).toEqual(['2026-03-20', '2026-03-05']);
-    expect(first(true).proveFirst).toBe(true);
-  });
-
-  it('needs one export a window once the rule is known, at most two a day before', () => {
-    const need = (toDateInclusive: 'auto' | 'true') =>
-      exportsNeeded(
-        planFor(clock, NO_PRIOR_LOADS, { startDate: '2026-03-20', endDate: '2026-03-29', toDateInclusive }),
-      );
-    expect([need('true'), need('auto')]).toEqual([
-      { least: 10, most: 10 },
-      { least: 10, most: 20 },
-    ]);
-  });
-
-  it('is settled for plain append alone [R10]', () => {
-    expect([deliveryOf('auto', true), deliveryOf('auto', false), deliveryOf('fresh', true)]).toEqual([
-      'settled',
-      'fresh',
-      'fresh',
-    ]);
-  });
-});
-
-describe('gaps', () => {
-  it('are only likely as long as this machine’s clock alone says so: the days are asked for [R7]', () => {
-    const plan = planFor(clock, covered('2026-02-01', '2026-02-20'), { onGap: 'warn' });
-    expect(plan.likelyGaps).toEqual(daysOf('2026-02-21', '2026-02-28'));
-    expect(plan.state).not.toHaveProperty('gaps');
-    expect([plan.firstDay, plan.cursor, plan.state.from_date]).toEqual(['2026-02-21', '2026-02-21', '2026-02-21']);
-    expect(plan.warnings.map((w) => w.event)).toContain('plan.gap');
-    expect(plan.windows[0].first).toBe('2026-03-01');
-  });
-
-  it('are days of an explicit start on the first run', () => {
-    const plan = planFor(clock, NO_PRIOR_LOADS, { startDate: '2026-02-25' });
-    expect(plan.likelyGaps).toEqual(daysOf('2026-02-25', '2026-02-28'));
-  });
-
-  it('are never the lookback, the default start or a full refresh [R7]', () => {
-    const clamped = [
-      planFor(clock, covered('2026-02-01', '2026-03-02'), { lookbackDays: 9 }),
-      planFor(
-        clock,
-        { ...NO_PRIOR_LOADS, state: { version: 1, from_date: '2026-02-01', start_date: '2026-02-01' } },
-        {},
-      ),
-      planFor(clock, NO_PRIOR_LOADS, { startDate: '2026-02-01' }, { fullRefresh: true }),
-      planFor(clock, covered('2026-02-01', '2026-03-20'), { startDate: '2026-02-01' }, { fullRefresh: true }),
-    ];
-    for (const plan of clamped) {
-      expect([plan.firstDay, plan.likelyGaps]).toEqual(['2026-03-01', []]);
-      expect(plan.warnings.map((w) => w.event)).toContain('plan.clamped');
-    }
-    expect(clamped[3].state.from_date).toBe('2026-03-21');
-  });
-
-  it('are announced from seven days before on [R7]', () => {
-    const events = (last: string) => planFor(clock, covered('2026-02-01', last), {}).warnings.map((w) => w.event);
-    expect(events('2026-03-07')).toContain('plan.retention_limit');
-    expect(events('2026-03-08')).toEqual([]);
+    const tally = {
+      ...newTally(),
+      nextFromDate: '2026-03-15',
+      inclusive: false,
+      gaps: ['2026-03-12', '2026-03-11', '2026-03-12'],
+    };
+    expect(summaryOf(plan, tally)).toMatchObject({
+      next_from_date: '2026-03-15',
+      to_date_inclusive: false,
+      gaps: ['2026-03-11', '2026-03-12'],
+    });
+    const nothing = planFor(clock, MARCH, { endDate: '2026-03-08', toDateInclusive: 'true' });
+    expect(summaryOf(nothing, newTally())).toMatchObject({ from_date: null, to_date_inclusive: true });
   });
 });
 
 describe('a stored state', () => {
-  const problem = (state: object, settings = {}, more = {}) => {
+  const now = clock.now();
+  const hashes = hashesOf(SETTINGS);
+  const refusalOf = (state: object, settings = {}, more = {}) => {
     const failure = thrown(() => planFor(clock, { ...NO_PRIOR_LOADS, state }, settings, more));
     return failure instanceof StateError ? [failure.problem, failure.exitCode] : [];
   };
-  const state = { version: 1, from_date: '2026-03-20', ...hashesOf(SETTINGS) };
+  const state = { version: 1, from_date: '2026-03-20', ...hashes };
+  const problem = (of: () => unknown): string | undefined => {
+    try {
+      of();
+      return undefined;
+    } catch (error) {
+      return error instanceof StateError ? error.problem : String(error);
+    }
+  };
 
   it('is refused when malformed, newer, of another service or question, or in the future [R8]', () => {
-    expect(problem({ from_date: 'soon' })).toEqual(['malformed', 2]);
-    expect(problem({ ...state, from_date: '2026-02-30' })).toEqual(['malformed', 2]);
-    expect(problem({ ...state, version: 2 })).toEqual(['version', 2]);
-    expect(problem(state, { serviceId: 'other' }, { fullRefresh: true })).toEqual(['service', 2]);
-    expect(problem(state, { eventsCondition: 'include', events: ['a'] })).toEqual(['filters', 2]);
-    expect(problem({ ...state, from_date: '2026-04-02' })).toEqual(['future', 2]);
+    expect(refusalOf({ from_date: 'soon' })).toEqual(['malformed', 2]);
+    expect(refusalOf({ ...state, from_date: '2026-02-30' })).toEqual(['malformed', 2]);
+    expect(refusalOf({ ...state, version: 2 })).toEqual(['version', 2]);
+    expect(refusalOf(state, { serviceId: 'other' }, { fullRefresh: true })).toEqual(['service', 2]);
+    expect(refusalOf(state, { eventsCondition: 'include', events: ['a'] })).toEqual(['filters', 2]);
+    expect(refusalOf({ ...state, from_date: '2026-04-02' })).toEqual(['future', 2]);
   });
 
   it('keeps its unknown keys [R8]', () => {
@@ -185,7 +333,7 @@ describe('a stored state', () => {
 
   it('starts over under a full refresh with other filters, and then goes by the cursor alone [R8]', () => {
     const filters = { eventsCondition: 'include' as const, events: ['a'] };
-    const prior = covered('2026-03-05', '2026-03-30');
+    const prior = covered('03-05', '03-30');
     const plan = planFor(clock, prior, filters, { fullRefresh: true });
     expect(plan.state).toMatchObject({ from_date: '2026-03-01', by_cursor: true });
     const next = planFor(clock, { ...prior, state: { ...plan.state, from_date: '2026-03-10' } }, filters);
@@ -206,10 +354,48 @@ describe('a stored state', () => {
     expect(forms(hashed(hashed(undefined, 'a'), 'b'))).toEqual([under, under]);
   });
 
-  it('is the same question however the filter is written [R8]', () => {
-    const ask = (events: string[]) => hashesOf({ ...SETTINGS, events, eventsCondition: 'include' }).question;
-    expect(ask(['a', 'b'])).toBe(ask(['b', 'a', 'b']));
-    expect(ask(['a'])).not.toBe(ask(['b']));
-    expect(hashesOf({ ...SETTINGS, events: ['a'] })).toEqual(hashesOf(SETTINGS));
+  it('is refused if it is of other columns, and used under a full refresh with a warning', () => {
+    const other = hashesOf({ ...SETTINGS, columnsDrop: ['phone'] });
+    expect(problem(() => checkState(state, other, { now }))).toBe('columns');
+    expect(checkState(state, other, { now, fullRefresh: true })).toMatchObject({ startsOver: true });
+    expect(formWarnings(parseState(state), other).map(({ event }) => event)).toEqual(['columns.changed']);
+    expect([formWarnings(parseState(state), hashes), formWarnings(undefined, other)]).toEqual([[], []]);
+    const older = { version: 1, from_date: '2026-03-20' };
+    expect([formWarnings(parseState(older), other), checkState(older, other, { now }).startsOver]).toEqual([[], false]);
+  });
+
+  it('is in the future behind the last day that has begun anywhere', () => {
+    const at = (from_date: string, more = {}) => ({ ...state, from_date, ...more });
+    expect(problem(() => checkState(at('2026-04-01'), hashes, { now }))).toBeUndefined();
+    expect(problem(() => checkState(at('2026-04-02'), hashes, { now }))).toBe('future');
+    expect(checkState(at('2026-04-02'), hashes, { now, fullRefresh: true }).startsOver).toBe(true);
+    expect(checkState(at('2026-04-01'), hashes, { now, fullRefresh: true }).startsOver).toBe(false);
+    expect(problem(() => checkState(at('2026-04-02', { question: 'a'.repeat(64) }), hashes, { now }))).toBe('filters');
+    expect(
+      problem(() => checkState(at('2026-04-02', { service: 'a'.repeat(64) }), hashes, { now, fullRefresh: true })),
+    ).toBe('service');
+    expect(checkState(undefined, hashes, { now })).toEqual({ state: undefined, startsOver: false });
+  });
+
+  it('is said to be wrong with what is wrong and what is wanted', () => {
+    const said = (value: unknown) => {
+      try {
+        return String(parseState(value));
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    expect(said([])).toContain('it is not a JSON object');
+    expect(said({ version: 1, from_date: 5 })).toMatch(/cannot be used: from_date must be string; wanted/);
+    expect(said({ version: 0, from_date: '2026-03-01' })).toContain('version must be 1');
+    expect(said({ version: '2', from_date: '2026-03-01' })).toContain('version must be 1');
+    expect(said({ version: 2, from_date: '2026-03-01' })).toContain('has version 2, this program knows version 1');
+    expect(said({ version: 1 })).toMatch(/cannot be used: it must have required property/);
+    expect(Object.isFrozen(parseState(state))).toBe(true);
+  });
+
+  it('tells which columns ever were hashed', () => {
+    const hashed = [{ columns: ['email'], key_check: '0123456789abcdef' }];
+    expect([hashedIn(undefined), hashedIn(state), hashedIn({ ...state, hashed })]).toEqual([[], [], hashed]);
   });
 });
