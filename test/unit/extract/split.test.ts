@@ -1,13 +1,15 @@
+import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
-import { UserError } from '../../../src/base/errors.ts';
+import type { UserError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
-import { type FakeRow, type FakeServiceSettings, Fixture, steadyRows } from '../../support/extract/extraction.ts';
+import type { ExportRequest } from '../../../src/service/export/answer.ts';
+import { type FakeServiceSettings, Fixture, steadyRows } from '../../support/extract/extraction.ts';
 
-const NAMES = ['df_login', 'df_logout', 'df_purchase', 'own_a', 'own_b'];
-const ROWS: FakeRow[] = NAMES.flatMap((name) => steadyRows('2026-03-01', '2026-03-11', 4, name));
+const NAMES = ['df_login', 'df_purchase', 'own_a', 'own_b'];
+const ROWS = NAMES.flatMap((name) => steadyRows('2026-03-01', '2026-03-11', 2, name));
 const BIG = '2026-03-06';
 const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07', toDateInclusive: 'true' } as const;
 let fixture: Fixture;
@@ -17,14 +19,30 @@ const open = (settings: Partial<FakeServiceSettings> = {}) => {
   return fixture;
 };
 afterEach(() => fixture.close());
+
+const failureOf = (work: Promise<unknown>): Promise<UserError> =>
+  work.then(
+    () => expect.unreachable('it passed'),
+    (error) => error as UserError,
+  );
+/** Everything of a day, or so many of its names, are too many for one export. */
+const tooMany =
+  (days: readonly string[], most = 5): FakeServiceSettings['fault'] =>
+  ({ from, eventsCondition, events }) => {
+    const isTooMany = eventsCondition === 'all' || (eventsCondition === 'include' && events.length > most);
+    return days.includes(from) && isTooMany ? { refuse: 'retry_or_split' } : undefined;
+  };
+const asked = (condition: ExportRequest['eventsCondition'], day = BIG) =>
+  fixture.service.asked.filter(({ from, eventsCondition }) => from === day && eventsCondition === condition);
+
 const idsOf = (first: string, last: string, names = NAMES) =>
-  ROWS.filter((r) => names.includes(r.event) && daysOf(first, last).some((d) => r.id.includes(d)))
-    .map((r) => r.id)
+  ROWS.filter(({ id, event }) => names.includes(event) && daysOf(first, last).some((day) => id.includes(day)))
+    .map(({ id }) => id)
     .sort();
 
 describe('days too many for one export', () => {
   it('are asked for in fewer days, and that is remembered [R482]', async () => {
-    await open({ most: 45 }).run({ ...DAYS, endDate: '2026-03-08', windowDays: 4 });
+    await open({ most: 19 }).run({ ...DAYS, endDate: '2026-03-08', windowDays: 4 });
     const spans = fixture.service.ranges.map((r) => r.replaceAll('2026-03-', ''));
     expect(spans).toEqual(['05..08', '05..08', '05..08', '05..06', '07..08']);
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-08'));
@@ -35,35 +53,135 @@ describe('days too many for one export', () => {
   });
 });
 
-describe('one day too big for one export', () => {
-  const big = { fault: (q: { from: string; eventsCondition: string; events: readonly string[] }) => tooBig(q) };
-  const tooBig = ({
-    from,
-    eventsCondition,
-    events,
-  }: {
-    from: string;
-    eventsCondition: string;
-    events: readonly string[];
-  }) =>
-    from === BIG &&
-    (eventsCondition === 'all' || (eventsCondition === 'include' ? events.length > 5 : events.length === 1))
-      ? ({ refuse: 'retry_or_split' } as const)
-      : undefined;
-
-  it('comes in parts by event name, as one window [R13]', async () => {
-    await open(big).run(DAYS);
+describe('a day that is asked for by event names', () => {
+  it('begins with all names that were seen, on days before it and in runs before [R13]', async () => {
+    open({ fault: tooMany([BIG]) });
+    for await (const window of fixture.windows(DAYS, {}, { eventNames: ['seen_before'] }))
+      await fixture.target.commit(window);
+    const included = new Set(asked('include').flatMap(({ events }) => events));
+    expect([...NAMES, 'seen_before'].filter((name) => !included.has(name))).toEqual([]);
+    expect(asked('exclude')).toHaveLength(1);
+    expect([...asked('exclude')[0].events].sort()).toEqual([...included].sort());
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07'));
-    const receipt = fixture.target.receipts.find((r) => r.from === BIG);
-    expect(receipt).toMatchObject({ split: 'names', rows: 20, covers_to: BIG });
-    expect(receipt?.header).toContain('event_name');
-    const rest = fixture.service.asked.filter((q) => q.eventsCondition === 'exclude');
-    expect(rest.map((q) => q.from)).toEqual([BIG]);
-    expect(fixture.target.state?.name_groups).toBeGreaterThan(1);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
+  it('never asks for a hash of a name, which the service does not know', async () => {
+    open({ fault: tooMany([BIG]) });
+    const eventNames = ['a'.repeat(64), 'a'.repeat(63), `${'a'.repeat(64)}0`];
+    for await (const window of fixture.windows(DAYS, {}, { eventNames })) await fixture.target.commit(window);
+    const included = asked('include').flatMap(({ events }) => events);
+    expect(eventNames.map((name) => included.includes(name))).toEqual([false, true, true]);
+  });
+
+  it.each(['true', 'auto'] as const)('is split whether or not the end day is known: %s', async (toDateInclusive) => {
+    await open({ fault: tooMany(['2026-03-05']) }).run({ ...DAYS, toDateInclusive });
+    expect(fixture.target.receipts.map(({ split, to }) => [split, to])).toEqual([
+      ['names', '2026-03-05'],
+      ['none', '2026-03-06'],
+      ['none', '2026-03-07'],
+    ]);
+    expect(fixture.target.ids()).toHaveLength(24);
+  });
+
+  it('is tried three times whole, the next such day once, and in no more parts than were needed', async () => {
+    const days = ['2026-03-05', BIG];
+    await open({ fault: tooMany(days, 4) }).run(DAYS);
+    expect(days.map((day) => asked('all', day).length)).toEqual([3, 1]);
+    const tooLarge = (day: string) => asked('include', day).filter(({ events }) => events.length > 4).length;
+    const parts = (day: string) => asked('include', day).filter(({ events }) => events.length <= 4).length;
+    expect([tooLarge('2026-03-05') > 0, tooLarge(BIG)]).toEqual([true, 0]);
+    expect(fixture.target.state?.name_groups).toBe(parts(BIG));
+    // Two attempts at a group of names before it is halved.
+    const first = asked('include', '2026-03-05')[0].events;
+    expect(asked('include', '2026-03-05').filter(({ events }) => events.join() === first.join())).toHaveLength(2);
+    expect(fixture.target.ids()).toHaveLength(24);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
+  });
+
+  it('asks for the user’s own names alone where these are named, and for no rest [R13]', async () => {
+    const filter = { events: ['own_a', 'df_login', 'own_a'], eventsCondition: 'include' } as const;
+    const fault: FakeServiceSettings['fault'] = ({ from, events }) =>
+      from === BIG && events.length > 1 ? { refuse: 'retry_or_split' } : undefined;
+    await open({ fault }).run({ ...DAYS, ...filter });
+    expect(asked('exclude')).toEqual([]);
+    expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', ['df_login', 'own_a']));
+  });
+
+  it('never asks for what the user leaves out [R13]', async () => {
+    const filter = { events: ['df_login'], eventsCondition: 'exclude' } as const;
+    const fault: FakeServiceSettings['fault'] = ({ from, eventsCondition, events }) =>
+      from === BIG && ((eventsCondition === 'exclude' && events.length === 1) || events.length === 0)
+        ? { refuse: 'retry_or_split' }
+        : undefined;
+    await open({ fault }).run({ ...DAYS, ...filter });
+    expect(asked('include').flatMap(({ events }) => events)).not.toContain('df_login');
+    const rest = asked('exclude').at(-1)?.events ?? [];
+    expect(rest.length).toBeGreaterThan(10);
+    expect(rest.filter((name) => name === 'df_login')).toHaveLength(1);
+    expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', NAMES.slice(1)));
+  });
+
+  it('takes names without effect for none: everything is wanted', async () => {
+    const filter = { events: ['df_login'], eventsCondition: 'all' } as const;
+    await open({ fault: tooMany([BIG]) }).run({ ...DAYS, ...filter });
+    expect(fixture.target.receipts.map(({ split }) => split)).toEqual(['none', 'names', 'none']);
+    expect(asked('exclude')).toHaveLength(1);
+    expect(fixture.target.ids()).toHaveLength(24);
+  });
+
+  it('asks for everything where the service knows none of the names', async () => {
+    let whole = 0;
+    const fault: FakeServiceSettings['fault'] = ({ from, eventsCondition }) => {
+      if (from !== BIG) return undefined;
+      if (eventsCondition === 'include') return { refuse: 'invalid' };
+      return eventsCondition === 'all' && ++whole <= 3 ? { refuse: 'retry_or_split' } : undefined;
+    };
+    await open({ fault }).run(DAYS);
+    expect(asked('exclude')).toEqual([]);
+    expect(asked('all')).toHaveLength(4);
+    expect(asked('all').at(-1)?.events).toEqual([]);
+    expect(fixture.target.state?.name_groups).toBe(1);
+    expect(fixture.target.ids()).toHaveLength(24);
+  });
+
+  it.each([
+    ['a single name', ({ events }: ExportRequest) => events.includes('df_purchase') && events.length === 1, 3],
+    ['the rest', ({ eventsCondition }: ExportRequest) => eventsCondition === 'exclude', 3],
+  ])('with %s still too large ends the run: which day, and what to do [R13]', async (what, isIt, attempts) => {
+    const split = tooMany([BIG], 1);
+    const fault: FakeServiceSettings['fault'] = (question, count) =>
+      question.from === BIG && isIt(question) ? { refuse: 'retry_or_split' } : split(question, count);
+    const failure = await failureOf(open({ fault }).run(DAYS));
+    expect(failure).toMatchObject({ exitCode: 3, where: { window: BIG } });
+    expect(failure.message).toMatch(what === 'the rest' ? /other than the \d+ names known/ : /named df_purchase of/);
+    expect(fixture.service.asked.filter((question) => question.from === BIG && isIt(question))).toHaveLength(attempts);
+    expect(fixture.target.state?.from_date).toBe(BIG);
+  });
+
+  it('has a receipt of all its parts', async () => {
+    await open({ fault: tooMany([BIG]) }).run(DAYS);
+    const [whole, split] = fixture.target.receipts;
+    expect(split).toMatchObject({ split: 'names', rows: 8, from: BIG, to: BIG, covers_from: BIG, covers_to: BIG });
+    expect(split.header).toEqual(whole.header);
+    const parts = asked('include').filter(({ events }) => events.length <= 5).length + 1;
+    expect([parts, split.exports]).toEqual([5, 5]);
+    expect(split.bytes).toBeGreaterThan(whole.bytes);
+    expect(split.sha256).toMatch(/^[0-9a-f]{64}$/);
+    expect(new Set(fixture.target.receipts.map(({ sha256 }) => sha256)).size).toBe(3);
+    expect(fixture.tally.exports).toBe(fixture.service.sent);
+  });
+
+  it('may be the result of halving a range', async () => {
+    await open({ fault: tooMany(daysOf('2026-03-05', '2026-03-08')) }).run({ ...DAYS, windowDays: 3 });
+    expect(fixture.target.receipts.map(({ split }) => split)).toEqual(['names', 'names', 'names']);
+    expect(fixture.target.state).toMatchObject({ max_window_days: 1 });
+    expect(fixture.target.ids()).toHaveLength(24);
+  });
+
+  const big = tooMany([BIG]);
   it('says of its columns which hold hashes, as a whole day does [R481]', async () => {
-    open(big);
+    open({ fault: big });
     const key = new HashKey(new Secret('a hash key of at least 32 characters'));
     fixture.options = { edits: columnEdits([], ['df_unified_id'], key) };
     await fixture.run(DAYS);
@@ -78,29 +196,19 @@ describe('one day too big for one export', () => {
   it('has the types of a whole day, also of datetimes that name their zone [R481]', async () => {
     const column = (csv: string) =>
       csv.replace(/^.+$/gm, (line, at: number) => `${line},${at === 0 ? 'own_time' : '2026-03-06T01:00:00Z'}`);
-    open({ fault: (q) => big.fault(q) ?? { body: column } });
+    open({ fault: (q, count) => big(q, count) ?? { body: column } });
     fixture.options = { timezone: 'Asia/Seoul' };
     await fixture.run(DAYS);
     const types = fixture.target.receipts.map(({ columns }) => columns.find((c) => c.source === 'own_time')?.type);
     expect(types).toEqual(['datetime', 'datetime', 'datetime']);
   });
 
-  it('stays within the user’s own filter [R13]', async () => {
-    await open(big).run({ ...DAYS, events: ['df_login', 'own_a', 'a', 'b', 'c', 'd'], eventsCondition: 'include' });
-    expect(fixture.target.receipts.map((receipt) => receipt.split)).toEqual(['none', 'names', 'none']);
-    expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', ['df_login', 'own_a']));
-    fixture.close();
-    await open(big).run({ ...DAYS, events: ['df_login'], eventsCondition: 'exclude' });
-    expect(fixture.target.receipts.map((receipt) => receipt.split)).toEqual(['none', 'names', 'none']);
-    expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', NAMES.slice(1)));
-  });
-
   it('goes around names that the service does not know', async () => {
     const known = new Set(NAMES);
     await open({
-      fault: (q) => {
+      fault: (q, count) => {
         if (q.events.some((name) => !known.has(name))) return { refuse: 'invalid' };
-        return big.fault(q);
+        return big(q, count);
       },
     }).run(DAYS);
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07'));
@@ -112,8 +220,8 @@ describe('one day too big for one export', () => {
     fixture.clock.time = Date.parse('2026-03-07T11:59:50Z');
     fixture.service.settings = {
       ...fixture.service.settings,
-      fault: (q) => {
-        const refused = big.fault(q);
+      fault: (q, count) => {
+        const refused = big(q, count);
         if (q.eventsCondition === 'include' && refused === undefined)
           fixture.clock.time = Date.parse('2026-03-07T12:00:10Z');
         return refused;
@@ -122,23 +230,6 @@ describe('one day too big for one export', () => {
     await fixture.run({ ...DAYS, endDate: BIG });
     const receipt = fixture.target.receipts.find((r) => r.from === BIG);
     expect(receipt).toMatchObject({ split: 'names', covers_to: null });
-    expect(fixture.target.state?.from_date).toBe(BIG);
-  });
-
-  it('ends with exit 3 and the name if a single name is still too big [R13]', async () => {
-    open({
-      fault: (q) =>
-        q.from === BIG && (q.eventsCondition === 'all' || q.events.includes('df_purchase'))
-          ? { refuse: 'retry_or_split' }
-          : undefined,
-    });
-    const error = await fixture.run(DAYS).then(
-      () => undefined,
-      (e: unknown) => e,
-    );
-    expect(error).toBeInstanceOf(UserError);
-    expect(error).toMatchObject({ exitCode: 3 });
-    expect(String(error)).toContain('df_purchase');
     expect(fixture.target.state?.from_date).toBe(BIG);
   });
 });

@@ -46,6 +46,18 @@ describe('a spool file', () => {
     expect(openBelow(dir)).toEqual([]);
   });
 
+  it('holds all of it on a disk that takes half of what it is given at a time [R485]', async () => {
+    const half: Parameters<typeof withCall>[2] = (write, part, at, length) =>
+      write(part, at, Math.ceil(Number(length) / 2));
+    const whole = bytes(2 * MB + 7);
+    await withCall(await handle(), 'write', half, async () => {
+      const writer = await SpoolWriter.create(path, dir);
+      await writer.write(Buffer.from(whole));
+      expect(await writer.finish()).toBe(crc32(whole));
+    });
+    expect(readFileSync(path).equals(whole)).toBe(true);
+  });
+
   it('is waited for only where a buffer is full', async () => {
     const writer = await SpoolWriter.create(path, dir);
     expect(writer.write(bytes(MB))).toBeUndefined();

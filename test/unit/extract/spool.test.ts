@@ -1,15 +1,40 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { Spool } from '../../../src/extract/spool/spool.ts';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ExportFile } from '../../../src/extract/download/download.ts';
+import { purgeSpools, sweepAll } from '../../../src/extract/spool/run-folder.ts';
+import { Spool, spoolFolders } from '../../../src/extract/spool/spool.ts';
+import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
+import { ManualClock } from '../../support/service/service.ts';
 
-/** As of a FileHandle. */
-type Write = (this: unknown, bytes: Uint8Array, at: number, length: number) => Promise<{ bytesWritten: number }>;
-
+const NOW = Date.UTC(2026, 2, 10, 16, 1, 2, 345);
+const DAY = 86_400_000;
+const SCAN: ExportFile['scan'] = {
+  header: ['a'],
+  columns: [],
+  rows: 1,
+  suppressed: 0,
+  longestRow: 2,
+  hasDuplicateOrMissingIds: false,
+  finalNewline: true,
+  invalidUtf8: { cells: 0 },
+  outLength: 4,
+  rowEnds: [],
+  eventNames: [],
+};
 /** Removes a folder again and again, as runs that end do, for a minute at most. */
 const REMOVER = `
   const { rmdirSync } = require('node:fs');
@@ -23,45 +48,281 @@ const REMOVER = `
 `;
 
 let root: string;
+let clock: ManualClock;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'dfinery-spool-'));
+  root = mkdtempSync(join(tmpdir(), 'dfinery-files-'));
+  clock = new ManualClock(NOW);
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-it('a run begins while others remove the empty folder under its hands', async () => {
-  const { folder } = await closed(await Spool.open(root, 'a question', 'a print', systemClock));
-  const remover = new Worker(REMOVER, { eval: true, workerData: folder });
-  try {
-    await new Promise((resolve) => remover.once('message', resolve));
-    for (let i = 0; i < 200; i++) await closed(await Spool.open(root, 'a question', 'a print', systemClock));
-  } finally {
-    await remover.terminate();
-  }
-  expect(readdirSync(root)).toEqual([]);
-});
-
-async function closed(spool: Spool): Promise<Spool> {
-  await spool.close();
-  return spool;
+const open = (question = 'q', print = 'print') => Spool.open(root, question, print, clock);
+const files = (spool: Spool) => readdirSync(spool.folder).sort();
+/** A verified file of this spool that a later run may use. */
+async function saved(spool: Spool, key: string, text = 'a\n1\n'): Promise<ExportFile> {
+  const id = spool.nextId();
+  const writer = await spool.create(id);
+  writer.write(Buffer.from(text));
+  const spoolCrc = await writer.finish();
+  const path = await spool.complete(writer, id);
+  const origin = { id, key, path, scan: SCAN, bytes: 4, sha256: 'x', sentAt: NOW, verifiedAt: '', exports: 3 };
+  const part = { kind: 'file' as const, ...origin, spoolCrc, endDeclared: false };
+  await spool.saveForReuse(part);
+  return part;
+}
+/** Ends a run as a kill does: its files stay, its lease is that of a dead process. */
+function kill(spool: Spool): void {
+  const lease = files(spool).find((name) => name.endsWith('.lease')) ?? '';
+  writeFileSync(join(spool.folder, lease), holderText({ pid: DEAD_PID }));
 }
 
-it('a disk that takes less than it is given at a time gets all of it [R485]', async () => {
-  const probe = await open(join(root, 'probe'), 'w');
-  const handle = Object.getPrototypeOf(probe) as { write: Write };
-  await probe.close();
-  const { write } = handle;
-  handle.write = function (bytes, at, length) {
-    return write.call(this, bytes, at, Math.ceil(length / 2));
-  };
-  try {
-    const spool = await Spool.open(root, 'a question', 'a print', systemClock);
-    const writer = await spool.create(spool.nextId());
-    const text = 'a row of a day\n'.repeat(1_000);
-    await writer.write(Buffer.from(text));
+describe('the spool of a run', () => {
+  it('gives ids that sort by time and order, and files whose names tell the run', async () => {
+    const spool = await open();
+    const ids = [spool.nextId(), spool.nextId()];
+    clock.pass(1);
+    ids.push(spool.nextId());
+    expect(ids[0]).toMatch(/^20260310T160102345Z-r[0-9a-f]{16}-000001$/);
+    expect(ids[1].slice(-6)).toBe('000002');
+    expect([...ids].sort()).toEqual(ids);
+    const writer = await spool.create(ids[1]);
+    expect(basename(writer.path)).toBe(`${ids[1].slice(20)}.part`);
     await writer.finish();
-    expect(readFileSync(writer.path, 'utf8')).toBe(text);
+    expect(basename(await spool.complete(writer, ids[1]))).toBe(`${ids[1].slice(20)}.csv`);
     await spool.close();
-  } finally {
-    handle.write = write;
+    expect(readdirSync(root)).toEqual([]);
+  });
+
+  it('is one folder a question, and of this user', async () => {
+    const [one, same, other] = [await open('q'), await open('q'), await open('r')];
+    expect([one.folder === same.folder, one.folder === other.folder]).toEqual([true, false]);
+    expect((await spoolFolders(root)).sort()).toEqual([one.folder, other.folder].sort());
+    await one.close();
+    expect(existsSync(one.folder)).toBe(true);
+    await same.close();
+    expect(existsSync(one.folder)).toBe(false);
+    await other.close();
+  });
+
+  it('is opened while others remove its empty folder again and again', async () => {
+    const first = await open();
+    await first.close();
+    const remover = new Worker(REMOVER, { eval: true, workerData: first.folder });
+    try {
+      await new Promise((resolve) => remover.once('message', resolve));
+      for (let i = 0; i < 200; i++) await (await open()).close();
+    } finally {
+      await remover.terminate();
+    }
+    expect(readdirSync(root)).toEqual([]);
+  });
+
+  it('keeps what may be used again when it ends, dated by its own clock, and nothing else', async () => {
+    const spool = await open();
+    const part = await saved(spool, 'k');
+    const broken = await spool.create(spool.nextId());
+    const unsaved = await spool.create(spool.nextId());
+    const id = spool.nextId();
+    await unsaved.finish();
+    await spool.complete(unsaved, id);
+    await broken.close();
+    const discarded = await saved(spool, 'l');
+    await spool.discard(discarded);
+    await spool.close();
+    const names = files(spool);
+    expect(names).toEqual([basename(part.path ?? ''), basename(part.path ?? '').replace('.csv', '.json')].sort());
+    for (const name of names) expect(statSync(join(spool.folder, name)).mtimeMs).toBe(NOW);
+    const sidecar = JSON.parse(readFileSync(join(spool.folder, names[1]), 'utf8'));
+    expect(sidecar).toMatchObject({ v: 1, fingerprint: 'print', part: { id: part.id, key: 'k' } });
+    expect(sidecar.part).not.toHaveProperty('path');
+    expect(sidecar.part).not.toHaveProperty('exports');
+    await spool.saveForReuse({ ...part, path: undefined });
+    await spool.discard({ ...part, path: undefined });
+  });
+
+  it('keeps a malformed body under a name of its own, dated by its clock', async () => {
+    const spool = await open();
+    const writer = await spool.create(spool.nextId());
+    writer.write(Buffer.from('broken'));
+    await writer.finish();
+    const path = await spool.keepForInspection(writer);
+    expect(basename(path)).toMatch(/^malformed-20260310T160102345Z-r[0-9a-f]{16}-000002\.csv$/);
+    await spool.close();
+    expect([readFileSync(path, 'utf8'), statSync(path).mtimeMs]).toEqual(['broken', NOW]);
+  });
+});
+
+describe('what a dead run left', () => {
+  it('is used once, as it was, by the next run of its question and print', async () => {
+    const dead = await open();
+    const part = await saved(dead, 'k');
+    kill(dead);
+    const next = await open();
+    expect([next.hasReusable('k'), next.hasReusable('l')]).toEqual([true, false]);
+    expect(await next.reuse('l', undefined)).toBeUndefined();
+    const reused = await next.reuse('k', undefined);
+    expect(reused).toEqual({ ...part, path: reused?.path, exports: 0 });
+    expect(reused?.path).not.toBe(part.path);
+    expect(readFileSync(reused?.path ?? '', 'utf8')).toBe('a\n1\n');
+    expect([next.hasReusable('k'), await next.reuse('k', undefined)]).toEqual([false, undefined]);
+    await next.close();
+    const third = await open();
+    expect(third.hasReusable('k')).toBe(true);
+    await third.discardUnused();
+    expect(third.hasReusable('k')).toBe(false);
+    await third.close();
+    expect(readdirSync(root)).toEqual([]);
+  });
+
+  it('is used in the order in which it came, the committed one is not', async () => {
+    const dead = await open();
+    const [first, second] = [await saved(dead, 'k', 'a\n1\n'), await saved(dead, 'k', 'a\n2\n')];
+    kill(dead);
+    const next = await open();
+    expect((await next.reuse('k', first.id))?.id).toBe(second.id);
+    expect(files(next).filter((name) => name.endsWith('.csv'))).toHaveLength(1);
+    await next.discardUnused();
+    await next.close();
+  });
+
+  const damages: [string, (path: string) => void][] = [
+    ['other bytes', (path) => writeFileSync(path, 'a\n9\n')],
+    ['no bytes', (path) => writeFileSync(path, '')],
+    ['no sidecar', (path) => rmSync(path.replace('.csv', '.json'))],
+    ['no file', (path) => rmSync(path)],
+    ['another version', (path) => edit(path, { v: 2 })],
+    ['no CRC', (path) => edit(path, { spool_crc32: undefined })],
+    ['nothing of the part', (path) => edit(path, { part: undefined })],
+    ['half a sidecar', (path) => writeFileSync(path.replace('.csv', '.json'), '{"v":1,')],
+    ['another print', (path) => edit(path, { fingerprint: 'other' })],
+  ];
+  const edit = (path: string, more: object) => {
+    const sidecar = path.replace('.csv', '.json');
+    writeFileSync(sidecar, JSON.stringify({ ...JSON.parse(readFileSync(sidecar, 'utf8')), ...more }));
+  };
+  it.each(damages)('is removed unused with %s', async (_what, damage) => {
+    const dead = await open();
+    const { path } = await saved(dead, 'k');
+    kill(dead);
+    damage(path ?? '');
+    const next = await open();
+    expect(await next.reuse('k', undefined)).toBeUndefined();
+    await next.close();
+    expect(readdirSync(root)).toEqual([]);
+  });
+
+  it.each(['export', 'print'])(
+    'is not used if it was replaced by that of another %s between two looks',
+    async (what) => {
+      const dead = await open();
+      const part = await saved(dead, 'k');
+      kill(dead);
+      const next = await open();
+      const { path: _path, ...rest } = part;
+      edit(part.path ?? '', what === 'print' ? { fingerprint: 'other' } : { part: { ...rest, key: 'other' } });
+      expect(await next.reuse('k', undefined)).toBeUndefined();
+      await next.close();
+      expect(readdirSync(root)).toEqual([]);
+    },
+  );
+
+  it('is left to the process that was quicker to take it', async () => {
+    const dead = await open();
+    const { path } = await saved(dead, 'k');
+    kill(dead);
+    const [one, other] = [await open(), await open()];
+    expect(await other.reuse('k', undefined)).toBeDefined();
+    expect(await one.reuse('k', undefined)).toBeUndefined();
+    await one.close();
+    expect(files(other).filter((name) => /\.(csv|json)$/.test(name))).toHaveLength(2);
+    expect(existsSync(path ?? '')).toBe(false);
+    await other.close();
+    const [two, three] = [await open(), await open()];
+    expect(await three.reuse('k', undefined)).toBeDefined();
+    await two.discardUnused();
+    expect(files(three).filter((name) => /\.(csv|json)$/.test(name))).toHaveLength(2);
+    await two.close();
+    await three.discardUnused();
+    await three.close();
+  });
+
+  it('is left alone while it lives', async () => {
+    const living = await open();
+    const part = await saved(living, 'k');
+    const next = await open('q', 'another print');
+    expect(next.hasReusable('k')).toBe(false);
+    await next.discardUnused();
+    await next.close();
+    expect(existsSync(part.path ?? '')).toBe(true);
+    await living.close();
+  });
+});
+
+describe('sweeping', () => {
+  const DEAD = 'r0123456789abcdef';
+  const LIVING = 'rfedcba9876543210';
+  async function folderWith(names: readonly string[], ageMs: number): Promise<string> {
+    const spool = await open();
+    const { folder } = spool;
+    const lease = files(spool)[0];
+    await saved(spool, 'k');
+    await spool.close();
+    for (const name of files(spool)) rmSync(join(folder, name));
+    expect(lease).toMatch(/\.lease$/);
+    writeFileSync(join(folder, `${LIVING}.lease`), holderText());
+    for (const name of names) {
+      writeFileSync(join(folder, name), 'x');
+      utimesSync(join(folder, name), (NOW - ageMs) / 1_000, (NOW - ageMs) / 1_000);
+    }
+    return folder;
   }
+  const pair = (run: string) => [`${run}-000001.csv`, `${run}-000001.json`];
+  const odd = [
+    `${DEAD}-000002.csv`,
+    `${DEAD}-000003.json`,
+    `${DEAD}-000004.part`,
+    `.${DEAD}-000005.json.0123456789ab.tmp`,
+  ];
+  const foreign = ['notes.csv', `${DEAD}-1.csv`, `x${DEAD}-000001.csv`, `${DEAD}-000001.csv2`];
+
+  it('removes what can be used by nobody, and keeps what may be for seven days', async () => {
+    const folder = await folderWith(
+      [
+        ...pair(DEAD),
+        ...odd,
+        ...pair(LIVING),
+        `${LIVING}-000002.part`,
+        'malformed-1.csv',
+        '.time-0123456789ab.tmp',
+        ...foreign,
+      ],
+      7 * DAY,
+    );
+    await sweepAll([folder], NOW);
+    const kept = [...pair(DEAD), ...pair(LIVING), `${LIVING}-000002.part`, 'malformed-1.csv', ...foreign];
+    expect(readdirSync(folder).sort()).toEqual([...kept, `${LIVING}.lease`].sort());
+    await sweepAll([folder, join(root, 'none')], NOW + 1);
+    const living = [...pair(LIVING), `${LIVING}-000002.part`, `${LIVING}.lease`];
+    expect(readdirSync(folder).sort()).toEqual([...living, ...foreign].sort());
+  });
+
+  it('for a purge removes everything of the dead at once, and counts it', async () => {
+    const folder = await folderWith([...pair(DEAD), ...odd, 'malformed-1.csv', ...pair(LIVING)], 0);
+    expect(await purgeSpools([folder], NOW)).toBe(7);
+    expect(readdirSync(folder).sort()).toEqual([...pair(LIVING), `${LIVING}.lease`].sort());
+    rmSync(join(folder, `${LIVING}.lease`));
+    expect(await purgeSpools([folder, join(root, 'none')], NOW)).toBe(2);
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  it('removes the lease of a dead run, and stops at one that it cannot read', async () => {
+    const folder = await folderWith([], 0);
+    writeFileSync(join(folder, `${DEAD}.lease`), holderText({ pid: DEAD_PID }));
+    await sweepAll([folder], NOW);
+    expect(readdirSync(folder)).toEqual([`${LIVING}.lease`]);
+    renameSync(join(folder, `${LIVING}.lease`), join(root, 'lease'));
+    symlinkSync(join(root, 'lease'), join(folder, `${LIVING}.lease`));
+    writeFileSync(join(folder, `${LIVING}-000001.csv`), 'x');
+    await expect(sweepAll([folder], NOW)).rejects.toThrow('ELOOP');
+    expect(existsSync(join(folder, `${LIVING}-000001.csv`))).toBe(true);
+  });
 });
