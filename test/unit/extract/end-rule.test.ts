@@ -1,5 +1,8 @@
+import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { spans } from '../../../src/extract/download/end-rule.ts';
+import type { PlanInput } from '../../../src/extract/plan/plan.ts';
+import { columnEdits } from '../../../src/schema/column-edits.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
 import {
   at,
@@ -31,6 +34,8 @@ describe('the proof', () => {
     expect(times('2026-03-05T10:00:00.000001', '2026-03-05T11:00:00.000000')).toBe(true);
     expect(hasPair([column('df_server_datetime')])).toBe(false);
     expect(hasPair([])).toBe(false);
+    expect(hasPair([column('df_server_datetime', '2026-03-05T10:00:00.000')])).toBe(false);
+    expect(hasPair([column('df_server_datetime', undefined, '2026-03-05T10:00:00.000')])).toBe(false);
     const wide = column('df_server_datetime', '2026-03-05T10:00:00.000', '2026-03-05T11:00:00.000');
     const empty: ColumnScan = { source: 'df_event_datetime', group: 'standard', evidence: 0, filled: 0, misfits: 0 };
     expect(hasPair([wide, empty])).toBe(true);
@@ -53,34 +58,46 @@ describe('the proof', () => {
   });
 });
 
+const NOW = '2026-03-10T16:00:00Z';
+let fixture: Fixture;
+const open = (settings: Partial<FakeServiceSettings>) => {
+  fixture = new Fixture(NOW, settings);
+  return fixture;
+};
+afterEach(() => fixture?.close());
+
+const row = (id: string, time: string): FakeRow => ({ id, event: 'df_login', occurred: at(time), arrived: at(time) });
+const busy = (day: string) => steadyRows(day, day, 4);
+const sparse = (first: string, last: string) => steadyRows(first, last, 1);
+const ranges = () => fixture.service.ranges.map((range) => range.replaceAll('2026-03-', ''));
+const run = (first: string, last: string, more: Partial<PlanInput> = {}, settings = {}) =>
+  fixture.run({ startDate: `2026-03-${first}`, endDate: `2026-03-${last}`, ...settings }, more);
+const SETTLED = { delivery: 'settled' } as const;
+
 describe('each case of the table', () => {
-  let fixture: Fixture;
-  afterEach(() => fixture.close());
-  const row = (id: string, time: string): FakeRow => ({ id, event: 'df_login', occurred: at(time), arrived: at(time) });
-  const busy = (day: string) => steadyRows(day, day, 4);
-  const run = async (
-    settings: Partial<FakeServiceSettings>,
-    delivery: 'fresh' | 'settled' = 'fresh',
-    endDate = '2026-03-06',
-  ) => {
-    fixture = new Fixture('2026-03-10T16:00:00Z', settings);
-    await fixture.run({ startDate: '2026-03-05', endDate }, { delivery });
-    return fixture.service.ranges.map((r) => r.replaceAll('2026-03-', ''));
+  const asked = async (settings: Partial<FakeServiceSettings>, more: Partial<PlanInput> = {}, last = '06') => {
+    open(settings);
+    await run('05', last, more);
+    return ranges();
   };
 
-  it('a pair: inclusive, no export more than windows', async () => {
-    expect(await run({ rows: [...busy('2026-03-05'), ...busy('2026-03-06')] })).toEqual(['05..05', '06..06']);
+  it('a pair: inclusive, no export more than windows, told once', async () => {
+    expect(await asked({ rows: [...busy('2026-03-05'), ...busy('2026-03-06')] })).toEqual(['05..05', '06..06']);
     expect(fixture.target.state?.to_date_inclusive).toBe(true);
+    expect(fixture.events('rule.proved')).toMatchObject([
+      { level: 'info', fields: { window: '2026-03-05', to_date_inclusive: true } },
+    ]);
+    expect(fixture.tally.inclusive).toBe(true);
   });
 
   it('an empty day first: the next one proves', async () => {
-    expect(await run({ rows: busy('2026-03-06') })).toEqual(['05..05', '05..06', '06..06']);
+    expect(await asked({ rows: busy('2026-03-06') })).toEqual(['05..05', '05..06', '06..06']);
     expect(fixture.target.state?.to_date_inclusive).toBe(true);
     expect(fixture.target.ids().length).toBe(4);
   });
 
   it('empty days in a row: each but the first costs one export, and the proof is no other', async () => {
-    const days = async (inclusive: boolean) => run({ inclusive, rows: busy('2026-03-08') }, 'fresh', '2026-03-09');
+    const days = async (inclusive: boolean) => asked({ inclusive, rows: busy('2026-03-08') }, {}, '09');
     const start = ['05..05', '05..06', '06..07'];
     expect(await days(true)).toEqual([...start, '07..08', '08..08', '09..09']);
     expect(fixture.target.ids().length).toBe(4);
@@ -91,26 +108,31 @@ describe('each case of the table', () => {
   });
 
   it('the same, settled: no row twice', async () => {
-    expect(await run({ rows: busy('2026-03-06') }, 'settled')).toEqual(['05..05', '05..06', '06..06']);
+    expect(await asked({ rows: busy('2026-03-06') }, SETTLED)).toEqual(['05..05', '05..06', '06..06']);
     expect(fixture.target.appended.length).toBe(4);
   });
 
   it('rows in [D,D+1] and none in [D+1,D+1]: exclusive [R2]', async () => {
-    expect(await run({ inclusive: false, rows: busy('2026-03-05') })).toEqual(['05..05', '05..06', '06..06', '06..07']);
+    expect(await asked({ inclusive: false, rows: busy('2026-03-05') })).toEqual([
+      '05..05',
+      '05..06',
+      '06..06',
+      '06..07',
+    ]);
     expect(fixture.target.state?.to_date_inclusive).toBe(false);
   });
 
   it('a service that refuses single days: unproved, since a refusal is no observation', async () => {
     const settings = { inclusive: false, rows: busy('2026-03-05') };
     const fault: FakeServiceSettings['fault'] = (q) => (q.from === q.to ? { refuse: 'invalid' } : undefined);
-    expect(await run({ ...settings, fault })).toEqual(['05..05', '05..06', '06..06', '06..07']);
+    expect(await asked({ ...settings, fault })).toEqual(['05..05', '05..06', '06..06', '06..07']);
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
     expect(fixture.target.ids()).toHaveLength(4);
   });
 
   it('one row a day: never proved, boundary days shared, nothing lost [R2]', async () => {
     const rows = [row('a', '2026-03-05T23:00:00Z'), row('b', '2026-03-06T01:00:00Z')];
-    expect(await run({ rows })).toEqual(['05..05', '05..06', '06..06', '06..07']);
+    expect(await asked({ rows })).toEqual(['05..05', '05..06', '06..06', '06..07']);
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
     expect(fixture.target.ids()).toEqual(['a', 'b']);
   });
@@ -128,19 +150,18 @@ describe('each case of the table', () => {
       night('n3', '2026-03-06', 2),
       night('n4', '2026-03-06', 7),
     ];
-    await run({ rows, daysAreInstants: true });
+    await asked({ rows, daysAreInstants: true });
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
     expect(fixture.target.ids()).toEqual(rows.map((one) => one.id).sort());
   });
 
   it('a row of the next day in [D,D+1] proves nothing [R2]', async () => {
-    await run({ rows: [row('b', '2026-03-06T01:00:00Z'), row('c', '2026-03-06T01:30:00Z')] }, 'fresh', '2026-03-05');
+    await asked({ rows: [row('b', '2026-03-06T01:00:00Z'), row('c', '2026-03-06T01:30:00Z')] }, {}, '05');
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
   });
 
   it('a day that is still going on proves no exclusive end [R202]', async () => {
-    const rows = [row('late', '2026-03-10T16:00:01Z')];
-    fixture = new Fixture('2026-03-10T16:00:00Z', { rows });
+    open({ rows: [row('late', '2026-03-10T16:00:01Z')] });
     const tick: FakeServiceSettings['fault'] = (_q, count) => {
       // The first row of the day arrives between the first and the second export.
       if (count === 2) fixture.clock.time += 2_000;
@@ -170,17 +191,14 @@ describe('each case of the table', () => {
   });
 
   it('the configuration’s word is taken, and not kept', async () => {
-    fixture = new Fixture('2026-03-10T16:00:00Z', { inclusive: false, rows: busy('2026-03-05') });
-    await fixture.run({ startDate: '2026-03-05', endDate: '2026-03-06', toDateInclusive: 'false' });
+    open({ inclusive: false, rows: busy('2026-03-05') });
+    await run('05', '06', {}, { toDateInclusive: 'false' });
     expect(fixture.service.ranges).toEqual(['2026-03-05..2026-03-06', '2026-03-06..2026-03-07']);
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
   });
 });
 
 describe('clocks', () => {
-  let fixture: Fixture;
-  afterEach(() => fixture.close());
-
   it('far apart: one warning, and the earlier one moves the cursor [R5]', async () => {
     fixture = new Fixture('2026-03-12T16:00:00Z', {
       rows: steadyRows('2026-03-05', '2026-03-12', 4),
@@ -190,4 +208,168 @@ describe('clocks', () => {
     expect(fixture.target.state?.from_date).toBe('2026-03-10');
     expect(fixture.events('clock.apart').length).toBe(1);
   });
+});
+
+describe('a day that has not begun', () => {
+  it('costs one question, and is left to a later run', async () => {
+    await open({ future: 'error', rows: sparse('2026-03-09', '2026-03-10') }).run({ startDate: '2026-03-09' });
+    expect(ranges()).toEqual(['09..09', '09..10', '10..10', '10..11', '11..11']);
+    expect(fixture.events('window.dropped')).toMatchObject([{ message: expect.stringContaining('2026-03-11') }]);
+    expect(fixture.target.ids()).toHaveLength(2);
+    expect(fixture.target.state?.from_date).toBe('2026-03-10');
+  });
+
+  it('does not hold back the day before, which is delivered and covers nothing', async () => {
+    await open({ future: 'error', rows: sparse('2026-03-10', '2026-03-10') }).run({ startDate: '2026-03-10' });
+    expect(fixture.target.receipts.map(({ from, to, covers_to }) => [from, to, covers_to])).toEqual([
+      ['2026-03-10', '2026-03-10', null],
+    ]);
+    expect(fixture.target.ids()).toHaveLength(1);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
+  });
+
+  it('is not told from others once a day that had begun was refused on its own: both questions are asked', async () => {
+    const refused: FakeServiceSettings['fault'] = ({ from }) =>
+      from === '2026-03-10' ? { refuse: 'invalid' } : undefined;
+    const rows = sparse('2026-03-09', '2026-03-09');
+    await open({ future: 'error', rows, fault: refused }).run({ startDate: '2026-03-09' });
+    expect(ranges()).toEqual(['09..09', '09..10', '10..10', '10..11', '11..11', '11..12']);
+    expect(fixture.target.state?.from_date).toBe('2026-03-10');
+    expect(fixture.events('window.dropped').map(({ level }) => level)).toEqual(['debug', 'debug']);
+  });
+});
+
+describe('a day that is gone', () => {
+  it('costs one question', async () => {
+    open({ historyDays: 4, rows: busy('2026-03-06') });
+    await run('05', '06', {}, { onGap: 'warn' });
+    expect(ranges()).toEqual(['05..05', '06..06']);
+    expect(fixture.target.state?.gaps).toEqual(['2026-03-05']);
+  });
+
+  it('between its two questions is a gap, and nothing of it stays', async () => {
+    const fault: FakeServiceSettings['fault'] = (_q, count) => (count === 2 ? { refuse: 'gone' } : undefined);
+    open({ rows: [...sparse('2026-03-05', '2026-03-05'), ...busy('2026-03-06')], fault });
+    await run('05', '06', {}, { onGap: 'warn' });
+    expect(ranges()).toEqual(['05..05', '05..06', '06..06']);
+    expect(fixture.target.state?.gaps).toEqual(['2026-03-05']);
+    expect([fixture.target.ids().length, readdirSync(fixture.spoolDir)]).toEqual([4, []]);
+  });
+});
+
+describe('what was asked for ahead', () => {
+  it('proves the rule, is none of the rows wanted, and does not stay', async () => {
+    open({ rows: [...sparse('2026-03-05', '2026-03-05'), ...busy('2026-03-06')] });
+    await run('05', '05', SETTLED);
+    expect(ranges()).toEqual(['05..05', '05..06', '06..06']);
+    expect(fixture.target.state).toMatchObject({ to_date_inclusive: true, from_date: '2026-03-06' });
+    expect(fixture.target.receipts).toMatchObject([{ from: '2026-03-05', to: '2026-03-05', rows: 1 }]);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
+  });
+
+  it('is removed with the next day if it is not needed', async () => {
+    open({ rows: sparse('2026-03-05', '2026-03-09') });
+    fixture.target.covered.add('2026-03-06').add('2026-03-07');
+    fixture.target.state = { version: 1, from_date: '2026-03-05', start_date: '2026-03-05' };
+    await run('05', '08', SETTLED, { lookbackDays: 0 });
+    expect(ranges()).toEqual(['05..05', '05..06', '06..06', '08..08', '08..09', '09..09']);
+    expect([fixture.target.ids().length, readdirSync(fixture.spoolDir)]).toEqual([2, []]);
+  });
+
+  it('by a service that refuses single days is no proof: the counts of ranges are', async () => {
+    const fault: FakeServiceSettings['fault'] = ({ from, to }) => (from === to ? { refuse: 'invalid' } : undefined);
+    open({ inclusive: false, rows: [...busy('2026-03-05'), ...busy('2026-03-06')], fault });
+    await run('05', '06', SETTLED);
+    expect(fixture.target.state).toMatchObject({ to_date_inclusive: false, ranges_inclusive: false });
+    expect(fixture.target.appended).toHaveLength(8);
+  });
+
+  it('shows nothing of a day that was refused on its own', async () => {
+    const fault: FakeServiceSettings['fault'] = ({ from, to }) =>
+      from === to && to === '2026-03-05' ? { refuse: 'invalid' } : undefined;
+    open({ rows: sparse('2026-03-06', '2026-03-06'), fault });
+    await run('05', '05', SETTLED);
+    expect(fixture.target.receipts).toMatchObject([{ from: '2026-03-05', to: '2026-03-06', covers_to: '2026-03-05' }]);
+    expect(fixture.events('rule.open')).toHaveLength(1);
+  });
+
+  it('proves nothing where each day has more in the question of two: that is said', async () => {
+    const midnight = (day: string) => row(`n${day}`, `2026-03-${day}T00:00:00Z`);
+    const rows = [...busy('2026-03-05'), midnight('05'), midnight('06')];
+    open({ rows, daysAreInstants: true });
+    await run('05', '05', SETTLED);
+    expect(fixture.events('rule.open')).toMatchObject([{ level: 'warn', fields: { window: '2026-03-05' } }]);
+    expect(fixture.target.ids()).toEqual(rows.map(({ id }) => id).sort());
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
+  });
+});
+
+describe('an end that is not included', () => {
+  it.each(['09', '08'])('is proved by the last day that is over everywhere, from the %s on', async (first) => {
+    open({ inclusive: false, rows: busy('2026-03-09') });
+    await run(first, '10');
+    expect(fixture.target.state?.to_date_inclusive).toBe(false);
+    expect(fixture.events('rule.proved')).toMatchObject([
+      { fields: { window: '2026-03-10', to_date_inclusive: false } },
+    ]);
+  });
+
+  it('is not proved by a day known to be empty that was still going on', async () => {
+    const late = row('late', '2026-03-10T16:00:01Z');
+    const tick: FakeServiceSettings['fault'] = (_q, count) => {
+      if (count === 3) fixture.clock.time += 2_000;
+      return undefined;
+    };
+    open({ rows: [late], fault: tick });
+    await run('09', '11');
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(fixture.target.ids()).toEqual(['late']);
+  });
+
+  it('is proved by no day without rows, in a settled delivery neither', async () => {
+    open({ rows: [] });
+    await run('05', '08', SETTLED);
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+    expect(fixture.target.receipts.map(({ to }) => to.slice(8))).toEqual(['06', '07', '08', '09']);
+  });
+});
+
+describe('an end that is included', () => {
+  it('is proved whichever columns are dropped, but for the one time that can be', async () => {
+    const proved = async (...dropped: string[]) => {
+      fixture?.close();
+      open({ rows: [...busy('2026-03-05'), ...busy('2026-03-06')] });
+      fixture.options = { edits: columnEdits(dropped, [], undefined) };
+      await run('05', '06');
+      return fixture.target.state?.to_date_inclusive;
+    };
+    expect([await proved('df_api_version'), await proved('df_event_datetime')]).toEqual([true, undefined]);
+  });
+});
+
+describe('while nothing is proved', () => {
+  it('three days are asked for one by one, and then several together, with one day more', async () => {
+    open({ rows: sparse('2026-03-01', '2026-03-09') });
+    await run('01', '08', {}, { windowDays: 3 });
+    const singles = ['01..01', '01..02', '02..02', '02..03', '03..03', '03..04'];
+    expect(ranges()).toEqual([...singles, '04..07', '07..09']);
+    expect(fixture.target.state?.from_date).toBe('2026-03-09');
+    expect(fixture.target.ids()).toHaveLength(9);
+  });
+
+  it('no two days are asked for at once, whatever is allowed', async () => {
+    open({ rows: sparse('2026-03-01', '2026-03-06') });
+    await run('01', '05');
+    expect(fixture.service.busiest).toBe(1);
+    fixture.close();
+    open({ rows: sparse('2026-03-01', '2026-03-06') });
+    await run('01', '05', {}, { toDateInclusive: 'true' });
+    expect(fixture.service.busiest).toBe(3);
+  });
+});
+
+it('the clock of the service decides which day is over, where it is behind', async () => {
+  open({ inclusive: false, rows: busy('2026-03-09'), clockAhead: -24 * HOUR });
+  await run('09', '10');
+  expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
 });

@@ -1,6 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { UserError } from '../../../src/base/errors.ts';
+import { pauseAfter } from '../../../src/base/retry.ts';
+import { EXPORT_RETRY } from '../../../src/service/export/retry.ts';
 import { type FakeServiceSettings, type Fault, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
@@ -46,6 +48,13 @@ describe('what passes', () => {
 });
 
 describe('what does not pass', () => {
+  it('is asked for again after pauses that grow, are spread over all of their span, and end at two minutes', () => {
+    const pauses = (random: number) =>
+      [1, 2, 3, 4, 12].map((attempt) => pauseAfter(attempt, EXPORT_RETRY, () => random));
+    expect(pauses(1)).toEqual([1_000, 2_000, 4_000, 8_000, 120_000]);
+    expect(pauses(0)).toEqual([0, 0, 0, 0, 0]);
+  });
+
   it('ends after five attempts with exit 3, the windows before it committed', async () => {
     open({ fault: (q) => (q.from === '2026-03-06' ? { refuse: 'retry' } : undefined) });
     const failure = await failureOf(fixture.run(DAYS));
@@ -55,24 +64,12 @@ describe('what does not pass', () => {
     expect(fixture.clock.slept).toBe(500 + 1000 + 2000 + 4000);
   });
 
-  it('config ends at once', async () => {
-    open({ fault: () => ({ refuse: 'config' }) });
-    const failure = await failureOf(fixture.run(DAYS));
-    expect([failure.exitCode, fixture.service.sent]).toEqual([2, 1]);
-  });
-
-  it('keeps a body that is broken the same way three times, and names it', async () => {
-    open({ fault: () => ({ body: shortRow }) });
-    const failure = await failureOf(fixture.run(DAYS));
-    expect([failure.exitCode, fixture.service.sent]).toEqual([3, 3]);
-    const path = failure.where.file ?? '';
-    expect(failure.message).toContain(path);
-    expect(readFileSync(path, 'utf8')).toContain('u-df_login-2026-03-05-0\n1,');
-  });
-
   it('an empty body is exit 3, unless it means no rows [R11]', async () => {
     open({ fault: (q) => (q.from === '2026-03-06' ? { body: () => '' } : undefined) });
-    expect((await failureOf(fixture.run(DAYS))).exitCode).toBe(3);
+    const failure = await failureOf(fixture.run(DAYS));
+    expect(failure).toMatchObject({ exitCode: 3, internal: 'empty_body', where: { window: '2026-03-06', attempt: 5 } });
+    expect(failure.where.file).toBeUndefined();
+    expect(fixture.events('window.retry').map(({ fields }) => fields?.cause)).toEqual(Array(4).fill('empty_body'));
     fixture.options = { emptyBody: 'no_rows' };
     await fixture.run(DAYS);
     expect(fixture.target.state?.from_date).toBe('2026-03-08');

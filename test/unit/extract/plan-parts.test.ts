@@ -90,6 +90,14 @@ describe('what is complete', () => {
     expect([copy.cursor('2026-03-01', now), coverage.cursor('2026-03-01', now)]).toEqual(['2026-03-08', '2026-03-05']);
   });
 
+  it('moves the cursor over what is contiguous, never past today in UTC-12 [R5][R6]', () => {
+    const now = at('2026-03-31T13:00:00Z');
+    const days = new Coverage(['2026-03-01', '2026-03-02', '2026-03-04'], undefined);
+    expect(days.cursor('2026-03-01', now)).toBe('2026-03-03');
+    days.add('2026-03-03', '2026-04-20');
+    expect(days.cursor('2026-03-01', now)).toBe('2026-03-31');
+  });
+
   it('is what receipts say, or the cursor where there are none or they are of other filters', () => {
     const state = { version: 1, from_date: '2026-03-05', gaps: ['2026-03-08'] } as const;
     const has = (coverage: Coverage) => ['2026-03-01', '2026-03-06', '2026-03-08'].map((day) => coverage.has(day));
@@ -138,7 +146,9 @@ describe('what is said of days that are lost', () => {
     expect(named.split(', ')).toHaveLength(40);
     expect(named).toMatch(/2026-03-20 and 5 more$/);
     expect(nameDays(apart.slice(0, 40))).not.toContain('more');
-    expect(nameDays(['2026-03-01'])).toBe('2026-03-01');
+    expect(nameDays(['2026-02-27', '2026-02-28', '2026-03-01', '2026-03-03'])).toBe(
+      '2026-02-27 to 2026-03-01, 2026-03-03',
+    );
   });
 
   it('says how many, and what is stored', () => {

@@ -377,7 +377,7 @@ describe('a stored state', () => {
     expect(checkState(undefined, hashes, { now })).toEqual({ state: undefined, startsOver: false });
   });
 
-  it('is said to be wrong with what is wrong and what is wanted', () => {
+  it('may be absent in every way a platform writes it; another is said to be wrong with what is wanted', () => {
     const said = (value: unknown) => {
       try {
         return String(parseState(value));
@@ -385,7 +385,9 @@ describe('a stored state', () => {
         return (error as Error).message;
       }
     };
-    expect(said([])).toContain('it is not a JSON object');
+    for (const nothing of [undefined, null, {}]) expect(parseState(nothing)).toBeUndefined();
+    for (const wrong of [[], 'x', 3]) expect(said(wrong)).toContain('it is not a JSON object');
+    expect(said({ from_date: '2026-03-01' })).toContain('cannot be used');
     expect(said({ version: 1, from_date: 5 })).toMatch(/cannot be used: from_date must be string; wanted/);
     expect(said({ version: 0, from_date: '2026-03-01' })).toContain('version must be 1');
     expect(said({ version: '2', from_date: '2026-03-01' })).toContain('version must be 1');

@@ -1,9 +1,21 @@
 import { existsSync, readdirSync } from 'node:fs';
+import { Ajv } from 'ajv';
 import { afterEach, describe, expect, it } from 'vitest';
+import receiptSchema from '../../../schemas/receipt.json' with { type: 'json' };
+import stateSchema from '../../../schemas/state.json' with { type: 'json' };
+import { isDay } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
+import { summaryOf } from '../../../src/extract/summary.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
-import { type FakeServiceSettings, FakeTarget, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import {
+  type FakeServiceSettings,
+  FakeTarget,
+  Fixture,
+  HOUR,
+  planFor,
+  steadyRows,
+} from '../../support/extract/extraction.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 4);
 const DAYS = { startDate: '2026-03-04', endDate: '2026-03-07', toDateInclusive: 'true' } as const;
@@ -201,5 +213,58 @@ describe('listed columns that no export had', () => {
     fixture.service.settings = { ...fixture.service.settings, fault: () => ({ body: () => '' }) };
     await fixture.run(DAYS);
     expect(fixture.events('columns.unseen')).toEqual([]);
+  });
+});
+
+describe('what is written', () => {
+  const ajv = new Ajv({ strict: false, formats: { date: isDay, 'date-time': true } });
+
+  it('fits its schemas, and the summary says what happened [R60]', async () => {
+    fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
+    const plan = planFor(fixture.clock, fixture.target.prior(), { startDate: '2026-03-08' });
+    await fixture.run({ startDate: '2026-03-08' });
+    expect(ajv.validate(stateSchema, fixture.target.state), ajv.errorsText()).toBe(true);
+    for (const receipt of fixture.target.receipts)
+      expect(ajv.validate(receiptSchema, receipt), ajv.errorsText()).toBe(true);
+    expect(new Set(fixture.target.receipts.map((r) => r.id)).size).toBe(4);
+    expect(summaryOf(plan, fixture.tally)).toEqual({
+      exports: 4,
+      bytes: fixture.target.receipts.reduce((sum, r) => sum + r.bytes, 0),
+      from_date: '2026-03-08',
+      next_from_date: '2026-03-10',
+      to_date_inclusive: true,
+      gaps: [],
+    });
+  });
+
+  it('is told as stored only once it is: a run that ends before that says the day before [R484]', async () => {
+    fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
+    const plan = planFor(fixture.clock, fixture.target.prior(), { startDate: '2026-03-05' });
+    await fixture.run({ startDate: '2026-03-05' }, {}, 1);
+    expect(fixture.tally).toMatchObject({ committed: 1, committedRows: 6 });
+    expect(summaryOf(plan, fixture.tally).next_from_date).toBe('2026-03-06');
+  });
+
+  it('warns of bytes that are no UTF-8, with the row and column of the first', async () => {
+    const broken = (csv: string) => Buffer.from(csv.replaceAll('u-df_login', '\xff'), 'latin1');
+    const rows = steadyRows('2026-03-08', '2026-03-08', 2);
+    fixture = new Fixture('2026-03-10T16:00:00Z', { rows, fault: () => ({ body: broken }) });
+    await fixture.run({ startDate: '2026-03-08', endDate: '2026-03-08' });
+    const fields = { window: '2026-03-08', cells: 2, row: 2, column: 'df_unified_id' };
+    expect(fixture.events('window.invalid_utf8')).toMatchObject([{ level: 'warn', fields }]);
+  });
+
+  it('warns of a re-read with fewer rows [R11]', async () => {
+    fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
+    const days = { startDate: '2026-03-08', endDate: '2026-03-08' };
+    await fixture.run(days);
+    for await (const window of fixture.windows(days, {}, { rowsOf: () => undefined }))
+      await fixture.target.commit(window);
+    expect(fixture.events('window.fewer_rows')).toEqual([]);
+    for await (const window of fixture.windows(days, {}, { rowsOf: () => 7 })) await fixture.target.commit(window);
+    const fields = { window: '2026-03-08', rows: 6, before: 7 };
+    expect(fixture.events('window.fewer_rows')).toMatchObject([{ level: 'warn', fields }]);
+    for await (const window of fixture.windows(days, {}, { rowsOf: () => 6 })) await fixture.target.commit(window);
+    expect(fixture.events('window.fewer_rows').length).toBe(1);
   });
 });

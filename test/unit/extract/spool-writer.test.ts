@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { SpoolWriter } from '../../../src/extract/spool/spool-writer.ts';
+import { SpoolWriter, spoolError } from '../../../src/extract/spool/spool-writer.ts';
 import { openBelow, systemError, withCall } from '../../support/system-calls.ts';
 
 const MB = 1 << 20;
@@ -114,5 +114,19 @@ describe('a spool file', () => {
     fs.renameSync(path, join(dir, 'rows.csv'));
     await writer.drop();
     expect(existsSync(join(dir, 'rows.csv'))).toBe(true);
+  });
+});
+
+describe('a disk', () => {
+  it.each([
+    ['ENOSPC', 3],
+    ['EDQUOT', 3],
+    ['EACCES', 2],
+    ['EROFS', 2],
+    ['EIO', 3],
+  ])('that says %s: exit %i, the folder named', (code, exit) => {
+    const failure = spoolError(Object.assign(new Error(code), { code }), '/spool');
+    expect(failure).toMatchObject({ exitCode: exit });
+    expect(String(failure)).toContain('/spool');
   });
 });

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -171,13 +171,6 @@ describe('the shared state', () => {
     expect(theirs.inside).toHaveLength(3);
   });
 
-  it('is for its owner alone, and no half of it is ever there', async () => {
-    const permit = await openQuota().enter(NEVER);
-    expect(statSync(stateFile()).mode & 0o777).toBe(0o600);
-    expect(readdirSync(stateFolder())).toHaveLength(1);
-    await permit.release();
-  });
-
   it('counts an hour over runs: what one sent the next one knows', async () => {
     const one = openQuota({ exportsPerHour: 2 });
     for (let i = 0; i < 2; i++) {
@@ -231,15 +224,6 @@ describe('the shared state', () => {
     expect(leaseOf()).toBeGreaterThanOrEqual(before + 270_000);
     await permit.release();
     expect(clock.pending).toBe(0);
-  });
-
-  it('is replaced with a warning if it is damaged', async () => {
-    await (await openQuota().enter(NEVER)).release();
-    writeFileSync(stateFile(), '{"v":1,"sent":');
-    const heard = log();
-    const { inside } = await enterMany(openQuota({}, heard), 1);
-    expect(inside).toHaveLength(1);
-    expect(heard.events.map(({ event }) => event)).toEqual(['quota.state']);
   });
 
   it('is not used, with a warning, if it cannot be written', async () => {
