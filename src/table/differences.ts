@@ -26,9 +26,11 @@ export function checkLiveRows(
       const actual = counted.get(window) ?? 0;
       if (actual === expected && expected <= rows) return [];
       const name = `window ${window} (${from} to ${to})`;
-      return [
-        difference('rows', `${name} should have ${plainCount(expected, 'row')} of its ${rows}, and has ${actual}`),
-      ];
+      const message =
+        actual > rows
+          ? `has ${plainCount(actual, 'row')}, and its export had ${rows}: another program added rows to it`
+          : `should have ${plainCount(expected, 'row')} of its ${rows}, and has ${actual}`;
+      return [difference('rows', `${name} ${message}`)];
     }),
     ...strangers.map(([window, rows]) =>
       difference('rows', `${plainCount(rows, 'row belongs', 'rows belong')} to window ${window}, which has no receipt`),

@@ -120,6 +120,12 @@ class DeltaLog implements TableLog {
     for (const name of names) await this.#table(name).checkpoint(this.#options.clock.now());
   }
 
+  /** A purge removes files at once that a reader of an older version may want. */
+  async isUnchanged(): Promise<boolean> {
+    for (const table of this.#tables.values()) if (!(await table.isLatest())) return false;
+    return true;
+  }
+
   /** The schema in the log has the columns of the state; that of a table that does not follow from it may be older or newer. */
   async check(): Promise<Difference[]> {
     const found: Difference[] = [];

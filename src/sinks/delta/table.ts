@@ -130,8 +130,8 @@ export class DeltaTable {
 
   /** When the latest version was stored, by the clock of the store; ms since 1970. */
   async committedAt(): Promise<number> {
-    for await (const { path, modified } of this.#entriesFrom(this.version)) {
-      if (path === `${this.name}/${entryPath(this.version)}`) return modified;
+    for await (const { kind, version, modified } of this.#logFrom(this.version)) {
+      if (kind === 'entry' && version === this.version) return modified;
     }
     return 0;
   }
@@ -189,6 +189,12 @@ export class DeltaTable {
     return true;
   }
 
+  /** False if somebody has committed a later version. */
+  async isLatest(): Promise<boolean> {
+    for await (const _ of this.#logFrom(this.version + 1)) return false;
+    return true;
+  }
+
   /** Writes a checkpoint every hundred versions. A failure is only logged: the commits are valid without it. */
   async checkpoint(now: number): Promise<void> {
     const { version } = this;
@@ -220,9 +226,7 @@ export class DeltaTable {
    */
   async #isBehind(version: number, actions: readonly Action[]): Promise<boolean> {
     if (version === 0) return false;
-    for await (const { path } of this.#entriesFrom(version - 1)) {
-      if (logFileOf(path.slice(this.name.length + 1))?.version === version - 1) return false;
-    }
+    for await (const before of this.#logFrom(version - 1)) if (before.version === version - 1) return false;
     const latest = await readSnapshot(this.#place);
     return !actions.some((action) => {
       if ('domainMetadata' in action) {
@@ -233,8 +237,13 @@ export class DeltaTable {
     });
   }
 
-  async *#entriesFrom(version: number): AsyncGenerator<Stored, void, undefined> {
-    yield* this.#place.storage.list(`${this.name}/${LOG_FOLDER}`, `${this.name}/${beforeVersion(version)}`);
+  /** The log's entries and checkpoints, from a version on. */
+  async *#logFrom(from: number) {
+    const { storage } = this.#place;
+    for await (const stored of storage.list(`${this.name}/${LOG_FOLDER}`, `${this.name}/${beforeVersion(from)}`)) {
+      const found = logFileOf(stored.path.slice(this.name.length + 1));
+      if (found !== undefined) yield { ...found, modified: stored.modified };
+    }
   }
 
   #check(): void {

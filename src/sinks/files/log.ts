@@ -93,7 +93,7 @@ export interface TableLog {
   commit(change: FileChange): Promise<void>;
   /** Reads the latest version; of a change that the disk stopped half-way the rest is done first. */
   refresh(): Promise<void>;
-  /** False if the files that a reader looked at may have changed meanwhile; absent if no file ever changes. */
+  /** False if the files that a reader looked at may have changed or gone meanwhile; absent if none ever does. */
   isUnchanged?(): Promise<boolean>;
   /** What the log itself says that does not fit the state or the files, for `verify`. Read-only. */
   check(): Promise<Difference[]>;

@@ -88,5 +88,34 @@ describe('a commit that loses a race', () => {
   });
 });
 
+describe('a reader beside a purge [R431]', () => {
+  it.each([
+    ['the first entry of the log', `events/_delta_log/${'0'.repeat(20)}.json`],
+    ['a data file', undefined],
+  ])('reads again where %s is gone when it comes to it', async (_what, entry) => {
+    for (const [n, df_unified_id] of ['erna', 'hans'].entries()) {
+      const row = { id: df_unified_id, df_unified_id, ...on(day(n + 1)) };
+      await fixture.store([fixture.window(day(n + 1), csvOf([row]))], { tables: TABLES });
+    }
+    const storage = new DiskStorage(fixture.root);
+    let purges = 0;
+    const purgeAt = async (isThere: boolean) => {
+      if (!isThere || purges++ > 0) return;
+      await purgeDelta(fixture.lakeOptions, { column: 'df_unified_id', ids: ['erna'] });
+    };
+    storage.read = async (path) => {
+      await purgeAt(path === entry);
+      return DiskStorage.prototype.read.call(storage, path);
+    };
+    storage.localFile = async (path) => {
+      await purgeAt(entry === undefined);
+      return DiskStorage.prototype.localFile.call(storage, path);
+    };
+    expect(await verifyDelta({ ...fixture.lakeOptions, storage })).toEqual([]);
+    expect(purges).toBeGreaterThan(0);
+    expect(await fixture.read('SELECT _key FROM events')).toEqual([{ _key: 'hans' }]);
+  });
+});
+
 /** The other tables come before `events`. */
 const commitOrder = (name: (typeof TABLES)[number]): number => (name === 'events' ? 2 : TABLES.indexOf(name) - 1);

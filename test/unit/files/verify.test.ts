@@ -111,7 +111,7 @@ describe.each(FILE_TARGETS)('verify of %s', (name) => {
 
   it('names a receipt with more rows than it ever had, and days that no receipt covers [R24]', async () => {
     await restate(({ receipts }) => ({ receipts: receipts.map((receipt) => ({ ...receipt, rows: 2 })) }));
-    const rows = `rows: window 1 (${ONE} to ${ONE}) should have 3 rows of its 2, and has 3`;
+    const rows = `rows: window 1 (${ONE} to ${ONE}) has 3 rows, and its export had 2: another program added rows to it`;
     expect(await messages()).toEqual([rows]);
     await restate(() => ({ cursor: { version: 1, from_date: '2026-01-05' } }));
     const days = 'days: the cursor is at 2026-01-05, but no receipt covers 2026-01-02 to 2026-01-04';

@@ -18,18 +18,34 @@ const validPointer = compileSchema<{ readonly version: number }>({
 
 /** The latest version of a table; version −1 when there is none. Throws UserError for a log that is damaged. */
 export async function readSnapshot(place: LogPlace): Promise<Snapshot> {
-  const pointer = await lastCheckpoint(place);
-  const found = await listLog(place, pointer ?? 0);
-  // A pointer to what is not there, as a copy made by hand may have: everything is looked at then.
-  const log = pointer !== undefined && !found.checkpoints.has(pointer) ? await listLog(place, 0) : found;
-  const from = Math.max(-1, ...log.checkpoints);
+  let log = await findLog(place);
+  for (;;) {
+    try {
+      return await snapshotOf(place, log);
+    } catch (error) {
+      const latest = await findLog(place);
+      if (latest.from <= log.from) throw error;
+      // A purge removed what was listed before it was read: its checkpoint has all of it.
+      log = latest;
+    }
+  }
+}
+
+async function snapshotOf(place: LogPlace, { from, entries }: Log): Promise<Snapshot> {
   const snapshot = new Snapshot();
   if (from >= 0) snapshot.apply(from, await readCheckpoint(place, from));
-  const versions = [...log.entries].filter((version) => version > from).sort((a, b) => a - b);
+  const versions = [...entries].filter((version) => version > from).sort((a, b) => a - b);
   checkWhole(place, from, versions);
   for (let at = 0; at < versions.length; at += BATCH)
     await applyEntries(place, snapshot, versions.slice(at, at + BATCH));
   return snapshot;
+}
+
+async function findLog(place: LogPlace): Promise<Log> {
+  const pointer = await lastCheckpoint(place);
+  const found = await listLog(place, pointer ?? 0);
+  // A pointer to what is not there, as a copy made by hand may have: everything is looked at then.
+  return pointer !== undefined && found.from < pointer ? await listLog(place, 0) : found;
 }
 
 /** The version that `_last_checkpoint` names: a hint, so whatever is wrong with it only costs a longer look. */
@@ -44,19 +60,23 @@ async function lastCheckpoint({ storage, folder }: LogPlace): Promise<number | u
   }
 }
 
+/** What a log's folder has. */
 interface Log {
+  /** The version of the latest checkpoint; −1 if there is none. */
+  readonly from: number;
+  /** The versions of its entries. */
   readonly entries: ReadonlySet<number>;
-  readonly checkpoints: ReadonlySet<number>;
 }
 
-async function listLog({ storage, folder }: LogPlace, from: number): Promise<Log> {
-  const [entries, checkpoints] = [new Set<number>(), new Set<number>()];
-  for await (const { path } of storage.list(`${folder}/${LOG_FOLDER}`, `${folder}/${beforeVersion(from)}`)) {
+async function listLog({ storage, folder }: LogPlace, since: number): Promise<Log> {
+  const entries = new Set<number>();
+  let from = -1;
+  for await (const { path } of storage.list(`${folder}/${LOG_FOLDER}`, `${folder}/${beforeVersion(since)}`)) {
     const file = logFileOf(path.slice(folder.length + 1));
     if (file?.kind === 'entry') entries.add(file.version);
-    else if (file?.kind === 'checkpoint') checkpoints.add(file.version);
+    else if (file?.kind === 'checkpoint') from = Math.max(from, file.version);
   }
-  return { entries, checkpoints };
+  return { from, entries };
 }
 
 /** Every version from the checkpoint on is there once: a hole would be a hole in the data. */
