@@ -1,20 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { DestinationConfig } from '../config/destination.ts';
-import type { HashKey } from '../schema/hash-key.ts';
 import type { PlaceOptions } from '../sinks/target.ts';
 import { DeletionList } from './input/deletion-list.ts';
 import { LedgerStore } from './ledger/store.ts';
-import { type PurgePlace, placeName, readMapping } from './purge.ts';
+import { type PurgePlace, type PurgeRequest, placeName, readMapping } from './purge.ts';
 
 const DEFAULT_MAX_ID_LENGTH = 1_024;
 
-export interface AccessOptions {
+export interface AccessOptions extends Pick<PurgeRequest, 'places' | 'column' | 'mapping' | 'hashKey' | 'options'> {
   readonly ids: AsyncIterable<unknown>;
-  readonly places: readonly PurgePlace[];
-  readonly column: string | undefined;
-  readonly mapping: string | undefined;
-  readonly hashKey: HashKey | undefined;
-  readonly options: PlaceOptions;
   /** For its ledger; undefined: nothing is recorded. */
   readonly config: DestinationConfig | undefined;
   /** Takes one line of JSON. */

@@ -10,10 +10,8 @@ import type { Random } from '../base/random.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import type { DeletionService } from '../service/delete/answer.ts';
 import { DeletionList, type EmitState, type ListCounts } from './input/deletion-list.ts';
-import { Ledger, type LedgerOutput } from './ledger/ledger.ts';
-import { Chain } from './ledger/line.ts';
-import { LedgerStore, type OpenContent } from './ledger/store.ts';
-import { NO_UNFINISHED_RUNS, type ServiceName, type UnfinishedRuns } from './ledger/unfinished.ts';
+import type { Ledger, LedgerOutput } from './ledger/ledger.ts';
+import { LedgerStore, NO_UNFINISHED_RUNS, type ServiceName, type UnfinishedRuns } from './ledger/store.ts';
 import { Purge, type PurgeRequest } from './purge.ts';
 import { type DeletionReport, failureOf, nothingAccepted, reportOf, worstOf } from './report.ts';
 import { type DeletionCounts, newCounts, sendRequests } from './send-requests.ts';
@@ -146,25 +144,20 @@ class Case {
 
   /** Asks the service for every id that is open. */
   async delete(): Promise<void> {
-    const { resumes } = this.#unfinished;
-    const ids = this.#wanted;
-    this.#ledger = await this.#start({
-      list: this.#listName,
-      ...(resumes !== undefined && { resumes }),
-      ids: ids.length,
-    });
-    if (this.#isPurgeOnly) {
-      for (const { id } of this.#list.ids()) this.#ledger.add({ kind: 'purge_only', id: this.#hashOf(id) });
-    }
+    const [ids, listed] = [this.#wanted, this.#list.ids()];
+    // An input without ids leaves no run behind.
+    const opening = { list: this.#listName, resumes: this.#unfinished.resumes, ids: ids.length };
+    const ledger = listed.length === 0 ? undefined : await this.#ledgers.start(opening);
+    this.#ledger = ledger;
+    for (const { id } of this.#isPurgeOnly ? listed : []) ledger?.add({ kind: 'purge_only', id: this.#hashOf(id) });
     const { received, done } = this.#list.counts;
     if (received === 0 || done > 0) this.#list.start();
-    const ledger = this.#ledger;
     await this.#keepError(async () => {
-      if (ids.length > 0) await this.#send(ids, ledger);
+      if (ledger !== undefined && ids.length > 0) await this.#send(ids, ledger);
     });
     await this.#keepError(() => this.#list.emitted());
     // What follows may take long: the last answers are proof before it begins.
-    await this.#keepError(() => ledger.sync());
+    await this.#keepError(async () => ledger?.sync());
   }
 
   /** Purges those whom the service has deleted. */
@@ -204,7 +197,7 @@ class Case {
 
   /** Without a report this is the only message that has the head. */
   async sayHead(): Promise<void> {
-    if (!this.#ledger?.run) return;
+    if (this.#ledger === undefined) return;
     await this.#ledger.sync().catch(() => {});
     const { head } = this.#ledger;
     this.#options.io.logger.warn('ledger.head', `Head of the ledger: ${head}`, { head });
@@ -244,31 +237,16 @@ class Case {
   #report(mode: DeletionReport['mode']): DeletionReport {
     const { config, io } = this.#options;
     const isPlan = mode === 'dry_run';
-    return reportOf({
-      counts: this.#counts ?? this.#list.counts,
-      sent: isPlan ? undefined : this.#sent,
-      isPurgeOnly: this.#isPurgeOnly,
+    const guard = isPlan ? (guardProblem(this.#wanted.length, config) ?? this.#purge?.problem) : undefined;
+    return reportOf(this.#counts ?? this.#list.counts, isPlan ? undefined : this.#sent, {
+      ...this.#purge?.sums,
+      run: this.#ledger?.run ?? null,
+      guard: guard ?? null,
+      purge_only: this.#isPurgeOnly,
       places: this.#purge?.reports ?? [],
-      sums: this.#purge?.sums,
       unreached: this.#purge?.unreached ?? [],
-      guard: isPlan ? (guardProblem(this.#wanted.length, config) ?? this.#purge?.problem) : undefined,
-      run: this.#ledger?.run || undefined,
-      head: this.#ledger?.run ? this.#ledger.head : undefined,
-      seconds: (io.clock.now() - this.#began) / 1_000,
-    });
-  }
-
-  /** An input without ids leaves no run behind. */
-  async #start(opening: OpenContent): Promise<Ledger> {
-    const { config, io } = this.#options;
-    const { requestedBy, reason } = config;
-    if (this.#list.ids().length === 0) {
-      return new Ledger('', new Chain(this.#ledgers.key), { async write() {}, async close() {} }, io.clock);
-    }
-    return this.#ledgers.start({
-      ...opening,
-      ...(requestedBy !== undefined && { requested_by: requestedBy }),
-      ...(reason !== undefined && { reason }),
+      seconds: Math.round(io.clock.now() - this.#began) / 1_000,
+      head: this.#ledger?.head ?? null,
     });
   }
 
@@ -310,11 +288,7 @@ function refusalOf(
   return nothingAccepted(plan) ?? guardError(plan);
 }
 
-export interface GuardLimits {
-  readonly maxDeletionsPerSync: number;
-  readonly maxDeletionsPercent: number | undefined;
-  readonly knownProfiles: number | undefined;
-}
+type GuardLimits = Pick<DestinationConfig, 'maxDeletionsPerSync' | 'maxDeletionsPercent' | 'knownProfiles'>;
 
 /** A percentage has no exact binary form: 0.57 of 10,000 must not come out below 57. */
 const ROUNDING = 1 + 2 ** -40;

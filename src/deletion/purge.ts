@@ -218,6 +218,8 @@ export class Purge {
       this.#request.options.signal?.throwIfAborted();
       await this.#purgePlace(at, ledger, unfinished.get(placeName(place)));
     }
+    // A run that is under way may have verified downloads since.
+    await this.#purgeSpools();
     return this.#states.flatMap(({ failure }) => failure ?? []);
   }
 
@@ -278,7 +280,7 @@ export class Purge {
       const live = await liveSpoolFolders(await spoolFolders(root));
       if (live.length === 0) continue;
       this.#outOfReach(
-        `Runs that are under way have downloads in ${live.join(', ')}, which may name the people until those runs end; what a run leaves there that fails goes with a purge after it, or after seven days.`,
+        `Runs that are under way have downloads in ${live.join(', ')}, which may name the people until those runs end; what one that fails leaves there, no later run loads.`,
       );
     }
   }

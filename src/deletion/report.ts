@@ -46,28 +46,17 @@ export interface DeletionReport extends Partial<PurgeSums> {
   readonly head: string | null;
 }
 
-export interface ReportParts {
-  readonly counts: ListCounts;
-  readonly sent: DeletionCounts | undefined;
-  readonly isPurgeOnly: boolean;
-  readonly places: readonly PlaceReport[];
-  /** Undefined without a purge. */
-  readonly sums: PurgeSums | undefined;
-  readonly unreached: readonly string[];
-  readonly guard: string | undefined;
-  readonly run: string | undefined;
-  readonly head: string | undefined;
-  readonly seconds: number;
-}
+/** What a report has beside the counts of its list and of its requests. */
+type Circumstances = Partial<PurgeSums> &
+  Pick<DeletionReport, 'run' | 'guard' | 'purge_only' | 'places' | 'unreached' | 'seconds' | 'head'>;
 
-export function reportOf(parts: ReportParts): DeletionReport {
-  const { counts, sent, isPurgeOnly, places, sums, unreached, guard, run, head, seconds } = parts;
-  const wanted = isPurgeOnly ? 0 : counts.unique - counts.done - counts.rejectedBefore;
+/** `sent`: undefined for a plan. */
+export function reportOf(counts: ListCounts, sent: DeletionCounts | undefined, more: Circumstances): DeletionReport {
+  const wanted = more.purge_only ? 0 : counts.unique - counts.done - counts.rejectedBefore;
   return {
     v: 1,
     kind: 'deletion',
     mode: sent === undefined ? 'dry_run' : 'executed',
-    run: run ?? null,
     received: counts.received,
     refused: Object.fromEntries(counts.refused),
     duplicates: counts.duplicates,
@@ -80,14 +69,8 @@ export function reportOf(parts: ReportParts): DeletionReport {
     rejected_codes: Object.fromEntries(sent?.codes ?? []),
     undecided: sent === undefined ? 0 : wanted - sent.done - sent.rejected,
     undecided_codes: Object.fromEntries(sent?.unclear ?? []),
-    guard: guard ?? null,
-    purge_only: isPurgeOnly,
-    places,
-    ...sums,
-    unreached,
     stopped_by: sent?.stoppedBy?.code ?? null,
-    seconds: Math.round(seconds * 1_000) / 1_000,
-    head: head ?? null,
+    ...more,
   };
 }
 

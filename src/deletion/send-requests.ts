@@ -69,15 +69,7 @@ export interface SendOptions {
  * Each request has a line in the ledger before and after it. Returns early when the service refuses token or service, or
  * is down; rejects when the ledger cannot be written. A stop by the signal ends with what was decided by then.
  */
-export async function sendRequests(options: SendOptions): Promise<void> {
-  const sender = new Sender(options);
-  const stopReporting = sender.report();
-  try {
-    await sender.run();
-  } finally {
-    stopReporting();
-  }
-}
+export const sendRequests = (options: SendOptions): Promise<void> => new Sender(options).run();
 
 function countCode(codes: Map<string, number>, { code }: DeletionAnswer): void {
   codes.set(code, (codes.get(code) ?? 0) + 1);
@@ -109,18 +101,20 @@ class Sender {
     const { signal, clock, limits } = this.#options;
     const cutLater = () => clock.after(CLOSING_MS, () => this.#cut.abort(signal.reason));
     signal.addEventListener('abort', cutLater);
+    const stopReporting = this.#report();
     try {
       while (this.#counts.done === 0) if (!(await this.#step())) return;
       const workers = Array.from({ length: 2 * limits.maxConcurrent }, () => this.#worker());
       const ends = await Promise.allSettled(workers);
       for (const end of ends) if (end.status === 'rejected') throw end.reason;
     } finally {
+      stopReporting();
       signal.removeEventListener('abort', cutLater);
     }
   }
 
   /** One LOG a minute keeps a long deletion, and every wait, visible. */
-  report(): () => void {
+  #report(): () => void {
     const { clock, logger, ids } = this.#options;
     const total = ids.length;
     const report = () => {
@@ -150,7 +144,7 @@ class Sender {
     const { value: id, done } = this.#ids.next();
     if (done === true) return false;
     const decision = await this.#decide(id);
-    this.#count(decision);
+    this.#counts[decision]++;
     this.#options.onDecided(id, decision);
     return !this.#signal.aborted;
   }
@@ -241,9 +235,5 @@ class Sender {
     countCode(this.#counts.unclear, answer);
     if (++this.#undecidedInARow < MAX_UNDECIDED_IN_A_ROW) return 'undecided';
     return this.#signal.aborted ? 'undecided' : this.#giveUp(answer);
-  }
-
-  #count(decision: Decision): void {
-    this.#counts[decision]++;
   }
 }

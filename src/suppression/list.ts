@@ -75,9 +75,14 @@ export const suppressionHmac = (key: Secret, unifiedId: Uint8Array): string =>
 export function loadSuppression(path: string, key: Secret, hashKey?: HashKey): Suppression {
   checkKey(key);
   const listed = new Set<string>();
-  const lines = textOf(path).split(/\r?\n/);
-  for (let i = 0; i < lines.length; i++)
-    if (lines[i].trim() !== '' && !isHeader(lines[i], path, key)) take(lines[i], i + 1, path, listed, hashKey);
+  for (const [i, line] of textOf(path).split(/\r?\n/).entries()) {
+    if (line.trim() === '' || isHeader(line, path, key)) continue;
+    const found = parsed(line);
+    if (found?.hash_key !== undefined && found.hash_key !== hashKey?.check) throw otherHashKey(path, i + 1);
+    const hmac = hmacIn(found);
+    if (hmac === undefined) throw noLine(path, i + 1);
+    listed.add(hmac);
+  }
   const digest = createHash('sha256').update(suppressionHmac(key, Buffer.from('digest')));
   for (const hmac of [...listed].sort()) digest.update(hmac);
   return { isSuppressed: lookup(listed, key, hashKey), digest: digest.digest('hex') };
@@ -94,19 +99,11 @@ function textOf(path: string): string {
   }
 }
 
-function take(line: string, number: number, path: string, listed: Set<string>, hashKey: HashKey | undefined): void {
-  const found = parsed(line);
-  if (found?.hash_key !== undefined && found.hash_key !== hashKey?.check) throw otherHashKey(path, number);
-  const hmac = hmacIn(found);
-  if (hmac !== undefined) {
-    listed.add(hmac);
-    return;
-  }
-  throw configError(
+const noLine = (path: string, number: number) =>
+  configError(
     `Line ${number} of the suppression file ${path} is not {"hmac":"<64 hex digits>"}: if a purge was broken off, run it again, which mends a last line that was cut; else restore the file, or use the version that wrote it.`,
     { where: { file: path, row: number } },
   );
-}
 
 /** The person whom a line names; undefined for a line that names nobody, such as a header or a part of a line. */
 const hmacIn = (line: Line | undefined): string | undefined =>

@@ -3,21 +3,7 @@ import type { StateStats } from '../../airbyte/messages.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { isBlank, isPlaceholder } from '../../base/placeholder.ts';
 
-/** Why a row is refused before anything is sent. The order is that of reports. */
-const REFUSALS = [
-  'missing',
-  'not_a_string',
-  'empty',
-  'blank',
-  'null_like',
-  'too_long',
-  'control_characters',
-  'not_unicode',
-  'withdrawn',
-] as const;
-export type Refusal = (typeof REFUSALS)[number];
-
-/** The same for people. */
+/** Why a row is refused before anything is sent, as people are told, in the order of reports. */
 export const REFUSAL_TEXT = {
   missing: 'the ID field is missing or null',
   not_a_string: 'the ID is not a string',
@@ -28,7 +14,10 @@ export const REFUSAL_TEXT = {
   control_characters: 'the ID holds control characters',
   not_unicode: 'the ID is not valid Unicode',
   withdrawn: 'the request was withdrawn at the source (_ab_cdc_deleted_at)',
-} as const satisfies Record<Refusal, string>;
+} as const;
+export type Refusal = keyof typeof REFUSAL_TEXT;
+
+const REFUSALS = Object.keys(REFUSAL_TEXT);
 
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;

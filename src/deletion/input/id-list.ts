@@ -28,25 +28,16 @@ const MAX_RECORD = 64 * 1024 * 1024;
 /** The id of each row of a file, unchanged. Throws config failures that name the line. */
 export async function* idsFromFile(path: string, options: ListOptions = {}): AsyncGenerator<unknown> {
   if (options.column === undefined && WITH_COLUMNS.includes(extname(path).toLowerCase())) throw columnWanted(path);
-  yield* readable(path, idsFrom(createReadStream(path), path, options));
+  yield* fromFile(path, (begun) => idsIn(begun, path, options));
 }
 
 /** Several columns of each row of such a file, in one pass: a pipe can be read only once. */
-export async function* rowsFromFile(path: string, columns: readonly string[]): AsyncGenerator<readonly unknown[]> {
-  yield* readable(path, rowsFrom(createReadStream(path), path, columns));
-}
+export const rowsFromFile = (path: string, columns: readonly string[]): AsyncGenerator<readonly unknown[]> =>
+  fromFile(path, (begun) => columnsOf(begun, path, columns));
 
-async function* rowsFrom(
-  input: AsyncIterable<Uint8Array>,
-  name: string,
-  columns: readonly string[],
-): AsyncGenerator<unknown[]> {
-  yield* columnsOf(await peeked(input), name, columns);
-}
-
-async function* readable<T>(path: string, values: AsyncIterable<T>): AsyncGenerator<T> {
+async function* fromFile<T>(path: string, read: (begun: Begun) => AsyncIterable<T>): AsyncGenerator<T> {
   try {
-    yield* values;
+    yield* read(await peeked(createReadStream(path)));
   } catch (error) {
     if (error instanceof Error && error.name === 'UserError') throw error;
     throw configError(`The list ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
@@ -57,9 +48,12 @@ async function* readable<T>(path: string, values: AsyncIterable<T>): AsyncGenera
 export async function* idsFrom(
   input: AsyncIterable<Uint8Array>,
   name: string,
-  { column, header }: ListOptions = {},
+  options: ListOptions = {},
 ): AsyncGenerator<unknown> {
-  const begun = await peeked(input);
+  yield* idsIn(await peeked(input), name, options);
+}
+
+async function* idsIn(begun: Begun, name: string, { column, header }: ListOptions): AsyncGenerator<unknown> {
   if (column !== undefined) for await (const [id] of columnsOf(begun, name, [column])) yield id;
   else if (begun.first === BRACE) throw columnWanted(name);
   else yield* plainLines(begun.all, name, header);
@@ -135,9 +129,11 @@ function refuseHeader(text: string, name: string, line: number, header: string |
   const cells = text.split(SEPARATORS);
   const found = cells.find((cell) => lettersOf(cell) !== '' && wanted.has(lettersOf(cell)));
   if (found === undefined) return;
-  const what = cells.length === 1 ? 'looks like the header of a column' : 'looks like the header of several columns';
-  const remedy = 'name the column with --column, or remove this line';
-  throw configError(`Line ${line} of the list ${name} ${what}: ${remedy}. Nothing was deleted.`);
+  const what = cells.length === 1 ? 'a column' : 'several columns';
+  const remedy = cells.length === 1 ? ', or remove this line' : '';
+  throw configError(
+    `Line ${line} of the list ${name} looks like the header of ${what}: name the column with --column${remedy}. Nothing was deleted.`,
+  );
 }
 
 /** A name as people tell it from another: without case, quotes and what stands between its words. */

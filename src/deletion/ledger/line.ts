@@ -21,9 +21,9 @@ export interface OpenLine extends Common {
   readonly key_check: string;
   /** Keyed hash of the list: only a run of the same list is resumed. */
   readonly list: string;
-  readonly resumes?: string;
-  readonly requested_by?: string;
-  readonly reason?: string;
+  readonly resumes?: string | undefined;
+  readonly requested_by?: string | undefined;
+  readonly reason?: string | undefined;
   /** Ids about to be requested. */
   readonly ids: number;
 }

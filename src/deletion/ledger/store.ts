@@ -7,11 +7,19 @@ import type { DestinationConfig } from '../../config/destination.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { LockFile } from '../../fs/lock.ts';
 import { isTrustedOwner, makeFolders } from '../../fs/private-folder.ts';
-import { createLedgerFile, fileName, isOpenToOthers, ledgerFiles, readSoundFile } from './file.ts';
+import {
+  createLedgerFile,
+  endsClosed,
+  fileName,
+  isOpenToOthers,
+  type LedgerFile,
+  ledgerFiles,
+  openLineOf,
+  readSoundFile,
+} from './file.ts';
 import { keyInFolder, LedgerKey, storedKey, temporaryKey } from './key.ts';
 import { Ledger, type LedgerOutput } from './ledger.ts';
 import { Chain, GENESIS, type OpenLine } from './line.ts';
-import { findUnfinishedRuns, NO_UNFINISHED_RUNS, type UnfinishedRuns } from './unfinished.ts';
 
 export interface StoreOptions {
   readonly config: DestinationConfig;
@@ -22,8 +30,32 @@ export interface StoreOptions {
   readonly lines: LedgerOutput | undefined;
 }
 
-/** What a run adds to the first line of its ledger; the store adds the rest. */
-export type OpenContent = Pick<OpenLine, 'list' | 'resumes' | 'requested_by' | 'reason' | 'ids'>;
+/** The service whose profiles a run deletes: only its own unfinished run is ever resumed. */
+export type ServiceName = Pick<DestinationConfig, 'baseUrl' | 'serviceId'>;
+
+/** The unfinished runs of a service, for a run with a given list. */
+export interface UnfinishedRuns {
+  /** The run to resume: of the same list, begun less than 24 hours ago, and without its end or with undecided ids. */
+  readonly resumes: string | undefined;
+  /** By hex of the keyed hash: what this run, and the runs it resumed, have verifiably decided and need not be asked again. */
+  readonly decisions: ReadonlyMap<string, 'done' | 'rejected'>;
+  /** By place: what they found there and were about to remove, without a line that says that they had. */
+  readonly purging: ReadonlyMap<string, Readonly<Record<string, number>>>;
+  /** A sentence that names the runs that are not resumed, with their dates. */
+  readonly notice: string | undefined;
+}
+
+export const NO_UNFINISHED_RUNS: UnfinishedRuns = {
+  resumes: undefined,
+  decisions: new Map(),
+  purging: new Map(),
+  notice: undefined,
+};
+
+/** Maximum age of an unfinished run that is resumed: later, its deleted profiles may have been created again. */
+const RESUMABLE_MS = 24 * 60 * 60_000;
+/** Runs that are named individually in a message. */
+const MAX_NAMED = 3;
 
 /** Where a run leaves its proof must be known before anything is read. */
 export function requireLedger(config: DestinationConfig): void {
@@ -86,7 +118,7 @@ export class LedgerStore {
   }
 
   /** Begins the ledger of a run: in a file of its own, which follows the one before it in the chain, or in the log. */
-  async start(content: OpenContent): Promise<Ledger> {
+  async start(content: Pick<OpenLine, 'list' | 'resumes' | 'ids'>): Promise<Ledger> {
     const { config, clock } = this.#options;
     const run = randomBytes(8).toString('hex');
     const output = await this.#outputOf(run);
@@ -97,6 +129,8 @@ export class LedgerStore {
         base_url: config.baseUrl,
         service_id: config.serviceId,
         key_check: this.key.check,
+        requested_by: config.requestedBy,
+        reason: config.reason,
         ...content,
       });
     } catch (error) {
@@ -177,4 +211,99 @@ async function headOf(folder: string, key: LedgerKey): Promise<string> {
     if (head !== undefined) return head;
   }
   return GENESIS;
+}
+
+interface UnfinishedQuery {
+  readonly folder: string;
+  readonly key: LedgerKey;
+  readonly service: ServiceName;
+  /** Keyed hash of the list that is about to be deleted. */
+  readonly list: string;
+  readonly now: number;
+}
+
+type Run = LedgerFile & { readonly open: Partial<OpenLine> };
+
+/** Finds the unfinished runs of one service. The run to resume is verified; runs that are only named are not. */
+async function findUnfinishedRuns(query: UnfinishedQuery): Promise<UnfinishedRuns> {
+  const runs = ledgerFiles(query.folder).flatMap((file) => runOf(file, query.service));
+  const latest = runs.findLast(({ open }) => open.list === query.list);
+  const resumed = new Set(runs.map(({ open }) => open.resumes));
+  // A run is resumed only once: a copy of its file at the end of the chain must not make it the latest again.
+  const isOpen = latest !== undefined && !resumed.has(latest.run) && isResumable(latest.open, query);
+  const end = isOpen ? await endOf(latest, query.key) : 'done';
+  const chain = latest === undefined || end === 'done' ? [] : chainOf(latest, runs);
+  const left = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
+  const { decisions, purging } = await outcomesOf([...chain].reverse(), query);
+  // A run that was worked through with undecided ids is asked for those alone; of any other run only what is done counts (S35, S57).
+  const known = end === 'undecided' ? ['done', 'rejected'] : ['done'];
+  return {
+    resumes: chain[0]?.run,
+    notice: left.length === 0 ? undefined : noticeOf(left),
+    decisions: new Map([...decisions].filter(([, decision]) => known.includes(decision))),
+    purging,
+  };
+}
+
+/** How a run ended: as it should, with undecided ids, or not at all. */
+async function endOf(run: Run, key: LedgerKey): Promise<'done' | 'undecided' | 'open'> {
+  let undecided = 0;
+  const { isClosed } = await readSoundFile(run, key, (line) => {
+    if (line.kind === 'close') undecided = line.counts.undecided ?? 0;
+  });
+  if (!isClosed) return 'open';
+  return undecided > 0 ? 'undecided' : 'done';
+}
+
+function runOf(file: LedgerFile, { baseUrl, serviceId }: ServiceName): Run[] {
+  const open = openLineOf(file.path);
+  return open?.base_url === baseUrl && open.service_id === serviceId ? [{ ...file, open }] : [];
+}
+
+/** Absolute difference: after the clock was set back, a run that seems to begin a day ahead is not resumed either. */
+const isResumable = (open: Partial<OpenLine>, { list, now }: UnfinishedQuery): boolean =>
+  open.list === list && Math.abs(now - Date.parse(open.at ?? '')) < RESUMABLE_MS;
+
+/** The run, the one that it resumed, and so on, latest first. */
+function chainOf(latest: Run, runs: readonly Run[]): Run[] {
+  const chain: Run[] = [];
+  for (let at: Run | undefined = latest; at !== undefined && !chain.includes(at); ) {
+    chain.push(at);
+    const before: string | undefined = at.open.resumes;
+    at = runs.find(({ run }) => run === before);
+  }
+  return chain;
+}
+
+/** What these runs, oldest first, have decided, and what they were about to remove and did not say they had. */
+async function outcomesOf(runs: readonly Run[], query: UnfinishedQuery) {
+  const decisions = new Map<string, 'done' | 'rejected'>();
+  const purging = new Map<string, Readonly<Record<string, number>>>();
+  for (const run of runs) {
+    // Each run is classified by its verified first line.
+    let isTrusted = false;
+    await readSoundFile(run, query.key, (line) => {
+      if (line.kind === 'open') {
+        isTrusted = line.run === run.run && runOf(run, query.service).length > 0 && isResumable(line, query);
+      } else if (!isTrusted) return;
+      else if (line.kind === 'after') {
+        if (line.outcome === 'done' || line.outcome === 'rejected') decisions.set(line.id, line.outcome);
+        else if (decisions.get(line.id) === 'rejected') decisions.delete(line.id);
+      } else if (line.kind === 'purging') purging.set(line.target, line.counts);
+      else if (line.kind === 'purge' && line.outcome !== 'open') purging.delete(line.target);
+    });
+  }
+  return { decisions, purging };
+}
+
+function noticeOf(left: readonly Run[]): string {
+  const named = left.slice(-MAX_NAMED).map(({ run, open }) => `${run} of ${dateOf(open)}`);
+  const more = left.length > named.length ? `, and ${left.length - named.length} before them` : '';
+  return `Runs that never ended are not resumed, because they had another list or began more than 24 hours ago: ${named.join(', ')}${more}. What they left open is deleted only where this list names it.`;
+}
+
+/** An unchecked line may hold anything. */
+function dateOf({ at }: Partial<OpenLine>): string {
+  const ms = Date.parse(at ?? '');
+  return Number.isNaN(ms) ? 'an unknown date' : new Date(ms).toISOString();
 }

@@ -1,10 +1,11 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { configError } from '../../base/errors.ts';
+import { configError, type UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { fileOf, isOpenToOthers, type LedgerFile, ledgerFiles, readLedgerFile } from './file.ts';
 import { LedgerKey, storedKey } from './key.ts';
-import { type AfterLine, type Chained, GENESIS, type OpenLine } from './line.ts';
+import { type AfterLine, type Chained, GENESIS, type OpenLine, type PurgeLine } from './line.ts';
+import type { ServiceName } from './store.ts';
 
 /** One file's part in a verification. */
 interface VerifiedFile {
@@ -32,7 +33,7 @@ export interface LedgerVerdict {
 }
 
 /** The key of a ledger: the one given, else the one that lies beside it. Throws a config failure when there is neither. */
-export function keyOfLedger(folder: string, given: Secret | undefined): LedgerKey {
+function keyOfLedger(folder: string, given: Secret | undefined): LedgerKey {
   const secret = given ?? storedKey(folder);
   if (secret) return new LedgerKey(secret);
   throw configError(
@@ -182,4 +183,108 @@ class Verification {
       this.#problems.push(`${name}, line 1: does not follow the last line of the file before it.`);
     }
   }
+}
+
+/** Where a line of the ledger stands. */
+interface LinePlace {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+}
+
+/** One answer that the service gave for an id. */
+interface ProvedAnswer extends LinePlace, Pick<AfterLine, 'at' | 'outcome' | 'code' | 'status' | 'run'> {
+  readonly base_url: string;
+  readonly service_id: string;
+  readonly requested_by: string | null;
+  readonly reason: string | null;
+}
+
+/** What a purge that covered the id removed from one place, of all its people, and what it did not reach. */
+interface ProvedPurge
+  extends LinePlace,
+    Required<Pick<PurgeLine, 'at' | 'target' | 'outcome' | 'counts' | 'unreached' | 'run'>> {}
+
+export interface Proof {
+  readonly v: 1;
+  readonly kind: 'proof';
+  /** Hex of the id's hash as it stands in the ledger; the id itself is not repeated. */
+  readonly id: string;
+  /** The service of the proof: at another one the same id may be another person. Null: the ledger has no line. */
+  readonly base_url: string | null;
+  readonly service_id: string | null;
+  readonly erased: boolean;
+  /** Every answer, oldest first. */
+  readonly answers: readonly ProvedAnswer[];
+  /** Every purge of a run that the id was deleted in, or only purged in (S56), oldest first. */
+  readonly purges: readonly ProvedPurge[];
+  /** Problems of the ledger: with any, its answers prove nothing. */
+  readonly problems: readonly string[];
+}
+
+export interface ProofQuery {
+  readonly folder: string;
+  /** Absent: the key in the folder. */
+  readonly key: Secret | undefined;
+  /** Absent: the only service in the ledger; a ledger of several services is refused. */
+  readonly service: ServiceName | undefined;
+  /** The code of a line that must be there: with it a tail that was cut off shows. */
+  readonly head?: string | undefined;
+}
+
+/**
+ * When, and with what answers, an id was asked to be erased at one service, from every file of a ledger, once its whole
+ * chain was verified. Memory: the answers found.
+ */
+export async function proveErasure(id: string, query: ProofQuery): Promise<Proof> {
+  const { folder } = query;
+  if (!existsSync(folder)) throw configError(`There is no ledger at ${folder}.`);
+  if (!statSync(folder).isDirectory()) throw configError(`${folder} is no folder: wanted the ledger's folder.`);
+  const key = keyOfLedger(folder, query.key);
+  const hash = key.idHash(id).toString('hex');
+  const found: ProvedAnswer[] = [];
+  const purges: ProvedPurge[] = [];
+  const runs = new Set<string>();
+  let open: OpenLine | undefined;
+  let service = query.service;
+  const { problems } = await verifyLedger(folder, query.key, {
+    head: query.head,
+    see: (line, file, number) => {
+      const place = { file, line: number };
+      if (line.kind === 'open') {
+        open = line;
+        service ??= { baseUrl: line.base_url, serviceId: line.service_id };
+        if (query.service === undefined && !isOf(service, line)) throw severalServices(folder);
+      }
+      if (!open || !service || !isOf(service, open)) return;
+      // A run that goes on with another one purges those whom that one has deleted.
+      if (line.kind === 'open' && line.resumes !== undefined && runs.has(line.resumes)) runs.add(line.run);
+      if (line.kind === 'purge' && runs.has(line.run)) purges.push(purgeOf(line, place));
+      if (line.kind === 'purge_only' && line.id === hash) runs.add(line.run);
+      if (line.kind !== 'after' || line.id !== hash) return;
+      found.push(answerOf(line, open, place));
+      if (line.outcome === 'done') runs.add(line.run);
+    },
+  });
+  // A broken chain proves nothing, even if single lines are valid.
+  const [answers, proved] = problems.length === 0 ? [found, purges] : [[], []];
+  const erased = answers.some(({ outcome }) => outcome === 'done');
+  const { baseUrl: base_url = null, serviceId: service_id = null } = service ?? {};
+  return { v: 1, kind: 'proof', id: hash, base_url, service_id, erased, answers, purges: proved, problems };
+}
+
+const severalServices = (folder: string): UserError =>
+  configError(`The ledger in ${folder} is of several services: say with --config which one is meant.`);
+
+const isOf = ({ baseUrl, serviceId }: ServiceName, open: OpenLine): boolean =>
+  open.base_url === baseUrl && open.service_id === serviceId;
+
+function purgeOf(purge: PurgeLine, place: LinePlace): ProvedPurge {
+  const { at, target, outcome, counts, unreached = [], run } = purge;
+  return { at, target, outcome, counts, unreached, run, ...place };
+}
+
+function answerOf({ at, outcome, code, status, run }: AfterLine, open: OpenLine, place: LinePlace): ProvedAnswer {
+  const { base_url, service_id, requested_by = null, reason = null } = open;
+  return { at, outcome, code, status, run, ...place, base_url, service_id, requested_by, reason };
 }

@@ -71,10 +71,18 @@ export async function sweepAll(folders: readonly string[], now: number): Promise
   for (const folder of folders) await sweep(folder, now, RETENTION_MS);
 }
 
-/** Removes all files of dead runs at once, verified or not: after a deletion no row of a person may stay. Returns how many. */
+/**
+ * Removes all files of dead runs at once, verified or not: after a deletion no row of a person may stay. What runs that are under way
+ * have verified so far stays for them alone: without its sidecar no later run loads it. Returns how many files of dead runs went.
+ */
 export async function purgeSpools(folders: readonly string[], now: number): Promise<number> {
   let removed = 0;
-  for (const folder of folders) removed += await sweep(folder, now, Number.NEGATIVE_INFINITY);
+  for (const folder of folders) {
+    removed += await sweep(folder, now, Number.NEGATIVE_INFINITY);
+    const names = await readdir(folder).catch(() => []);
+    const sidecars = names.filter((name) => FILE.test(name) && name.endsWith('.json'));
+    for (const name of sidecars) await unlink(join(folder, name)).catch(() => {});
+  }
   return removed;
 }
 

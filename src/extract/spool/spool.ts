@@ -103,7 +103,9 @@ export class Spool {
       throw spoolError(error, this.folder);
     });
     const now = this.#clock.now() / 1_000;
-    for (const path of [part.path, sidecarPathOf(part.path)]) await utimes(path, now, now);
+    await utimes(part.path, now, now);
+    // A purge may have removed it already.
+    await utimes(sidecarPathOf(part.path), now, now).catch(() => {});
     this.#reusable.add(part.path);
   }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
+import { Spool } from '../../../src/extract/spool/spool.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
@@ -72,6 +73,22 @@ it('a purge leaves nothing of the person in the spools of earlier runs, nor in t
   expect(code).toBe(0);
   expect(server.ids()).toEqual(['m-1']);
   expect(bytesUnder(at('spool'))).not.toContain('the-person');
+});
+
+it('a purge leaves nothing of the person that a later run would load from the downloads of one that is under way [R932]', async () => {
+  await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'the-person', member: 'm-1' }]))]);
+  const open = () => Spool.open(at('spool'), 'question', 'fingerprint', systemClock);
+  const live = await open();
+  const stem = `${readdirSync(live.folder)[0]?.replace('.lease', '')}-000001`;
+  writeFileSync(join(live.folder, `${stem}.csv`), 'df_unified_id\nthe-person\n', { mode: 0o600 });
+  writeFileSync(join(live.folder, `${stem}.json`), '{}', { mode: 0o600 });
+  const purge = ['--purge', 'duckdb', fixture.file, '--purge-column', 'member', '--spool-dir', at('spool')];
+  const { code, result } = await forgetConfirmed('--id', 'm-1', ...purge);
+  expect([code, result.unreached]).toEqual([0, [expect.stringContaining(live.folder)]]);
+  expect(readdirSync(live.folder).sort()).toEqual([expect.stringMatching(/\.csv$/), expect.stringMatching(/\.lease$/)]);
+  rmSync(join(live.folder, `${stem.replace('-000001', '')}.lease`));
+  await (await open()).close();
+  expect(readdirSync(at('spool'), { recursive: true }).filter((name) => String(name).endsWith('.csv'))).toEqual([]);
 });
 
 it('a purge removes the rows that name the person by the external ID alone [R53]', async () => {

@@ -1,6 +1,7 @@
 import {
   copyFileSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -349,6 +350,15 @@ it('--forget-copy names a copy of the one DuckDB file that is purged, and is gon
   await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, at('copy'));
   const done = await run(['--id', 'm1', ...placeWords('a.duckdb'), ...BY_MEMBER, '--forget-copy', at('copy')]);
   expect([done.code, done.stderr]).toEqual([2, expect.stringContaining('is still there')]);
+});
+
+it('a purge names a copy for readers that has a second name, and why it stays [R714]', async () => {
+  await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, at('copy'));
+  linkSync(at('copy'), at('other'));
+  const { code, report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
+  const why = `${at('copy')} (it has another name (a hard link)`;
+  expect([code, report.error]).toEqual([3, expect.stringContaining(why)]);
+  expect([await keysIn('a.duckdb'), await keysIn('copy')]).toEqual([[], ['e1']]);
 });
 
 it('a file that was put back from a plain copy names the copies for readers of then, which it cannot replace [R880]', async () => {

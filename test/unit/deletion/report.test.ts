@@ -28,17 +28,16 @@ const sent = (more: Partial<DeletionCounts> = {}): DeletionCounts => ({
   ...more,
 });
 const part = {
-  guard: undefined,
+  guard: null,
   run: 'r1',
   head: 'h1',
-  seconds: 1.23456,
-  isPurgeOnly: false,
+  seconds: 1.235,
+  purge_only: false,
   places: [],
-  sums: undefined,
   unreached: [],
 };
 const executed = (counts: Partial<ListCounts>, more: Partial<DeletionCounts>) =>
-  reportOf({ ...part, counts: staged(counts), sent: sent(more) });
+  reportOf(staged(counts), sent(more), part);
 const none = new Map<Refusal, number>();
 
 describe('a report', () => {
@@ -72,14 +71,7 @@ describe('a report', () => {
   });
 
   it('has, for a plan, no requests and the reason for which a run would stop', () => {
-    const plan = reportOf({
-      ...part,
-      counts: staged(),
-      sent: undefined,
-      guard: 'too many',
-      run: undefined,
-      head: undefined,
-    });
+    const plan = reportOf(staged(), undefined, { ...part, guard: 'too many', run: null, head: null });
     const zero = { requests: 0, done: 0, rejected: 0, undecided: 0, rejected_codes: {}, undecided_codes: {} };
     expect(plan).toMatchObject({
       ...zero,
@@ -114,15 +106,7 @@ describe('a report', () => {
 
   it('has, for a plan, a table of what would be deleted, with its numbers in one column', () => {
     const plan = (done: number) =>
-      reportTable(
-        reportOf({
-          ...part,
-          counts: staged({ done, refused: none }),
-          sent: undefined,
-          run: undefined,
-          head: undefined,
-        }),
-      );
+      reportTable(reportOf(staged({ done, refused: none }), undefined, { ...part, run: null, head: null }));
     expect(plan(1)).toMatch(/\nids +6\n {2}done by the unfinished run before +1\nwould be deleted +5$/);
     expect(plan(0)).toMatch(/\nids +6\nwould be deleted +6$/);
     expect(

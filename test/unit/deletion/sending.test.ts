@@ -67,7 +67,7 @@ describe('an answer', () => {
     expect(report).toMatchObject({ done: 1, undecided: 3 });
     expect(failure).toMatchObject({
       exitCode: 2,
-      message: expect.stringMatching(/^The proxy is no address\. 1 of 4 ids/),
+      message: expect.stringMatching(/^The proxy is no address\. This run deleted 1 of 4 ids/),
     });
     const lines = setup.plans.folders.ledgerLines().filter(({ kind }) => kind === 'after');
     const [first, second, ...rest] = lines.map(({ outcome, code }) => `${outcome} ${code}`);
