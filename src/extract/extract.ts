@@ -3,13 +3,12 @@
 
 import pLimit from 'p-limit';
 import { Scanner } from '../schema/scanner.ts';
-import { EXPORT_RETRY } from '../service/export/retry.ts';
 import { Batch, type BatchLimits, ONE_WINDOW, type Waiting } from './batch.ts';
 import { discard, type Run, type ServiceCache } from './download/run.ts';
 import { Scheduler } from './download/schedule.ts';
 import { sha256 } from './export-request.ts';
 import type { Plan } from './plan/plan.ts';
-import type { ExtractDeps } from './ports.ts';
+import type { ExtractDeps, ExtractOptions } from './ports.ts';
 import { Spool } from './spool/spool.ts';
 import { countCommitted, newTally } from './summary.ts';
 import type { Window } from './window.ts';
@@ -142,18 +141,15 @@ async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Prom
     signal,
     spool,
     tally: deps.tally ?? newTally(),
-    retry: options.retry ?? EXPORT_RETRY,
     limit: pLimit(options.maxConcurrentExports),
     known: cacheOf(plan),
     sentBefore: deps.service.sent,
-    newScanner: () => newScanner(deps),
+    newScanner: () => newScanner(options),
   };
 }
 
-function newScanner({ options }: ExtractDeps): Scanner {
-  const { timezone, suppression, edits, requireSystem } = options;
-  return new Scanner({ timezone, requireSystem: requireSystem ?? true, dropRow: suppression?.isSuppressed, edits });
-}
+const newScanner = ({ timezone, suppression, edits }: ExtractOptions): Scanner =>
+  new Scanner({ timezone, requireSystem: true, dropRow: suppression?.isSuppressed, edits });
 
 const cacheOf = (plan: Plan): ServiceCache => ({
   inclusive: plan.inclusive,

@@ -4,7 +4,6 @@ import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { ColumnEdits } from '../schema/column-edits.ts';
 import type { ExportService } from '../service/export/answer.ts';
-import type { ExportRetryPolicy } from '../service/export/retry.ts';
 import type { Suppression } from '../suppression/list.ts';
 import type { Tally } from './summary.ts';
 
@@ -15,9 +14,6 @@ export interface ExtractOptions {
   readonly suppression?: Suppression | undefined;
   /** Columns that are dropped or hashed before anything is written. */
   readonly edits?: ColumnEdits | undefined;
-  readonly retry?: ExportRetryPolicy | undefined;
-  /** Whether the system columns, which the service promises, must be in the header; default true. */
-  readonly requireSystem?: boolean | undefined;
 }
 
 /** How the downloads of a command serve several targets. */

@@ -9,7 +9,7 @@ import { readNames } from '../csv/tokenizer.ts';
 import { nameOf } from '../extract/download/fetch.ts';
 import { earliestToday } from '../extract/plan/days.ts';
 import type { ExportRequest, ExportService } from '../service/export/answer.ts';
-import { EXPORT_RETRY, ExportRetries, type Refusal } from '../service/export/retry.ts';
+import { ExportRetries, type Refusal } from '../service/export/retry.ts';
 
 interface HeaderDeps {
   readonly service: ExportService;
@@ -28,7 +28,7 @@ const MAX_MOVES = 2;
  * or the service is not available.
  */
 export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Promise<readonly string[] | undefined> {
-  const retries = new ExportRetries({ ...deps, name: nameOf(request), policy: EXPORT_RETRY });
+  const retries = new ExportRetries({ ...deps, name: nameOf(request) });
   let moved = request;
   let moves = 0;
   let unconfirmed: readonly string[] | undefined;

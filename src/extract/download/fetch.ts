@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { transientError, UserError } from '../../base/errors.ts';
 import type { ExportRequest } from '../../service/export/answer.ts';
-import { ExportRetries, type Refusal } from '../../service/export/retry.ts';
+import { EXPORT_RETRY, ExportRetries, type Refusal } from '../../service/export/retry.ts';
 import { keyOf } from '../export-request.ts';
 import { lastSettledDay, missesLateRows } from '../plan/days.ts';
 import type { NoFile } from '../ports.ts';
@@ -91,8 +91,8 @@ class ExportFetch {
     this.#request = request;
     this.#options = options;
     this.#name = nameOf(request);
-    this.#inspection = new Inspection(run.retry.malformedAfter, run.deps.options.edits === undefined);
-    this.#retries = new ExportRetries({ ...run.deps, name: this.#name, policy: run.retry, signal: run.signal });
+    this.#inspection = new Inspection(EXPORT_RETRY.malformedAfter, run.deps.options.edits === undefined);
+    this.#retries = new ExportRetries({ ...run.deps, name: this.#name, signal: run.signal });
   }
 
   async fetch(): Promise<ExportFile | NoFile> {
@@ -174,7 +174,7 @@ class ExportFetch {
         ? 'No body is kept for inspection, since columns_drop or columns_hash keeps values of it out.'
         : `The last body is kept for inspection, for seven days, as ${path}.`;
     return transientError(
-      `The export of ${this.#name} was broken in the same way ${this.#run.retry.malformedAfter} times: ${message}. ${kept}`,
+      `The export of ${this.#name} was broken in the same way ${EXPORT_RETRY.malformedAfter} times: ${message}. ${kept}`,
       { where: { window: this.#name, ...(path !== undefined && { file: path }) } },
     );
   }

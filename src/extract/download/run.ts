@@ -2,7 +2,6 @@ import type pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import type { Scanner } from '../../schema/scanner.ts';
-import type { ExportRetryPolicy } from '../../service/export/retry.ts';
 import { CLOCK_TOLERANCE_MS, oldestDays } from '../plan/days.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { ExtractDeps } from '../ports.ts';
@@ -37,7 +36,6 @@ export interface Run {
   readonly signal: AbortSignal;
   readonly spool: Spool;
   readonly tally: Tally;
-  readonly retry: ExportRetryPolicy;
   readonly limit: ReturnType<typeof pLimit>;
   readonly known: ServiceCache;
   /** Requests that the service object had sent before. */

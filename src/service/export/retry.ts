@@ -7,23 +7,17 @@ import { pauseAfter, type RetryPolicy } from '../../base/retry.ts';
 import type { ExportRefusal } from './answer.ts';
 
 /** How often an export is requested again. */
-export interface ExportRetryPolicy extends RetryPolicy {
-  /** Answers that may mean "too big" before the request is split. */
-  readonly splitAfter: number;
-  /** Bodies malformed at the same place in the same way before the last is kept for inspection and the run fails. */
-  readonly malformedAfter: number;
-  /** Refusals for quota before the run fails; the quota itself waits before each request. */
-  readonly waits: number;
-}
-
-export const EXPORT_RETRY: ExportRetryPolicy = {
+export const EXPORT_RETRY = {
   attempts: 5,
+  /** Answers that may mean "too big" before the request is split. */
   splitAfter: 3,
+  /** Bodies malformed at the same place in the same way before the last is kept for inspection and the run fails. */
   malformedAfter: 3,
+  /** Refusals for quota before the run fails; the quota itself waits before each request. */
   waits: 50,
   baseMs: 1_000,
   capMs: 120_000,
-};
+} as const satisfies RetryPolicy & Record<string, number>;
 
 /** A refusal, or a body that was broken, which is treated as one. */
 export type Refusal = Pick<ExportRefusal, 'kind' | 'code' | 'message'>;
@@ -34,7 +28,6 @@ type AfterRefusal = 'again' | 'too_big' | 'gone' | 'invalid';
 interface ExportRetryOptions {
   /** The export in messages: `2026-01-01`. */
   readonly name: string;
-  readonly policy: ExportRetryPolicy;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -63,7 +56,7 @@ export class ExportRetries {
   }
 
   get isLast(): boolean {
-    return this.#attempt >= this.#options.policy.attempts;
+    return this.#attempt >= EXPORT_RETRY.attempts;
   }
 
   /** For a failure, and for a line of the log. */
@@ -81,7 +74,7 @@ export class ExportRetries {
    * Pauses if the export is to be requested again. Throws a UserError when the user must act, or when all attempts were made.
    * `splitAfter`: answers that may mean "too big" before it is `too_big`.
    */
-  async after({ kind, code, message }: Refusal, splitAfter = this.#options.policy.splitAfter): Promise<AfterRefusal> {
+  async after({ kind, code, message }: Refusal, splitAfter: number = EXPORT_RETRY.splitAfter): Promise<AfterRefusal> {
     switch (kind) {
       case 'gone':
       case 'invalid':
@@ -101,10 +94,10 @@ export class ExportRetries {
 
   /** The quota knows of the refusal: it lets the next request wait. */
   #waitForQuota(message: string): 'again' {
-    const { name, policy, logger } = this.#options;
+    const { name, logger } = this.#options;
     this.#attempt--;
     this.#waits++;
-    if (this.#waits >= policy.waits) {
+    if (this.#waits >= EXPORT_RETRY.waits) {
       throw transientError(`${name}: ${message} Asked ${this.#waits} times; run again later.`);
     }
     const fields = { window: name, wait: this.#waits };
@@ -113,7 +106,7 @@ export class ExportRetries {
   }
 
   async #pause(code: string, message: string): Promise<'again'> {
-    const { name, policy, clock, random, logger, signal } = this.#options;
+    const { name, clock, random, logger, signal } = this.#options;
     const why = withCode(message, code);
     if (this.isLast) {
       throw transientError(
@@ -121,8 +114,8 @@ export class ExportRetries {
         { where: this.where, internal: code },
       );
     }
-    const pause = pauseAfter(this.#attempt, policy, random);
-    const text = `${name}, attempt ${this.#attempt} of ${policy.attempts}: ${why}; again in ${formatDuration(pause)}.`;
+    const pause = pauseAfter(this.#attempt, EXPORT_RETRY, random);
+    const text = `${name}, attempt ${this.#attempt} of ${EXPORT_RETRY.attempts}: ${why}; again in ${formatDuration(pause)}.`;
     logger.warn('window.retry', text, { ...this.where, cause: code, pause_ms: pause });
     await clock.sleep(pause, signal);
     return 'again';
