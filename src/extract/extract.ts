@@ -10,7 +10,7 @@ import { sha256 } from './export-request.ts';
 import type { Plan } from './plan/plan.ts';
 import type { ExtractDeps, ExtractOptions } from './ports.ts';
 import { Spool } from './spool/spool.ts';
-import { countCommitted, newTally } from './summary.ts';
+import { newTally } from './summary.ts';
 import type { Window } from './window.ts';
 import { WindowBuilder } from './window-builder.ts';
 
@@ -102,7 +102,7 @@ async function* inOrder(
     yield waiting.map(({ window }) => window);
     for (const { window, download } of waiting) {
       await discard(run, download);
-      countCommitted(run.tally, window);
+      run.tally.nextFromDate = window.state.from_date;
     }
   }
 }

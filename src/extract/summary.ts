@@ -1,17 +1,13 @@
 import type { Day } from '../base/days.ts';
 import type { Plan } from './plan/plan.ts';
-import type { Window } from './window.ts';
 
 /** Counts of an extraction, updated while it runs. */
 export interface Tally {
-  /** Exports sent, bytes of CSV received (retries included), rows and windows handed on. */
+  /** Exports sent, bytes of CSV received (retries included), windows made. */
   exports: number;
   bytes: number;
-  rows: number;
   windows: number;
-  /** Windows whose data the consumer has stored, and the cursor that it stored with them. */
-  committed: number;
-  committedRows: number;
+  /** The cursor that the consumer has stored with the last window. */
   nextFromDate: Day | undefined;
   inclusive: boolean | undefined;
   gaps: Day[];
@@ -20,21 +16,11 @@ export interface Tally {
 export const newTally = (): Tally => ({
   exports: 0,
   bytes: 0,
-  rows: 0,
   windows: 0,
-  committed: 0,
-  committedRows: 0,
   nextFromDate: undefined,
   inclusive: undefined,
   gaps: [],
 });
-
-/** To be called when the consumer has stored a window. */
-export function countCommitted(tally: Tally, window: Window): void {
-  tally.committed++;
-  tally.committedRows += window.receipt.rows;
-  tally.nextFromDate = window.state.from_date;
-}
 
 /** What the command line's summary takes from an extraction; keys as in schemas/summary.json. */
 export interface ExtractSummary {

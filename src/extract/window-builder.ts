@@ -106,7 +106,6 @@ export class WindowBuilder {
     this.#warnOfFewerRows(receipt);
     this.#warnOfInvalidUtf8(download);
     tally.windows++;
-    tally.rows += receipt.rows;
     return { receipt, files: filesOf(download), state };
   }
 

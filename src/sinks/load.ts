@@ -4,7 +4,7 @@ import { plainCount } from '../base/quantities.ts';
 import { BATCH_LIMITS } from '../extract/batch.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
-import { countCommitted, type Tally } from '../extract/summary.ts';
+import type { Tally } from '../extract/summary.ts';
 import type { PriorLoads, Receipt, Window } from '../extract/window.ts';
 import type { WidenedColumn } from '../table/changes.ts';
 import type { RunHistory } from '../table/runs.ts';
@@ -65,7 +65,7 @@ export async function load(
   sink: Sink,
   deps: LoadDeps,
   loaded: Loaded,
-  onCommit: (loaded: Loaded) => void,
+  onStored: () => void,
 ): Promise<void> {
   /** Stores the first of these windows; gives those that are left. */
   const store = async (batch: readonly Window[]): Promise<readonly Window[]> => {
@@ -73,7 +73,7 @@ export async function load(
     const stored = batch.slice(0, commit.windows);
     add(loaded, stored, commit);
     for (const { receipt } of stored) logCommitted(receipt, deps.logger);
-    onCommit(loaded);
+    onStored();
     return batch.slice(commit.windows);
   };
   // Loaded here: every command line loads the descriptors of all targets.
@@ -113,8 +113,9 @@ async function storeBatch(
       });
     }
   } catch (error) {
-    // The extraction, which counts the windows of a batch when the next one is requested, ends here.
-    for (const window of batch.slice(0, batch.length - remaining.length)) countCommitted(tally, window);
+    // The extraction, which notes the cursor of a batch when the next one is requested, ends here.
+    const stored = batch.slice(0, batch.length - remaining.length);
+    if (stored.length > 0) tally.nextFromDate = stored[stored.length - 1].state.from_date;
     throw error;
   }
 }

@@ -69,7 +69,7 @@ describe('windows that are ready one after the other [R710]', () => {
     open();
     expect(await daysOf(batchesOf())).toEqual([march(1, 2, 3, 4, 5, 6, 7, 8)]);
     expect(fixture.target.state?.from_date).toBe('2026-03-09');
-    expect(fixture.tally).toMatchObject({ windows: 8, committed: 8, committedRows: 48, nextFromDate: '2026-03-09' });
+    expect(fixture.tally).toMatchObject({ windows: 8, nextFromDate: '2026-03-09' });
   });
 
   it('keep their files until the next batch is requested', async () => {
@@ -127,7 +127,7 @@ describe('windows that are ready one after the other [R710]', () => {
     open({ fault: ({ from }) => (from === '2026-03-04' ? { refuse: 'config' } : undefined) });
     await expect(daysOf(batchesOf())).rejects.toMatchObject({ exitCode: 2 });
     expect(fixture.target.state?.from_date).toBe('2026-03-04');
-    expect(fixture.tally).toMatchObject({ committed: 3, nextFromDate: '2026-03-04' });
+    expect(fixture.tally).toMatchObject({ nextFromDate: '2026-03-04' });
   });
 
   it('are dropped when the run is told to stop', async () => {

@@ -238,7 +238,6 @@ describe('what is written', () => {
     fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
     const plan = planFor(fixture.clock, fixture.target.prior(), { startDate: '2026-03-05' });
     await fixture.run({ startDate: '2026-03-05' }, {}, 1);
-    expect(fixture.tally).toMatchObject({ committed: 1, committedRows: 6 });
     expect(summaryOf(plan, fixture.tally).next_from_date).toBe('2026-03-06');
   });
 
