@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
-import { addDays } from '../base/days.ts';
 import type { Download } from './download/download.ts';
-import type { Receipt, Window } from './window.ts';
+import { lastContained } from './plan/days.ts';
+import type { Window } from './window.ts';
 
 /** Where a batch of windows ends (S53): with the window that reaches one of the numbers, or after the time. */
 export interface BatchLimits {
@@ -54,9 +54,10 @@ export class Batch {
    * must be stored by then. `isExclusive`: the service is known to leave `to_date` out.
    */
   sharesDay({ receipt }: Window, isExclusive: boolean): boolean {
-    const lastOf = ({ from, to }: Receipt) => (isExclusive && to > from ? addDays(to, -1) : to);
-    const last = lastOf(receipt);
-    return this.#waiting.some(({ window: { receipt: held } }) => held.from <= last && receipt.from <= lastOf(held));
+    const last = lastContained(receipt, isExclusive);
+    return this.#waiting.some(
+      ({ window: { receipt: held } }) => held.from <= last && receipt.from <= lastContained(held, isExclusive),
+    );
   }
 
   /** Waits for `ready`, but not longer than the windows that are here may wait; returns false if they may wait no more. */

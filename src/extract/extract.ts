@@ -157,7 +157,7 @@ const cacheOf = (plan: Plan): ServiceCache => ({
   finalNewline: plan.state.final_newline,
   maxWindowDays: plan.state.max_window_days,
   nameGroups: plan.state.name_groups,
-  askLimit: undefined,
+  latestToDate: undefined,
   // What these filters have brought before shows that they are valid.
   answered: plan.state.last_receipt !== undefined && !plan.fullRefresh,
   names: new Set(),

@@ -1,4 +1,5 @@
-import { addDays, type Day, daysOf } from '../base/days.ts';
+import { type Day, daysOf } from '../base/days.ts';
+import { lastContained } from '../extract/plan/days.ts';
 import type { Receipt, Window } from '../extract/window.ts';
 
 /**
@@ -90,13 +91,11 @@ export interface SharedDays {
 
 export function sharedDays(stored: readonly StoredWindow[], incoming: readonly IncomingWindow[]): SharedDays[] {
   return incoming.flatMap(({ number, from, to, isExclusive }) => {
-    const lastOf = (window: Pick<StoredWindow, 'from' | 'to'>) =>
-      isExclusive && window.to > window.from ? addDays(window.to, -1) : window.to;
-    const last = lastOf({ from, to });
-    const shared = stored.filter((window) => window.from <= last && from <= lastOf(window));
-    return shared.map((window) => {
-      const isWhole = from <= window.from && lastOf(window) <= last;
-      return { stored: window.number, incoming: number, isWhole };
+    const last = lastContained({ from, to }, isExclusive);
+    return stored.flatMap((window) => {
+      const lastStored = lastContained(window, isExclusive);
+      if (window.from > last || from > lastStored) return [];
+      return [{ stored: window.number, incoming: number, isWhole: from <= window.from && lastStored <= last }];
     });
   });
 }

@@ -111,7 +111,7 @@ interface SingleDay {
   readonly day: Day;
   readonly download: Answer;
   /** When it was requested (ms since 1970), by the earlier of the two clocks. */
-  readonly askedAt: number;
+  readonly requestedAt: number;
 }
 
 /** Proves the rule, day by day, while it downloads the windows of these days. Used one day at a time, in order. */
@@ -174,8 +174,8 @@ export class EndRule {
     this.#ahead = undefined;
     if (ahead?.day === day) return ahead;
     if (ahead !== undefined) await discard(this.#run, ahead.download);
-    const askedAt = earlierClock(this.#run);
-    return { day, askedAt, download: await fetchDays(this.#run, dayRequest(day, day)) };
+    const requestedAt = earlierClock(this.#run);
+    return { day, requestedAt, download: await fetchDays(this.#run, dayRequest(day, day)) };
   }
 
   #prove(inclusive: boolean, day: Day): void {
@@ -200,7 +200,7 @@ export class EndRule {
     if (isEmpty(download) && rows > 0 && wasDayOver(single)) this.#before = both;
     if (rows === 0 && !this.#run.plan.proveFirst) {
       const sentAt = sentAtOf(both);
-      this.#ahead = { day: next, askedAt: sentAt, download: { kind: 'empty', sentAt } };
+      this.#ahead = { day: next, requestedAt: sentAt, download: { kind: 'empty', sentAt } };
     }
     return [{ ...both, days: only(day), contains: day }];
   }
@@ -225,9 +225,9 @@ export class EndRule {
       await discard(this.#run, download);
       return [{ ...both, days: { first: day, last: next }, contains: next }];
     }
-    const askedAt = earlierClock(this.#run);
+    const requestedAt = earlierClock(this.#run);
     const after = await fetchDays(this.#run, dayRequest(next, next));
-    this.#ahead = { day: next, askedAt, download: after };
+    this.#ahead = { day: next, requestedAt, download: after };
     const isProved = after.kind === 'rows' && provesSingleDays(this.#run, after);
     if (isProved) this.#prove(true, next);
     const isAll = isRead(after) && rowCount(both) <= rowCount(download) + rowCount(after);
@@ -305,9 +305,9 @@ const endFailure = (day: Day) =>
   );
 
 /** Whether the day was over in every time zone when it was requested, so that no row of it came later. */
-function wasDayOver({ day, download, askedAt }: SingleDay): boolean {
+function wasDayOver({ day, download, requestedAt }: SingleDay): boolean {
   if (download.kind === 'rows') return day <= lastDayOver(sentAtOf(download));
-  return day <= lastDayOver(download.kind === 'empty' ? download.sentAt : askedAt);
+  return day <= lastDayOver(download.kind === 'empty' ? download.sentAt : requestedAt);
 }
 
 /** An answer that was read, with or without rows; a 400 is none (S62). */

@@ -1,6 +1,6 @@
 import { addDays, type Day, daysBetween, daysOf, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import { type DayRange, earliestToday, lastAsked, lengthOf, todayUtc } from '../plan/days.ts';
+import { type DayRange, earliestToday, lengthOf, toDateFor, todayUtc } from '../plan/days.ts';
 import { type DaysResult, type Download, type NoDownload, noDownload } from './download.ts';
 import { earlierClock, isSurelyGone, type Run } from './run.ts';
 import { fetchDays } from './split.ts';
@@ -15,15 +15,15 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
   if (!inclusive && rangesInclusive !== false && run.plan.appends) {
     return [noDownload(days, 'later', 'whether an export contains its to_date is not proved')];
   }
-  const wanted = lastAsked(days, inclusive);
-  const to = run.known.askLimit === undefined ? wanted : earlierOf(wanted, run.known.askLimit);
-  if (to < leastAsked(days, inclusive)) return [noDownload(days, 'invalid', 'it has not begun at the service')];
+  const wanted = toDateFor(days, inclusive);
+  const to = run.known.latestToDate === undefined ? wanted : earlierOf(wanted, run.known.latestToDate);
+  if (to < leastToDate(days, inclusive)) return [noDownload(days, 'invalid', 'it has not begun at the service')];
   const range = new RangeFetch(run, days, inclusive, assumed);
   return range.result(to, await range.fetch(to));
 }
 
 /** The smallest `to_date` with which the first day is still asked for. */
-const leastAsked = (days: DayRange, inclusive: boolean): Day => (inclusive ? days.first : addDays(days.first, 1));
+const leastToDate = (days: DayRange, inclusive: boolean): Day => (inclusive ? days.first : addDays(days.first, 1));
 
 class RangeFetch {
   readonly #run: Run;
@@ -102,13 +102,13 @@ class RangeFetch {
     const now = earlierClock(run);
     const limit = earlierEnds(run.deps.clock.now(), now).find((day) => day < to);
     if (limit === undefined) throw refused(this.#days, message);
-    if (limit < leastAsked(this.#days, this.#inclusive)) {
+    if (limit < leastToDate(this.#days, this.#inclusive)) {
       // All days of the range are not over in every time zone: a later run reads them.
       if (daysBetween(this.#days.first, earliestToday(now)) > 0) throw refused(this.#days, message);
       return [noDownload(this.#days, 'invalid', message)];
     }
     const download = await this.fetch(limit);
-    if (download.kind === 'rows') run.known.askLimit = limit;
+    if (download.kind === 'rows') run.known.latestToDate = limit;
     return this.result(limit, download);
   }
 }

@@ -18,8 +18,8 @@ export interface ServiceCache {
   finalNewline: boolean | undefined;
   maxWindowDays: number | undefined;
   nameGroups: number | undefined;
-  /** Last day to request, after the service refused a later one. */
-  askLimit: Day | undefined;
+  /** The latest `to_date` to send, after the service refused a later one. */
+  latestToDate: Day | undefined;
   /** True once an export of this or an earlier run had data, which shows that the filters are valid. */
   answered: boolean;
   readonly names: Set<string>;

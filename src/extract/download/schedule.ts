@@ -136,7 +136,7 @@ export class Scheduler {
     const isSingleUsable = inclusive === true || rangesInclusive === false || (inclusive === false && !proveFirst);
     if (lengthOf(days) > 1) {
       if (rangesInclusive !== undefined) return this.#take(days, () => this.#fetch(days));
-      if (this.#mayAskRange()) {
+      if (this.#mayRequestRange()) {
         const isProof = this.#rangeAttempts < PROOF_ATTEMPTS && inclusive !== false;
         if (isProof && !isAlone) return undefined;
         this.#rangeAttempts++;
@@ -151,7 +151,7 @@ export class Scheduler {
   }
 
   /** Whether several days may be requested together although it is not proved that they contain their end. */
-  #mayAskRange(): boolean {
+  #mayRequestRange(): boolean {
     const { inclusive } = this.#run.known;
     if (this.#run.plan.proveFirst) return inclusive === true && this.#rangeAttempts === 0;
     return inclusive !== undefined || this.#singles >= PROOF_ATTEMPTS;

@@ -100,8 +100,12 @@ export interface WindowPlan extends DayRange {
 export const lengthOf = (range: DayRange): number => daysBetween(range.first, range.last) + 1;
 
 /** The `to_date` that contains the last day of the range, once the end-day rule is known. */
-export const lastAsked = (range: DayRange, inclusive: boolean): Day =>
+export const toDateFor = (range: DayRange, inclusive: boolean): Day =>
   inclusive ? range.last : addDays(range.last, 1);
+
+/** The last day of which an export may have rows. `isExclusive`: the service is known to leave `to_date` out of several days. */
+export const lastContained = ({ from, to }: { readonly from: Day; readonly to: Day }, isExclusive: boolean): Day =>
+  isExclusive && to > from ? addDays(to, -1) : to;
 
 /** The days of a plan in order, consumed in ranges of consecutive days. */
 export class DayRanges {
@@ -142,7 +146,7 @@ export function planWindows(days: readonly Day[], windowDays: number, inclusive:
   const ranges = new DayRanges(days);
   const out: WindowPlan[] = [];
   for (let next = ranges.next(inclusive === undefined ? 1 : windowDays); next; next = ranges.next(windowDays)) {
-    out.push({ ...next, from: next.first, to: lastAsked(next, inclusive ?? true) });
+    out.push({ ...next, from: next.first, to: toDateFor(next, inclusive ?? true) });
   }
   return out;
 }

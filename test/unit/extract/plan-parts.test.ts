@@ -7,7 +7,6 @@ import {
   DayRanges,
   earlierReading,
   earliestToday,
-  lastAsked,
   lastDayOver,
   lastSettledDay,
   latestToday,
@@ -15,6 +14,7 @@ import {
   missesLateRows,
   oldestDays,
   planWindows,
+  toDateFor,
   todayUtc,
 } from '../../../src/extract/plan/days.ts';
 import {
@@ -130,7 +130,7 @@ describe('ranges of days', () => {
       ['01..04', '04..05'],
       ['01..01', '02..04'],
     ]);
-    expect(lastAsked({ first: '2026-03-01', last: '2026-03-02' }, false)).toBe('2026-03-03');
+    expect(toDateFor({ first: '2026-03-01', last: '2026-03-02' }, false)).toBe('2026-03-03');
   });
 
   it('are settled for plain append alone, unless it is configured [R10]', () => {
