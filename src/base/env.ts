@@ -32,10 +32,6 @@ export function quietSdkVersionWarning(): void {
 export const TRUST_MESSAGE =
   'NODE_TLS_REJECT_UNAUTHORIZED=0 is not obeyed: certificates are always checked. Name a further authority in NODE_EXTRA_CA_CERTS.';
 
-/** An environment of exactly these. */
-export const envOf = (values: Readonly<Record<string, string | undefined>>): Env =>
-  Object.assign((name: string) => values[name], { names: () => Object.keys(values) });
-
 /** The text of the file that holds a secret, without one trailing line end. Throws when unreadable. */
 export const secretInFile = (path: string): string => readFileSync(path, 'utf8').replace(/\r?\n$/, '');
 

@@ -10,15 +10,13 @@ import type { WantedDays } from './sync/sync.ts';
 /** Option values as yargs parsed them, under the names a command declared. */
 export type Options = Readonly<Record<string, unknown>> & GlobalOptions;
 
-/** What a command does. Throws UserError. */
-export type Handler = (options: Options, context: Context) => Promise<ExitCode>;
-
 /** One command, in a file of its own: its options, and what it does with them. */
 export interface Command {
   options(yargs: Argv): Argv;
   /** True when it refuses unknown environment variables itself, since it reports every failure to scripts; else that is done before it. */
   readonly refusesUnknownNames?: true;
-  readonly run: Handler;
+  /** Throws UserError. */
+  run(options: Options, context: Context): Promise<ExitCode>;
 }
 
 /** A line of the list of commands: the text of help, and how to load its file once it was chosen. */

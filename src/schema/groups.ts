@@ -55,15 +55,11 @@ export function groupOf(name: string): ColumnGroup {
   return name.startsWith(ITEM_PREFIX) && name.length > ITEM_PREFIX.length ? 'custom_item' : 'custom';
 }
 
-/** The type that a known column has whatever its cells hold; none for custom ones. */
-export function declaredType(name: string): ColumnType | undefined {
-  return KNOWN_COLUMNS.get(name)?.type;
-}
-
-/** A column of one header: the same as `groupOf` and `declaredType`, but for names that stand there twice. */
+/** A column of one header. */
 export interface HeaderColumn {
   readonly source: string;
   readonly group: ColumnGroup;
+  /** The type that a known column has whatever its cells hold; undefined for custom ones. */
   readonly declared: ColumnType | undefined;
 }
 
@@ -79,7 +75,7 @@ export function headerColumns(header: readonly string[]): HeaderColumn[] {
   return header.map((source) => {
     const isCustom = taken.has(source) && KNOWN_COLUMNS.has(source);
     taken.add(source);
-    if (!isCustom) return { source, group: groupOf(source), declared: declaredType(source) };
+    if (!isCustom) return { source, group: groupOf(source), declared: KNOWN_COLUMNS.get(source)?.type };
     const group = source.startsWith(ITEM_PREFIX) ? 'custom_item' : 'custom';
     return { source, group, declared: undefined };
   });

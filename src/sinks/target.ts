@@ -1,5 +1,5 @@
 // This folder: where windows are loaded into. Each target is a folder with a descriptor, listed in targets.ts; `sql/`
-// (DuckDB) is shared, and `records/` writes Airbyte records.
+// (DuckDB), `files/` (tables of Parquet files) and `storage/` (disk, bucket) are shared, and `records/` writes Airbyte records.
 
 import type { Writable } from 'node:stream';
 import type { Clock } from '../base/clock.ts';

@@ -69,7 +69,7 @@ interface Facts {
 export interface ColumnCodec extends Facts {
   /**
    * Writes the value of a cell that fits as JSON into `out` from byte `at` on, `null` when it is absent, and returns
-   * where it ends. `out` must have room for `jsonBound(end - start)` bytes there.
+   * where it ends. `out` must have room there for eight times the bytes of the cell and 40 more.
    */
   writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
   /** The typed value; NULL when the cell is absent or does not fit. */
@@ -108,9 +108,4 @@ export function codecOf({ writeValue, sqlValue, nativeCells, ...definition }: De
     sqlFits: (expr, zone) => absentOr(expr, sql(expr, zone)),
     native: (evidence, zoned) => (evidence & ~nativeCells(zoned)) === 0,
   };
-}
-
-/** The most bytes that `writeJson` writes for a cell of so many bytes. */
-export function jsonBound(length: number): number {
-  return length * 8 + 40;
 }

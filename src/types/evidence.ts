@@ -1,5 +1,3 @@
-import type { Evidence } from './type.ts';
-
 // The bits are stored, in receipts, manifests and `_dfinery_columns`: a new one is added at the end, none is renumbered.
 
 /** The text `null`. */
@@ -34,33 +32,3 @@ export const LIST_DOUBLE = 1 << 15;
 export const LIST_STRING = 1 << 16;
 /** Any other text. */
 export const STRING = 1 << 17;
-
-/** Every bit by name, as the vectors under `spec/` write them. */
-export const EVIDENCE_BITS = {
-  NULL_TEXT,
-  BOOL_UPPER,
-  BOOL_LOWER,
-  LONG,
-  LONG_WIDE,
-  DOUBLE,
-  DATE,
-  DATETIME_DOT,
-  DATETIME_DASH,
-  DATETIME_ZONED,
-  DATETIME_GAP,
-  DATETIME_OVERLAP,
-  LIST_EMPTY,
-  LIST_LONG,
-  LIST_LONG_WIDE,
-  LIST_DOUBLE,
-  LIST_STRING,
-  STRING,
-} as const satisfies Record<string, Evidence>;
-
-export type EvidenceName = keyof typeof EVIDENCE_BITS;
-
-/** The names of the bits that are set, in the order of the table. */
-export function evidenceNames(evidence: Evidence): EvidenceName[] {
-  const names = Object.keys(EVIDENCE_BITS) as EvidenceName[];
-  return names.filter((name) => (evidence & EVIDENCE_BITS[name]) !== 0);
-}

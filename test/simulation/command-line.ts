@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Handler, Options } from '../../src/cli/command.ts';
+import type { Command, Options } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { contextOf, type Io } from '../../src/cli/context.ts';
 import { outcomeOf } from '../../src/cli/outcome.ts';
@@ -17,7 +17,7 @@ const GLOBAL = { logLevel: 'info', logFormat: 'text' } as const;
 const DEFAULTS = { ...GLOBAL, json: true, lockWait: '30s' };
 const USED = /^(sync|verify|compact) (duckdb|parquet|delta|arrow) |^forget/;
 
-const handlers = new Map<string, Handler>();
+const handlers = new Map<string, Command['run']>();
 
 /** Loads what commands load when they are run: no simulation waits for files of the program. */
 export async function loadCommands(): Promise<void> {

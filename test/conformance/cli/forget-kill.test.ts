@@ -1,11 +1,11 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { envOf } from '../../../src/base/env.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { DUCKLAKE } from '../../../src/sinks/ducklake/log.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
+import { envOf } from '../../support/env.ts';
 import { CliChild, type Ended, PROGRAM } from '../../support/processes/cli-child.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';

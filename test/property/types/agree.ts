@@ -1,7 +1,7 @@
-import { jsonBound } from '../../../src/types/codec.ts';
 import { cellFits, TYPES } from '../../../src/types/index.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
 import type { Zone } from '../../../src/types/zone.ts';
+import { jsonBound } from '../../support/evidence.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

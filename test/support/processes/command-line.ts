@@ -1,8 +1,8 @@
 import { isMainThread } from 'node:worker_threads';
 import { systemClock } from '../../../src/base/clock.ts';
-import { envOf } from '../../../src/base/env.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
 import type { Prompts } from '../../../src/cli/prompts.ts';
+import { envOf } from '../env.ts';
 
 /** What a command line in this process is given; by default nothing of the environment, and nobody who can be asked. */
 export interface Given {

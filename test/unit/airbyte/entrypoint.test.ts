@@ -8,9 +8,9 @@ import { runConnector } from '../../../src/airbyte/entrypoint.ts';
 import { succeeded } from '../../../src/airbyte/messages.ts';
 import { MessageWriter } from '../../../src/airbyte/writer.ts';
 import { systemClock } from '../../../src/base/clock.ts';
-import { envOf } from '../../../src/base/env.ts';
 import { configError, UserError } from '../../../src/base/errors.ts';
 import { systemRandom } from '../../../src/base/random.ts';
+import { envOf } from '../../support/env.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-entrypoint-'));
 afterAll(() => rmSync(folder, { recursive: true }));

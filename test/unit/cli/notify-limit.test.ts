@@ -5,10 +5,10 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { envOf } from '../../../src/base/env.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import { notificationOf, notify } from '../../../src/cli/sync/notify.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/sync/summary.ts';
+import { envOf } from '../../support/env.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;

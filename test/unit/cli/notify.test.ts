@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
-import { envOf } from '../../../src/base/env.ts';
 import { EXIT } from '../../../src/base/errors.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import { notificationOf, notify } from '../../../src/cli/sync/notify.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/sync/summary.ts';
+import { envOf } from '../../support/env.ts';
 
 /** Notifies of a run a receiver that gives these answers in turn; what it got and what was warned of. */
 async function reported(more: Partial<Summary>, { historyDays = 30, answers = [200] } = {}) {

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { envOf } from '../../../src/base/env.ts';
 import { configError, transientError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY, writeXcom } from '../../../src/cli/sync/summary.ts';
 import { withRunRecord } from '../../../src/cli/sync/sync.ts';
 import type { RunOutcome } from '../../../src/table/runs.ts';
+import { envOf } from '../../support/env.ts';
 
 const nothing = async () => {};
 

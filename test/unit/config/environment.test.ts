@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import destination from '../../../schemas/destination-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
-import { envOf } from '../../../src/base/env.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
 import {
@@ -17,6 +16,7 @@ import {
   variablesOf,
 } from '../../../src/config/environment.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
+import { envOf } from '../../support/env.ts';
 
 function formOf({ type, enum: choices, airbyte_secret }: Property): string {
   if (airbyte_secret) return 'a secret';

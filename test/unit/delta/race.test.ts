@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { envOf } from '../../../src/base/env.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { envOf } from '../../support/env.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { envOf } from '../../../src/base/env.ts';
 import { openStorage } from '../../../src/sinks/storage/open.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
+import { envOf } from '../../support/env.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 
 let s3: FakeS3;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { envOf } from '../../../src/base/env.ts';
 import { openStorage } from '../../../src/sinks/storage/open.ts';
+import { envOf } from '../../support/env.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 
 let s3: FakeS3;

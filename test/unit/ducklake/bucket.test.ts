@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { envOf } from '../../../src/base/env.ts';
+import { envOf } from '../../support/env.ts';
 import { compactLake, DuckLakeFixture, purgeLake, verifyLake } from '../../support/targets/ducklake.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 

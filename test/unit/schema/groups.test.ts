@@ -1,12 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  declaredType,
-  eventNameIndex,
-  groupOf,
-  headerColumns,
-  KNOWN_COLUMNS,
-  missingColumns,
-} from '../../../src/schema/groups.ts';
+import { eventNameIndex, groupOf, headerColumns, KNOWN_COLUMNS, missingColumns } from '../../../src/schema/groups.ts';
 
 const SYSTEM = [
   'df_unified_id',
@@ -44,7 +37,7 @@ describe('the group of a column [R66]', () => {
     ['', 'custom', undefined],
   ] as const)('%j is %s', (name, group, type) => {
     expect(groupOf(name)).toBe(group);
-    expect(declaredType(name)).toBe(type);
+    expect(headerColumns([name])[0]).toMatchObject({ group, declared: type });
   });
 
   it('makes event_name a custom column beside df_event_name, on whichever side [R28]', () => {

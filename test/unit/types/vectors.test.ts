@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { classify } from '../../../src/types/classify.ts';
-import { jsonBound } from '../../../src/types/codec.ts';
-import { EVIDENCE_BITS, type EvidenceName, evidenceNames } from '../../../src/types/evidence.ts';
 import { cellFits, TYPES, typeOf } from '../../../src/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
+import { EVIDENCE_BITS, type EvidenceName, evidenceNames, jsonBound } from '../../support/evidence.ts';
 
 interface CellVector {
   readonly cell: string;
