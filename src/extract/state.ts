@@ -1,6 +1,5 @@
 import type { ErrorObject } from 'ajv';
 import schema from '../../schemas/state.json' with { type: 'json' };
-import type { Day } from '../base/days.ts';
 import { type ErrorDetails, UserError } from '../base/errors.ts';
 import { compileSchema } from '../config/validate.ts';
 import type { HashedColumns } from './export-request.ts';
@@ -20,28 +19,13 @@ export class StateError extends UserError {
   }
 }
 
-/** The keys that this version writes beside those of `State`; all optional. */
-export interface KnownState extends State {
-  readonly start_date?: Day;
-  readonly service?: string;
-  readonly columns?: string;
-  readonly hashed?: readonly HashedColumns[];
-  readonly final_newline?: boolean;
-  readonly refreshed_through?: Day;
-  readonly gaps?: readonly Day[];
-  readonly by_cursor?: boolean;
-  readonly last_receipt?: string;
-  readonly max_window_days?: number;
-  readonly name_groups?: number;
-}
-
 const valid = compileSchema(schema);
 
 /**
  * A stored state, every key kept. `undefined`, `null` and an object without keys are no state. Throws a StateError
  * (`malformed`, `version`) for anything that is not one.
  */
-export function parseState(value: unknown): KnownState | undefined {
+export function parseState(value: unknown): State | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'object' || Array.isArray(value)) throw malformed('it is not a JSON object');
   const given = value as Record<string, unknown>;
@@ -54,7 +38,7 @@ export function parseState(value: unknown): KnownState | undefined {
     );
   }
   if (!valid(given)) throw malformed((valid.errors ?? []).map(problemText).join('; '));
-  return Object.freeze({ ...given }) as KnownState;
+  return Object.freeze({ ...given }) as State;
 }
 
 /** The hashed columns of a target, by its stored state; empty if none was ever hashed. */

@@ -1,6 +1,7 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnScan } from '../schema/scan.ts';
 import type { ScanResult } from '../schema/scanner.ts';
+import type { HashedColumns } from './export-request.ts';
 
 /** What is known of one verified export. Written beside the data it describes, in every sink. */
 export interface Receipt {
@@ -60,16 +61,27 @@ export interface Window {
   readonly state: State;
 }
 
-/** The cursor and what goes with it. Unknown keys of a stored state are kept. */
+/** The cursor and what goes with it (schemas/state.json). Unknown keys of a stored state are kept. */
 export interface State {
   readonly version: 1;
   /** First day not yet known to be complete. */
   readonly from_date: Day;
-  /** Hash of base_url, service_id, events*, properties*. */
+  readonly start_date?: Day;
+  /** The hashes of `RequestHashes`. */
   readonly question?: string;
+  readonly service?: string;
+  readonly columns?: string;
+  readonly hashed?: readonly HashedColumns[];
   /** What is proved of single days, and of several (S62). */
   readonly to_date_inclusive?: boolean;
   readonly ranges_inclusive?: boolean;
+  readonly final_newline?: boolean;
+  readonly refreshed_through?: Day;
+  readonly gaps?: readonly Day[];
+  readonly by_cursor?: boolean;
+  readonly last_receipt?: string;
+  readonly max_window_days?: number;
+  readonly name_groups?: number;
   readonly [key: string]: unknown;
 }
 

@@ -8,8 +8,7 @@ import { extractWindows } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import { extractDeps, openExportSession } from '../extract/session.ts';
-import type { KnownState } from '../extract/state.ts';
-import type { Window } from '../extract/window.ts';
+import type { State, Window } from '../extract/window.ts';
 import { RESCUED } from '../sinks/records/property-names.ts';
 import { RecordWriter, type WrittenWindow } from '../sinks/records/record-writer.ts';
 import type { WorkerOptions } from '../sinks/records/worker-pool.ts';
@@ -167,7 +166,7 @@ export class Reader {
   readonly #deps: ReaderDeps;
   readonly #named = new Set<string>();
   readonly #ids = new RepeatedIds();
-  #known: Partial<KnownState> = {};
+  #known: Partial<State> = {};
 
   constructor(deps: ReaderDeps) {
     this.#deps = deps;

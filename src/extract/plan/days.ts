@@ -1,5 +1,5 @@
 import { addDays, type Day, dayAt, daysBetween, daysOf, earlierOf, laterOf } from '../../base/days.ts';
-import type { KnownState } from '../state.ts';
+import type { State } from '../window.ts';
 
 const MS_PER_HOUR = 3_600_000;
 const EAST = 14;
@@ -58,7 +58,7 @@ export class Coverage {
    * From a stored state and the days covered by receipts. Without receipts (a platform stores the state alone), or if they
    * belong to other filters, the days before the cursor count as complete.
    */
-  static of(state: KnownState | undefined, covered: ReadonlySet<Day>): Coverage {
+  static of(state: State | undefined, covered: ReadonlySet<Day>): Coverage {
     const byCursor = state !== undefined && (state.by_cursor === true || covered.size === 0);
     const days = state?.by_cursor === true ? [] : covered;
     return new Coverage([...days, ...(state?.gaps ?? [])], byCursor ? state.from_date : undefined);

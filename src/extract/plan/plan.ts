@@ -4,8 +4,8 @@ import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.t
 import { configError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { type Filters, filtersOf, hashedAfter, hashesOf, type RequestHashes } from '../export-request.ts';
-import { type KnownState, parseState, StateError } from '../state.ts';
-import type { PriorLoads } from '../window.ts';
+import { parseState, StateError } from '../state.ts';
+import type { PriorLoads, State } from '../window.ts';
 import { Coverage, lastSettledDay, latestToday, oldestDays, planWindows, type WindowPlan } from './days.ts';
 import { clampWarning, gapWarning, type PlanWarning, retentionLimitWarnings } from './gaps.ts';
 
@@ -57,7 +57,7 @@ export interface Plan {
   readonly eventNames: readonly string[];
   readonly rowsOf: PriorLoads['rowsOf'];
   /** The state before the first window: gaps recorded, hashes set. */
-  readonly state: KnownState;
+  readonly state: State;
   readonly warnings: readonly PlanWarning[];
 }
 
@@ -127,7 +127,7 @@ interface Bounds {
   readonly explicit: boolean;
 }
 
-function boundsOf(input: PlanInput, state: KnownState | undefined, coverage: Coverage, now: number): Bounds {
+function boundsOf(input: PlanInput, state: State | undefined, coverage: Coverage, now: number): Bounds {
   const { settings, fullRefresh } = input;
   const oldest = oldestDays(now, settings.historyDays);
   const last = lastDayOf(input, now);
@@ -191,7 +191,7 @@ interface InitialState {
   readonly settings: PlanSettings;
 }
 
-function initialState(before: KnownState | undefined, initial: InitialState): KnownState {
+function initialState(before: State | undefined, initial: InitialState): State {
   const { startsOver, hashes, bounds, cursor, settings } = initial;
   const { columns: _columns, hashed: _hashed, gaps = [], ...kept } = before ?? {};
   const hashed = hashedAfter(before, settings);
@@ -275,7 +275,7 @@ export function checkState(
   stored: unknown,
   hashes: RequestHashes,
   run: { readonly now: number; readonly fullRefresh?: boolean | undefined },
-): { readonly state: KnownState | undefined; readonly startsOver: boolean } {
+): { readonly state: State | undefined; readonly startsOver: boolean } {
   const state = parseState(stored);
   if (state === undefined) return { state, startsOver: false };
   if (state.service !== undefined && state.service !== hashes.service) {
@@ -307,7 +307,7 @@ export function checkState(
 }
 
 /** The rows of a target are in another form than this run would give them (S47). */
-const otherColumns = (state: KnownState | undefined, hashes: RequestHashes): boolean =>
+const otherColumns = (state: State | undefined, hashes: RequestHashes): boolean =>
   state?.question !== undefined && state.columns !== hashes.columns;
 
 const OTHER_COLUMNS =
@@ -316,7 +316,7 @@ const OTHER_COLUMNS =
   'service no longer exports keep the old form.';
 
 /** Warns that a full refresh with other column lists or another key does not reach days that are no longer exported. */
-export const formWarnings = (state: KnownState | undefined, hashes: RequestHashes): PlanWarning[] =>
+export const formWarnings = (state: State | undefined, hashes: RequestHashes): PlanWarning[] =>
   otherColumns(state, hashes) ? [OLD_FORM] : [];
 
 const OLD_FORM: PlanWarning = {

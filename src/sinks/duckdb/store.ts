@@ -1,5 +1,4 @@
 import { configError, internalError } from '../../base/errors.ts';
-
 import { NO_PRIOR_LOADS, type PriorLoads, type State } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';

@@ -23,7 +23,7 @@ import { rescueKey } from './rows/cells.ts';
 /** The rows of `events` in a place, and what the place remembers about them. */
 export interface EventRows {
   readonly engine: Engine;
-  /** A relation with the columns that `peopleColumns` names, as it stands after FROM; undefined while there are no rows. */
+  /** A relation with the columns that `peopleColumns` names; undefined while there are no rows. */
   readonly from: string | undefined;
   readonly columns: readonly StoredColumn[];
   readonly hashed: readonly HashedColumns[];

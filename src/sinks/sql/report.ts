@@ -11,7 +11,7 @@ import { eventLogs, nameOf } from './views.ts';
 
 /** The rows of a target and what is known of their columns. */
 export interface ReportSource {
-  /** The relation of all rows, as it is written after FROM; it has `_rescued`. */
+  /** The relation of all rows; it has `_rescued`. */
   readonly events: string;
   readonly columns: readonly StoredColumn[];
   readonly timezone: string | null;

@@ -6,7 +6,8 @@ import type { SourceConfig } from '../../config/source.ts';
 import { hashesOf } from '../../extract/export-request.ts';
 import { missesLateRows, oldestDays, planWindows } from '../../extract/plan/days.ts';
 import { type Delivery, deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
-import { type KnownState, parseState, StateError } from '../../extract/state.ts';
+import { parseState, StateError } from '../../extract/state.ts';
+import type { State } from '../../extract/window.ts';
 import { NO_PRIOR_LOADS } from '../../extract/window.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
 
@@ -21,7 +22,7 @@ const READING_SINCE = 'reading_since';
  * When the interrupted read of a saved state began; undefined without one, or if it began so long ago that late rows of the
  * lookback days would be missed.
  */
-function readingSince(saved: JsonObject, state: KnownState, config: SourceConfig, now: number): string | undefined {
+function readingSince(saved: JsonObject, state: State, config: SourceConfig, now: number): string | undefined {
   const text = textOf(saved[READING_SINCE]);
   const since = text === undefined ? Number.NaN : Date.parse(text);
   if (text === undefined || !(since <= now)) return undefined;
@@ -31,13 +32,13 @@ function readingSince(saved: JsonObject, state: KnownState, config: SourceConfig
 }
 
 /** The state with the start of the read, or without it at the end of the read. */
-export function withReading(state: KnownState, since: string | undefined): KnownState {
+export function withReading(state: State, since: string | undefined): State {
   const { [READING_SINCE]: _gone, ...rest } = state;
   return since === undefined ? rest : { ...rest, [READING_SINCE]: since };
 }
 
 /** When the interrupted read of a state began. */
-export const sinceOf = (state: KnownState): string | undefined => textOf(state[READING_SINCE]);
+export const sinceOf = (state: State): string | undefined => textOf(state[READING_SINCE]);
 
 /** Key of the state of a full refresh: the job that it belongs to (S26). */
 const SYNC_ID = 'sync_id';
@@ -153,11 +154,7 @@ function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, co
 const tagged = (plan: Plan, { syncId }: ConfiguredStream): Plan =>
   syncId === undefined ? plan : { ...plan, state: { ...plan.state, [SYNC_ID]: syncId } };
 
-function resumable(
-  stream: ConfiguredStream,
-  saved: JsonObject | undefined,
-  config: SourceConfig,
-): KnownState | undefined {
+function resumable(stream: ConfiguredStream, saved: JsonObject | undefined, config: SourceConfig): State | undefined {
   if (stream.syncId === undefined || saved?.[SYNC_ID] !== stream.syncId) return undefined;
   try {
     const state = parseState(usable(saved));
@@ -227,7 +224,7 @@ export function segmentsOf<S extends { readonly plan: Plan }>(streams: readonly 
 const isSame = <S>(a: readonly S[], b: readonly S[]): boolean => a.length === b.length && a.every((s, i) => s === b[i]);
 
 /** The plan of one extraction for streams that want the same days; `known` is what earlier segments found out. */
-export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Partial<KnownState>): Plan {
+export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Partial<State>): Plan {
   const plans = segment.streams.map((stream) => stream.plan);
   const [primary] = plans;
   const { days } = segment;

@@ -9,8 +9,7 @@ import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { Cursor, foundIn } from '../../extract/cursor.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
-import type { KnownState } from '../../extract/state.ts';
-import type { Receipt, Window } from '../../extract/window.ts';
+import type { Receipt, State, Window } from '../../extract/window.ts';
 import type { StreamName } from '../../sinks/records/property-names.ts';
 import type { RecordStream } from '../../sinks/records/record-plan.ts';
 import { inStream, planStream, sinceOf, WAITING_UNTIL, withReading } from './plan.ts';
@@ -104,7 +103,7 @@ const keysOf = (stream: ConfiguredStream): string[] =>
 
 /** The cursor of one stream: its own days, its own state, never backward. */
 class StreamCursor {
-  state: KnownState;
+  state: State;
   readonly #plan: Plan;
   readonly #cursor: Cursor;
   readonly #since: string | undefined;
@@ -122,11 +121,11 @@ class StreamCursor {
   /** Adds a window whose records were written to this stream; `primary` is the plan that it was extracted for. */
   take(window: Window, primary: Plan, now: number): void {
     const { receipt } = window;
-    const found: KnownState = window.state;
+    const found: State = window.state;
     for (const day of found.gaps ?? []) this.#cursor.lose(day);
     if (primary.start === this.#plan.start && found.start_date !== undefined) this.#cursor.moveStart(found.start_date);
     const refreshed = this.#plan.fullRefresh && { refreshed_through: this.#refreshedThrough(window) };
-    const state: KnownState = { ...this.#cursor.take(receipt, foundIn(found), now), ...refreshed };
+    const state: State = { ...this.#cursor.take(receipt, foundIn(found), now), ...refreshed };
     this.state = withReading(state, this.#isWithin(state, receipt) ? this.#since : undefined);
   }
 
@@ -136,7 +135,7 @@ class StreamCursor {
   }
 
   /** True while days are left to read, once the ones before the cursor have all been read. */
-  #isWithin(state: KnownState, { to, covers_to }: Receipt): boolean {
+  #isWithin(state: State, { to, covers_to }: Receipt): boolean {
     const { lastDay, state: first } = this.#plan;
     const isLast = lastDay === undefined || (covers_to ?? to) >= lastDay;
     return !isLast && (sinceOf(first) !== undefined || state.from_date > first.from_date);

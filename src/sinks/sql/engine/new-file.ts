@@ -33,7 +33,7 @@ const ABANDONED_MS = 3_600_000;
  * killed for no database at all. Where somebody else was quicker, theirs stays.
  */
 export async function makeFile(connection: DuckDBConnection, file: string, how = newFile(0)): Promise<void> {
-  await withDraft(file, async (making) => {
+  await withTemporary(file, async (making) => {
     await connection.run(`ATTACH ${literal(making)} AS making (${how})`);
     await connection.run('DETACH making');
     chmodSync(making, OWNER_ONLY);
@@ -49,7 +49,7 @@ export const sweepNewFiles = (file: string, now: number): Promise<void> => remov
  * attached is then the former file, which keeps others from its lock but not from the new one's: detach it at once.
  */
 export async function remakeForWideTables(connection: DuckDBConnection, file: string): Promise<void> {
-  await withDraft(file, async (making) => {
+  await withTemporary(file, async (making) => {
     await connection.run('CHECKPOINT target');
     await connection.run(`ATTACH ${literal(making)} AS making (${newFile(WIDE_COLUMNS + 1)})`);
     await connection.run('COPY FROM DATABASE target TO making');
@@ -59,7 +59,7 @@ export async function remakeForWideTables(connection: DuckDBConnection, file: st
   });
 }
 
-async function withDraft(file: string, make: (making: string) => Promise<void>): Promise<void> {
+async function withTemporary(file: string, make: (making: string) => Promise<void>): Promise<void> {
   const making = temporaryPathOf(file);
   try {
     await make(making);

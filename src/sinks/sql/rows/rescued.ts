@@ -1,7 +1,7 @@
 import type { PlannedColumn } from '../../../table/plan.ts';
 import type { Engine } from '../engine/engine.ts';
 
-/** Cells in `_rescued` by source column. `from`: a relation with that column, as it stands after FROM. */
+/** Cells in `_rescued` by source column. `from`: a relation with that column. */
 export async function rescuedCells(engine: Engine, from: string): Promise<Map<string, number>> {
   const rows = await engine.rows(
     `SELECT name, count(*) AS n FROM (SELECT unnest(json_keys(CAST(_rescued AS JSON))) AS name FROM ${from}

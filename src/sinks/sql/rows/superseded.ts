@@ -114,7 +114,7 @@ async function compare(engine: Engine, reread: Reread, partly: readonly SharedDa
 /** A form of the base id, and where it is found in the batch. */
 interface SameBase {
   readonly expr: string;
-  /** Rows of the batch that have it, after FROM. */
+  /** The relation of the rows of the batch that have it. */
   readonly rows: string;
   /** What a stored row must meet to have it. */
   readonly where: string;
@@ -165,7 +165,7 @@ export function dateSql({ columns, zone }: Pick<Reread, 'columns' | 'zone'>): st
 
 /**
  * Gives rows of the batch whose key a row that stays has the next free number (S12), in the table RENUMBERED. `kept`:
- * what follows FROM for the stored rows that stay. Gives how many keys change.
+ * the relation of the stored rows that stay. Gives how many keys change.
  */
 export async function renumber(
   engine: Engine,
