@@ -135,7 +135,7 @@ const rows: Row[] = [
 ];
 
 describe('the plan', () => {
-  it.each(rows)('of %s [R1] [R4] [R7] [R10]', (_name, prior, settings, more, wanted, warnings) => {
+  it.each(rows)('of %s [R1][R4][R7][R10]', (_name, prior, settings, more, wanted, warnings) => {
     const plan = planFor(clock, prior, settings, more);
     const days = plan.firstDay === undefined ? '-' : `${plan.firstDay.slice(5)}..${plan.lastDay?.slice(5)}`;
     const gap = plan.gapFrom === undefined ? '' : ` gap ${plan.gapFrom.slice(5)} ${plan.likelyGaps.length}`;
