@@ -90,7 +90,7 @@ describe('the source configuration', () => {
     });
     expect(message).toContain('window_days is 0, wanted >= 1');
     expect(message).toContain('timezone is "Mars/Base"');
-    expect(message).toContain('column_types.a is "int"');
+    expect(message).toContain('column_types.a is "int", wanted one of boolean, long');
     expect(message).toContain('unknown key windowdays (did you mean window_days?)');
     expect(message.match(/end_date/g)).toHaveLength(1);
     expect(message.match(/to_date_inclusive/g)).toHaveLength(1);
@@ -130,16 +130,8 @@ describe('the source configuration', () => {
     expect(unknown).toEqual(['windowdays (did you mean window_days?)', 'zzz']);
   });
 
-  it('refuses a type that is none, a zone that is none and days in the wrong order', () => {
-    const message = refusal({
-      ...MINIMAL,
-      column_types: { a: 'int' },
-      timezone: 'Mars/Base',
-      start_date: '2026-02-02',
-      end_date: '2026-02-01',
-    });
-    expect(message).toContain('column_types.a is "int", wanted one of boolean, long');
-    expect(message).toContain('timezone is "Mars/Base"');
+  it('refuses days in the wrong order', () => {
+    const message = refusal({ ...MINIMAL, start_date: '2026-02-02', end_date: '2026-02-01' });
     expect(message).toContain('start_date 2026-02-02 is after end_date 2026-02-01');
   });
 

@@ -93,6 +93,12 @@ describe('the key of a row', () => {
     expect(await ids('a', 'a', 'a#2', 'a#2')).toEqual(['a', 'a#3', 'a#2', 'a#2#2']);
   });
 
+  it('is numbered over all parts of an export', async () => {
+    const parts = [`${ID}\na\n`, `${ID}\na\nb\n`];
+    const { data } = await fixture.write(parts, [streamOf('events', { _key: 'string' })]);
+    expect(data('events').map(({ _key }) => _key)).toEqual(['a', 'a#2', 'b']);
+  });
+
   it('takes no id for such a number that no key could be', async () => {
     const ids = async (...all: string[]) =>
       keysOf(
@@ -106,11 +112,13 @@ describe('the key of a row', () => {
     expect(await ids('line\nend', 'line\nend', 'line\nend#2')).toEqual(['line\nend', 'line\nend#3', 'line\nend#2']);
   });
 
-  it('is made of the filled cells where there is no id, or no column for it', async () => {
+  it('is a hash of the filled cells in the byte order of their names, where there is no id or no column for it [R22]', async () => {
     const digest = (text: string) => `hash:${createHash('sha256').update(text).digest('hex')}`;
-    const header = ['b', 'Z', '한', 'event_name', LOG];
-    const row = ['1', 'say "a"', '안녕', 'login', ''];
-    expect(await keysOf(header, [row])).toEqual([digest('1:Z7:say "a"1:b1:113:df_event_name5:login3:한6:안녕')]);
+    const header = ['b', 'Z', '한', 'event_name', LOG, 'note'];
+    const row = ['1', 'say "a"', '안녕', 'login', '', 'null'];
+    expect(await keysOf(header, [row])).toEqual([
+      digest('1:Z7:say "a"1:b1:113:df_event_name5:login4:note4:null3:한6:안녕'),
+    ]);
     const [one, other] = [
       ['', 'x'],
       ['x', ''],

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import { RecordWriter } from '../../../src/sinks/records/record-writer.ts';
 import { EMITTED_AT, RecordFixture, streamOf } from '../../support/targets/records.ts';
@@ -115,12 +114,6 @@ describe('a record', () => {
     ]);
   });
 
-  it('carries a long text also where every character of it must be escaped [R541]', async () => {
-    const text = '\u0001'.repeat(300_000);
-    const { data } = await fixture.write(`${KEYS},a\nx,x,${text}\ny,y,short\n`, events({ a: 'string' }));
-    expect(data('events').map(({ a }) => a === text || a)).toEqual([true, 'short']);
-  });
-
   it('is never empty', async () => {
     const { data } = await fixture.write('df_event_detail_log_id,a\nx,\ny,null\n', events({ a: 'long' }));
     expect(data('events')).toEqual([{ a: null }, { a: null }]);
@@ -222,23 +215,6 @@ describe('datetimes', () => {
 
   it('are instants without a zone only where the cell has one', async () => {
     expect(await reported('instant')).toEqual([null, '2026-01-01T18:04:05.000Z', null]);
-  });
-});
-
-describe('keys', () => {
-  const keysOf = async (csv: string | readonly string[]) =>
-    (await fixture.write(csv, events({ _key: 'string' }))).data('events').map((data) => data._key);
-
-  it('number repeats within an export, over all of its parts, past numbers that are taken', async () => {
-    expect(await keysOf('df_event_detail_log_id\na\nb\na\na#2\na\n')).toEqual(['a', 'b', 'a#3', 'a#2', 'a#4']);
-    expect(await keysOf(['df_event_detail_log_id\na\n', 'df_event_detail_log_id\na\nb\n'])).toEqual(['a', 'a#2', 'b']);
-  });
-
-  it('hash the filled cells of a row without an id, in the byte order of their names [R22]', async () => {
-    const text = '7:Zcolumn1:z13:df_event_name5:login4:note4:null';
-    const hash = `hash:${createHash('sha256').update(text).digest('hex')}`;
-    const csv = 'event_name,Zcolumn,df_event_detail_log_id,empty,note\nlogin,z,,,null\nlogin,z,,,null\n';
-    expect(await keysOf(csv)).toEqual([hash, `${hash}#2`]);
   });
 });
 

@@ -1,7 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ExportRefusal } from '../../../src/service/export/answer.ts';
-import { contentOf, originOf, peekBody, reasonIn } from '../../../src/service/export/content.ts';
 import { ask, CSV, closeServer, serve } from '../../support/service/faulty-export.ts';
 import { CHUNKED, chunks, head, json, type Step, whole } from '../../support/service/faulty-server.ts';
 import {
@@ -19,10 +18,6 @@ afterEach(closeServer);
 
 const signalOf = () => new AbortController().signal;
 const refusalOf = async (steps: readonly Step[]) => (await ask(steps)).answer as ExportRefusal;
-async function* of(...parts: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
-  for (const part of parts) yield Buffer.from(part);
-}
-
 describe('what the quota hears of an answer', () => {
   const reset = Date.now() + 1_800_000;
   const limits = { 'X-Rate-Limit-Remaining': 7, 'X-Rate-Limit-Reset': reset };
@@ -133,83 +128,5 @@ describe('an export', () => {
     await service.close();
     expect(await sending).toMatchObject({ kind: 'retry', code: 'reset', limits: { remaining: undefined } });
     expect([closed, quota.released]).toEqual([1, 1]);
-  });
-});
-
-describe('the first bytes of a body', () => {
-  it.each([
-    ['\uFEFF', false, undefined],
-    ['\uFEFF', true, 'other'],
-    ['\uFEFF  {"a":1}\n', false, 'json'],
-    ['{', false, undefined],
-    ['{', true, 'json'],
-    ['{odd},df_unified_id\n', false, 'other'],
-    ['<odd>,df_unified_id\n', true, 'other'],
-    ['\t\r\n <html>\n', false, 'html'],
-    ['a{', false, 'other'],
-    ['\u00e9', false, 'other'],
-  ])('%j (all: %s) are %s', (text, isAll, content) => {
-    expect(contentOf(Buffer.from(text), isAll)).toBe(content);
-  });
-
-  it('that may still become a BOM say nothing, others do', () => {
-    expect(contentOf(Buffer.from([0xef]), false)).toBeUndefined();
-    expect([contentOf(Buffer.from([0xef]), true), contentOf(Buffer.from([0xee, 0xbb]), false)]).toEqual([
-      'other',
-      'other',
-    ]);
-    expect(contentOf(Buffer.from([0xef, 0xbb, 0x7b]), false)).toBe('other');
-  });
-
-  it('are read until they say something, and given on with the others', async () => {
-    const peeked = await peekBody(of(' ', '\n', '{"a"', ':1}\n', 'more'));
-    expect([Buffer.from(peeked.first).toString(), peeked.isAll]).toEqual([' \n{"a":1}\n', false]);
-    const rest: Uint8Array[] = [];
-    for await (const part of peeked.bytes) rest.push(part);
-    expect(Buffer.concat(rest).toString()).toBe(' \n{"a":1}\nmore');
-    expect(await peekBody(of())).toMatchObject({ isAll: true });
-    expect((await peekBody(of('  '))).isAll).toBe(true);
-  });
-
-  it('are no more than 64 KiB of white space', async () => {
-    let taken = 0;
-    let isClosed = false;
-    async function* spaces() {
-      try {
-        for (;;) {
-          taken++;
-          yield Buffer.alloc(16_384, ' ');
-        }
-      } finally {
-        isClosed = true;
-      }
-    }
-    const peeked = await peekBody(spaces());
-    expect([taken, peeked.first.length, peeked.isAll]).toEqual([4, 65_536, false]);
-    for await (const _ of peeked.bytes) break;
-    expect(isClosed).toBe(true);
-  });
-});
-
-describe('what is believed of a failure', () => {
-  it.each([
-    ['{"message":"two words","code":"a_code"}', 'a_code'],
-    ['{"message":" Spaced_Out ","code":"b"}', 'spaced_out'],
-    ['{"message":"a__b","error":"c"}', 'c'],
-    ['{"message":"_a","code":"b_"}', undefined],
-    [`{"message":"${'a'.repeat(60)}"}`, 'a'.repeat(60)],
-    ['[]', undefined],
-    ['[null]', undefined],
-    ['"text"', undefined],
-    ['[{"message":"first"},{"message":"second"}]', 'first'],
-    ['x\uFEFF{"message":"a"}', undefined],
-  ])('%s', (text, reason) => {
-    expect(reasonIn(text, 'secret')).toBe(reason);
-  });
-
-  it('is the origin of a redirect, where it has one', () => {
-    const base = 'https://api.example/x';
-    expect(originOf('http://', base)).toBeUndefined();
-    expect(originOf('https://other.example:8443/a', base)).toBe('https://other.example:8443');
   });
 });

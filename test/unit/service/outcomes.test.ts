@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { contentOf, originOf, reasonIn } from '../../../src/service/export/content.ts';
 import { type AnswerFacts, EXPORT_OUTCOMES, exportOutcome } from '../../../src/service/export/outcomes.ts';
 
 const facts = (status: number, reason?: string, content: AnswerFacts['content'] = 'json'): AnswerFacts => ({
@@ -95,49 +94,4 @@ describe('the outcome of an export', () => {
       else expect(message(facts(400))).toMatch(/[.?]$/);
     }
   });
-});
-
-describe('the first bytes', () => {
-  const rows: [string, boolean, string | undefined][] = [
-    ['', true, 'empty'],
-    ['', false, undefined],
-    ['df_', false, 'other'],
-    ['\uFEFFdf_', false, 'other'],
-    ['\uFEFF{"a"', true, 'json'],
-    [' \r\n\t[1', true, 'json'],
-    ['\n\n<html', true, 'html'],
-    ['   ', false, undefined],
-    ['   ', true, 'other'],
-  ];
-  it.each(rows)('%j (all: %s)', (text, isAll, content) => {
-    expect(contentOf(Buffer.from(text), isAll)).toBe(content);
-  });
-  it('half a BOM says nothing yet', () => {
-    expect(contentOf(Buffer.from([0xef, 0xbb]), false)).toBeUndefined();
-  });
-});
-
-describe('the reason in a failure', () => {
-  const rows: [string, string | undefined][] = [
-    ['{"result":"fail","message":"query_error"}', 'query_error'],
-    ['\uFEFF{"message":"QUERY_ERROR"}', 'query_error'],
-    ['{"error":"unauthorized"}', 'unauthorized'],
-    ['[{"code":"invalid_parameter"}]', 'invalid_parameter'],
-    ['{"message":"Row 17 of user kim@example.com"}', undefined],
-    ['{"message":"token_secret_x"}', undefined],
-    [`{"message":"${'a'.repeat(61)}"}`, undefined],
-    ['{"message":5}', undefined],
-    ['{"message"', undefined],
-    ['null', undefined],
-  ];
-  it.each(rows)('%s', (text, reason) => {
-    expect(reasonIn(text, 'secret')).toBe(reason);
-  });
-});
-
-it('of a redirect only the origin is shown', () => {
-  expect(originOf('https://login.example/?t=1', 'https://api.example/x')).toBe('https://login.example');
-  expect(originOf('/login', 'https://api.example/x')).toBe('https://api.example');
-  expect(originOf('mailto:someone', 'https://api.example')).toBe('mailto:');
-  expect(originOf(undefined, 'https://api.example')).toBeUndefined();
 });

@@ -2,6 +2,8 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { MalformedCsv } from '../../../src/csv/malformed.ts';
 import { type RowHandler, RowSource } from '../../../src/csv/row-source.ts';
 import { MAX_COLUMNS, RowTokenizer } from '../../../src/csv/tokenizer.ts';
+import { Scanner } from '../../../src/schema/scanner.ts';
+import { contentOf } from '../../../src/service/export/content.ts';
 
 const MIB = 1024 * 1024;
 
@@ -86,5 +88,36 @@ describe('a header of too many columns', () => {
 
   it('begins one above the limit', () => {
     expect(() => parse(`${header(MAX_COLUMNS)}\n${header(MAX_COLUMNS, '1')}\n`)).not.toThrow();
+  });
+});
+
+const REST =
+  'df_api_version,df_correction_datetime,df_event_detail_log_id,df_event_log_id,df_event_name,df_server_datetime,df_unified_id';
+const bytes = (text: string) => Buffer.from(text);
+
+describe('a header whose first name begins with a bracket', () => {
+  it.each(['[promo]', '{x}', '<tag>'])('is CSV all the same: %s', (name) => {
+    const body = bytes(`${name},${REST}\nv,1,2026-01-01 00:00:00.000,a,a,e,2026-01-01 00:00:00.000,u\n`);
+    expect(contentOf(body, false)).toBe('other');
+    const scanner = new Scanner({ requireSystem: true });
+    for (const byte of body) scanner.push(Uint8Array.of(byte));
+    expect(scanner.finish().header[0]).toBe(name);
+  });
+
+  it('is waited for when it has not come whole', () => {
+    expect(contentOf(bytes(`[promo],df_api`), false)).toBeUndefined();
+  });
+
+  it.each([
+    ['{"result":"fail","message":"client_connection_closed"}', 'json'],
+    ['[]\n', 'json'],
+    ['<html>\n<body>,df_unified_id</body>', 'html'],
+  ])('leaves %s what it is', (text, content) => {
+    expect(contentOf(bytes(text), true)).toBe(content);
+    const scanner = new Scanner({ requireSystem: true });
+    expect(() => {
+      scanner.push(bytes(text));
+      scanner.finish();
+    }).toThrow(expect.objectContaining({ reason: 'not_csv' }));
   });
 });
