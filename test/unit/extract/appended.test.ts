@@ -43,19 +43,16 @@ const truth = (end: string): string[] =>
 describe('what is appended comes once, and nothing is missing', () => {
   const forms = { inclusive: [true, false], singleDays: ['as_ranges', 'whole', 'empty', 'refused'] } as const;
   const services = forms.inclusive.flatMap((inclusive) => forms.singleDays.map((form) => [inclusive, form] as const));
-  const cases = services.flatMap(([inclusive, form]) => [1, 2, 7].map((days) => [inclusive, form, days] as const));
+  const cases = services.flatMap(([inclusive, form]) => [1, 7].map((days) => [inclusive, form, days] as const));
 
-  it.each(cases)(
-    'ranges with their end: %s, single days: %s, window_days %i',
-    async (inclusive, singleDays, windowDays) => {
-      await append({ inclusive, singleDays }, { windowDays });
-      const cursor = fixture.target.state?.from_date ?? '';
-      expect([...fixture.target.appended].sort()).toEqual(truth(cursor));
-      // Where only pairs of days can be requested the last one waits for the next.
-      expect(['2026-03-13', '2026-03-14']).toContain(cursor);
-      expect(readdirSync(fixture.spoolDir)).toEqual([]);
-    },
-  );
+  it.each(services)('ranges with their end: %s, single days: %s', async (inclusive, singleDays) => {
+    await append({ inclusive, singleDays }, { windowDays: 2 });
+    const cursor = fixture.target.state?.from_date ?? '';
+    expect([...fixture.target.appended].sort()).toEqual(truth(cursor));
+    // Where only pairs of days can be requested the last one waits for the next.
+    expect(['2026-03-13', '2026-03-14']).toContain(cursor);
+    expect(readdirSync(fixture.spoolDir)).toEqual([]);
+  });
 
   it.each(cases)('merged, too: %s, single days: %s, window_days %i', async (inclusive, singleDays, windowDays) => {
     fixture = new Fixture('2026-03-10T13:00:00Z', {
@@ -71,8 +68,8 @@ describe('what is appended comes once, and nothing is missing', () => {
     expect(fixture.target.ids()).toEqual(expect.arrayContaining(truth('2026-03-13')));
   });
 
-  it.each([6, 24, 72])('with a machine whose clock is %i hours ahead of the service', async (hours) => {
-    await append({ clockAhead: -hours * HOUR });
+  it('with a machine whose clock is three days ahead of the service', async () => {
+    await append({ clockAhead: -72 * HOUR });
     expect([...fixture.target.appended].sort()).toEqual(truth(fixture.target.state?.from_date ?? ''));
     expect(fixture.target.appended.length).toBeGreaterThan(0);
     expect(fixture.events('window.later').length).toBeGreaterThan(0);

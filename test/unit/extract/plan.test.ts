@@ -220,7 +220,7 @@ describe('the plan', () => {
     expect([cursor({ by_cursor: true }), cursor({})]).toEqual(['2026-03-10', '2026-03-21']);
   });
 
-  it('leaves out what is covered behind the cursor, but not what a lookback reads again or the caller names [R6]', () => {
+  it('leaves out what is covered behind the cursor, but not what a lookback, a full refresh or the caller reads again [R6]', () => {
     const prior = {
       ...covered('03-05', '03-10'),
       covered: new Set([...daysOf('2026-03-05', '2026-03-10'), '2026-03-13']),
@@ -231,6 +231,9 @@ describe('the plan', () => {
     expect(days({ lookbackDays: 2 })).toEqual(['09', '10', '11', '12', '13', '14']);
     expect(days({ lookbackDays: 0 }, { from: '2026-03-12' })).toEqual(['12', '13', '14']);
     expect(days({ lookbackDays: 0 }, { delivery: 'settled' })).toEqual(['11', '12', '14']);
+    const all = daysOf('2026-03-05', '2026-03-14').map((day) => day.slice(8));
+    expect(days({ lookbackDays: 0 }, FULL)).toEqual(all);
+    expect(days({ lookbackDays: 0 }, { ...FULL, delivery: 'settled' })).toEqual(all);
   });
 
   it('is impossible if the first day is after the last', () => {
