@@ -12,7 +12,7 @@ for (const name of Object.keys(process.env)) if (FOREIGN.test(name)) delete proc
 const FAULTS = [
   'test/simulation/**/*.test.ts',
   'test/soak/**/*.test.ts',
-  'test/unit/targets/{batch,people,repeated-ids}.test.ts',
+  'test/unit/targets/**/*.test.ts',
   'test/conformance/cli/**/*.test.ts',
   'test/conformance/{destination,source}/process.test.ts',
   'test/unit/**/{compiled,crash,kill,failure,forget-people,forget-places,object-store,others,large-object,beside,maintain,publish}.test.ts',
