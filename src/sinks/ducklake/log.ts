@@ -59,6 +59,10 @@ import { changedFile, insertedError, notedNames, snapshotOf, stateRows } from '.
 
 /** The row of the state that says where the catalog is. */
 const PATH = 'catalog';
+/** The row of the state that tells a catalog, with its copies, from any other. */
+const ID = 'id';
+/** The object beside the tables that says by this id whose data they are. */
+const OWNER = '_dfinery/catalog';
 
 /** The ids of a table's columns, and the greatest of them. */
 interface GivenIds {
@@ -104,7 +108,10 @@ export const DUCKLAKE: FilesFormat = {
       return log;
     });
     try {
-      if (mode !== 'read') await open.log.refuseLost();
+      if (mode !== 'read') {
+        await open.log.claim();
+        await open.log.refuseLost();
+      }
       if (options.isStateEnough !== true) await open.log.takeIn(new FileTable(place, open));
       return open;
     } catch (error) {
@@ -284,7 +291,28 @@ class LakeLog implements TableLog {
       if (!isDecided) await storage.erase(change.added.map(({ path }) => path));
       throw error;
     }
+    const isFirst = this.#lake?.state.get(ID) === undefined;
     await this.take(lake);
+    if (isFirst) await this.claim();
+  }
+
+  /**
+   * Notes whose the data are. Throws a configuration failure for those of another catalog: each would remove the files that the
+   * other alone names.
+   */
+  async claim(): Promise<void> {
+    const { storage, catalog } = this.#parts;
+    const id = this.#lake?.state.get(ID);
+    let owner = (await storage.read(OWNER))?.toString('utf8');
+    if (owner === id) return;
+    if (owner === undefined && id !== undefined) {
+      if (await storage.create(OWNER, id)) return;
+      owner = (await storage.read(OWNER))?.toString('utf8');
+      if (owner === id) return;
+    }
+    throw configError(
+      `${storage.address} holds the data of another catalog than ${catalog.file}: give another place for the data (--data), or move that folder away if its catalog is gone for good.`,
+    );
   }
 
   async #write(
@@ -324,7 +352,8 @@ class LakeLog implements TableLog {
     const wanted = stateRows(state)
       .set('retention_ms', String(this.retentionMs))
       .set('change', randomUUID())
-      .set(PATH, this.#parts.catalog.file);
+      .set(PATH, this.#parts.catalog.file)
+      .set(ID, before.get(ID) ?? randomUUID());
     const changed = [...wanted].filter(([name, value]) => before.get(name) !== value);
     const gone = [...before.keys()].filter((name) => before.get(name) !== wanted.get(name));
     for (const name of gone) await open.run('DELETE FROM _dfinery_state WHERE name = $1', [name]);

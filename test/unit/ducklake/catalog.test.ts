@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { literal } from '../../../src/types/sql.ts';
@@ -16,6 +16,19 @@ const ROWS = [
   { id: 'a', level: '7', tags: '["x","y"]', secret: 'mine', df_items_x: '1' },
   { id: 'b', level: '', tags: '', secret: 'yours' },
 ];
+
+describe('the data of a catalog', () => {
+  it('are of this catalog alone, in whichever order two are loaded, and stay its own where it is moved [R933]', async () => {
+    const shared = { data: fixture.data };
+    const other = join(fixture.root, 'other.ducklake');
+    await fixture.store([fixture.windowOf('2026-01-01', ...ROWS)]);
+    const refused = { kind: 'config', message: expect.stringContaining('holds the data of another catalog than') };
+    await expect(fixture.openLake({ ...shared, place: other })).rejects.toMatchObject(refused);
+    renameSync(fixture.place, other);
+    await expect(fixture.openLake()).rejects.toMatchObject(refused);
+    await (await fixture.openLake({ place: other })).close();
+  });
+});
 
 describe('a catalog after the first load [R860]', () => {
   it('has the 28 tables of format 1.0, in small blocks, and names its data by an absolute path', async () => {

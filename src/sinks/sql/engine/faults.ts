@@ -37,7 +37,7 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
     match: /No files found that match|Cannot open file ".*\.parquet": No such file/,
     make: (file) =>
       transientError(
-        `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify it.`,
+        `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify names what is missing, as after a restore without the data of that time.`,
       ),
   },
   {
