@@ -112,14 +112,8 @@ export interface Lake {
   readonly schemaPath: string;
   readonly tables: ReadonlyMap<TableName, LakeTable>;
   readonly files: readonly LakeFile[];
-  /** From the folder of the schema: paths of files that left the tables and are kept for older snapshots. */
-  readonly keptPaths: ReadonlySet<string>;
-  /** What this program noted of files that stand nowhere else in the catalog: no program removes them like that. */
-  readonly lostNotes: readonly string[];
   /** By table: rows in the catalog itself, which another program inserted. */
   readonly inlinedRows: ReadonlyMap<TableName, number>;
-  /** Names of tables, in the file or in the lake, that are none of ours. */
-  readonly foreignTables: readonly string[];
   /** The state of the export, by name. */
   readonly state: ReadonlyMap<string, string>;
   /** Of a copy for readers: the id of its catalog; null for a catalog itself; undefined if this program never loaded it. */
@@ -148,9 +142,9 @@ export class Catalog {
     return existsSync(this.file);
   }
 
-  /** What the catalog says; undefined if there is no file, or nothing in it. Throws UserError. */
-  async read(): Promise<Lake | undefined> {
-    return this.exists ? this.#open(true, (engine) => readLake(engine).catch(damaged(this.file))) : undefined;
+  /** What work finds in the open catalog; undefined if there is no file. Throws UserError. */
+  async read<T>(work: (engine: Engine) => Promise<T>): Promise<T | undefined> {
+    return this.exists ? this.#open(true, (engine) => work(engine).catch(damaged(this.file))) : undefined;
   }
 
   /** Runs work in one transaction of the catalog, which is made if missing. Throws what the work throws, or UserError. */
@@ -267,8 +261,7 @@ const damaged = (file: string) => (thrown: unknown) => {
 /** What the open catalog says at its latest snapshot; undefined if the file has no table. Throws UserError. */
 export async function readLake(engine: Engine): Promise<Lake | undefined> {
   const { file } = engine;
-  const tables = await engine.rows("SELECT table_name AS name FROM duckdb_tables() WHERE database_name = 'target'");
-  const names = new Set(tables.map(({ name }) => String(name)));
+  const names = await tableNames(engine);
   if (names.size === 0) return undefined;
   if (!names.has('ducklake_metadata') || !names.has('ducklake_snapshot')) {
     throw configError(`${file} is a DuckDB file without a catalog of DuckLake: give another file.`);
@@ -286,7 +279,7 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     throw configError(`${file} has no snapshot, or no schema "main" among its data: restore it, or give another file.`);
   }
   const own = await readTables(engine, Number(schema.id), at);
-  const byId = new Map([...own].map(([name, { id }]) => [id, name]));
+  const byId = namesById(own);
   return {
     snapshotId: at,
     schemaVersion: Number(last.schema_version),
@@ -298,16 +291,27 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     schemaPath: String(schema.path),
     tables: own,
     files: await readFiles(engine, byId, at, names),
-    keptPaths: await readKept(engine, byId, at, String(schema.path)),
-    lostNotes: names.has('_dfinery_files') ? await readLostNotes(engine) : [],
     inlinedRows: await readInlined(engine, byId, names),
-    foreignTables: [...names]
-      .filter((name) => !isKnown(name))
-      .concat(await readForeign(engine, at))
-      .sort(),
     state: names.has('_dfinery_state') ? await readState(engine) : new Map(),
     copyOf: names.has(MARKS) ? await readCopyOf(engine) : undefined,
   };
+}
+
+async function tableNames(engine: Engine): Promise<Set<string>> {
+  const tables = await engine.rows("SELECT table_name AS name FROM duckdb_tables() WHERE database_name = 'target'");
+  return new Set(tables.map(({ name }) => String(name)));
+}
+
+const namesById = (tables: Lake['tables']) => new Map([...tables].map(([name, { id }]) => [id, name]));
+
+/** True if nobody has committed anything since a read. */
+export async function isLatest(engine: Engine, { snapshotId, state }: Lake): Promise<boolean> {
+  const names = await tableNames(engine);
+  if (!names.has('ducklake_snapshot') || !names.has('_dfinery_state')) return false;
+  const { id, change } = await engine.row(
+    "SELECT max(snapshot_id) AS id, (SELECT value FROM _dfinery_state WHERE name = 'change') AS change FROM ducklake_snapshot",
+  );
+  return Number(id) === snapshotId && change === state.get('change');
 }
 
 async function readState(engine: Engine): Promise<ReadonlyMap<string, string>> {
@@ -344,50 +348,49 @@ async function readMetadata(engine: Engine): Promise<string> {
 }
 
 async function readTables(engine: Engine, schemaId: number, at: number): Promise<Map<TableName, LakeTable>> {
+  const { file } = engine;
   const rows = await engine.rows(
-    `SELECT t.table_id AS id, t.table_name AS name, t.path, t.path_is_relative AS relative, p.partition_id AS partition,
-      (SELECT max(column_id) FROM ducklake_column c WHERE c.table_id = t.table_id) AS last,
-      (SELECT max(next_row_id) FROM ducklake_table_stats s WHERE s.table_id = t.table_id) AS next_row,
-      (SELECT string_agg(c.column_name || ':' || k.transform, ',') FROM ducklake_partition_column k JOIN ducklake_column c
-        ON c.table_id = k.table_id AND c.column_id = k.column_id AND ${live('c', at)} WHERE k.partition_id = p.partition_id) AS keys
-    FROM ducklake_table t LEFT JOIN ducklake_partition_info p ON p.table_id = t.table_id AND ${live('p', at)}
-    WHERE t.schema_id = ${schemaId} AND ${live('t', at)} ORDER BY t.table_id`,
+    `SELECT table_id AS id, table_name AS name, path, path_is_relative AS relative FROM ducklake_table t
+    WHERE schema_id = ${schemaId} AND ${live('t', at)} ORDER BY table_id`,
+  );
+  const ids = idsOf(rows.map(({ id }) => Number(id)));
+  const ever = await engine.rows(
+    `SELECT table_id AS tid, column_id AS id, column_name AS name, column_type AS type, parent_column AS parent,
+      ${live('c', at)} AS live FROM ducklake_column c WHERE table_id IN (${ids}) ORDER BY column_order`,
+  );
+  const partitions = await engine.rows(
+    `SELECT p.table_id AS tid, p.partition_id AS id, k.column_id AS key, k.transform FROM ducklake_partition_info p
+    LEFT JOIN ducklake_partition_column k USING (partition_id) WHERE p.table_id IN (${ids}) AND ${live('p', at)}`,
+  );
+  const statistics = await engine.rows(
+    `SELECT table_id AS tid, next_row_id AS next FROM ducklake_table_stats WHERE table_id IN (${ids})`,
   );
   const tables = new Map<TableName, LakeTable>();
-  for (const { id, name, path, relative, partition, last, next_row, keys } of rows) {
+  for (const { id, name, path, relative } of rows) {
     if (!isTableName(name)) continue;
-    if (relative !== true || path !== `${name}/` || keys !== `${PARTITION}:identity`) {
+    const isOf = ({ tid }: Row) => tid === id;
+    const all = ever.filter(isOf);
+    const columns = columnsOf(all.filter((column) => column.live === true));
+    const [partition, ...others] = partitions.filter(isOf);
+    const key = columns.find((column) => column.id === Number(partition?.key));
+    const isByDate = key?.name === PARTITION && partition?.transform === 'identity' && others.length === 0;
+    if (relative !== true || path !== `${name}/` || !isByDate) {
       throw configError(
-        `${engine.file}: the table ${name} is not partitioned by ${PARTITION}, or not in a folder of its name: another program made or changed it. Nothing was done.`,
+        `${file}: the table ${name} is not partitioned by ${PARTITION}, or not in a folder of its name: another program made or changed it. Nothing was done.`,
       );
     }
-    const columns = await readColumns(engine, Number(id), at);
-    const numbers = { id: Number(id), partitionId: Number(partition), lastColumnId: Number(last) };
-    tables.set(name, { ...numbers, columns, nextRowId: Number(next_row ?? 0) });
+    tables.set(name, {
+      id: Number(id),
+      partitionId: Number(partition?.id),
+      columns,
+      lastColumnId: all.reduce((last, column) => Math.max(last, Number(column.id)), 0),
+      nextRowId: statistics.filter(isOf).reduce((next, row) => Math.max(next, Number(row.next)), 0),
+    });
   }
   return tables;
 }
 
-const KNOWN_TABLES: ReadonlySet<string> = new Set([...TABLES, ...OWN_TABLES].map((table) => table.split('(')[0]));
-
-/** A table of the format or of this program; rows of any table of the lake may be in one that begins like the others here. */
-const isKnown = (name: string): boolean => KNOWN_TABLES.has(name) || /^ducklake_(inlined|temp)_/.test(name);
-
-/** The tables of the lake that are not ours. */
-async function readForeign(engine: Engine, at: number): Promise<string[]> {
-  const rows = await engine.rows(
-    `SELECT schema_name AS schema, table_name AS name FROM ducklake_table t JOIN ducklake_schema s USING (schema_id)
-    WHERE ${live('t', at)} AND ${live('s', at)}`,
-  );
-  const others = rows.filter(({ schema, name }) => schema !== 'main' || !isTableName(name));
-  return others.map(({ schema, name }) => `${schema}.${name}`);
-}
-
-async function readColumns(engine: Engine, table: number, at: number): Promise<LakeColumn[]> {
-  const rows = await engine.rows(
-    `SELECT column_id AS id, column_name AS name, column_type AS type, parent_column AS parent FROM ducklake_column c
-    WHERE table_id = ${table} AND ${live('c', at)} ORDER BY column_order`,
-  );
+function columnsOf(rows: readonly Row[]): LakeColumn[] {
   const children = new Map(
     rows.map(({ parent, id, type }) => [Number(parent ?? -1), { id: Number(id), type: String(type) }]),
   );
@@ -399,7 +402,23 @@ async function readColumns(engine: Engine, table: number, at: number): Promise<L
     });
 }
 
-const idsOf = (tables: ReadonlyMap<number, TableName>): string => [...tables.keys(), -1].join(', ');
+const KNOWN_TABLES: ReadonlySet<string> = new Set([...TABLES, ...OWN_TABLES].map((table) => table.split('(')[0]));
+
+/** A table of the format or of this program; rows of any table of the lake may be in one that begins like the others here. */
+const isKnown = (name: string): boolean => KNOWN_TABLES.has(name) || /^ducklake_(inlined|temp)_/.test(name);
+
+/** Names of tables, in the file or in the lake, that are none of ours. */
+export async function foreignTables(engine: Engine, { snapshotId: at }: Lake): Promise<string[]> {
+  const rows = await engine.rows(
+    `SELECT schema_name AS schema, table_name AS name FROM ducklake_table t JOIN ducklake_schema s USING (schema_id)
+    WHERE ${live('t', at)} AND ${live('s', at)}`,
+  );
+  const others = rows.filter(({ schema, name }) => schema !== 'main' || !isTableName(name));
+  const inFile = [...(await tableNames(engine))].filter((name) => !isKnown(name));
+  return [...inFile, ...others.map(({ schema, name }) => `${schema}.${name}`)].sort();
+}
+
+const idsOf = (tables: Iterable<number>): string => [...tables, -1].join(', ');
 
 async function readFiles(
   engine: Engine,
@@ -407,15 +426,14 @@ async function readFiles(
   at: number,
   names: ReadonlySet<string>,
 ): Promise<LakeFile[]> {
-  const ids = idsOf(tables);
-  const note = names.has('_dfinery_files')
-    ? '(SELECT any_value(value) FROM _dfinery_files n WHERE n.data_file_id = f.data_file_id)'
-    : 'NULL';
+  const ids = idsOf(tables.keys());
+  const hasNotes = names.has('_dfinery_files');
   const rows = await engine.rows(
     `SELECT f.data_file_id AS id, f.table_id AS tid, f.path, f.path_is_relative AS relative, f.file_format AS format, f.mapping_id AS mapping,
-      f.record_count AS rows, f.file_size_bytes AS bytes, p.data_file_id IS NOT NULL AS dated, p.partition_value AS date, ${note} AS note
-    FROM ducklake_data_file f LEFT JOIN ducklake_file_partition_value p
-      ON p.data_file_id = f.data_file_id AND p.partition_key_index = 0
+      f.record_count AS rows, f.file_size_bytes AS bytes, p.data_file_id IS NOT NULL AS dated, p.partition_value AS date, ${hasNotes ? 'n.value' : 'NULL'} AS note
+    FROM ducklake_data_file f
+    LEFT JOIN ducklake_file_partition_value p ON p.data_file_id = f.data_file_id AND p.partition_key_index = 0
+    ${hasNotes ? 'LEFT JOIN _dfinery_files n ON n.data_file_id = f.data_file_id' : ''}
     WHERE f.table_id IN (${ids}) AND ${live('f', at)} ORDER BY f.path`,
   );
   const files = await engine.rows(
@@ -455,26 +473,22 @@ async function readFiles(
   });
 }
 
-async function readKept(
-  engine: Engine,
-  tables: ReadonlyMap<number, TableName>,
-  at: number,
-  schemaPath: string,
-): Promise<Set<string>> {
-  const ids = idsOf(tables);
+/** From the folder of the schema: paths of files that left the tables and are kept for older snapshots. */
+export async function keptPaths(engine: Engine, { tables, snapshotId, schemaPath }: Lake): Promise<Set<string>> {
+  const byId = namesById(tables);
+  const ids = idsOf(byId.keys());
   const rows = await engine.rows(
-    `SELECT table_id AS tid, path FROM ducklake_data_file WHERE table_id IN (${ids}) AND end_snapshot <= ${at}
+    `SELECT table_id AS tid, path FROM ducklake_data_file WHERE table_id IN (${ids}) AND end_snapshot <= ${snapshotId}
     UNION ALL SELECT table_id, path FROM ducklake_delete_file WHERE table_id IN (${ids})
     UNION ALL SELECT NULL, path FROM ducklake_files_scheduled_for_deletion WHERE path_is_relative`,
   );
-  return new Set(
-    rows.map(({ tid, path }) =>
-      tid === null ? String(path).slice(schemaPath.length) : `${tables.get(Number(tid))}/${String(path)}`,
-    ),
-  );
+  const pathOf = ({ tid, path }: Row) =>
+    tid === null ? String(path).slice(schemaPath.length) : `${byId.get(Number(tid))}/${String(path)}`;
+  return new Set(rows.map(pathOf));
 }
 
-async function readLostNotes(engine: Engine): Promise<string[]> {
+/** What this program noted of files that stand nowhere else in the catalog: no program removes them like that. */
+export async function lostNotes(engine: Engine): Promise<string[]> {
   const listed = ['ducklake_data_file', 'ducklake_files_scheduled_for_deletion']
     .map((table) => `data_file_id NOT IN (SELECT data_file_id FROM ${table} WHERE data_file_id IS NOT NULL)`)
     .join(' AND ');
@@ -515,8 +529,8 @@ async function inlinedTables(
  * files, from the folder of the schema.
  */
 export async function expireSnapshots(engine: Engine, lake: Lake, before: number, at: string): Promise<string[]> {
-  const byId = new Map([...lake.tables].map(([name, { id }]) => [id, name]));
-  const ids = idsOf(byId);
+  const byId = namesById(lake.tables);
+  const ids = idsOf(byId.keys());
   for (const table of ['ducklake_snapshot', 'ducklake_snapshot_changes']) {
     await engine.run(`DELETE FROM ${table} WHERE snapshot_id < ${before}`);
   }
@@ -542,8 +556,7 @@ export async function expireSnapshots(engine: Engine, lake: Lake, before: number
   for (const table of ['ducklake_file_column_stats', 'ducklake_file_partition_value', '_dfinery_files']) {
     await engine.run(`DELETE FROM ${table} WHERE data_file_id NOT IN (SELECT data_file_id FROM ducklake_data_file)`);
   }
-  const tables = await engine.rows("SELECT table_name AS name FROM duckdb_tables() WHERE database_name = 'target'");
-  const names = new Set(tables.map(({ name }) => String(name)));
+  const names = await tableNames(engine);
   for (const { inlined } of await inlinedTables(engine, byId, names)) {
     await engine.run(`DELETE FROM ${identifier(inlined)} WHERE end_snapshot <= ${before}`);
   }

@@ -10,7 +10,6 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import type { DuckDbScalar } from '../../types/codec.ts';
-import { literal } from '../../types/sql.ts';
 import { Zone } from '../../types/zone.ts';
 import { columnsIn, describeTable, namesOf, selectOf } from '../files/columns.ts';
 import {
@@ -48,13 +47,16 @@ import {
   createLake,
   createOwnTables,
   expireSnapshots,
+  foreignTables,
   insertRows,
+  isLatest,
+  keptPaths,
   type Lake,
-  type LakeColumn,
   type LakeFile,
+  lostNotes,
   readLake,
 } from './catalog.ts';
-import { type ColumnIds, type Field, SnapshotWriter, sameType } from './snapshot-writer.ts';
+import { type Field, GivenIds, SnapshotWriter, sameType } from './snapshot-writer.ts';
 import { changedFile, insertedError, notedNames, snapshotOf, stateRows } from './state.ts';
 
 /** The row of the state that says where the catalog is. */
@@ -63,15 +65,6 @@ const PATH = 'catalog';
 const ID = 'id';
 /** The object beside the tables that says by this id whose data they are. */
 const OWNER = '_dfinery/catalog';
-
-/** The ids of a table's columns, and the greatest of them. */
-interface GivenIds {
-  last: number;
-  /** The columns that the catalog has, by name. */
-  readonly known: ReadonlyMap<string, LakeColumn>;
-  /** By name and whether it is a list. */
-  readonly ids: Map<string, ColumnIds>;
-}
 
 /** DuckDB's types in DuckLake's words. */
 const DUCKLAKE_TYPES: Readonly<Record<DuckDbScalar, string>> = {
@@ -95,7 +88,7 @@ export const DUCKLAKE: FilesFormat = {
   async open(options, mode) {
     const { env, place, signal } = options;
     const catalog = new Catalog(place, options);
-    const lake = await catalog.read();
+    const lake = await catalog.read(readLake);
     if (lake === undefined && mode === 'rewrite') {
       throw configError(`${place} holds no catalog of DuckLake: give another file.`);
     }
@@ -157,7 +150,7 @@ class LakeLog implements TableLog {
   readonly layout: Layout = {
     isUniform: false,
     hasDateColumn: true,
-    fieldIds: (table, columns) => this.#fieldIds(table, columns.map(fieldOf)),
+    fieldIds: (table, columns) => this.#ids.option(table, columns.map(fieldOf)),
   };
   snapshot: Snapshot | undefined;
   readonly #parts: Parts;
@@ -165,8 +158,7 @@ class LakeLog implements TableLog {
   #lake: Lake | undefined;
   /** Files of ours that another program wrote, or of which it deleted rows. */
   #changed: readonly LakeFile[] = [];
-  /** By table, the ids of its columns: those that the catalog has, and those that it gets with the next commit. */
-  readonly #given = new Map<TableName, GivenIds>();
+  #ids = new GivenIds(undefined);
   /** Paths of files that were taken out of the catalog, with the snapshots that had them. */
   #expired: ReadonlySet<string> = new Set();
   /** The store's time before the purge that was committed. */
@@ -183,7 +175,7 @@ class LakeLog implements TableLog {
   }
 
   async refresh(): Promise<void> {
-    await this.take(await this.#parts.catalog.read());
+    await this.take(await this.#parts.catalog.read(readLake));
   }
 
   /** Takes what a catalog says for the latest version. Throws UserError for changes of others that cannot be followed. */
@@ -193,7 +185,7 @@ class LakeLog implements TableLog {
     if (lake !== undefined && snapshot !== undefined) await checkShape(engine, lake, snapshot.state, catalog.file);
     this.#lake = lake;
     this.#changed = changed;
-    this.#given.clear();
+    this.#ids = new GivenIds(lake);
     this.snapshot = snapshot;
   }
 
@@ -323,7 +315,7 @@ class LakeLog implements TableLog {
     const { catalog, engine, dataPath } = this.#parts;
     const { clock } = this.#options;
     const now = new Date(clock.now()).toISOString();
-    let lake = await readLake(open);
+    let lake = this.#lake !== undefined && (await isLatest(open, this.#lake)) ? this.#lake : await readLake(open);
     if (lake !== undefined && tokenOf(lake) !== tokenOf(this.#lake)) throw new LostRace(catalog.file);
     if (lake === undefined) {
       if (this.#lake !== undefined) throw new LostRace(catalog.file);
@@ -332,7 +324,7 @@ class LakeLog implements TableLog {
     }
     if (lake === undefined) throw new RangeError('a catalog that was just made is empty');
     await createOwnTables(open);
-    const writer = new SnapshotWriter(open, lake, (table, field) => this.#idsOf(table, field));
+    const writer = new SnapshotWriter(open, lake, this.#ids);
     for (const table of TABLES.filter((name) => change.state.tables.includes(name))) {
       const fields = await fieldsOf(engine, table, change.state);
       await writer.shape(table, fields, this.snapshot?.state.tables.includes(table) === true);
@@ -365,7 +357,8 @@ class LakeLog implements TableLog {
   }
 
   async foreign(): Promise<readonly string[]> {
-    return this.#lake?.foreignTables ?? [];
+    const lake = this.#lake;
+    return (lake && (await this.#parts.catalog.read((engine) => foreignTables(engine, lake)))) ?? [];
   }
 
   /** The catalog's columns and numbers are those of the state and of the files. */
@@ -406,7 +399,8 @@ class LakeLog implements TableLog {
   /** Files of the tables that the catalog does not list, though another program neither deleted nor expired them. */
   async #lostFiles(): Promise<string[]> {
     const { storage, catalog } = this.#parts;
-    const names = new Set(notedNames(this.#lake?.lostNotes ?? [], catalog.file));
+    const notes = this.snapshot === undefined ? undefined : await catalog.read(lostNotes);
+    const names = new Set(notedNames(notes ?? [], catalog.file));
     const found: string[] = [];
     for (const table of names.size > 0 ? TABLES : []) {
       for await (const { path } of storage.list(table)) if (names.has(basename(path))) found.push(path);
@@ -421,7 +415,9 @@ class LakeLog implements TableLog {
     const { retentionMs } = this;
     await cleanFiles({ name: 'ducklake', place: catalog.file, storage, logger }, async () => {
       this.#expired = new Set(await this.#expire(now - retentionMs));
-      return expiredFiles(storage, this.#known, { now, retentionMs });
+      const lake = this.#lake;
+      const kept = lake && (await catalog.read((engine) => keptPaths(engine, lake)));
+      return expiredFiles(storage, this.#known(kept), { now, retentionMs });
     });
   }
 
@@ -446,54 +442,26 @@ class LakeLog implements TableLog {
   async checkErase(removed: readonly DataFile[]): Promise<void> {
     const { storage, catalog } = this.#parts;
     await catalog.checkRewrite();
-    await checkErasable(storage, removed, this.#known);
+    await checkErasable(storage, removed, this.#known());
   }
 
   /** The catalog is written anew; then every file goes that it does not name, also of a table that another program dropped. */
   async erase(): Promise<void> {
     const { storage, catalog } = this.#parts;
     await catalog.rewrite();
-    for (const table of TABLES) await eraseFiles(storage, table, this.#known, this.#purgedAt);
+    for (const table of TABLES) await eraseFiles(storage, table, this.#known(), this.#purgedAt);
   }
 
-  get #known(): KnownFiles {
+  /** `kept`: paths of files that older snapshots have; none after a purge, which leaves one snapshot. */
+  #known(kept: ReadonlySet<string> = new Set()): KnownFiles {
     const live = new Set(this.#lake?.files.map(({ path }) => path));
-    const kept = this.#lake?.keptPaths;
     return {
       isLive: (path) => live.has(path),
       leftAt: (path) => {
         if (this.#expired.has(path)) return 0;
-        return kept?.has(path) === true ? Number.POSITIVE_INFINITY : undefined;
+        return kept.has(path) ? Number.POSITIVE_INFINITY : undefined;
       },
     };
-  }
-
-  #fieldIds(table: TableName, fields: readonly Field[]): string {
-    const entries = fields.map((field) => {
-      const { id, element } = this.#idsOf(table, field);
-      const ids = element === undefined ? id : `{'__duckdb_field_id': ${id}, 'element': ${element}}`;
-      return `${literal(field.name)}: ${ids}`;
-    });
-    return `FIELD_IDS {${entries.join(', ')}}`;
-  }
-
-  /** The ids of a column: those that the catalog has, else new ones, which it gets with the commit. */
-  #idsOf(table: TableName, { name, element }: Field): ColumnIds {
-    const known = this.#lake?.tables.get(table);
-    const given = this.#given.get(table) ?? {
-      last: known?.lastColumnId ?? 0,
-      known: new Map(known?.columns.map((column) => [column.name, column])),
-      ids: new Map<string, ColumnIds>(),
-    };
-    this.#given.set(table, given);
-    const key = JSON.stringify([name, element !== undefined]);
-    const had = given.ids.get(key);
-    if (had !== undefined) return had;
-    const column = given.known.get(name);
-    const id = column?.id ?? ++given.last;
-    const ids = element === undefined ? { id } : { id, element: column?.element?.id ?? ++given.last };
-    given.ids.set(key, ids);
-    return ids;
   }
 }
 

@@ -3,7 +3,8 @@ import { configError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { foldName } from '../../table/names.ts';
-import type { FileChange } from '../files/log.ts';
+import { literal } from '../../types/sql.ts';
+import { type FileChange, LostRace } from '../files/log.ts';
 import type { FileStatistics } from '../files/statistics.ts';
 import { PARTITION } from '../files/stored-files.ts';
 import type { Engine } from '../sql/engine/engine.ts';
@@ -19,9 +20,49 @@ export interface Field {
 }
 
 /** Ids of a column: its own, and that of its element if it is a list. */
-export interface ColumnIds {
+interface ColumnIds {
   readonly id: number;
   readonly element?: number;
+}
+
+/** The ids of columns: those that a catalog has, else new ones, which it gets with the next commit. */
+export class GivenIds {
+  readonly #tables: Lake['tables'];
+  /** The last id by table. */
+  readonly #last = new Map<TableName, number>();
+  /** By table, name and whether it is a list. */
+  readonly #given = new Map<string, ColumnIds>();
+
+  constructor(lake: Lake | undefined) {
+    this.#tables = lake?.tables ?? new Map();
+  }
+
+  of(table: TableName, { name, element }: Field): ColumnIds {
+    const key = JSON.stringify([table, name, element !== undefined]);
+    const given = this.#given.get(key);
+    if (given !== undefined) return given;
+    const column = this.#tables.get(table)?.columns.find((one) => one.name === name);
+    const id = column?.id ?? this.#next(table);
+    const ids = element === undefined ? { id } : { id, element: column?.element?.id ?? this.#next(table) };
+    this.#given.set(key, ids);
+    return ids;
+  }
+
+  /** The option of COPY that writes them into a file. */
+  option(table: TableName, fields: readonly Field[]): string {
+    const entries = fields.map((field) => {
+      const { id, element } = this.of(table, field);
+      const ids = element === undefined ? id : `{'__duckdb_field_id': ${id}, 'element': ${element}}`;
+      return `${literal(field.name)}: ${ids}`;
+    });
+    return `FIELD_IDS {${entries.join(', ')}}`;
+  }
+
+  #next(table: TableName): number {
+    const id = (this.#last.get(table) ?? this.#tables.get(table)?.lastColumnId ?? 0) + 1;
+    this.#last.set(table, id);
+    return id;
+  }
 }
 
 export const sameType = (field: Field, column: LakeColumn | undefined): boolean =>
@@ -47,7 +88,7 @@ const RANGED: Readonly<Record<string, string>> = {
 export class SnapshotWriter {
   readonly #engine: Engine;
   readonly #lake: Lake;
-  readonly #idsOf: (table: TableName, field: Field) => ColumnIds;
+  readonly #ids: GivenIds;
   readonly #id: number;
   readonly #tables = new Map<TableName, Table>();
   readonly #changes: string[] = [];
@@ -55,10 +96,10 @@ export class SnapshotWriter {
   #nextCatalogId: number;
   #nextFileId: number;
 
-  constructor(engine: Engine, lake: Lake, idsOf: (table: TableName, field: Field) => ColumnIds) {
+  constructor(engine: Engine, lake: Lake, ids: GivenIds) {
     this.#engine = engine;
     this.#lake = lake;
-    this.#idsOf = idsOf;
+    this.#ids = ids;
     this.#id = lake.snapshotId + 1;
     this.#nextCatalogId = lake.nextCatalogId;
     this.#nextFileId = lake.nextFileId;
@@ -113,7 +154,7 @@ export class SnapshotWriter {
     ]);
     await insertRows(this.#engine, 'ducklake_partition_info', [[partitionId, id, at, null]]);
     await this.#addColumns(name, id, fields);
-    const { id: partition } = this.#idsOf(name, { name: PARTITION, type: 'date' });
+    const { id: partition } = this.#ids.of(name, { name: PARTITION, type: 'date' });
     await insertRows(this.#engine, 'ducklake_partition_column', [[partitionId, id, 0, partition, 'identity']]);
     this.#tables.set(name, { id, partitionId, fields, nextRowId: 0 });
     this.#altered.add(id);
@@ -126,7 +167,7 @@ export class SnapshotWriter {
       return [column, this.#id, null, id, column, name, type, null, 'NULL', true, parent, kind, 'duckdb'];
     };
     const rows = fields.flatMap((field) => {
-      const ids = this.#idsOf(table, field);
+      const ids = this.#ids.of(table, field);
       const own = row(ids.id, field.name, field.type, null);
       if (field.element === undefined || ids.element === undefined) return [own];
       return [own, row(ids.element, 'element', field.element, ids.id)];
@@ -141,12 +182,12 @@ export class SnapshotWriter {
   ): Promise<void> {
     const leaving = new Set(removed.map(({ path }) => path));
     const left = this.#lake.files.filter(({ path }) => leaving.has(path));
-    for (const table of ['ducklake_data_file', 'ducklake_delete_file']) {
-      if (left.length === 0) break;
-      const ids = left.map(({ id }) => id).join(', ');
-      await this.#engine.run(
-        `UPDATE ${table} SET end_snapshot = ${this.#id} WHERE data_file_id IN (${ids}) AND end_snapshot IS NULL`,
-      );
+    if (left.length > 0) {
+      const isOneOf = `data_file_id IN (${left.map(({ id }) => id).join(', ')}) AND end_snapshot IS NULL`;
+      const end = (table: string) =>
+        this.#engine.run(`UPDATE ${table} SET end_snapshot = ${this.#id} WHERE ${isOneOf}`);
+      if ((await end('ducklake_data_file')) !== left.length) throw new LostRace(this.#engine.file);
+      await end('ducklake_delete_file');
     }
     const files: Value[][] = [];
     const columns: Value[][] = [];
@@ -166,7 +207,7 @@ export class SnapshotWriter {
       for (const field of table.fields) {
         const own = found.columns.get(field.name);
         if (own === undefined) continue;
-        const ids = this.#idsOf(file.table, field);
+        const ids = this.#ids.of(file.table, field);
         const range = [own.least, own.greatest];
         columns.push([id, table.id, ids.element ?? ids.id, own.bytes, own.values, own.nulls, ...range, null, null]);
       }
@@ -227,7 +268,7 @@ export class SnapshotWriter {
     await insertRows(engine, 'ducklake_table_stats', [[id, Number(rows), nextRowId, Number(bytes)]]);
     const found: Value[][] = [];
     for (const field of fields.filter((one) => ranged.has(one.name) && one.type in RANGED)) {
-      const column = this.#idsOf(name, field).id;
+      const column = this.#ids.of(name, field).id;
       const as = RANGED[field.type];
       const { lo, hi, unknown, absent } = await engine.row(
         `SELECT arg_min(s.min_value, CAST(s.min_value AS ${as})) AS lo, arg_max(s.max_value, CAST(s.max_value AS ${as})) AS hi,
