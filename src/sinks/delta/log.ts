@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
-import { Zone } from '../../types/zone.ts';
 import { noTableError } from '../files/failures.ts';
 import { liveRows } from '../files/load.ts';
 import {
@@ -131,10 +130,9 @@ class DeltaLog implements TableLog {
     const found: Difference[] = [];
     if (this.snapshot === undefined) return found;
     const { state, stale } = this.snapshot;
-    const zone = state.timezone === null ? undefined : new Zone(state.timezone);
     for (const table of this.#tables.values()) {
       if (!table.exists || stale.has(table.name)) continue;
-      const fields = await fieldsOf(this.#engine, table.name, state.columns, zone);
+      const fields = await fieldsOf(this.#engine, table.name, state);
       const declared = new Map(table.fields.map(({ name, type }) => [name, JSON.stringify(type)]));
       for (const { name, type } of fields) {
         const [actual, expected] = [declared.get(name) ?? 'absent', JSON.stringify(type)];
@@ -204,8 +202,7 @@ class DeltaLog implements TableLog {
     const { state, kind } = change;
     const table = this.#table(name);
     const now = this.#options.clock.now();
-    const zone = state.timezone === null ? undefined : new Zone(state.timezone);
-    const fields = await fieldsOf(this.#engine, name, state.columns, zone);
+    const fields = await fieldsOf(this.#engine, name, state);
     const noted = { now, isDataChange: kind !== 'rewrite' };
     const added = change.added.filter((file) => file.table === name);
     const removed = change.removed.filter((file) => file.table === name);
@@ -215,7 +212,7 @@ class DeltaLog implements TableLog {
       return own === undefined ? undefined : statsText(file, own, fields);
     };
     return [
-      ...table.shapeActions({ fields, zoned: zone !== undefined, retentionMs: this.retentionMs }, now),
+      ...table.shapeActions({ fields, zoned: state.timezone !== null, retentionMs: this.retentionMs }, now),
       ...(name === 'events'
         ? stateActions(table.domains, state, changeId)
         : [derivedAction(name, this.#table('events').version + 1, changeId)]),

@@ -1,6 +1,6 @@
-import type { StoredColumn, TableName } from '../../table/columns.ts';
+import type { TableName } from '../../table/columns.ts';
+import type { TableState } from '../../table/state.ts';
 import type { DuckDbScalar, DuckDbType } from '../../types/codec.ts';
-import type { Zone } from '../../types/zone.ts';
 import { describeTable } from '../files/columns.ts';
 import { PARTITION } from '../files/stored-files.ts';
 import { scalarOf } from '../sql/columns.ts';
@@ -33,13 +33,8 @@ const DELTA: Readonly<Record<DuckDbScalar, string>> = {
 };
 
 /** The columns that a table's files can have, in order; the partition's column is not among them. */
-export async function fieldsOf(
-  engine: Engine,
-  table: TableName,
-  columns: readonly StoredColumn[],
-  zone: Zone | undefined,
-): Promise<Field[]> {
-  const described = await describeTable(engine, table, columns, zone);
+export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<Field[]> {
+  const described = await describeTable(engine, table, state);
   return described.map(({ name, type }) => ({ name, type: deltaType(type) }));
 }
 

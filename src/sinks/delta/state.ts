@@ -5,7 +5,7 @@ import { compileSchema } from '../../config/validate.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
-import { isReceiptEntry, stateEntries, stateFrom } from '../files/state-entries.ts';
+import { entryChanges, isReceiptEntry, stateEntries, stateFrom } from '../files/state-entries.ts';
 import type { Action } from './protocol/actions.ts';
 import { damaged, parseJson } from './protocol/parse.ts';
 
@@ -80,12 +80,11 @@ export function stateOf(domains: Domains, live: ReadonlyMap<number, number>, pla
 export function stateActions(domains: Domains, state: TableState, changeId: string): Action[] {
   const { timezone, tables } = state;
   const info = { v: 2, writer: VERSION, table: 'events', timezone, tables, change_id: changeId };
-  const wanted = new Map([[TABLE, JSON.stringify(info)]]);
-  for (const [name, text] of stateEntries(state)) wanted.set(OWN + name, text);
-  const removed = [...domains].filter(([domain]) => domain.startsWith(OWN) && !wanted.has(domain));
+  const before = entriesOf(domains);
+  const { written, removed } = entryChanges(before, stateEntries(state).set('table', JSON.stringify(info)));
   return [
-    ...[...wanted].flatMap(([domain, text]) => (domains.get(domain) === text ? [] : [domainAction(domain, text)])),
-    ...removed.map(([domain, text]) => domainAction(domain, text, true)),
+    ...written.map(([name, text]) => domainAction(OWN + name, text)),
+    ...removed.map((name) => domainAction(OWN + name, before.get(name) ?? '', true)),
   ];
 }
 

@@ -10,7 +10,7 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import type { DuckDbScalar } from '../../types/codec.ts';
-import { Zone } from '../../types/zone.ts';
+import { literal } from '../../types/sql.ts';
 import { columnsIn, describeTable, namesOf, selectOf } from '../files/columns.ts';
 import {
   type DataFile,
@@ -24,6 +24,7 @@ import {
 import { type FilesFormat, FileTable, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
 import { NO_DATE, readFiles } from '../files/parquet-file.ts';
 import { changeOf } from '../files/rewrite.ts';
+import { entryChanges } from '../files/state-entries.ts';
 import { type FileStatistics, rangedColumns, statisticsOf } from '../files/statistics.ts';
 import {
   checkErasable,
@@ -346,14 +347,11 @@ class LakeLog implements TableLog {
       .set('change', randomUUID())
       .set(PATH, this.#parts.catalog.file)
       .set(ID, before.get(ID) ?? randomUUID());
-    const changed = [...wanted].filter(([name, value]) => before.get(name) !== value);
-    const gone = [...before.keys()].filter((name) => before.get(name) !== wanted.get(name));
-    for (const name of gone) await open.run('DELETE FROM _dfinery_state WHERE name = $1', [name]);
-    await insertRows(
-      open,
-      '_dfinery_state',
-      changed.map(([name, value]) => [1, name, value]),
-    );
+    const { written, removed } = entryChanges(before, wanted);
+    const replaced = [...written.map(([name]) => name), ...removed].map(literal);
+    await open.run(`DELETE FROM _dfinery_state WHERE name IN (${replaced.join(', ')})`);
+    const rows = written.map(([name, value]) => [1, name, value]);
+    await insertRows(open, '_dfinery_state', rows);
   }
 
   async foreign(): Promise<readonly string[]> {
@@ -485,9 +483,8 @@ function tokenOf(lake: Lake | undefined): string {
 }
 
 /** The columns that a table should have, in order. */
-async function fieldsOf(engine: Engine, table: TableName, { columns, timezone }: TableState): Promise<Field[]> {
-  const zone = timezone === null ? undefined : new Zone(timezone);
-  const fields = await describeTable(engine, table, columns, zone);
+async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<Field[]> {
+  const fields = await describeTable(engine, table, state);
   return [...fields.map(fieldOf), { name: PARTITION, type: 'date' }];
 }
 

@@ -122,28 +122,23 @@ export class SnapshotWriter {
     const byName = new Map(columns.map((column) => [column.name, column]));
     const byFold = new Map(columns.map((column) => [foldName(column.name), column]));
     const changed = fields.filter((field) => !sameType(field, byName.get(field.name)));
-    for (const field of changed) {
-      const column = byName.get(field.name);
-      const other = byFold.get(foldName(field.name));
-      if (column === undefined && other !== undefined) throw this.#taken(name, other);
-      const ended =
-        column === undefined ? [] : [column.id, ...(column.element === undefined ? [] : [column.element.id])];
-      if (ended.length > 0) {
-        await this.#engine.run(
-          `UPDATE ducklake_column SET end_snapshot = ${this.#id} WHERE table_id = ${id} AND column_id IN (${ended.join(', ')}) AND end_snapshot IS NULL`,
-        );
-      }
-    }
-    await this.#addColumns(name, id, changed);
     if (changed.length === 0) return;
+    for (const field of changed) {
+      const other = byFold.get(foldName(field.name));
+      if (byName.has(field.name) || other === undefined) continue;
+      throw configError(
+        `${this.#engine.file}: another program added a column ${other.name} to ${name}, whose name an export needs now: rename or drop it there.`,
+      );
+    }
+    const before = changed.flatMap((field) => byName.get(field.name) ?? []);
+    const ended = before.flatMap((column) => [column.id, column.element?.id ?? column.id]);
+    await this.#engine.run(
+      `UPDATE ducklake_column SET end_snapshot = ${this.#id}
+      WHERE table_id = ${id} AND column_id IN (${[...ended, -1].join(', ')}) AND end_snapshot IS NULL`,
+    );
+    await this.#addColumns(name, id, changed);
     this.#altered.add(id);
     this.#changes.push(`altered_table:${id}`);
-  }
-
-  #taken(table: TableName, column: LakeColumn) {
-    return configError(
-      `${this.#engine.file}: another program added a column ${column.name} to ${table}, whose name an export needs now: rename or drop it there.`,
-    );
   }
 
   async #create(name: TableName, fields: readonly Field[]): Promise<void> {

@@ -1,5 +1,4 @@
 import { configError } from '../../base/errors.ts';
-import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
@@ -8,13 +7,6 @@ import { liveRows } from '../files/load.ts';
 import type { DataFile, NewFile, Snapshot } from '../files/log.ts';
 import { jsonOf, stateEntries, stateFrom } from '../files/state-entries.ts';
 import type { Lake, LakeFile } from './catalog.ts';
-
-/** What a state says of itself beside columns, receipts and cursor. */
-interface TableInfo {
-  readonly writer: string;
-  readonly timezone: string | null;
-  readonly tables: readonly TableName[];
-}
 
 /** What the catalog has no place for of a file. */
 interface LakeNote extends FileNote {
@@ -31,8 +23,9 @@ export function lakeNoteOf(file: NewFile, nulls: ReadonlyMap<string, number>): s
 /** The rows of `_dfinery_state` that hold a state. */
 export function stateRows(state: TableState): Map<string, string> {
   const { timezone, tables, eventNames } = state;
-  const info: TableInfo = { writer: VERSION, timezone, tables };
-  return stateEntries(state).set('table', JSON.stringify(info)).set('event_names', JSON.stringify(eventNames));
+  return stateEntries(state)
+    .set('table', JSON.stringify({ timezone, tables }))
+    .set('event_names', JSON.stringify(eventNames));
 }
 
 /**
@@ -51,7 +44,7 @@ export function snapshotOf(
   const failed = (name: string, why: string) => damaged(file, `its ${name} is not what this program writes: ${why}`);
   const read = <T>(name: string): T =>
     jsonOf(lake.state.get(name) ?? 'null', () => failed(name, 'it is not JSON')) as T;
-  const info = read<TableInfo>('table');
+  const { timezone, tables } = read<Pick<TableState, 'timezone' | 'tables'>>('table');
   const { receipts, ...stored } = stateFrom(lake.state, failed);
   const changed = lake.files.filter(
     ({ note, deleted }) => note === undefined || deleted.positions.length > 0 || deleted.files.length > 0,
@@ -64,11 +57,11 @@ export function snapshotOf(
     changed,
     snapshot: {
       files: files.sort((a, b) => (a.path < b.path ? -1 : 1)),
-      stale: new Set(info.tables.filter((name) => name !== 'events' && isStale(name))),
+      stale: new Set(tables.filter((name) => name !== 'events' && isStale(name))),
       state: {
         ...stored,
-        timezone: info.timezone,
-        tables: info.tables,
+        timezone,
+        tables,
         // What another program changed is taken in before a receipt is dropped for having no rows.
         receipts: changed.length > 0 ? receipts : receiptsWith(receipts, liveRows(files)),
         eventNames: read<string[]>('event_names'),

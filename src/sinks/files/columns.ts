@@ -1,7 +1,8 @@
 import { EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
 import { isTyped, type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
 import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
-import type { Zone } from '../../types/zone.ts';
+import type { TableState } from '../../table/state.ts';
+import { Zone } from '../../types/zone.ts';
 import { castTo, type Described, describe, rescuedAfter, typedNull, valueAfter } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
@@ -16,9 +17,9 @@ const OWN_COLUMNS = ['_key', '_dfinery_window', '_rescued'] as const;
 export async function describeTable(
   engine: Engine,
   table: TableName,
-  columns: readonly StoredColumn[],
-  zone: Zone | undefined,
+  { columns, timezone }: Pick<TableState, 'columns' | 'timezone'>,
 ): Promise<Described[]> {
+  const zone = timezone === null ? undefined : new Zone(timezone);
   const typed = typedColumns(columns);
   const nulls = typed.map(({ name, type }) => `${typedNull(type, zone)} AS ${identifier(name)}`);
   const own = [

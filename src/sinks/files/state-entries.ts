@@ -33,7 +33,18 @@ export function stateEntries({ columns, receipts, cursor, changes }: TableState)
   return new Map(entries.map(([name, value]) => [name, JSON.stringify(value)]));
 }
 
-/** The same, read. `failed`: the failure for an entry, by name, that is not what this program writes. Throws it. */
+/** What makes texts by name others: the entries to write, and the names of those to remove. */
+export function entryChanges(
+  before: ReadonlyMap<string, string>,
+  wanted: ReadonlyMap<string, string>,
+): { readonly written: readonly [string, string][]; readonly removed: readonly string[] } {
+  return {
+    written: [...wanted].filter(([name, text]) => before.get(name) !== text),
+    removed: [...before.keys()].filter((name) => !wanted.has(name)),
+  };
+}
+
+/** The state of such texts. `failed`: the failure for an entry, by name, that is not what this program writes. Throws it. */
 export function stateFrom(
   entries: ReadonlyMap<string, string>,
   failed: (name: string, why: string) => UserError,
