@@ -5,6 +5,7 @@ import { internalError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
 import { hashedIn } from '../../extract/state.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { type EventRows, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
 import { eventNamesIn } from '../sql/rows/event-names.ts';
@@ -60,6 +61,9 @@ async function* linesFrom(rows: AsyncIterable<string>): AsyncGenerator<string> {
   for await (const row of rows) yield `${row}\n`;
 }
 
+const NOT_ERASED =
+  'the people are in no table any more, but files that hold them are still there: the same command removes these';
+
 /**
  * Looks the people up in the latest version, calls `onFound`, removes all of their rows in one commit and then everything
  * that no longer belongs to the tables, so that no byte of the rows remains. It always commits, so that a writer that began
@@ -84,7 +88,9 @@ export function purgeFiles(
         await table.log.refresh();
         continue;
       }
-      await table.log.erase();
+      await table.log.erase().catch((error: unknown) => {
+        throw diskError(error, { what: table.place, path: table.place, consequence: NOT_ERASED });
+      });
       const files = change.removed.filter((file) => file.table === 'events');
       return { ...rewritten(table, before, files), found: lookup.found, unreached: [] };
     }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, chmod, copyFile, lstat, open, readdir, readFile, rm } from 'node:fs/promises';
+import { access, chmod, copyFile, lstat, open, readdir, readFile, rm, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { codeOf, configError } from '../../base/errors.ts';
 import { createFile, hasNoLinks, moveFile, replaceFile, syncFile, syncFolder } from '../../fs/atomic-file.ts';
@@ -93,7 +93,8 @@ export class DiskStorage implements Storage {
       const folders = new Set<string>();
       for (const path of paths) {
         const file = this.#place(path);
-        await rm(file, { force: true });
+        // Not `rm`, which tries to remove a file that is refused as a folder, and fails with the code of that.
+        await unlink(file).catch(ifAbsent);
         folders.add(dirname(file));
       }
       for (const folder of folders) await syncFolder(folder);

@@ -50,13 +50,12 @@ class MemoryLog implements TableLog {
   }
 }
 
-function memoryFormat(dir: string): FilesFormat {
+function memoryFormat(dir: string, storage = new DiskStorage(dir)): FilesFormat {
   const latest: { snapshot?: Snapshot } = {};
   return {
     noun: 'place',
     hasOneWriter: false,
     open(options, mode) {
-      const storage = new DiskStorage(dir);
       return openWithoutLock(storage, options, mode, async () => new MemoryLog(storage, latest));
     },
   };
@@ -99,6 +98,25 @@ describe('a target of files that adds a log in memory', () => {
       expect(readFileSync(join(parentPath, name)).includes('person-a'), name).toBe(false);
     }
     expect((await place.priorLoads(options())).covered).toEqual(new Set([first, second]));
+  });
+
+  it('says that files of people are still there if a purge cannot remove them after its commit, and finishes when given again', async () => {
+    const storage = new DiskStorage(root());
+    place = placeOf(memoryFormat(root(), storage));
+    const sink = await place.open(options());
+    await sink.commit([rows(first, 'a', 'b')], fixture.signal);
+    await sink.close();
+    const query = { column: 'df_unified_id', ids: ['person-a'] };
+    storage.eraseAllBut = () => Promise.reject(Object.assign(new Error('refused'), { code: 'EPERM' }));
+    const failure = {
+      message: expect.stringMatching(/in no table any more, but files that hold them are still there/),
+    };
+    await expect(place.purge(options(), query)).rejects.toMatchObject(failure);
+    storage.eraseAllBut = DiskStorage.prototype.eraseAllBut;
+    await place.purge(options(), query);
+    const paths = readdirSync(root(), { recursive: true }).map((path) => join(root(), String(path)));
+    for (const path of paths.filter((one) => one.endsWith('.parquet')))
+      expect(readFileSync(path).includes('person-a'), path).toBe(false);
   });
 
   it('leaves nothing of a commit that another writer was quicker than', async () => {
