@@ -66,9 +66,9 @@ async function dispatch(connector: Connector, given: Arguments, io: ConnectorIo,
   if (given.verb === 'check') return writer.write(await checked(connector, given, context));
   const config = configOf(given, context.redactor);
   if (given.verb === 'discover') return writer.write(await (await connector.discover())(config, context));
-  const catalog = parseConfiguredCatalog(readJsonFile(given.catalog ?? '', 'The catalog file'));
+  const catalog = parseConfiguredCatalog(readJsonFile(given.catalog ?? '', 'The catalog file', true));
   if (given.verb === 'write') return (await connector.write?.())?.(config, catalog, io.input, context);
-  const state = parseStateInput(given.state ? readJsonFile(given.state, 'The state file') : undefined);
+  const state = parseStateInput(given.state ? readJsonFile(given.state, 'The state file', true) : undefined);
   return (await connector.read?.())?.(config, catalog, state, context);
 }
 
@@ -83,7 +83,7 @@ async function checked(connector: Connector, given: Arguments, context: VerbCont
 }
 
 function configOf(given: Arguments, redactor: Redactor): unknown {
-  const config = readJsonFile(given.config ?? '', 'The configuration file');
+  const config = readJsonFile(given.config ?? '', 'The configuration file', true);
   maskLikelySecrets(config, redactor);
   return config;
 }

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { configError, messageOf } from '../base/errors.ts';
 
 /**
- * Reads and parses a JSON file that the user named; an empty file is undefined. Throws a configuration failure that names
- * `what` (`the configuration file`) and the path.
+ * Reads and parses a JSON file that the user named. Throws a configuration failure that names `what` (`the configuration file`)
+ * and the path. `mayBeEmpty`: an empty file is undefined, since platforms write one where there is nothing to say.
  */
-export function readJsonFile(path: string, what: string): unknown {
+export function readJsonFile(path: string, what: string, mayBeEmpty = false): unknown {
   const where = { file: path };
   let text: string;
   try {
@@ -13,7 +13,7 @@ export function readJsonFile(path: string, what: string): unknown {
   } catch (cause) {
     throw configError(`${what} ${path} cannot be read: ${messageOf(cause)}.`, { cause, where });
   }
-  if (text.trim() === '') return undefined;
+  if (mayBeEmpty && text.trim() === '') return undefined;
   try {
     return JSON.parse(text);
   } catch {

@@ -1,4 +1,7 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { dayOption, durationOption, text } from '../../../src/cli/command.ts';
@@ -72,6 +75,20 @@ describe('the port of simulate', () => {
       }
     } finally {
       holder.close();
+    }
+  });
+});
+
+describe('a JSON file that a command is given', () => {
+  it('is refused by its path where it is empty, as by a script that wrote nothing into it', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'dfinery-program-'));
+    try {
+      const path = join(dir, 'scenario.json');
+      writeFileSync(path, '\n');
+      const refused = { code: 2, text: expect.stringContaining(`the scenario ${path} is not valid JSON.`) };
+      expect(await run('simulate', '--port', '0', '--scenario', path)).toEqual(refused);
+    } finally {
+      rmSync(dir, { recursive: true });
     }
   });
 });
