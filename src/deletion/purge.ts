@@ -280,7 +280,7 @@ export class Purge {
       const live = await liveSpoolFolders(await spoolFolders(root));
       if (live.length === 0) continue;
       this.#outOfReach(
-        `Runs that are under way have downloads in ${live.join(', ')}, which may name the people until those runs end; what one that fails leaves there, no later run loads.`,
+        `Runs that are under way have downloads in ${live.join(', ')}, which may name the people until those runs end. No later run loads what they have verified by now; what one that fails leaves there goes with a purge after it, or after seven days.`,
       );
     }
   }
