@@ -2,6 +2,7 @@
 
 import yargs, { type Argv } from 'yargs';
 import { EXIT, type ExitCode, internalError, messageOf } from '../base/errors.ts';
+import { groupBy } from '../base/group.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
 import { type Command, type CommandEntry, flag, type Options } from './command.ts';
@@ -166,15 +167,13 @@ function define(showsHelp: boolean, choose: Choose): Argv {
 
 /** Commands by the word that they share, in their order; `` for those of one word. */
 function families(): Map<string, CommandEntry[]> {
-  const out = new Map<string, CommandEntry[]>();
-  for (const command of COMMANDS) {
-    const [family, next] = command.usage.split(' ');
-    const name = family in FAMILIES ? family : '';
+  return groupBy(COMMANDS, ({ usage }) => {
+    const [family, next] = usage.split(' ');
+    if (family in FAMILIES) return family;
     // The parser would take all of them for one command, the last.
-    if (name === '' && /^\w/.test(next ?? '')) throw internalError(`The command "${command.usage}" has no family.`);
-    out.set(name, [...(out.get(name) ?? []), command]);
-  }
-  return out;
+    if (/^\w/.test(next ?? '')) throw internalError(`The command "${usage}" has no family.`);
+    return '';
+  });
 }
 
 async function addFamily(

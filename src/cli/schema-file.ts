@@ -1,4 +1,5 @@
 import { configError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { readJsonFile } from '../fs/json-file.ts';
 import { type ColumnType, isColumnType } from '../types/type.ts';
 
@@ -14,7 +15,7 @@ export function pinnedTypes(path: string | undefined): ReadonlyMap<string, Colum
   const value = readJsonFile(path, 'the schema file');
   const problem = (what: string) =>
     configError(`the schema file ${path} ${what}: make one with dfinery-elt discover.`, { where: { file: path } });
-  if (typeof value !== 'object' || value === null || !('columns' in value) || !Array.isArray(value.columns)) {
+  if (!isObject(value) || !Array.isArray(value.columns)) {
     throw problem('has no list "columns"');
   }
   if ('v' in value && value.v !== 1) throw problem('is of a newer version');

@@ -1,8 +1,7 @@
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { count, plainCount } from '../base/quantities.ts';
 import type { DestinationConfig } from '../config/destination.ts';
-import type { ListCounts } from './input/deletion-list.ts';
-import { REFUSAL_TEXT } from './input/deletion-list.ts';
+import { type ListCounts, REFUSAL_TEXT } from './input/deletion-list.ts';
 import type { PlaceReport, PurgeSums } from './purge.ts';
 import type { DeletionCounts } from './send-requests.ts';
 

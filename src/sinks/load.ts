@@ -79,7 +79,7 @@ export async function load(
   // Loaded here: every command line loads the descriptors of all targets.
   const { extractBatches } = await import('../extract/extract.ts');
   try {
-    const batches = extractBatches(plan, deps, BATCH_LIMITS, (window) => sink.prepare?.(window));
+    const batches = extractBatches(plan, deps, BATCH_LIMITS, (window) => sink.begin?.(window));
     for await (const batch of batches) await storeBatch(batch, store, deps);
   } finally {
     warnOfRepeats(loaded, deps.logger);

@@ -27,10 +27,10 @@ export interface Sink {
   readonly runs?: RunHistory;
   readPriorLoads(): Promise<PriorLoads>;
   /**
-   * Told of each window of the next batch, in order, as soon as it waits: a sink may begin to write what its commit will want.
+   * Called with each window of the next batch, in order, as soon as it waits: a sink may begin to write what its commit will want.
    * Nothing of it is visible, and the files of the window stay until the batch is committed or given up.
    */
-  prepare?(window: Window): void;
+  begin?(window: Window): void;
   commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit>;
   close(): Promise<void>;
 }

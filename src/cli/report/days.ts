@@ -1,4 +1,5 @@
 import { addDays, type Day, daysBetween, daysOf, laterOf, startOf } from '../../base/days.ts';
+import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import { type Html, html } from './html.ts';
@@ -73,11 +74,7 @@ function gapsOf({ state }: TargetReport): Day[] {
 const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
 /** A table a month, a cell a day; the state of a day is also in the cell's text, not in its colour alone. */
 export function calendar(days: readonly ReportedDay[]): Html {
-  const months = new Map<string, ReportedDay[]>();
-  for (const day of days) {
-    const month = day.day.slice(0, 7);
-    months.set(month, [...(months.get(month) ?? []), day]);
-  }
+  const months = groupBy(days, ({ day }) => day.slice(0, 7));
   const legend = Object.entries(DAY_STATES).map(
     ([state, meaning]) => html`<li><span class="swatch ${classOf(state)}"></span>${meaning}</li>`,
   );

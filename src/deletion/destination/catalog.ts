@@ -4,7 +4,7 @@ import { destinationCatalog, type StreamDescriptor } from '../../airbyte/message
 import { configError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { configured } from './check.ts';
+import { configured } from './config.ts';
 
 /** The one object and key that `discover` offers for data activation. */
 const PROFILES = 'profiles';

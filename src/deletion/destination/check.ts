@@ -5,34 +5,14 @@ import { succeeded } from '../../airbyte/messages.ts';
 import { systemClock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
-import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
-import type { Parsed } from '../../config/parse.ts';
+import type { DestinationConfig } from '../../config/destination.ts';
 import { withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
 import { LedgerStore, requireLedger } from '../ledger/store.ts';
+import { configured } from './config.ts';
 
 const TIMEOUT_MS = 20_000;
-
-/** Parses the configuration and registers its secrets with the redactor; also returns the unknown keys. */
-export function parsed(value: unknown, { env, redactor }: VerbContext): Parsed<DestinationConfig> {
-  const found = parseDestinationConfig(value, env);
-  redactor.add(found.config.importToken);
-  redactor.add(found.config.ledgerKey);
-  return found;
-}
-
-/** Connectors warn about unknown keys, they do not refuse them. */
-export function warnOfUnknown(unknown: readonly string[], { logger }: VerbContext): void {
-  if (unknown.length === 0) return;
-  logger.warn('config.unknown_keys', `The configuration has keys that mean nothing here: ${unknown.join(', ')}.`);
-}
-
-export function configured(value: unknown, context: VerbContext): DestinationConfig {
-  const { config, unknown } = parsed(value, context);
-  warnOfUnknown(unknown, context);
-  return config;
-}
 
 /**
  * Checks the configuration, the ledger's folder and the connection to the host. Sends no request to the deletion endpoint,

@@ -14,7 +14,7 @@ import { type InputMessage, readMessages } from '../input/messages.ts';
 import type { LedgerOutput } from '../ledger/ledger.ts';
 import { type DeletionReport, nothingAccepted, refusedSentence, reportTable, wantedOf } from '../report.ts';
 import { planStreams, type StreamPlan, type StreamPlans } from './catalog.ts';
-import { parsed, warnOfUnknown } from './check.ts';
+import { parsed, warnOfUnknown } from './config.ts';
 
 /** A CDC source sets this column on a row that was deleted there, which withdraws the deletion request. */
 const WITHDRAWN = '_ab_cdc_deleted_at';

@@ -103,7 +103,7 @@ class FilesSink implements Sink {
     return snapshot === undefined ? NO_PRIOR_LOADS : priorLoadsOf(snapshot.state);
   }
 
-  prepare(window: Window): void {
+  begin(window: Window): void {
     // A mode that holds a window to the columns of those before it plans each by itself.
     if (this.#hasFailed || this.#rules.mode !== 'evolve') return;
     this.#waiting.push(window);

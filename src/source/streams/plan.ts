@@ -7,8 +7,7 @@ import { hashesOf } from '../../extract/export-request.ts';
 import { missesLateRows, oldestDays, planWindows } from '../../extract/plan/days.ts';
 import { type Delivery, deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
 import { parseState, StateError } from '../../extract/state.ts';
-import type { State } from '../../extract/window.ts';
-import { NO_PRIOR_LOADS } from '../../extract/window.ts';
+import { NO_PRIOR_LOADS, type State } from '../../extract/window.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
 
 /**

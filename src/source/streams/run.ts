@@ -120,8 +120,7 @@ class StreamCursor {
 
   /** Adds a window whose records were written to this stream; `primary` is the plan that it was extracted for. */
   take(window: Window, primary: Plan, now: number): void {
-    const { receipt } = window;
-    const found: State = window.state;
+    const { receipt, state: found } = window;
     for (const day of found.gaps ?? []) this.#cursor.lose(day);
     if (primary.start === this.#plan.start && found.start_date !== undefined) this.#cursor.moveStart(found.start_date);
     const refreshed = this.#plan.fullRefresh && { refreshed_through: this.#refreshedThrough(window) };

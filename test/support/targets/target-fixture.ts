@@ -66,7 +66,7 @@ export class TargetFixture<F extends DuckDbFixture = DuckDbFixture> {
     try {
       const done: Commit[] = [];
       for (const batch of batches.map((one) => [one].flat())) {
-        if (batch.length > 1) for (const window of batch) sink.prepare?.(window);
+        if (batch.length > 1) for (const window of batch) sink.begin?.(window);
         for (let rest: readonly Window[] = batch; rest.length > 0; ) {
           const commit = await sink.commit(rest, this.fixture.signal);
           done.push(commit);

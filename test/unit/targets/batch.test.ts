@@ -237,7 +237,7 @@ describe.each(FILE_TARGETS)('a batch of windows in %s', (name) => {
     const fixture = made(new FilesFixture(name));
     const sink = await fixture.open();
     const ids = Array.from({ length: 50 }, (_, i) => ({ id: `k${i}` }));
-    for (const one of [0, 1, 2].map(day)) sink.prepare?.(fixture.fixture.windowOf(one, ...ids));
+    for (const one of [0, 1, 2].map(day)) sink.begin?.(fixture.fixture.windowOf(one, ...ids));
     await sink.close();
     expect(await fixture.snapshot()).toBeUndefined();
     const left = readdirSync(fixture.fixture.dir, { recursive: true, encoding: 'utf8' });

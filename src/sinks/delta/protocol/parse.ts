@@ -1,5 +1,6 @@
 import schema from '../../../../schemas/delta-log.json' with { type: 'json' };
 import { configError, type UserError } from '../../../base/errors.ts';
+import { isObject } from '../../../base/json.ts';
 import { compileSchema } from '../../../config/validate.ts';
 import type { Action } from './actions.ts';
 import { filePathOf } from './paths.ts';
@@ -17,10 +18,10 @@ export function parseEntry(text: string, where: string): Action[] {
 
 /** An action that is known; none for one that a later protocol added, which readers pass over by that protocol's word. */
 export function parseAction(value: unknown, where: string): Action[] {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw damaged(where, 'a line is no object');
-  const known = KNOWN.find((name) => Object.hasOwn(value, name) && (value as Record<string, unknown>)[name] !== null);
+  if (!isObject(value)) throw damaged(where, 'a line is no object');
+  const known = KNOWN.find((name) => Object.hasOwn(value, name) && value[name] !== null);
   if (known === undefined) return [];
-  const one = { [known]: (value as Record<string, unknown>)[known] };
+  const one = { [known]: value[known] };
   if (!valid(one)) {
     const [first] = valid.errors ?? [];
     throw damaged(where, `${first?.instancePath.slice(1) || known} ${first?.message ?? 'is wrong'}`);
