@@ -1,7 +1,8 @@
 import type { TableName } from '../../table/columns.ts';
 import { type FileNote, notedOf, noteOf } from '../files/file-note.ts';
 import type { DataFile, NewFile } from '../files/log.ts';
-import { PARTITION } from '../files/stored-files.ts';
+import { PARTITION } from '../files/parquet-file.ts';
+
 import type { Action, Add } from './protocol/actions.ts';
 import { damaged, parseJson } from './protocol/parse.ts';
 
@@ -48,7 +49,7 @@ export interface Noted {
 }
 
 /** The entry that makes a file part of a table. `stats`: JSON. */
-export function addOf(file: NewFile, stats: string | undefined, { now, isDataChange }: Noted): Action {
+export function addOf(file: NewFile, stats: string, { now, isDataChange }: Noted): Action {
   return {
     add: {
       path: pathInTable(file),
@@ -56,7 +57,7 @@ export function addOf(file: NewFile, stats: string | undefined, { now, isDataCha
       size: file.bytes,
       modificationTime: Math.floor(now),
       dataChange: isDataChange,
-      stats: stats ?? null,
+      stats,
       tags: { [NOTE]: JSON.stringify(noteOf(file)) },
     },
   };

@@ -6,17 +6,10 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import { noTableError } from '../files/failures.ts';
 import { liveRows } from '../files/load.ts';
-import {
-  type DataFile,
-  type FileChange,
-  type Layout,
-  LostRace,
-  type NewFile,
-  type Snapshot,
-  type TableLog,
-} from '../files/log.ts';
+import { type DataFile, type FileChange, LostRace, type NewFile, type Snapshot, type TableLog } from '../files/log.ts';
 import { type FilesFormat, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
-import { rangedColumns, statisticsOf } from '../files/statistics.ts';
+import type { Layout } from '../files/parquet-file.ts';
+import { loggedColumns, rangedColumns } from '../files/statistics.ts';
 import {
   checkErasable,
   cleanFiles,
@@ -206,18 +199,18 @@ class DeltaLog implements TableLog {
     const noted = { now, isDataChange: kind !== 'rewrite' };
     const added = change.added.filter((file) => file.table === name);
     const removed = change.removed.filter((file) => file.table === name);
-    const statistics = await statisticsOf(this.#engine, added, rangedColumns(state));
-    const statsOf = (file: NewFile) => {
-      const own = statistics.get(file.local);
-      return own === undefined ? undefined : statsText(file, own, fields);
-    };
+    const ranged = rangedColumns(state);
+    const adds: Action[] = [];
+    for (const file of added) {
+      adds.push(addOf(file, statsText(file, await loggedColumns(this.#engine, file, ranged), fields), noted));
+    }
     return [
       ...table.shapeActions({ fields, zoned: state.timezone !== null, retentionMs: this.retentionMs }, now),
       ...(name === 'events'
         ? stateActions(table.domains, state, changeId)
         : [derivedAction(name, this.#table('events').version + 1, changeId)]),
       ...removed.map(({ path }) => removeOf(table.addOf(path), noted)),
-      ...added.map((file) => addOf(file, statsOf(file), noted)),
+      ...adds,
     ];
   }
 

@@ -2,7 +2,8 @@ import type { TableName } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
 import type { DuckDbScalar, DuckDbType } from '../../types/codec.ts';
 import { describeTable } from '../files/columns.ts';
-import { PARTITION } from '../files/stored-files.ts';
+import { PARTITION } from '../files/parquet-file.ts';
+
 import { scalarOf } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { parseJson } from './protocol/parse.ts';

@@ -1,5 +1,5 @@
 import type { NewFile } from '../files/log.ts';
-import type { FileStatistics } from '../files/statistics.ts';
+import type { LoggedColumn } from '../files/statistics.ts';
 import type { Field } from './schema.ts';
 
 /** How the values of a type that has least and greatest ones are written, as JSON: a long keeps every digit (S44). */
@@ -21,13 +21,17 @@ function instant(text: string, zone: string): string | undefined {
 }
 
 /** The `stats` of a file, as its entry in the log has them. */
-export function statsText({ rows }: NewFile, statistics: FileStatistics, fields: readonly Field[]): string {
+export function statsText(
+  { rows }: NewFile,
+  columns: ReadonlyMap<string, LoggedColumn>,
+  fields: readonly Field[],
+): string {
   const [lows, highs, nulls]: [string[], string[], string[]] = [[], [], []];
   for (const { name, type } of fields) {
-    const own = statistics.columns.get(name);
+    const own = columns.get(name);
     if (own === undefined) continue;
     const key = JSON.stringify(name);
-    nulls.push(`${key}:${statistics.nulls.get(name) ?? own.nulls}`);
+    nulls.push(`${key}:${own.absent}`);
     const write = typeof type === 'string' ? WRITTEN[type] : undefined;
     const [low, high] = [own.least, own.greatest].map((text) => (text === null ? undefined : write?.(text)));
     if (low !== undefined) lows.push(`${key}:${low}`);

@@ -11,7 +11,8 @@ import { makeFolders } from '../../fs/private-folder.ts';
 import { isTableName, type TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
 import { secondNameError } from '../files/failures.ts';
-import { PARTITION } from '../files/stored-files.ts';
+import { PARTITION } from '../files/parquet-file.ts';
+
 import { COPIES_TABLE, type CopiedFormat, identityOf, moveIdentity } from '../sql/copies.ts';
 import { copyOwner, realFile, sweep } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, REWRITING, type Row, withFile } from '../sql/engine/engine.ts';

@@ -11,21 +11,13 @@ import { lastWindow } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import type { DuckDbScalar } from '../../types/codec.ts';
 import { literal } from '../../types/sql.ts';
-import { columnsIn, describeTable, namesOf, selectOf } from '../files/columns.ts';
-import {
-  type DataFile,
-  type FileChange,
-  type Layout,
-  LostRace,
-  type NewFile,
-  type Snapshot,
-  type TableLog,
-} from '../files/log.ts';
+import { columnsIn, describeTable, selectOf } from '../files/columns.ts';
+import { type DataFile, type FileChange, LostRace, type NewFile, type Snapshot, type TableLog } from '../files/log.ts';
 import { type FilesFormat, FileTable, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
-import { NO_DATE, readFiles } from '../files/parquet-file.ts';
+import { type Layout, NO_DATE, PARTITION, readFiles } from '../files/parquet-file.ts';
 import { changeOf } from '../files/rewrite.ts';
 import { entryChanges } from '../files/state-entries.ts';
-import { type FileStatistics, rangedColumns, statisticsOf } from '../files/statistics.ts';
+import { type LoggedColumn, loggedColumns, rangedColumns } from '../files/statistics.ts';
 import {
   checkErasable,
   cleanFiles,
@@ -33,7 +25,6 @@ import {
   eraseFiles,
   expiredFiles,
   type KnownFiles,
-  PARTITION,
   storeFiles,
 } from '../files/stored-files.ts';
 import { type Described, scalarOf } from '../sql/columns.ts';
@@ -138,6 +129,9 @@ function dataOf(catalog: Catalog, lake: Lake | undefined, given: string | undefi
   const path = lake?.dataPath ?? wanted ?? absolute(`${catalog.file}.files`);
   return { path, schema: `${path}${lake?.schemaPath ?? 'main/'}`.replace(/\/+$/, '') };
 }
+
+/** What the catalog says of a file, by column. */
+type Logged = ReadonlyMap<string, LoggedColumn>;
 
 interface Parts {
   readonly catalog: Catalog;
@@ -247,7 +241,6 @@ class LakeLog implements TableLog {
         date: file.date,
         query: `SELECT ${selectOf(columns, there, table.zone)} FROM ${from}`,
         rows: Number(row?.n),
-        columns: namesOf(columns),
       }),
     ];
   }
@@ -266,14 +259,16 @@ class LakeLog implements TableLog {
   /** Stores the files, then commits all tables in one transaction: done, or nothing of it is left. */
   async commit(change: FileChange): Promise<void> {
     const { catalog, storage, engine } = this.#parts;
-    const statistics = await statisticsOf(engine, change.added, rangedColumns(change.state));
+    const ranged = rangedColumns(change.state);
+    const logged = new Map<NewFile, Logged>();
+    for (const file of change.added) logged.set(file, await loggedColumns(engine, file, ranged));
     const since = change.kind === 'purge' ? await storeTime(storage) : 0;
     let isDecided = false;
     let lake: Lake | undefined;
     try {
       await storeFiles(storage, change.added);
       lake = await catalog.write(async (open) => {
-        const made = await this.#write(open, change, statistics);
+        const made = await this.#write(open, change, logged);
         this.#expired = new Set(made.paths);
         this.#purgedAt = since;
         isDecided = true;
@@ -311,7 +306,7 @@ class LakeLog implements TableLog {
   async #write(
     open: Engine,
     change: FileChange,
-    statistics: ReadonlyMap<string, FileStatistics>,
+    logged: ReadonlyMap<NewFile, Logged>,
   ): Promise<{ lake: Lake | undefined; paths: readonly string[] }> {
     const { catalog, engine, dataPath } = this.#parts;
     const { clock } = this.#options;
@@ -330,7 +325,7 @@ class LakeLog implements TableLog {
       const fields = await fieldsOf(engine, table, change.state);
       await writer.shape(table, fields, this.snapshot?.state.tables.includes(table) === true);
     }
-    await writer.replaceFiles(change, statistics);
+    await writer.replaceFiles(change, logged);
     const last = lake.snapshots.at(-1)?.time ?? 0;
     const at = new Date(Math.max(clock.now(), last + 1)).toISOString();
     await writer.finish(at, `${change.kind}, window ${lastWindow(change.state.receipts)}`);

@@ -4,9 +4,10 @@ import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { foldName } from '../../table/names.ts';
 import { literal } from '../../types/sql.ts';
-import { type FileChange, LostRace } from '../files/log.ts';
-import type { FileStatistics } from '../files/statistics.ts';
-import { PARTITION } from '../files/stored-files.ts';
+import { type FileChange, LostRace, type NewFile } from '../files/log.ts';
+import { PARTITION } from '../files/parquet-file.ts';
+import type { LoggedColumn } from '../files/statistics.ts';
+
 import type { Engine } from '../sql/engine/engine.ts';
 import { insertRows, type Lake, type LakeColumn, type Value } from './catalog.ts';
 import { lakeNoteOf } from './state.ts';
@@ -173,7 +174,7 @@ export class SnapshotWriter {
   /** Takes files out of the tables and puts new ones in. */
   async replaceFiles(
     { removed, added }: Pick<FileChange, 'removed' | 'added'>,
-    statistics: ReadonlyMap<string, FileStatistics>,
+    logged: ReadonlyMap<NewFile, ReadonlyMap<string, LoggedColumn>>,
   ): Promise<void> {
     const leaving = new Set(removed.map(({ path }) => path));
     const left = this.#lake.files.filter(({ path }) => leaving.has(path));
@@ -190,24 +191,23 @@ export class SnapshotWriter {
     const notes: Value[][] = [];
     for (const file of added) {
       const table = this.#table(file.table);
-      const found = statistics.get(file.local);
-      if (found === undefined) throw new RangeError(`${file.local} has no statistics`);
+      const found = logged.get(file) ?? new Map<string, LoggedColumn>();
       const id = this.#nextFileId++;
       const path = file.path.slice(file.table.length + 1);
       files.push([
-        ...[id, table.id, this.#id, null, null, path, true, 'parquet', file.rows, file.bytes, found.footerBytes],
+        ...[id, table.id, this.#id, null, null, path, true, 'parquet', file.rows, file.bytes, file.footerBytes],
         ...[table.nextRowId, table.partitionId, null, null, null],
       ]);
       table.nextRowId += file.rows;
       for (const field of table.fields) {
-        const own = found.columns.get(field.name);
+        const own = found.get(field.name);
         if (own === undefined) continue;
         const ids = this.#ids.of(file.table, field);
         const range = [own.least, own.greatest];
         columns.push([id, table.id, ids.element ?? ids.id, own.bytes, own.values, own.nulls, ...range, null, null]);
       }
       partitions.push([id, table.id, 0, file.date]);
-      notes.push([1, id, lakeNoteOf(file, found.nulls)]);
+      notes.push([1, id, lakeNoteOf(file, found)]);
     }
     await insertRows(this.#engine, 'ducklake_data_file', files);
     await insertRows(this.#engine, 'ducklake_file_column_stats', columns);

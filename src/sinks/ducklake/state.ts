@@ -6,6 +6,7 @@ import { type FileNote, notedOf, noteOf } from '../files/file-note.ts';
 import { liveRows } from '../files/load.ts';
 import type { DataFile, NewFile, Snapshot } from '../files/log.ts';
 import { jsonOf, stateEntries, stateFrom } from '../files/state-entries.ts';
+import type { LoggedColumn } from '../files/statistics.ts';
 import type { Lake, LakeFile } from './catalog.ts';
 
 /** What the catalog has no place for of a file. */
@@ -14,9 +15,9 @@ interface LakeNote extends FileNote {
   readonly nulls: Readonly<Record<string, number>>;
 }
 
-export function lakeNoteOf(file: NewFile, nulls: ReadonlyMap<string, number>): string {
-  const counts = [...file.columns].map((name) => [name, nulls.get(name) ?? file.rows]);
-  const note: LakeNote = { ...noteOf(file), nulls: Object.fromEntries(counts) };
+export function lakeNoteOf(file: NewFile, columns: ReadonlyMap<string, LoggedColumn>): string {
+  const nulls = [...file.columns].map((name) => [name, columns.get(name)?.absent ?? file.rows]);
+  const note: LakeNote = { ...noteOf(file), nulls: Object.fromEntries(nulls) };
   return JSON.stringify(note);
 }
 

@@ -1,3 +1,4 @@
+import { groupBy } from '../../base/group.ts';
 import { EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
 import { isTyped, type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
 import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
@@ -7,8 +8,9 @@ import { castTo, type Described, describe, rescuedAfter, typedNull, valueAfter }
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
-import type { Layout } from './log.ts';
-import { ROW_GROUP_ROWS } from './parquet-file.ts';
+import type { ReadableFile } from './log.ts';
+import { copiesOf } from './open.ts';
+import { FILE, type Layout, ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 
 /** The columns of every file of `events` before those of the export. */
 const OWN_COLUMNS = ['_key', '_dfinery_window', '_rescued'] as const;
@@ -104,6 +106,24 @@ export const selectOf = (
   zone: Zone | undefined,
   own: readonly string[] = OWN_COLUMNS,
 ): string => [...own, ...valuesOf(columns, names, zone)].join(', ');
+
+/**
+ * The rows of files of `events`, as a relation with these columns, some of our own (`own`) and the local path of the row's
+ * file; of a column that a file lacks NULL. Undefined if there is no file.
+ */
+export function eventRows(
+  files: readonly ReadableFile[],
+  columns: readonly StoredColumn[],
+  zone: Zone | undefined,
+  own?: readonly string[],
+): string | undefined {
+  const groups = groupBy(files, (file) => JSON.stringify(columnsIn(columns, file.columns).map(({ name }) => name)));
+  const parts = [...groups.values()].map(
+    (group) =>
+      `SELECT ${selectOf(columns, group[0].columns, zone, own)}, ${FILE} FROM ${readFiles(copiesOf(group), true)}`,
+  );
+  return parts.length === 0 ? undefined : `(${parts.join(' UNION ALL ')})`;
+}
 
 /**
  * The order of rows in a file that `compact` writes: event names, then time, so that the statistics of row groups let a

@@ -1,21 +1,13 @@
 import { LOG_ID } from '../../schema/groups.ts';
 import { type StoredColumn, TABLES, type TableName, typedColumns } from '../../table/columns.ts';
+import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import { eventItems, eventLogs, nameOf, rank, sortedEventLogs } from '../sql/views.ts';
 import { columnsIn } from './columns.ts';
-import type { DataFile, NewFile } from './log.ts';
-import { type FileTable, pathIn } from './open.ts';
+import type { DataFile, NewFile, ReadableFile } from './log.ts';
+import { copiesOf, type FileTable } from './open.ts';
 import { FILE, readFiles } from './parquet-file.ts';
 import { keyColumns } from './superseded.ts';
-
-/** A change of `events` from which the other tables follow. */
-export interface EventsChange {
-  readonly removed: readonly DataFile[];
-  readonly added: readonly NewFile[];
-  readonly columns: readonly StoredColumn[];
-  /** The tables that are kept. */
-  readonly tables: readonly TableName[];
-}
 
 /** Files of tables that come and go. */
 export interface Files {
@@ -23,60 +15,56 @@ export interface Files {
   readonly added: readonly NewFile[];
 }
 
-/** A file of `events` as it will be. */
-interface EventFile {
-  readonly file: DataFile;
-  /** Where its key columns can be read. */
-  readonly local: string;
-  readonly isNew: boolean;
-}
-
 const SHARED = '_dfinery_shared';
 
 /**
- * Writes the files of `event_items` and `event_logs` that change with `events`: each file of `events` has one in each. A table
- * that is new, or does not follow from the snapshot, is written whole. Inside a transaction.
+ * The change of all tables that follows from one of `events`: each file of `events` has one in `event_items` and in
+ * `event_logs`, of the tables that are kept. A table that is new, or does not follow from the snapshot, is written whole.
+ * Inside a transaction.
  */
-export async function derive(table: FileTable, change: EventsChange): Promise<Files> {
-  const wanted = TABLES.filter((name) => name !== 'events' && change.tables.includes(name));
-  if (wanted.length === 0) return { removed: [], added: [] };
-  const stored = table.filesOf('events');
-  const locals = await table.fetchColumns(stored, keyColumns(change.columns));
+export async function derive(
+  table: FileTable,
+  change: Files,
+  { columns, tables }: Pick<TableState, 'columns' | 'tables'>,
+): Promise<Files> {
+  const wanted = TABLES.filter((name) => name !== 'events' && tables.includes(name));
+  if (wanted.length === 0) return change;
+  const stored = await table.fetchColumns(table.filesOf('events'), keyColumns(columns));
   const leaving = new Set(change.removed.map(({ id }) => id));
-  const events: EventFile[] = [
-    ...stored.filter(({ id }) => !leaving.has(id)).map((file) => ({ file, local: pathIn(locals, file), isNew: false })),
-    ...change.added.map((file) => ({ file, local: file.local, isNew: true })),
+  /** The files of `events` as they will be, to read their keys. */
+  const events: ReadableFile[] = [
+    ...stored.filter(({ id }) => !leaving.has(id)),
+    ...change.added.map((file) => ({ ...file, copy: file.local })),
   ];
-  const left = change.removed.map((file) => pathIn(locals, file));
-  const removed: DataFile[] = [];
-  const added: NewFile[] = [];
+  const left = stored.filter(({ id }) => leaving.has(id));
+  const removed = [...change.removed];
+  const added = [...change.added];
   for (const name of wanted) {
     const isCurrent = table.log.snapshot?.stale.has(name) === false;
     const before = table.filesOf(name);
     const sources = new Set(isCurrent ? before.map(({ source }) => source) : []);
-    const missing = events.filter(({ file }) => !sources.has(file.id));
-    const written = name === 'event_logs' ? await logsToWrite(table, change, events, missing, left) : missing;
-    for (const event of written) added.push(await write(table, change, name, event));
+    const missing = events.filter(({ id }) => !sources.has(id));
+    const written = name === 'event_logs' ? await logsToWrite(table, columns, events, missing, left) : missing;
+    for (const event of written) added.push(await write(table, columns, name, event));
     if (name === 'event_logs') await table.engine.run(`DROP TABLE ${SHARED}`);
-    const renewed = new Set(written.map(({ file }) => file.id));
-    const kept = new Set(events.map(({ file }) => file.id));
+    const renewed = new Set(written.map(({ id }) => id));
+    const kept = new Set(events.map(({ id }) => id));
     removed.push(...before.filter(({ source = '' }) => !isCurrent || renewed.has(source) || !kept.has(source)));
   }
   return { removed, added };
 }
 
-async function write(table: FileTable, change: EventsChange, name: TableName, event: EventFile): Promise<NewFile> {
-  const { file, isNew } = event;
-  const columns = columnsIn(change.columns, file.columns);
-  const from = readFiles([isNew ? event.local : await table.fetchOne(file)]);
+async function write(
+  table: FileTable,
+  columns: readonly StoredColumn[],
+  name: TableName,
+  event: ReadableFile,
+): Promise<NewFile> {
+  const own = typedColumns(columnsIn(columns, event.columns));
+  const from = readFiles([await table.fetchOne(event)]);
   const logs = table.isLowOnMemory ? sortedEventLogs : eventLogs;
-  const query =
-    name === 'event_items'
-      ? eventItems(typedColumns(columns), from)
-      : logs(typedColumns(columns), from, isOwnedBy(change.columns, event.local));
-  const names = await table.engine.rows(`DESCRIBE ${query}`);
-  const own = new Set(names.map((row) => String(row.column_name)));
-  return table.write({ table: name, date: file.date, query, rows: file.rows, columns: own, source: file.id });
+  const query = name === 'event_items' ? eventItems(own, from) : logs(own, from, isOwnedBy(columns, event.copy));
+  return table.write({ table: name, date: event.date, query, rows: event.rows, source: event.id });
 }
 
 /**
@@ -85,19 +73,17 @@ async function write(table: FileTable, change: EventsChange, name: TableName, ev
  */
 async function logsToWrite(
   table: FileTable,
-  { columns }: EventsChange,
-  events: readonly EventFile[],
-  missing: readonly EventFile[],
-  left: readonly string[],
-): Promise<EventFile[]> {
+  columns: readonly StoredColumn[],
+  events: readonly ReadableFile[],
+  missing: readonly ReadableFile[],
+  left: readonly ReadableFile[],
+): Promise<ReadableFile[]> {
   const others = events.filter((event) => !missing.includes(event));
-  const touched = await filesWith(table, columns, pathsOf(others), [...left, ...pathsOf(missing)]);
-  const written = [...others.filter(({ local }) => touched.has(local)), ...missing];
-  await findShared(table, columns, pathsOf(written), pathsOf(events));
+  const touched = await filesWith(table, columns, copiesOf(others), copiesOf([...left, ...missing]));
+  const written = [...others.filter(({ copy }) => touched.has(copy)), ...missing];
+  await findShared(table, columns, copiesOf(written), copiesOf(events));
   return written;
 }
-
-const pathsOf = (files: readonly EventFile[]): string[] => files.map(({ local }) => local);
 
 /** The files among `all` that have an event which some others have. */
 async function filesWith(

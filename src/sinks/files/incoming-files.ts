@@ -9,14 +9,13 @@ import { identifier } from '../sql/engine/quote.ts';
 import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import type { FileTable } from './open.ts';
-import { countRows, type SizedQuery, type Writer, withDate, writeDates, writeFile } from './parquet-file.ts';
+import { type Writer, type WrittenFile, writeDates, writeFile } from './parquet-file.ts';
 import { onlyDate, partitionSql } from './partition-date.ts';
 
 /** Rows of a batch of one date, in a file that is part of no table yet. */
-export interface IncomingFile {
-  /** `NO_DATE` for rows without one. */
-  readonly date: string;
-  readonly local: string;
+export interface IncomingFile extends WrittenFile {
+  /** Null for rows without one. */
+  readonly date: string | null;
   /** Rows by the number of their window. */
   readonly windows: ReadonlyMap<number, number>;
 }
@@ -106,10 +105,7 @@ function writePlain(table: FileTable, load: WindowLoad): Promise<IncomingFile[]>
   const values = new Map(source.columns.map((column, i) => [column.name, source.values[i]]));
   const { from, base: key, rescued } = source;
   const query = queryOf({ from, key, rescued, values, date: partition?.sql }, load, [...load.plan.values()]);
-  const engine = { run: (sql: string) => table.engine.runAside(sql) };
-  const { isLowOnMemory, hasDateColumn } = table;
-  const writer = { engine, isLowOnMemory, hasDateColumn, copyOptions: (file: SizedQuery) => table.copyOptions(file) };
-  return store(table, writer, query, load, date);
+  return store(table, table.writer(true), query, load, date);
 }
 
 /** Keys need a second look at all rows of a window, which are staged in their order in a temporary table. */
@@ -126,7 +122,7 @@ async function writeStaged(table: FileTable, load: WindowLoad): Promise<Incoming
       values: new Map(staged.columns.map((column, i) => [column.name, staged.values[i]])),
       date: date === undefined ? staged.extra : undefined,
     };
-    const files = await store(table, table, queryOf(rows, load, [...load.plan.values()]), load, date);
+    const files = await store(table, table.writer(), queryOf(rows, load, [...load.plan.values()]), load, date);
     await dropStaging(engine);
     return files;
   } finally {
@@ -178,16 +174,14 @@ async function store(
   date: string | undefined,
 ): Promise<IncomingFile[]> {
   const days = date === undefined ? daysBetween(receipt.from, receipt.to) + 1 : 1;
-  const dated = date !== undefined && table.hasDateColumn ? withDate(query, date) : query;
-  const sized = { query: dated, rows: Math.floor(receipt.rows / days) };
+  const sized = { query, rows: Math.floor(receipt.rows / days), date };
   const path = table.newPath('incoming');
-  if (date !== undefined) await writeFile(writer, sized, path);
-  const paths = date === undefined ? await writeDates(writer, sized, path) : new Map([[date, path]]);
-  const counts = await countRows(table.engine, [...paths.values()]);
-  const files = [...paths].map(([day, local]) => {
-    return { date: day, local, windows: new Map([[number, counts.get(local) ?? 0]]) };
-  });
-  const written = [...counts.values()].reduce((sum, rows) => sum + rows, 0);
+  const byDate =
+    date === undefined
+      ? await writeDates(writer, sized, path)
+      : new Map([[date, await writeFile(writer, sized, path)]]);
+  const files = [...byDate].map(([day, file]) => ({ ...file, date: day, windows: new Map([[number, file.rows]]) }));
+  const written = files.reduce((sum, { rows }) => sum + rows, 0);
   if (written === receipt.rows) return files;
   throw new MisreadFile(
     `a window of ${receipt.rows} rows came to ${written} in Parquet: nothing of it was kept. Please report it.`,

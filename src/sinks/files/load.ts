@@ -13,13 +13,13 @@ import type { Commit, Sink } from '../sink.ts';
 import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { hasRowsWithoutId, idsAreKeys } from '../sql/rows/file-query.ts';
 import type { TargetOptions } from '../target.ts';
-import { columnsIn, columnsOfBatch, isChangedBy, namesOf, selectAfter } from './columns.ts';
-import { derive } from './derive.ts';
+import { columnsIn, columnsOfBatch, isChangedBy, selectAfter } from './columns.ts';
+import { derive, type Files } from './derive.ts';
 import { failureOf, otherTimezone } from './failures.ts';
 import { type EarlyFiles, EarlyWriter, type IncomingFile, writeIncoming } from './incoming-files.ts';
-import type { DataFile, FileChange, NewFile } from './log.ts';
-import { type FilesFormat, FileTable, type OpenFilesOptions, pathIn, readingTable } from './open.ts';
-import { NO_DATE, readFiles } from './parquet-file.ts';
+import type { DataFile, FileChange, NewFile, ReadableFile } from './log.ts';
+import { type FilesFormat, FileTable, type OpenFilesOptions, readingTable } from './open.ts';
+import { readFiles } from './parquet-file.ts';
 import { RunObjects } from './runs.ts';
 import { findSuperseded, keyColumns, type Superseded } from './superseded.ts';
 
@@ -134,9 +134,9 @@ class FilesSink implements Sink {
     const { state } = table.snapshot;
     const { tables } = this.#initial;
     if (tables.every((name) => state.tables.includes(name))) return;
-    const change = { removed: [], added: [], columns: state.columns, tables };
-    const files = await table.prepare(() => derive(table, change), signal);
-    await table.commit({ kind: 'rewrite', ...files, state: { ...state, tables } });
+    const wanted = { ...state, tables };
+    const change = await table.prepare(() => derive(table, { removed: [], added: [] }, wanted), signal);
+    await table.commit({ kind: 'rewrite', ...change, state: wanted });
   }
 
   async close(): Promise<void> {
@@ -188,10 +188,8 @@ class FilesSink implements Sink {
     const batch = this.#planned(windows);
     const { plan, loads } = batch;
     const incoming = await writeIncoming(table, loads, early);
-    const stored = table.filesOf('events');
-    const locals = await table.fetchColumns(stored, keyColumns(plan));
-    const paths = stored.map((file) => pathIn(locals, file));
-    const superseded = await findSuperseded(table, paths, {
+    const stored = await table.fetchColumns(table.filesOf('events'), keyColumns(plan));
+    const superseded = await findSuperseded(table, stored, {
       files: incoming,
       columns: plan,
       hasRowsWithoutId: loads.some(hasRowsWithoutId),
@@ -201,66 +199,57 @@ class FilesSink implements Sink {
       zone: this.#zone,
     });
     if (superseded === undefined) return undefined;
-    const events = await this.#eventsAfter({ plan, columns: [...loads[0].plan.values()], locals, superseded });
-    const derived = await derive(table, { ...events, columns: plan, tables: state.tables });
-    const removed = [...events.removed, ...derived.removed];
-    const added = [...events.added, ...derived.added];
-    const files = superseded.files.map(({ local }) => local);
+    const { files, idRepeats } = superseded;
+    const events = await this.#eventsAfter(batch, stored, superseded);
+    const change = await derive(table, events, { columns: plan, tables: state.tables });
     const { state: after, commit } = await settleBatch(table.engine, state, batch, {
-      rows: files.length === 0 ? undefined : readFiles(files),
-      idRepeats: superseded.idRepeats,
-      live: liveRows(filesAfter(table.log.snapshot?.files ?? [], { removed, added })),
+      rows: files.length === 0 ? undefined : readFiles(files.map(({ local }) => local)),
+      idRepeats,
+      live: liveRows(filesAfter(table.log.snapshot?.files ?? [], change)),
       now: this.#clock.now(),
     });
-    return { change: { kind: 'load', removed, added, state: after }, commit, plan };
+    return { change: { kind: 'load', ...change, state: after }, commit, plan };
   }
 
   /** The files of `events` that go and come: of a uniform layout one file a date, else the files of the batch as they are. */
-  async #eventsAfter(batch: {
-    readonly plan: readonly PlannedColumn[];
-    readonly columns: readonly PlannedColumn[];
-    readonly locals: ReadonlyMap<string, string>;
-    readonly superseded: Superseded;
-  }): Promise<{ removed: DataFile[]; added: NewFile[] }> {
-    const { plan, columns, locals, superseded } = batch;
+  async #eventsAfter(
+    { plan, loads }: PlannedBatch,
+    stored: readonly ReadableFile[],
+    { files, counts, isKept }: Superseded,
+  ): Promise<Files> {
     const table = this.#table;
     const { layout } = table.log;
-    const names = namesOf(columns);
     const removed: DataFile[] = [];
     const added: NewFile[] = [];
-    const groups = groupBy(superseded.files, ({ date }) => date);
-    for (const file of table.filesOf('events')) {
-      const lost = superseded.counts.get(pathIn(locals, file)) ?? 0;
-      const fresh = layout.isUniform ? (groups.get(file.date ?? NO_DATE) ?? []) : [];
+    const groups = groupBy(files, ({ date }) => date);
+    for (const file of stored) {
+      const lost = counts.get(file.copy) ?? 0;
+      const fresh = layout.isUniform ? (groups.get(file.date) ?? []) : [];
       if (lost === 0 && fresh.length === 0 && !isChangedBy(plan, file.columns, layout)) continue;
       removed.push(file);
       if (lost === file.rows) continue;
-      groups.delete(fresh[0]?.date ?? '');
-      const kept = layout.isUniform ? columns : columnsIn(plan, file.columns);
-      const where = lost > 0 ? ` WHERE ${superseded.isKept}` : '';
-      const select = `SELECT ${selectAfter(kept, file.columns, this.#zone)} FROM ${readFiles([await table.fetchOne(file)])}`;
+      if (fresh.length > 0) groups.delete(file.date);
+      const kept = layout.isUniform ? [...loads[0].plan.values()] : columnsIn(plan, file.columns);
+      const from = `${readFiles([await table.fetchOne(file)])}${lost > 0 ? ` WHERE ${isKept}` : ''}`;
+      const select = `SELECT ${selectAfter(kept, file.columns, this.#zone)} FROM ${from}`;
       added.push(
         await table.write({
           table: 'events',
           date: file.date,
-          columns: namesOf(kept),
-          query: [`${select}${where}`, ...fresh.map(rowsIn)].join(' UNION ALL '),
+          query: [select, ...fresh.map(rowsIn)].join(' UNION ALL '),
           rows: file.rows - lost + countOf(fresh),
           windows: lost === 0 ? windowsOf([file, ...fresh]) : undefined,
         }),
       );
     }
-    for (const files of groups.values()) {
-      for (const part of layout.isUniform && files.length > 1 ? [files] : files.map((file) => [file])) {
-        const [{ date, local }] = part;
-        const file = { table: 'events' as const, date: date === NO_DATE ? null : date, columns: names };
-        const windows = windowsOf(part);
-        const rows = countOf(part);
-        const query = part.map(rowsIn).join(' UNION ALL ');
+    for (const [date, group] of groups) {
+      for (const parts of layout.isUniform ? [group] : group.map((file) => [file])) {
+        const file = { table: 'events', date, windows: windowsOf(parts) } as const;
+        const query = parts.map(rowsIn).join(' UNION ALL ');
         added.push(
-          await (part.length === 1
-            ? table.newFile(local, { ...file, rows, windows })
-            : table.write({ ...file, rows, windows, query })),
+          parts.length === 1
+            ? await table.newFile(parts[0], file)
+            : await table.write({ ...file, query, rows: countOf(parts) }),
         );
       }
     }
@@ -270,8 +259,7 @@ class FilesSink implements Sink {
 
 const rowsIn = ({ local }: IncomingFile): string => `SELECT * FROM ${readFiles([local])}`;
 
-const countOf = (files: readonly IncomingFile[]): number =>
-  files.reduce((sum, { windows }) => sum + [...windows.values()].reduce((rows, n) => rows + n, 0), 0);
+const countOf = (files: readonly IncomingFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
 
 /** Rows by window over several files. */
 function windowsOf(files: readonly { readonly windows: ReadonlyMap<number, number> }[]): Map<number, number> {
@@ -292,6 +280,6 @@ export function filesAfter(
   { removed, added }: Pick<FileChange, 'removed' | 'added'>,
 ): readonly DataFile[] {
   const leaving = new Set(removed.map(({ id }) => id));
-  const stored = added.map(({ local: _local, ...file }) => file);
+  const stored = added.map(({ local: _local, footerBytes: _bytes, statistics: _statistics, ...file }) => file);
   return [...files.filter(({ id }) => !leaving.has(id)), ...stored].sort((a, b) => (a.path < b.path ? -1 : 1));
 }

@@ -6,7 +6,7 @@ import { UserError } from '../../base/errors.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { Difference } from '../../table/differences.ts';
 import type { TableState } from '../../table/state.ts';
-import type { Described } from '../sql/columns.ts';
+import type { Layout, WrittenFile } from './parquet-file.ts';
 
 /** A Parquet file of a table. */
 export interface DataFile {
@@ -36,8 +36,14 @@ export interface DataFile {
 }
 
 /** A file that is written, whole, and not part of a table yet. */
-export interface NewFile extends DataFile {
+export interface NewFile extends DataFile, WrittenFile {
   readonly local: string;
+}
+
+/** A file that can be read. */
+export interface ReadableFile extends DataFile {
+  /** The path of the file itself or of a copy, which may only have the columns that are wanted. */
+  readonly copy: string;
 }
 
 /** The tables at one moment. */
@@ -55,21 +61,6 @@ export interface FileChange {
   readonly removed: readonly DataFile[];
   readonly added: readonly NewFile[];
   readonly state: TableState;
-}
-
-/** What readers of a table expect of its files. */
-export interface Layout {
-  /**
-   * True if readers see files without a log, by a glob pattern: one file a date, and the same columns in all files (S29,
-   * S30). False: a date may have several files, and a file only has the columns with values (S43).
-   */
-  readonly isUniform: boolean;
-  /** The name that a column gets by its name in the export, before it is told apart from others. */
-  columnName?(source: string): string;
-  /** True if files hold the date of their rows as a column, too. */
-  readonly hasDateColumn?: boolean;
-  /** The option of COPY that gives the columns of a file their field ids. */
-  fieldIds?(table: TableName, columns: readonly Described[]): string;
 }
 
 /** Another writer was first: nothing of the change is left. */

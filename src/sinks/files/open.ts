@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { open as openFile, rm } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { Clock } from '../../base/clock.ts';
@@ -9,14 +10,13 @@ import type { Logger } from '../../base/log.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { TableName } from '../../table/columns.ts';
 import { Zone } from '../../types/zone.ts';
-import { describe } from '../sql/columns.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { isOutOfMemory } from '../sql/engine/faults.ts';
 import { copyColumns } from '../storage/partial-copy.ts';
 import type { Storage } from '../storage/storage.ts';
 import { failureOf, folderError, noTableError } from './failures.ts';
-import type { DataFile, FileChange, NewFile, Snapshot, TableLog } from './log.ts';
-import { countRows, readFiles, type SizedQuery, withDate, writeFile } from './parquet-file.ts';
+import type { DataFile, FileChange, NewFile, ReadableFile, Snapshot, TableLog } from './log.ts';
+import { PARTITION, readFiles, type SizedQuery, type Writer, type WrittenFile, writeFile } from './parquet-file.ts';
 import { dataFilePath } from './stored-files.ts';
 
 /** What opening a place needs. */
@@ -70,12 +70,10 @@ const CONCURRENCY = 4;
 const READ_BYTES = 1 << 20;
 const MAX_TRIES = 5;
 
-/** A query for a new file. */
+/** A query for a new file of a table. */
 export interface FileToWrite extends SizedQuery {
   readonly table: TableName;
   readonly date: string | null;
-  /** Names of its columns. */
-  readonly columns: ReadonlySet<string>;
   /** Of `events`; undefined: counted in the file. */
   readonly windows?: ReadonlyMap<number, number> | undefined;
   readonly source?: string;
@@ -88,7 +86,6 @@ export class FileTable {
   readonly storage: Storage;
   readonly log: TableLog;
   readonly engine: Engine;
-  readonly folder: string;
   /** True after the engine ran out of memory once: files are then written in smaller pieces, by one thread, unsorted. */
   isLowOnMemory = false;
   readonly #open: OpenPlace;
@@ -104,7 +101,6 @@ export class FileTable {
     this.storage = open.storage;
     this.log = open.log;
     this.engine = open.engine;
-    this.folder = open.folder;
   }
 
   /** The snapshot of a place that must exist. */
@@ -127,18 +123,18 @@ export class FileTable {
 
   /** A new path in the folder of files that wait. */
   newPath(what: string): string {
-    const path = join(this.folder, `${what}-${this.#count++}.part`);
+    const path = join(this.#open.folder, `${what}-${this.#count++}.part`);
     this.#written.add(path);
     return path;
   }
 
-  /** Local files to read the content of stored ones from, by their ids; copied at most once in a run. */
-  async fetch(files: readonly DataFile[]): Promise<Map<string, string>> {
-    return this.#each(files, (file) => this.#copyOnce(file.path, (copy) => this.storage.localFile(file.path, copy)));
+  /** Files with their content, which is copied at most once in a run. */
+  fetch(files: readonly DataFile[]): Promise<ReadableFile[]> {
+    return this.#each(files, ({ path }) => this.#copyOnce(path, (copy) => this.storage.localFile(path, copy)));
   }
 
   /** The same if only some columns are read: of a large object no more than those are copied. */
-  async fetchColumns(files: readonly DataFile[], columns: ReadonlySet<string>): Promise<Map<string, string>> {
+  async fetchColumns(files: readonly DataFile[], columns: ReadonlySet<string>): Promise<ReadableFile[]> {
     if (this.storage.workFolder !== undefined) return this.fetch(files);
     const names = JSON.stringify([...columns].sort());
     return this.#each(files, ({ path, bytes }) =>
@@ -146,9 +142,9 @@ export class FileTable {
     );
   }
 
-  /** The path of one stored file's content. */
+  /** The path of one file's content. */
   async fetchOne(file: DataFile): Promise<string> {
-    return pathIn(await this.fetch([file]), file);
+    return (await this.fetch([file]))[0].copy;
   }
 
   /** Commits a change; removes what was written for it and is not part of a table, and copies of files that left. */
@@ -163,33 +159,35 @@ export class FileTable {
     }
   }
 
+  /** What writes files. `isAside`: beside other statements, and without the temporary tables that they see. */
+  writer(isAside = false): Writer {
+    const { engine, isLowOnMemory, log } = this;
+    const rows = (sql: string) => (isAside ? engine.rowsAside(sql) : engine.rows(sql));
+    return { rows, isLowOnMemory, layout: log.layout };
+  }
+
   /** Writes a query into a file that waits. */
   async write(file: FileToWrite): Promise<NewFile> {
-    const local = this.newPath(file.table);
-    const query = this.hasDateColumn ? withDate(file.query, file.date) : file.query;
-    await writeFile(this, { ...file, query }, local);
-    return this.newFile(local, file);
+    return this.newFile(await writeFile(this.writer(), file, this.newPath(file.table)), file);
   }
 
-  get hasDateColumn(): boolean {
-    return this.log.layout.hasDateColumn === true;
-  }
-
-  async copyOptions({ query, table = 'events' }: SizedQuery): Promise<string[]> {
-    const { layout } = this.log;
-    if (layout.fieldIds === undefined) return [];
-    return [layout.fieldIds(table, await describe(this.engine, query))];
-  }
-
-  /** Describes a file that is written. */
-  async newFile(local: string, file: Omit<FileToWrite, 'query'>): Promise<NewFile> {
-    const { table, date, columns, source, isSorted = false } = file;
-    const windows = table === 'events' ? (file.windows ?? (await windowsIn(this.engine, local))) : new Map();
-    const rows = table === 'events' ? sum(windows.values()) : ((await countRows(this.engine, [local])).get(local) ?? 0);
+  /** A file that is written, as one of a table. */
+  async newFile(written: WrittenFile, file: Omit<FileToWrite, 'query' | 'rows'>): Promise<NewFile> {
+    const { table, date, source, isSorted = false } = file;
+    const { local, statistics } = written;
     const id = randomUUID();
-    const path = dataFilePath(table, date, this.log.layout.isUniform ? undefined : id);
-    const more = source === undefined ? {} : { source };
-    return { table, path, id, date, rows, columns, windows, isSorted, local, ...more, ...(await fingerprint(local)) };
+    return {
+      ...written,
+      table,
+      path: dataFilePath(table, date, this.log.layout.isUniform ? undefined : id),
+      id,
+      date,
+      sha256: await fingerprint(local),
+      columns: new Set([...statistics.keys()].filter((name) => name !== PARTITION)),
+      windows: table === 'events' ? (file.windows ?? (await windowsIn(this.engine, local))) : new Map(),
+      isSorted,
+      ...(source !== undefined && { source }),
+    };
   }
 
   /**
@@ -211,10 +209,10 @@ export class FileTable {
     return this.#open.close();
   }
 
-  async #each(files: readonly DataFile[], localOf: (file: DataFile) => Promise<string>): Promise<Map<string, string>> {
+  async #each(files: readonly DataFile[], localOf: (file: DataFile) => Promise<string>): Promise<ReadableFile[]> {
     const limit = pLimit(CONCURRENCY);
-    const entryOf = async (file: DataFile) => [file.id, file.local ?? (await localOf(file))] as const;
-    return new Map(await Promise.all(files.map((file) => limit(() => entryOf(file)))));
+    const fetched = async (file: DataFile) => ({ ...file, copy: file.local ?? (await localOf(file)) });
+    return Promise.all(files.map((file) => limit(() => fetched(file))));
   }
 
   async #copyOnce(key: string, make: (copy: string) => Promise<string>): Promise<string> {
@@ -226,14 +224,8 @@ export class FileTable {
   }
 }
 
-const sum = (numbers: Iterable<number>): number => [...numbers].reduce((total, n) => total + n, 0);
-
-/** The local path of a fetched file. */
-export function pathIn(locals: ReadonlyMap<string, string>, file: DataFile): string {
-  const local = locals.get(file.id);
-  if (local === undefined) throw new RangeError(`${file.path} was not fetched`);
-  return local;
-}
+/** The local paths of files that can be read. */
+export const copiesOf = (files: readonly ReadableFile[]): string[] => files.map(({ copy }) => copy);
 
 /**
  * Opens a place with an engine and a folder of this run alone: for reading, and for writing where not a lock but the commit
@@ -271,13 +263,48 @@ export async function openWithoutLock<L extends TableLog>(
 export const forgetReadFiles = (engine: Engine) => engine.run('SET enable_external_file_cache = false');
 
 /** Opens a place that exists for writing, runs work and closes it. Throws UserError. */
-export async function withTable<T>(
+export const withTable = <T>(
   format: FilesFormat,
   options: OpenFilesOptions,
   work: (table: FileTable) => Promise<T>,
+): Promise<T> => inTable(format, options, 'rewrite', work);
+
+/**
+ * Opens a place for reading and runs work; again if the files changed meanwhile, unless the result is `certain`. An abort
+ * interrupts the engine. Throws UserError.
+ */
+export function readingTable<T>(
+  format: FilesFormat,
+  options: OpenFilesOptions,
+  work: (table: FileTable) => Promise<T>,
+  isCertain: (found: T) => boolean = () => true,
+): Promise<T> {
+  const read = async (table: FileTable): Promise<T> => {
+    for (let tries = 1; ; tries++) {
+      const found = await outcomeOf(() => work(table));
+      options.signal?.throwIfAborted();
+      const isSettled = 'value' in found && isCertain(found.value);
+      if (isSettled || (await table.log.isUnchanged?.()) !== false) {
+        if ('value' in found) return found.value;
+        throw found.error;
+      }
+      if (tries === MAX_TRIES) {
+        throw transientError(`${options.place} is written all the time: try again once its writer is done.`);
+      }
+      await table.log.refresh();
+    }
+  };
+  return inTable(format, options, 'read', (table) => table.engine.heeding(options.signal, () => read(table)));
+}
+
+async function inTable<T>(
+  format: FilesFormat,
+  options: OpenFilesOptions,
+  mode: 'read' | 'rewrite',
+  work: (table: FileTable) => Promise<T>,
 ): Promise<T> {
   try {
-    const table = new FileTable(options.place, await format.open(options, 'rewrite'));
+    const table = new FileTable(options.place, await format.open(options, mode));
     try {
       return await work(table);
     } finally {
@@ -287,43 +314,6 @@ export async function withTable<T>(
     options.signal?.throwIfAborted();
     throw failureOf(error, options.place);
   }
-}
-
-/**
- * Opens a place for reading and runs work; again if the files changed meanwhile, unless the result is `certain`. An abort
- * interrupts the engine. Throws UserError.
- */
-export async function readingTable<T>(
-  format: FilesFormat,
-  options: OpenFilesOptions,
-  work: (table: FileTable) => Promise<T>,
-  isCertain: (found: T) => boolean = () => true,
-): Promise<T> {
-  const { signal, place } = options;
-  try {
-    const table = new FileTable(place, await format.open(options, 'read'));
-    const interrupt = () => table.engine.interrupt();
-    signal?.addEventListener('abort', interrupt);
-    try {
-      for (let tries = 0; tries < MAX_TRIES; tries++) {
-        const found = await outcomeOf(() => work(table));
-        signal?.throwIfAborted();
-        if ('value' in found && isCertain(found.value)) return found.value;
-        if ((await table.log.isUnchanged?.()) !== false) {
-          if ('value' in found) return found.value;
-          throw found.error;
-        }
-        await table.log.refresh();
-      }
-    } finally {
-      signal?.removeEventListener('abort', interrupt);
-      await table.close();
-    }
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw failureOf(error, place);
-  }
-  throw transientError(`${place} is written all the time: try again once its writer is done.`);
 }
 
 async function outcomeOf<T>(work: () => Promise<T>): Promise<{ readonly value: T } | { readonly error: unknown }> {
@@ -342,20 +332,9 @@ async function windowsIn(engine: Engine, local: string): Promise<Map<number, num
   return new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
 }
 
-/** The size and the SHA-256 of a file. Throws the system's error. */
-export async function fingerprint(path: string): Promise<{ readonly bytes: number; readonly sha256: string }> {
-  const file = await openFile(path, 'r');
-  try {
-    const hash = createHash('sha256');
-    const buffer = Buffer.allocUnsafe(READ_BYTES);
-    let bytes = 0;
-    for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, READ_BYTES, bytes);
-      if (bytesRead === 0) return { bytes, sha256: hash.digest('hex') };
-      hash.update(buffer.subarray(0, bytesRead));
-      bytes += bytesRead;
-    }
-  } finally {
-    await file.close();
-  }
+/** The SHA-256 of a file, in hex. Throws the system's error. */
+export async function fingerprint(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) hash.update(chunk);
+  return hash.digest('hex');
 }

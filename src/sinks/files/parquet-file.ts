@@ -1,9 +1,11 @@
-import { readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { groupBy } from '../../base/group.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
-import type { Engine } from '../sql/engine/engine.ts';
+import { type Described, describe } from '../sql/columns.ts';
+import type { Engine, Row } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
 
 /** Rows of a row group: what a filter can skip or must read as one. */
@@ -18,75 +20,142 @@ const LOW_MEMORY_ROWS = 10_240;
 const UNFINISHED = 'part';
 /** Hive's name of the partition of rows without a date. */
 export const NO_DATE = '__HIVE_DEFAULT_PARTITION__';
-const DATE = 'event_date';
+/** The column by which tables are partitioned; only some logs want it in the files, too. */
+export const PARTITION = 'event_date';
 
-/** A query with the date of its rows as one more column. */
-export const withDate = (query: string, date: string | null): string =>
-  `SELECT *, CAST(${date === null ? 'NULL' : literal(date)} AS DATE) AS ${DATE} FROM (${query})`;
-
-/** What runs statements, and whether it must do with little memory: smaller row groups. */
-export interface Writer {
-  readonly engine: { run(sql: string): Promise<unknown> };
-  readonly isLowOnMemory: boolean;
-  /** More options of COPY for a query; none if absent. */
-  copyOptions?(file: SizedQuery): Promise<string[]>;
-  /** True if files hold the date of their rows as a column, too. */
-  readonly hasDateColumn?: boolean;
-}
-
-/** A query and about how many rows it gives a file. */
+/** A query for a file, and about how many rows it gives. */
 export interface SizedQuery {
   readonly query: string;
   readonly rows: number;
   /** By default `events`. */
   readonly table?: TableName;
+  /** The date of all its rows; undefined: a column of the query, or of no interest. */
+  readonly date?: string | null | undefined;
+}
+
+/** What readers of a table expect of its files. */
+export interface Layout {
+  /**
+   * True if readers see files without a log, by a glob pattern: one file a date, and the same columns in all files (S29,
+   * S30). False: a date may have several files, and a file only has the columns with values (S43).
+   */
+  readonly isUniform: boolean;
+  /** The name that a column gets by its name in the export, before it is told apart from others. */
+  columnName?(source: string): string;
+  /** True if files hold the date of their rows as a column, too. */
+  readonly hasDateColumn?: boolean;
+  /** The option of COPY that gives the columns of a file their field ids. */
+  fieldIds?(table: TableName, columns: readonly Described[]): string;
+}
+
+/** What writes files. */
+export interface Writer {
+  rows(sql: string): Promise<Row[]>;
+  /** True if it must do with little memory: row groups are smaller. */
+  readonly isLowOnMemory: boolean;
+  readonly layout: Layout;
+}
+
+/** What DuckDB says of a column of a file that it wrote. Of a list the numbers are those of its elements. */
+export interface ColumnStatistics {
+  readonly isList: boolean;
+  readonly bytes: number;
+  readonly values: number;
+  readonly nulls: number;
+  readonly least: string | null;
+  readonly greatest: string | null;
+}
+
+/** A file that was written, with what its footer says. */
+export interface WrittenFile {
+  readonly local: string;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly footerBytes: number;
+  /** By column. */
+  readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
 /** Writes a query into one Parquet file that does not exist yet. */
-export async function writeFile(into: Writer, file: SizedQuery, path: string): Promise<void> {
-  await into.engine.run(`COPY (${file.query}) TO ${literal(path)} (${await options(into, file)}, USE_TMP_FILE false)`);
+export async function writeFile(into: Writer, file: SizedQuery, path: string): Promise<WrittenFile> {
+  const { layout } = into;
+  const query =
+    layout.hasDateColumn === true && file.date !== undefined
+      ? `SELECT *, CAST(${file.date === null ? 'NULL' : literal(file.date)} AS DATE) AS ${PARTITION} FROM (${file.query})`
+      : file.query;
+  const [row] = await copy(into, { ...file, query }, path, 'USE_TMP_FILE false');
+  return writtenFile(row);
 }
 
-/** Writes a query that has an `event_date` into one file for each date, under a folder; gives their paths by date. */
-export async function writeDates(into: Writer, file: SizedQuery, folder: string): Promise<Map<string, string>> {
-  const { query, rows } = file;
-  const column = into.hasDateColumn === true ? ', WRITE_PARTITION_COLUMNS true' : '';
-  const how = `PARTITION_BY (${DATE}), FILE_EXTENSION ${literal(UNFINISHED)}${column}`;
-  await into.engine.run(`COPY (${query}) TO ${literal(folder)} (${await options(into, file)}, ${how})`);
-  const paths = new Map<string, string>();
-  for (const name of (await readdir(folder)).sort()) {
-    const parts = (await readdir(join(folder, name))).sort().map((file) => join(folder, name, file));
-    const date = name.slice(DATE.length + 1) || NO_DATE;
-    paths.set(date, parts.length === 1 ? parts[0] : await joinFiles(into, { parts, rows }, join(folder, name)));
+/** Writes a query that has an `event_date` into one file for each date, under a folder; gives them by date. */
+export async function writeDates(
+  into: Writer,
+  file: SizedQuery,
+  folder: string,
+): Promise<Map<string | null, WrittenFile>> {
+  const column = into.layout.hasDateColumn === true ? ', WRITE_PARTITION_COLUMNS true' : '';
+  const how = `PARTITION_BY (${PARTITION}), FILE_EXTENSION ${literal(UNFINISHED)}${column}`;
+  const rows = await copy(into, file, folder, how);
+  const files = new Map<string | null, WrittenFile>();
+  const dateOf = (row: Row) => (row.partition_keys as Entries<string | null>)[0].value;
+  for (const [date, parts] of groupBy(rows, dateOf)) {
+    const written = parts.map(writtenFile);
+    files.set(date, written.length === 1 ? written[0] : await joinFiles(into, file, written));
   }
-  return paths;
+  return files;
 }
 
 /** One file of several: of very many dates DuckDB closes files before they are whole and begins new ones. */
-async function joinFiles(
-  into: Writer,
-  { parts, rows }: { readonly parts: readonly string[]; readonly rows: number },
-  folder: string,
-): Promise<string> {
-  const path = `${folder}.${UNFINISHED}`;
-  await writeFile(into, { query: `SELECT * FROM ${readFiles(parts)}`, rows }, path);
+async function joinFiles(into: Writer, { rows, table }: SizedQuery, parts: WrittenFile[]): Promise<WrittenFile> {
+  const folder = dirname(parts[0].local);
+  const query = `SELECT * FROM ${readFiles(parts.map(({ local }) => local))}`;
+  const joined = await writeFile(into, { query, rows, ...(table && { table }) }, `${folder}.${UNFINISHED}`);
   await rm(folder, { recursive: true });
-  return path;
+  return joined;
 }
 
-async function options(into: Writer, file: SizedQuery): Promise<string> {
-  const { isLowOnMemory } = into;
-  const { rows } = file;
-  const format = [
+/** Runs the COPY; gives a row for each file. */
+async function copy(into: Writer, file: SizedQuery, path: string, how: string): Promise<Row[]> {
+  const { isLowOnMemory, layout } = into;
+  const { query, rows, table = 'events' } = file;
+  const fieldIds = layout.fieldIds === undefined ? [] : [layout.fieldIds(table, await describe(into, query))];
+  const options = [
     `FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL ${ZSTD_LEVEL}`,
     `ROW_GROUP_SIZE ${isLowOnMemory ? LOW_MEMORY_ROWS : ROW_GROUP_ROWS}`,
     ...(rows > ROW_GROUP_ROWS ? [`DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES}`] : []),
     `KV_METADATA {'dfinery.version': ${literal(VERSION)}}`,
     // Without filters: of a large object only some columns are copied, and DuckDB would ask the filter of another one.
     'WRITE_BLOOM_FILTER false',
-    ...((await into.copyOptions?.(file)) ?? []),
+    ...fieldIds,
+    'RETURN_STATS',
+    how,
   ];
-  return format.join(', ');
+  return into.rows(`COPY (${query}) TO ${literal(path)} (${options.join(', ')})`);
+}
+
+/** A column of a file: its name in double quotes, and of a list what its elements are called. */
+const COLUMN = /^"((?:[^"]|"")*)"(\."element")?$/;
+
+type Entries<V> = readonly { readonly key: string; readonly value: V }[];
+
+function writtenFile(row: Row): WrittenFile {
+  const statistics = new Map<string, ColumnStatistics>();
+  for (const { key, value } of row.column_statistics as Entries<Entries<string>>) {
+    const [, quoted = '', element] = COLUMN.exec(key) ?? [];
+    const name = quoted.replaceAll('""', '"');
+    const told = new Map(value.map((one) => [one.key, one.value]));
+    const nulls = Number(told.get('null_count'));
+    statistics.set(name, {
+      isList: element !== undefined,
+      bytes: Number(told.get('column_size_bytes')),
+      values: Number(told.get('num_values')) - nulls,
+      nulls,
+      least: told.get('min') ?? null,
+      greatest: told.get('max') ?? null,
+    });
+  }
+  const numbers = { rows: Number(row.count), bytes: Number(row.file_size_bytes) };
+  return { local: String(row.filename), ...numbers, footerBytes: Number(row.footer_size_bytes), statistics };
 }
 
 /** The name of the column that `readFiles` adds: the path of the file a row is in. */

@@ -10,11 +10,10 @@ import { EVENT_NAME } from '../../schema/groups.ts';
 import { type EventRows, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
 import { eventNamesIn } from '../sql/rows/event-names.ts';
 import type { PeopleFound, PeopleQuery, PersonRow, Purged, PurgeTrial } from '../target.ts';
-import { columnsIn, namesOf, selectOf, valuesOf } from './columns.ts';
-import { type DataFile, type FileChange, LostRace, type NewFile } from './log.ts';
-import { type FilesFormat, type FileTable, type OpenFilesOptions, pathIn, readingTable, withTable } from './open.ts';
+import { columnsIn, eventRows, selectOf, valuesOf } from './columns.ts';
+import { type DataFile, type FileChange, LostRace, type NewFile, type ReadableFile } from './log.ts';
+import { copiesOf, type FilesFormat, type FileTable, type OpenFilesOptions, readingTable, withTable } from './open.ts';
 import { FILE, readFiles } from './parquet-file.ts';
-import { eventRows } from './relation.ts';
 import { changeOf, rewritten, sizeOf } from './rewrite.ts';
 
 /** Tries of a purge whose commit another writer was quicker than. */
@@ -125,35 +124,35 @@ interface Found {
   readonly lookup: Lookup;
   /** The relation that was looked into; it names the file of a row. */
   readonly from: string | undefined;
-  /** Local copies of what it reads, by the file's id. */
-  readonly locals: ReadonlyMap<string, string>;
+  /** The files of `events`, with local copies of what it reads. */
+  readonly files: readonly ReadableFile[];
 }
 
 /** `isWhole`: all columns are read, and not only those that a look-up needs. */
 async function lookUp(table: FileTable, query: PeopleQuery, isWhole = false): Promise<Found> {
   const { columns, cursor } = table.snapshot.state;
   const { engine, place, zone } = table;
-  const files = table.filesOf('events');
+  const stored = table.filesOf('events');
   const wanted = peopleColumns(columns, query);
   const names = new Set(['_rescued', ...wanted.map(({ name }) => name)]);
-  const locals = await (isWhole ? table.fetch(files) : table.fetchColumns(files, names));
-  const from = isWhole ? eventRows(files, locals, columns, zone) : eventRows(files, locals, wanted, zone, ['_rescued']);
+  const files = await (isWhole ? table.fetch(stored) : table.fetchColumns(stored, names));
+  const from = isWhole ? eventRows(files, columns, zone) : eventRows(files, wanted, zone, ['_rescued']);
   const rows: EventRows = { engine, from, columns, hashed: hashedIn(cursor), zone, place };
-  return { lookup: await findPeople(rows, query), from, locals };
+  return { lookup: await findPeople(rows, query), from, files };
 }
 
 /** Every file that has rows of these people, written without them. */
 async function withoutPeople(
   table: FileTable,
   query: PeopleQuery,
-  { lookup, from, locals }: Found,
+  { lookup, from, files }: Found,
 ): Promise<FileChange> {
   const { state } = table.snapshot;
   const removed: DataFile[] = [];
   const added: NewFile[] = [];
   const counts = await countsByFile(table, from, lookup);
-  for (const file of table.filesOf('events')) {
-    const lost = counts.get(locals.get(file.id) ?? '') ?? 0;
+  for (const file of files) {
+    const lost = counts.get(file.copy) ?? 0;
     if (lost === 0) continue;
     removed.push(file);
     if (lost === file.rows) continue;
@@ -166,7 +165,7 @@ async function withoutPeople(
     const select = `SELECT ${selectOf(own, file.columns, table.zone)} FROM ${all} WHERE NOT ${lookup.condition}`;
     const rows = file.rows - lost;
     const { date, isSorted } = file;
-    const written = await table.write({ table: 'events', date, query: select, rows, columns: namesOf(own), isSorted });
+    const written = await table.write({ table: 'events', date, query: select, rows, isSorted });
     if (written.rows !== rows) {
       throw internalError(
         `${file.path} came to ${written.rows} rows without these people instead of ${rows}: nothing was changed.`,
@@ -197,11 +196,9 @@ async function remainingNames(table: FileTable, { removed, added }: FileChange):
   const own = columns.filter(({ source }) => source === EVENT_NAME);
   const leaving = new Set(removed.map(({ id }) => id));
   const kept = table.filesOf('events').filter(({ id }) => !leaving.has(id));
-  const locals = await table.fetchColumns(kept, new Set(own.map(({ name }) => name)));
-  const paths = [
-    ...kept.map((file) => pathIn(locals, file)),
-    ...added.filter((file) => file.table === 'events').map(({ local }) => local),
-  ];
+  const read = await table.fetchColumns(kept, new Set(own.map(({ name }) => name)));
+  const news = added.filter((file) => file.table === 'events');
+  const paths = [...copiesOf(read), ...news.map(({ local }) => local)];
   if (paths.length === 0) return [];
   const there = new Set(await eventNamesIn(table.engine, readFiles(paths), columns));
   return eventNames.filter((name) => there.has(name));

@@ -2,9 +2,9 @@ import type { StoredColumn } from '../../table/columns.ts';
 import { REPORTED_RECORDS, reportedWindow, type TargetReport } from '../report.ts';
 import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../sql/report.ts';
 import { rescuedCells } from '../sql/rows/rescued.ts';
+import { eventRows } from './columns.ts';
 import type { DataFile } from './log.ts';
 import { type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './open.ts';
-import { eventRows } from './relation.ts';
 import { readRuns } from './runs.ts';
 
 /** All that a report says of a place. Read-only. Throws UserError. */
@@ -37,8 +37,8 @@ async function countedIn(
   const files = table.filesOf('events');
   const filled = filledIn(files);
   const read = filled === undefined ? columns : columns.filter(({ group }) => group === 'system');
-  const locals = await table.fetchColumns(files, new Set(['_key', '_rescued', ...read.map(({ name }) => name)]));
-  const events = eventRows(files, locals, read, table.zone);
+  const local = await table.fetchColumns(files, new Set(['_key', '_rescued', ...read.map(({ name }) => name)]));
+  const events = eventRows(local, read, table.zone);
   if (events === undefined) return { ...NO_EVENTS, columns: reportedColumns(columns) };
   return {
     ...(await countEvents(table.engine, { events, columns: read, timezone })),

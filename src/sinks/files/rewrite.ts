@@ -1,11 +1,11 @@
 import { groupBy } from '../../base/group.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { Rewritten } from '../target.ts';
-import { columnsIn, namesOf, selectOf, sortedBy } from './columns.ts';
+import { columnsIn, selectOf, sortedBy } from './columns.ts';
 import { derive, type Files } from './derive.ts';
 import { filesAfter, liveRows } from './load.ts';
 import type { DataFile, FileChange, NewFile } from './log.ts';
-import { type FilesFormat, type FileTable, type OpenFilesOptions, pathIn, withTable } from './open.ts';
+import { type FilesFormat, type FileTable, type OpenFilesOptions, withTable } from './open.ts';
 import { ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 
 /** Bytes of files that one commit replaces in an object store: what the spool folder must hold at a time. */
@@ -52,19 +52,17 @@ function shrinks(group: readonly DataFile[]): boolean {
 
 async function compacted(table: FileTable, batch: readonly DataFile[]): Promise<FileChange> {
   const { columns } = table.snapshot.state;
-  const locals = await table.fetch(batch);
+  const filled = (await table.fetch(batch)).filter(({ rows }) => rows > 0);
   const added: NewFile[] = [];
-  for (const date of new Set(batch.map((file) => file.date))) {
-    const group = batch.filter((file) => file.date === date && file.rows > 0);
-    if (group.length === 0) continue;
+  for (const [date, group] of groupBy(filled, (file) => file.date)) {
     const own = columnsIn(columns, new Set(group.flatMap((file) => [...file.columns])));
     const rows = group.reduce((sum, file) => sum + file.rows, 0);
     const all = group.map(
-      (file) => `SELECT ${selectOf(own, file.columns, table.zone)} FROM ${readFiles([pathIn(locals, file)])}`,
+      ({ columns: names, copy }) => `SELECT ${selectOf(own, names, table.zone)} FROM ${readFiles([copy])}`,
     );
     const query = `SELECT * FROM (${all.join(' UNION ALL ')}) ${table.isLowOnMemory ? '' : sortedBy(own, rows)}`;
     const isSorted = !table.isLowOnMemory;
-    added.push(await table.write({ table: 'events', date, query, rows, columns: namesOf(own), isSorted }));
+    added.push(await table.write({ table: 'events', date, query, rows, isSorted }));
   }
   return changeOf(table, 'rewrite', { removed: batch, added });
 }
@@ -72,11 +70,9 @@ async function compacted(table: FileTable, batch: readonly DataFile[]): Promise<
 /** The change of all tables that follows from one of `events`. Inside a transaction. */
 export async function changeOf(table: FileTable, kind: 'rewrite' | 'purge', events: Files): Promise<FileChange> {
   const { state, files } = table.snapshot;
-  const derived = await derive(table, { ...events, columns: state.columns, tables: state.tables });
-  const removed = [...events.removed, ...derived.removed];
-  const added = [...events.added, ...derived.added];
-  const receipts = receiptsWith(state.receipts, liveRows(filesAfter(files, { removed, added })));
-  return { kind, removed, added, state: { ...state, receipts } };
+  const change = await derive(table, events, state);
+  const receipts = receiptsWith(state.receipts, liveRows(filesAfter(files, change)));
+  return { kind, ...change, state: { ...state, receipts } };
 }
 
 interface Size {

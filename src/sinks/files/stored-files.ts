@@ -6,13 +6,11 @@ import { TABLES, type TableName } from '../../table/columns.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
 import { linkError, secondNameError } from './failures.ts';
 import type { DataFile, NewFile } from './log.ts';
-import { NO_DATE } from './parquet-file.ts';
+import { NO_DATE, PARTITION } from './parquet-file.ts';
 import { removeExpiredRuns } from './runs.ts';
 
 // The files of tables whose log names them: each has a name of its own, which it keeps as long as it is there.
 
-/** The column by which tables are partitioned. */
-export const PARTITION = 'event_date';
 /** How long files that left a table stay for its readers, if nobody says so; ms. */
 export const DEFAULT_RETENTION_MS = 86_400_000;
 /** A younger file that no commit names may belong to another run that is about to commit it; ms. */

@@ -9,7 +9,8 @@ import {
   renumber,
 } from '../sql/rows/superseded.ts';
 import type { IncomingFile } from './incoming-files.ts';
-import type { FileTable } from './open.ts';
+import type { ReadableFile } from './log.ts';
+import { copiesOf, type FileTable } from './open.ts';
 import { FILE, readFiles, writeFile } from './parquet-file.ts';
 
 /** The rows of a batch, in files, and the windows that they are of. */
@@ -41,11 +42,11 @@ export function keyColumns(columns: readonly StoredColumn[]): Set<string> {
 
 /**
  * Finds the rows of stored files that a batch supersedes (S13); undefined if its windows share ids and are to be stored one by
- * one. Makes temporary tables; inside a transaction. `stored`: local paths.
+ * one. Makes temporary tables; inside a transaction.
  */
 export async function findSuperseded(
   table: FileTable,
-  stored: readonly string[],
+  stored: readonly ReadableFile[],
   { files, idsAreKeys, ...batch }: Incoming,
 ): Promise<Superseded | undefined> {
   const { engine } = table;
@@ -57,17 +58,18 @@ export async function findSuperseded(
     const idRepeats = idsAreKeys ? new Map() : await countNumbered(engine, incoming, columns);
     return { counts: new Map(), isKept: 'true', files, idRepeats };
   }
-  const reread: Reread = { ...batch, stored: readFiles(stored), incoming };
+  const paths = copiesOf(stored);
+  const reread: Reread = { ...batch, stored: readFiles(paths), incoming };
   const found = await findSupersededRows(engine, reread);
   const isKept = found.conditions.map((condition) => `NOT coalesce(${condition}, false)`).join(' AND ') || 'true';
   const counts = new Map<string, number>();
   for (const condition of found.conditions) {
     const rows = await engine.rows(
-      `SELECT ${FILE} AS path, count(*) AS n FROM ${readFiles(stored, true)} WHERE ${condition} GROUP BY ${FILE}`,
+      `SELECT ${FILE} AS path, count(*) AS n FROM ${readFiles(paths, true)} WHERE ${condition} GROUP BY ${FILE}`,
     );
     for (const { path, n } of rows) counts.set(String(path), (counts.get(String(path)) ?? 0) + Number(n));
   }
-  const kept = `(SELECT _key FROM ${readFiles(stored)} WHERE ${isKept})`;
+  const kept = `(SELECT _key FROM ${readFiles(paths)} WHERE ${isKept})`;
   const changed = await renumber(engine, reread, found, kept);
   const renumbered = changed === 0 ? files : await withNewKeys(table, files);
   const idRepeats =
@@ -79,12 +81,9 @@ export async function findSuperseded(
 async function withNewKeys(table: FileTable, files: readonly IncomingFile[]): Promise<IncomingFile[]> {
   const out: IncomingFile[] = [];
   for (const file of files) {
-    const local = table.newPath('numbered');
     const query = `SELECT w.* REPLACE (coalesce(r.next, w._key) AS _key) FROM ${readFiles([file.local])} w
       LEFT JOIN ${RENUMBERED} r ON r.key = w._key`;
-    const rows = [...file.windows.values()].reduce((sum, n) => sum + n, 0);
-    await writeFile(table, { query, rows }, local);
-    out.push({ ...file, local });
+    out.push({ ...file, ...(await writeFile(table.writer(), { query, rows: file.rows }, table.newPath('numbered'))) });
   }
   return out;
 }

@@ -9,8 +9,15 @@ import { shortName } from '../sql/columns.ts';
 import { eventItems, nameOf } from '../sql/views.ts';
 import { columnsIn } from './columns.ts';
 import { liveRows } from './load.ts';
-import type { DataFile } from './log.ts';
-import { type FilesFormat, type FileTable, fingerprint, type OpenFilesOptions, pathIn, readingTable } from './open.ts';
+import type { DataFile, ReadableFile } from './log.ts';
+import {
+  copiesOf,
+  type FilesFormat,
+  type FileTable,
+  fingerprint,
+  type OpenFilesOptions,
+  readingTable,
+} from './open.ts';
 import { countRows, readFiles } from './parquet-file.ts';
 
 /** Compares every file with the log, and all rows with the receipts. Read-only. Throws UserError. */
@@ -28,19 +35,19 @@ async function differencesIn(table: FileTable, signal: AbortSignal | undefined):
     ...(await checkFiles(table, signal)),
   ];
   if (found.some(({ check }) => check === 'files')) return found;
-  const locals = await table.fetch(table.snapshot.files);
-  const events = table.filesOf('events');
+  const files = await table.fetch(table.snapshot.files);
+  const events = files.filter((file) => file.table === 'events');
   const isCounted = !found.some(({ check }) => check === 'rows');
   for (const check of [checkColumns, ...(isCounted ? [checkRows] : []), checkRowKeys]) {
     signal?.throwIfAborted();
-    if (events.length > 0) found.push(...(await check(table, locals)));
+    if (events.length > 0) found.push(...(await check(table, files)));
   }
   for (const name of TABLES) {
     if (name === 'events' || !state.tables.includes(name)) continue;
     signal?.throwIfAborted();
     if (stale.has(name)) {
       found.push(difference('rows', `${name} does not follow from the events that are there: sync again`));
-    } else found.push(...(await checkDerived(table, locals, name)));
+    } else found.push(...(await checkDerived(table, events, name)));
   }
   return found;
 }
@@ -64,16 +71,16 @@ async function checkFiles(table: FileTable, signal: AbortSignal | undefined): Pr
       found.push(difference('files', `${file.path} ${how}`));
     }
   }
-  const locals = await table.fetch(whole);
-  for (const file of whole) {
+  const fetched = await table.fetch(whole);
+  for (const file of fetched) {
     signal?.throwIfAborted();
-    if (file.sha256 === undefined || (await fingerprint(pathIn(locals, file))).sha256 === file.sha256) continue;
+    if (file.sha256 === undefined || (await fingerprint(file.copy)) === file.sha256) continue;
     found.push(difference('files', `${file.path} is not the file that was written`));
   }
   if (found.length === 0) {
-    const counts = await countRows(table.engine, [...locals.values()]);
-    for (const file of whole) {
-      const rows = counts.get(pathIn(locals, file));
+    const counts = await countRows(table.engine, copiesOf(fetched));
+    for (const file of fetched) {
+      const rows = counts.get(file.copy);
       if (rows === file.rows) continue;
       found.push(difference('files', `${file.path} has ${plainCount(rows, 'row')} instead of ${file.rows}`));
     }
@@ -87,10 +94,8 @@ async function bytesBehindLink({ storage }: FileTable, { path }: DataFile): Prom
   return (await stat(await storage.localFile(path, '')).catch(() => undefined))?.size;
 }
 
-type Locals = ReadonlyMap<string, string>;
-
 /** Every file has the columns that the state says, of their types; all files of a uniform layout have the same, in order. */
-async function checkColumns(table: FileTable, locals: Locals): Promise<Difference[]> {
+async function checkColumns(table: FileTable, files: readonly ReadableFile[]): Promise<Difference[]> {
   const { columns, timezone } = table.snapshot.state;
   const { isUniform, hasDateColumn } = table.log.layout;
   const date = hasDateColumn === true ? ['event_date DATE'] : [];
@@ -103,8 +108,8 @@ async function checkColumns(table: FileTable, locals: Locals): Promise<Differenc
   ];
   const first = new Map<TableName, readonly string[]>();
   const found: Difference[] = [];
-  for (const file of table.snapshot.files) {
-    const actual = await columnsOf(table, pathIn(locals, file));
+  for (const file of files) {
+    const actual = await columnsOf(table, file.copy);
     const expected = file.table === 'events' ? wanted(file.columns) : (first.get(file.table) ?? actual);
     if (isUniform) first.set(file.table, expected);
     const isSame = isUniform
@@ -135,19 +140,17 @@ async function columnsOf(table: FileTable, local: string): Promise<string[]> {
   return rows.map(({ column_name: name, column_type: type }) => `${name} ${shortName(String(type))}`);
 }
 
-const eventsIn = (table: FileTable, locals: Locals): string =>
-  readFiles(table.filesOf('events').map((file) => pathIn(locals, file)));
+const eventsIn = (files: readonly ReadableFile[]): string =>
+  readFiles(copiesOf(files.filter(({ table }) => table === 'events')));
 
 /** The rows of each window, as counted in the files, are those that the receipts say. */
-async function checkRows(table: FileTable, locals: Locals): Promise<Difference[]> {
-  const rows = await table.engine.rows(
-    `SELECT _dfinery_window AS w, count(*) AS n FROM ${eventsIn(table, locals)} GROUP BY 1`,
-  );
+async function checkRows(table: FileTable, files: readonly ReadableFile[]): Promise<Difference[]> {
+  const rows = await table.engine.rows(`SELECT _dfinery_window AS w, count(*) AS n FROM ${eventsIn(files)} GROUP BY 1`);
   return checkLiveRows(table.snapshot.state.receipts, new Map(rows.map(({ w, n }) => [Number(w), Number(n)])));
 }
 
-async function checkRowKeys(table: FileTable, locals: Locals): Promise<Difference[]> {
-  const from = eventsIn(table, locals);
+async function checkRowKeys(table: FileTable, files: readonly ReadableFile[]): Promise<Difference[]> {
+  const from = eventsIn(files);
   return checkKeys(
     await table.engine.row(
       `SELECT count(*) FILTER (_key IS NULL) AS absent, (SELECT count(*) FROM (SELECT _key FROM ${from}
@@ -157,20 +160,19 @@ async function checkRowKeys(table: FileTable, locals: Locals): Promise<Differenc
 }
 
 /** A derived table has a row for each item, or for each event. */
-async function checkDerived(table: FileTable, locals: Locals, name: TableName): Promise<Difference[]> {
+async function checkDerived(table: FileTable, events: readonly ReadableFile[], name: TableName): Promise<Difference[]> {
   const { columns } = table.snapshot.state;
-  const events = table.filesOf('events');
   const countOf = async (query: string) => Number((await table.engine.row(`SELECT count(*) AS n FROM (${query})`)).n);
   let expected = 0;
   if (name === 'event_logs' && events.length > 0) {
     const log = nameOf(columns, LOG_ID);
     expected = await countOf(
-      `SELECT 1 FROM ${eventsIn(table, locals)} GROUP BY ${log}, CASE WHEN ${log} IS NULL THEN _key END`,
+      `SELECT 1 FROM ${eventsIn(events)} GROUP BY ${log}, CASE WHEN ${log} IS NULL THEN _key END`,
     );
   } else {
     for (const event of name === 'event_items' ? events : []) {
       const own = typedColumns(columnsIn(columns, event.columns));
-      expected += await countOf(eventItems(own, readFiles([pathIn(locals, event)])));
+      expected += await countOf(eventItems(own, readFiles([event.copy])));
     }
   }
   const actual = table.filesOf(name).reduce((sum, { rows }) => sum + rows, 0);

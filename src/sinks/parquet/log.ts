@@ -12,7 +12,7 @@ import { type StoredColumn, TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { folderError, linkError, secondNameError } from '../files/failures.ts';
 import { filesAfter } from '../files/load.ts';
-import type { DataFile, FileChange, Layout, NewFile, Snapshot, TableLog } from '../files/log.ts';
+import type { DataFile, FileChange, NewFile, Snapshot, TableLog } from '../files/log.ts';
 import {
   type FilesFormat,
   forgetReadFiles,
@@ -20,7 +20,7 @@ import {
   type OpenPlace,
   openWithoutLock,
 } from '../files/open.ts';
-import { FILE, readFiles, writeFile } from '../files/parquet-file.ts';
+import { FILE, type Layout, readFiles, writeFile } from '../files/parquet-file.ts';
 import { cleanFiles } from '../files/stored-files.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { nameOf } from '../sql/views.ts';
@@ -40,6 +40,7 @@ function pathsIn(root: string): FolderPaths {
   };
 }
 
+const LAYOUT: Layout = { isUniform: true };
 const OWNER_FOLDER = 0o700;
 const OWNER_FILE = 0o600;
 const POLL_MS = 100;
@@ -110,7 +111,7 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
 }
 
 class FolderLog implements TableLog {
-  readonly layout: Layout = { isUniform: true };
+  readonly layout = LAYOUT;
   snapshot: Snapshot | undefined;
   readonly #paths: FolderPaths;
   readonly #engine: Engine;
@@ -271,7 +272,11 @@ async function orderedSteps(engine: Engine, { removed, added, columns }: Moves, 
         const less = `${file.local}.less`;
         const query = `SELECT * FROM ${readFiles([join(paths.root, next)])} WHERE ${key} IS NULL OR ${key} NOT IN
           (SELECT ${key} FROM ${readFiles(others)} WHERE ${key} IS NOT NULL)`;
-        await writeFile({ engine, isLowOnMemory: false }, { query, rows: file.rows }, less);
+        await writeFile(
+          { rows: (sql) => engine.rows(sql), isLowOnMemory: false, layout: LAYOUT },
+          { query, rows: file.rows },
+          less,
+        );
         steps.push(moveOf(less, next));
         followers.delete(next);
         continue;

@@ -53,7 +53,7 @@ export interface Described {
 }
 
 /** The columns of such a query. */
-export async function describe(engine: Engine, query: string): Promise<Described[]> {
+export async function describe(engine: Pick<Engine, 'rows'>, query: string): Promise<Described[]> {
   const rows = await engine.rows(`DESCRIBE ${query}`);
   return rows.map(({ column_name: name, column_type: described }) => {
     const type = described === 'JSON' ? 'VARCHAR' : (shortName(String(described)) as DuckDbType);

@@ -36,10 +36,10 @@ describe.each(FILE_TARGETS)('verify of %s', (name) => {
   const rewrite = (table: TableName, select: string, more: Partial<DataFile> = {}) =>
     withTable(fixture.format, fixture.options, async (open) => {
       const [file] = open.filesOf(table);
-      const rows = `SELECT ${open.hasDateColumn ? '* EXCLUDE (event_date)' : '*'} FROM ${readFiles([await open.fetchOne(file)])}`;
+      const rows = `SELECT ${open.log.layout.hasDateColumn ? '* EXCLUDE (event_date)' : '*'} FROM ${readFiles([await open.fetchOne(file)])}`;
       const query = `SELECT ${select.replaceAll('THIS', `(${rows})`)}`;
-      const { table: of, date, columns, source } = file;
-      const written = await open.write({ table: of, date, columns, query, rows: file.rows, ...(source && { source }) });
+      const { table: of, date, source } = file;
+      const written = await open.write({ table: of, date, query, rows: file.rows, ...(source && { source }) });
       await open.commit({
         kind: 'load',
         removed: [file],

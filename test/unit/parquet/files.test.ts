@@ -27,16 +27,14 @@ describe('rows of very many dates', () => {
       const sql = `SELECT i AS x, CASE WHEN i % ${dates} > 0 THEN DATE '2026-01-01' + CAST(i % ${dates} AS INTEGER) END AS event_date
         FROM range(${dates * each}) t(i)`;
       const folder = join(dir, 'window');
-      const found = await writeDates({ engine, isLowOnMemory: false }, { query: sql, rows: each }, folder);
+      const writer = { rows: (s: string) => engine.rows(s), isLowOnMemory: false, layout: { isUniform: true } };
+      const found = await writeDates(writer, { query: sql, rows: each }, folder);
       expect(found.size).toBe(dates);
-      expect([found.has('__HIVE_DEFAULT_PARTITION__'), found.has('2026-01-02'), found.has('2026-01-01')]).toEqual([
-        true,
-        true,
-        false,
-      ]);
-      const joined = [...found.values()].filter((path) => basename(path) !== 'data_0.part');
+      expect([found.has(null), found.has('2026-01-02'), found.has('2026-01-01')]).toEqual([true, true, false]);
+      const joined = [...found.values()].map(({ local }) => local).filter((path) => basename(path) !== 'data_0.part');
       expect(joined.length).toBeGreaterThan(0);
-      for (const [date, path] of found) {
+      for (const [date, { local: path, rows }] of found) {
+        expect(rows).toBe(each);
         const [row] = await query(
           ':memory:',
           `SELECT count(*)::INT AS n, count(DISTINCT x)::INT AS xs FROM read_parquet('${path}', hive_partitioning = false)`,

@@ -69,7 +69,7 @@ export class Engine {
   readonly #instance: DuckDBInstance;
   readonly #onClose: () => void;
   readonly #connection: DuckDBConnection;
-  /** Connections of `runAside`. */
+  /** Connections of `rowsAside`. */
   readonly #aside = new Set<DuckDBConnection>();
   #readsInParallel = true;
   /** Of the work under way. */
@@ -96,6 +96,20 @@ export class Engine {
     this.#signal?.throwIfAborted();
     const reader = await this.#connection.runAndReadAll(sql, values && [...values]);
     return reader.getRowObjectsJS();
+  }
+
+  /** The same on a connection of its own, beside other statements; it sees no temporary table and no open transaction. */
+  async rowsAside(sql: string): Promise<Row[]> {
+    this.#signal?.throwIfAborted();
+    const connection = await this.#instance.connect();
+    this.#aside.add(connection);
+    try {
+      if (!this.#readsInParallel) await connection.run(`SET VARIABLE ${READS_IN_PARALLEL} = false`);
+      return (await connection.runAndReadAll(sql)).getRowObjectsJS();
+    } finally {
+      this.#aside.delete(connection);
+      connection.closeSync();
+    }
   }
 
   /** The rows of a result of any size, as they come. Throws UserError. */
@@ -138,20 +152,6 @@ export class Engine {
   /** The only row of a result. */
   async row(sql: string, values?: readonly DuckDBValue[]): Promise<Row> {
     return (await this.rows(sql, values))[0] ?? {};
-  }
-
-  /** Runs a statement on a connection of its own, beside others; it sees no temporary table and no open transaction. */
-  async runAside(sql: string): Promise<void> {
-    this.#signal?.throwIfAborted();
-    const connection = await this.#instance.connect();
-    this.#aside.add(connection);
-    try {
-      if (!this.#readsInParallel) await connection.run(`SET VARIABLE ${READS_IN_PARALLEL} = false`);
-      await connection.run(sql);
-    } finally {
-      this.#aside.delete(connection);
-      connection.closeSync();
-    }
   }
 
   /** Stops the statements under way. */
