@@ -65,6 +65,10 @@ export function keyOf(request: ExportRequest): string {
   return sha256([request.from, request.to, ...canonical(request)]);
 }
 
+/** The days of an export for messages: `2026-01-01` or `2026-01-01..2026-01-03`. */
+export const nameOf = ({ from, to }: { readonly from: Day; readonly to: Day }): string =>
+  from === to ? from : `${from}..${to}`;
+
 export const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex');
 
 /** Columns that hold hashes under one key, of some rows of a target (S47). No column: those rows are as they came. */

@@ -6,7 +6,7 @@ import type { Random } from '../base/random.ts';
 import { MalformedCsv } from '../csv/malformed.ts';
 import { type RowHandler, RowSource } from '../csv/row-source.ts';
 import { readNames } from '../csv/tokenizer.ts';
-import { nameOf } from '../extract/download/fetch.ts';
+import { nameOf } from '../extract/export-request.ts';
 import { earliestToday } from '../extract/plan/days.ts';
 import type { ExportRequest, ExportService } from '../service/export/answer.ts';
 import { ExportRetries, type Refusal } from '../service/export/retry.ts';

@@ -66,6 +66,7 @@ export interface Download {
  */
 export interface NoDownload<Kind = 'gone' | 'invalid' | 'too_big' | 'later'> {
   readonly kind: Kind;
+  readonly files: readonly [];
   readonly days: DayRange;
   readonly message: string;
 }
@@ -77,11 +78,14 @@ export const noDownload = <const Kind extends NoDownload['kind']>(
   days: DayRange,
   kind: Kind,
   message: string,
-): NoDownload<Kind> => ({ kind, days, message });
+): NoDownload<Kind> => ({ kind, files: [], days, message });
 
-/** Rows that the service sent, whether or not they were left out for the suppression list; 0 where there is no download. */
-export const rowCount = (download: Download | { readonly kind: string }): number =>
-  ('files' in download ? download.files : []).reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
+/** The files of an answer; none where there is no download. */
+export type Files = Pick<Download, 'files'>;
+
+/** Rows that the service sent, whether or not they were left out for the suppression list. */
+export const rowCount = ({ files }: Files): number =>
+  files.reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
 
 /** When its earliest request was sent (ms since 1970): days that were over then are complete. */
 export const sentAtOf = (download: Download): number => Math.min(...download.files.map((file) => file.sentAt));

@@ -101,6 +101,7 @@ function followsClosely(before: Download, after: Download): boolean {
 /** A day without rows and without a file: an export of more days, sent at `sentAt` (ms since 1970), had no row of it. */
 interface KnownEmpty {
   readonly kind: 'empty';
+  readonly files: readonly [];
   readonly sentAt: number;
 }
 
@@ -200,7 +201,7 @@ export class EndRule {
     if (isEmpty(download) && rows > 0 && wasDayOver(single)) this.#before = both;
     if (rows === 0 && !this.#run.plan.proveFirst) {
       const sentAt = sentAtOf(both);
-      this.#ahead = { day: next, requestedAt: sentAt, download: { kind: 'empty', sentAt } };
+      this.#ahead = { day: next, requestedAt: sentAt, download: { kind: 'empty', files: [], sentAt } };
     }
     return [{ ...both, days: only(day), contains: day }];
   }

@@ -7,7 +7,7 @@ import type { Plan } from '../plan/plan.ts';
 import type { ExtractDeps } from '../ports.ts';
 import type { Spool } from '../spool/spool.ts';
 import type { Tally } from '../summary.ts';
-import type { Download } from './download.ts';
+import type { Files } from './download.ts';
 
 /** What was found out about the service: from the stored state at first, and stored in the state with each window. */
 export interface ServiceCache {
@@ -64,8 +64,7 @@ export const earlierClock = ({ deps, known }: Run): number => deps.clock.now() +
 export const isSurelyGone = (run: Run, day: Day): boolean =>
   run.known.serviceAheadMs !== undefined && day < oldestDays(earlierClock(run), run.plan.historyDays).surely;
 
-/** Removes the files of a download, if it has any. */
-export async function discard(run: Run, download: Download | { readonly kind: string }): Promise<void> {
-  if (run.deps.sharing?.keep === true) return;
-  if ('files' in download) for (const file of download.files) await run.spool.discard(file);
+/** Removes the files of a download, unless further targets are to have them. */
+export async function discard({ deps, spool }: Run, { files }: Files): Promise<void> {
+  if (deps.sharing?.keep !== true) for (const file of files) await spool.discard(file);
 }

@@ -174,7 +174,7 @@ export class Scheduler {
     const results = await fetchRange(this.#run, days, true);
     const ranges = results.flatMap((result) => (result.kind === 'rows' && result.from < result.to ? [result] : []));
     if (ranges.length === 0 || ranges.some((download) => observeRange(this.#run, download))) return results;
-    for (const result of results) if (result.kind === 'rows') await discard(this.#run, result);
+    for (const result of results) await discard(this.#run, result);
     const singles: DaysResult[] = [];
     for (const day of daysOf(days.first, days.last)) {
       singles.push(...(await fetchRange(this.#run, { first: day, last: day })));

@@ -1,8 +1,8 @@
 import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
-import { exportRequest, type Filters } from '../export-request.ts';
+import { exportRequest, type Filters, nameOf } from '../export-request.ts';
 import { type DaysRequest, type Download, type ExportFile, type NoDownload, noDownload } from './download.ts';
-import { fetchExport, nameOf } from './fetch.ts';
+import { fetchExport } from './fetch.ts';
 import type { Run } from './run.ts';
 
 /** Event names that the service is known to write (SERVICE.md); where a split starts from (S10). */
@@ -54,77 +54,49 @@ export async function fetchDays(
  * One day in parts by event name: `include` groups of the names known or seen, halved until each can be exported, and
  * one `exclude` of all of them for the rest, all within the user's own filter. Throws when a single name is too big.
  */
-async function fetchByNames(run: Run, request: DaysRequest): Promise<ExportFile[]> {
-  const { filters } = run.plan;
-  const wanted = namesWithin(filters, [...KNOWN_NAMES, ...run.plan.eventNames, ...run.known.names]);
+async function fetchByNames(run: Run, { from, to, through }: DaysRequest): Promise<ExportFile[]> {
+  const { filters, eventNames } = run.plan;
+  const fetchPart = (part: Pick<Filters, 'events' | 'eventsCondition'>, splitAfter?: number) =>
+    fetchExport(run, exportRequest({ ...filters, ...part }, from, to), { through, splitAfter });
+  const day = nameOf({ from, to });
   const parts: ExportFile[] = [];
-  const valid: string[] = [];
-  let groups = cut(wanted, Math.max(2, run.known.nameGroups ?? 2));
-  let done = 0;
-  while (groups.length > 0) {
-    const [group, ...rest] = groups;
-    const found = await fetchGroup(run, request, group);
-    groups = found === 'smaller' ? [...cut(group, 2), ...rest] : rest;
-    if (found === 'smaller' || found === 'unknown') continue;
-    parts.push(found);
-    valid.push(...group);
-    done++;
+  const included: string[] = [];
+  const wanted = namesWithin(filters, [...KNOWN_NAMES, ...eventNames, ...run.known.names]);
+  const groups = cut(wanted, Math.max(2, run.known.nameGroups ?? 2));
+  for (let group = groups.shift(); group !== undefined; group = groups.shift()) {
+    const isOne = group.length === 1;
+    const found = await fetchPart({ events: group, eventsCondition: 'include' }, isOne ? undefined : PART_ATTEMPTS);
+    if (found.kind === 'file') {
+      parts.push(found);
+      included.push(...group);
+    } else if (!isOne) groups.unshift(...cut(group, 2));
+    // A service that checks the names of a filter refuses one that has no event.
+    else if (found.kind !== 'invalid') {
+      throw transientError(
+        `The events named ${group[0]} of ${day} cannot be exported, even without any others (${found.message}): nothing of the day ` +
+          'was stored. Run again later; if that does not help, ask the provider, or leave them out with the events filter.',
+        { where: { window: day } },
+      );
+    }
   }
-  const rest = restOf(filters, valid);
-  if (rest !== undefined) parts.push(await fetchRest(run, request, rest));
-  run.known.nameGroups = Math.max(1, done);
-  return parts;
+  run.known.nameGroups = Math.max(1, parts.length);
+  const { events, eventsCondition } = filters;
+  if (eventsCondition === 'include' && events.length > 0) return parts;
+  const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];
+  const rest = await fetchPart({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
+  if (rest.kind === 'file') return [...parts, rest];
+  throw transientError(
+    `The events of ${day} other than the ${excluded.length} names known cannot be exported (${rest.message}): ` +
+      'nothing of the day was stored; run again later, or name the events wanted with the events filter.',
+    { where: { window: day } },
+  );
 }
 
 /** The names that a split may ask for, within the user's filter. */
-function namesWithin(filters: Filters, names: readonly string[]): string[] {
-  const all = [...new Set(names)].filter((name) => !HASH.test(name));
-  if (filters.events.length === 0 || filters.eventsCondition === 'all') return all;
-  if (filters.eventsCondition === 'include') return [...new Set(filters.events)];
-  const excluded = new Set(filters.events);
-  return all.filter((event) => !excluded.has(event));
-}
-
-/** The names to exclude in the request for the rest; undefined if the user's filter includes named events only. */
-function restOf(filters: Filters, included: readonly string[]): string[] | undefined {
-  const filtered = filters.events.length > 0;
-  if (filtered && filters.eventsCondition === 'include') return undefined;
-  const own = filtered && filters.eventsCondition === 'exclude' ? filters.events : [];
-  return [...new Set([...own, ...included])];
-}
-
-async function fetchGroup(
-  run: Run,
-  request: DaysRequest,
-  group: readonly string[],
-): Promise<ExportFile | 'smaller' | 'unknown'> {
-  const filters: Filters = { ...run.plan.filters, events: group, eventsCondition: 'include' };
-  const options = { through: request.through, splitAfter: group.length === 1 ? undefined : PART_ATTEMPTS };
-  const found = await fetchExport(run, exportRequest(filters, request.from, request.to), options);
-  if (found.kind === 'file') return found;
-  if (group.length > 1) return 'smaller';
-  // A service that checks the names of a filter has no event of that name.
-  if (found.kind === 'invalid') return 'unknown';
-  throw transientError(
-    `The events named ${group[0]} of ${nameOf(request)} cannot be exported, even without any others (${found.message}): nothing ` +
-      'of the day was stored. Run again later; if that does not help, ask the provider, or leave them out with the events filter.',
-    { where: { window: nameOf(request) } },
-  );
-}
-
-async function fetchRest(run: Run, request: DaysRequest, excluded: readonly string[]): Promise<ExportFile> {
-  const filters: Filters = {
-    ...run.plan.filters,
-    events: excluded,
-    eventsCondition: excluded.length > 0 ? 'exclude' : 'all',
-  };
-  const found = await fetchExport(run, exportRequest(filters, request.from, request.to), { through: request.through });
-  if (found.kind === 'file') return found;
-  throw transientError(
-    `The events of ${nameOf(request)} other than the ${excluded.length} names known cannot be exported (${found.message}): ` +
-      'nothing of the day was stored; run again later, or name the events wanted with the events filter.',
-    { where: { window: nameOf(request) } },
-  );
+function namesWithin({ events, eventsCondition }: Filters, names: readonly string[]): string[] {
+  if (eventsCondition === 'include' && events.length > 0) return [...new Set(events)];
+  const excluded = new Set(eventsCondition === 'exclude' ? events : []);
+  return [...new Set(names)].filter((name) => !HASH.test(name) && !excluded.has(name));
 }
 
 /** Splits the list into at most `count` non-empty pieces of nearly equal length. */

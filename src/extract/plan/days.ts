@@ -20,10 +20,6 @@ export const lastDayOver = (now: number): Day => addDays(earliestToday(now), -1)
 /** The last day that has been over in every time zone for at least `hours`. */
 export const lastSettledDay = (now: number, hours: number): Day => lastDayOver(now - hours * MS_PER_HOUR);
 
-/** The earlier of two clock readings, as far as the service's is known (S3). */
-export const earlierReading = (machine: number, service: number | undefined): number =>
-  service === undefined ? machine : Math.min(machine, service);
-
 /** The difference between two clocks from which on a warning is logged. */
 export const CLOCK_TOLERANCE_MS = MS_PER_HOUR;
 

@@ -37,17 +37,13 @@ interface ExportRetryOptions {
 /** Counts the requests of one export, and decides after each refusal whether there is another one. */
 export class ExportRetries {
   readonly #options: ExportRetryOptions;
+  /** The attempt that was begun last, from 1; refusals for quota are not counted. */
   #attempt = 0;
   #waits = 0;
   #maybeTooBig = 0;
 
   constructor(options: ExportRetryOptions) {
     this.#options = options;
-  }
-
-  /** The attempt that was begun last, from 1; refusals for quota are not counted. */
-  get attempt(): number {
-    return this.#attempt;
   }
 
   /** Requests sent. */
@@ -75,60 +71,44 @@ export class ExportRetries {
    * `splitAfter`: answers that may mean "too big" before it is `too_big`.
    */
   async after({ kind, code, message }: Refusal, splitAfter: number = EXPORT_RETRY.splitAfter): Promise<AfterRefusal> {
+    const { name, clock, random, logger, signal } = this.#options;
+    const { where } = this;
     switch (kind) {
       case 'gone':
       case 'invalid':
         return kind;
       case 'config':
-        throw configError(message, { where: this.where, internal: code });
+        throw configError(message, { where, internal: code });
       case 'wait':
-        return this.#waitForQuota(message);
-      case 'retry_or_split':
-        if (++this.#maybeTooBig < splitAfter) return this.#pause(code, message);
-        this.#warnOfSplit(code, message);
-        return 'too_big';
-      case 'retry':
-        return this.#pause(code, message);
+        this.#attempt--;
+        this.#waits++;
+        if (this.#waits >= EXPORT_RETRY.waits) {
+          throw transientError(`${name}: ${message} Asked ${this.#waits} times; run again later.`);
+        }
+        // The quota knows of the refusal: it lets the next request wait.
+        logger.info('window.wait', `${name}: ${message} It is requested again as soon as that allows.`, {
+          window: name,
+          wait: this.#waits,
+        });
+        return 'again';
     }
-  }
-
-  /** The quota knows of the refusal: it lets the next request wait. */
-  #waitForQuota(message: string): 'again' {
-    const { name, logger } = this.#options;
-    this.#attempt--;
-    this.#waits++;
-    if (this.#waits >= EXPORT_RETRY.waits) {
-      throw transientError(`${name}: ${message} Asked ${this.#waits} times; run again later.`);
+    // With the code a user can search.
+    const why = message.includes(`(${code})`) ? message : `${message} (${code})`;
+    if (kind === 'retry_or_split' && ++this.#maybeTooBig >= splitAfter) {
+      const text = `${name}, attempt ${this.#attempt}: ${why} again and again; a smaller export is requested next.`;
+      logger.warn('window.split', text, { ...where, cause: code });
+      return 'too_big';
     }
-    const fields = { window: name, wait: this.#waits };
-    logger.info('window.wait', `${name}: ${message} It is requested again as soon as that allows.`, fields);
-    return 'again';
-  }
-
-  async #pause(code: string, message: string): Promise<'again'> {
-    const { name, clock, random, logger, signal } = this.#options;
-    const why = withCode(message, code);
     if (this.isLast) {
       throw transientError(
         `The export of ${name} failed ${this.#attempt} times, at last because ${why}; nothing of it was stored, run again later.`,
-        { where: this.where, internal: code },
+        { where, internal: code },
       );
     }
     const pause = pauseAfter(this.#attempt, EXPORT_RETRY, random);
     const text = `${name}, attempt ${this.#attempt} of ${EXPORT_RETRY.attempts}: ${why}; again in ${formatDuration(pause)}.`;
-    logger.warn('window.retry', text, { ...this.where, cause: code, pause_ms: pause });
+    logger.warn('window.retry', text, { ...where, cause: code, pause_ms: pause });
     await clock.sleep(pause, signal);
     return 'again';
   }
-
-  #warnOfSplit(code: string, message: string): void {
-    const { name, logger } = this.#options;
-    const why = withCode(message, code);
-    const text = `${name}, attempt ${this.#attempt}: ${why} again and again; a smaller export is requested next.`;
-    logger.warn('window.split', text, { ...this.where, cause: code });
-  }
 }
-
-/** Appends the code, by which a user can search, unless the message contains it. */
-const withCode = (message: string, code: string): string =>
-  message.includes(`(${code})`) ? message : `${message} (${code})`;

@@ -5,7 +5,6 @@ import { hashedAfter, hashedColumns, hashesOf, keyOf } from '../../../src/extrac
 import {
   Coverage,
   DayRanges,
-  earlierReading,
   earliestToday,
   lastDayOver,
   lastSettledDay,
@@ -40,7 +39,6 @@ describe('the days of an instant', () => {
       '2026-03-09',
       '2026-03-08',
     ]);
-    expect([earlierReading(5, undefined), earlierReading(5, 4), earlierReading(5, 6)]).toEqual([5, 4, 5]);
   });
 
   it('are the oldest that can be exported, surely and probably', () => {

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { coveredDays, filesOf, receiptOf } from '../../../src/extract/cursor.ts';
-import { Inspection } from '../../../src/extract/download/attempt.ts';
 import { type Download, type ExportFile, rowCount, sentAtOf } from '../../../src/extract/download/download.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
 import { at } from '../../support/extract/extraction.ts';
@@ -103,17 +102,7 @@ describe('what a download makes complete', () => {
 
   it('counts the rows that the service sent, those left out too', () => {
     const both = download(part('x'), part('y'));
-    expect([rowCount(both), rowCount({ kind: 'gone' }), rowCount({ kind: 'empty' })]).toEqual([8, 0, 0]);
+    expect([rowCount(both), rowCount({ files: [] })]).toEqual([8, 0]);
     expect(sentAtOf(download(part('x', { sentAt: 5 }), part('y', { sentAt: 3 })))).toBe(3);
   });
-});
-
-it('a body is kept from the time when one more like those before it is enough', () => {
-  const inspection = new Inspection(3, true);
-  const nexts = [inspection.isNext];
-  for (const how of ['a', 'b', 'a', 'a']) nexts.push(inspection.isEnough(how), inspection.isNext);
-  expect(nexts).toEqual([false, false, false, false, false, false, true, true, true]);
-  expect(inspection.isOver).toBe(true);
-  const none = new Inspection(1, false);
-  expect([none.isNext, none.isEnough('a'), none.isNext]).toEqual([false, true, false]);
 });
