@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import type { Argv } from 'yargs';
 import { type Day, isDay } from '../base/days.ts';
 import { parseDuration } from '../base/durations.ts';
-import { configError, type ExitCode, internalError } from '../base/errors.ts';
+import { configError, type ExitCode } from '../base/errors.ts';
 import type { PlaceOptions, Target } from '../sinks/target.ts';
 import type { Context, GlobalOptions } from './context.ts';
 import type { WantedDays } from './sync/sync.ts';
@@ -128,9 +128,3 @@ export const placeArgument =
     maintenanceOptions(yargs.positional(place.name, { type: 'string', demandOption: true }));
 
 export const placeOf = ({ place }: Target, options: Options): string => text(options, place.name) ?? '';
-
-/** The operation of a target for which a command is listed. */
-export function supported<T>(operation: T | undefined): T {
-  if (operation === undefined) throw internalError('The command is listed for a target that does not support it.');
-  return operation;
-}

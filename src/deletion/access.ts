@@ -26,11 +26,12 @@ export async function accessPeople(request: AccessOptions): Promise<{ readonly i
   const listed = list.ids();
   const mapping = request.mapping === undefined ? undefined : await readMapping(request.mapping, listed);
   const query = { ids: listed.map(({ id }) => id), column, mapping, hashKey };
-  for (const { target, path } of places) await target.people(path, query, options);
+  for (const { target, path } of places) await (await target.people()).find(path, query, options);
   if (config?.ledgerDir !== undefined && listed.length > 0) await record(list, places, config, options);
   let rows = 0;
   for (const place of places) {
-    for await (const { table, row } of place.target.rowsOfPeople(place.path, query, options)) {
+    const people = await place.target.people();
+    for await (const { table, row } of people.rows(place.path, query, options)) {
       options.signal?.throwIfAborted();
       await write(`{"place":${JSON.stringify(placeName(place))},"table":${JSON.stringify(table)},"row":${row}}`);
       rows++;

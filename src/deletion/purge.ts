@@ -8,7 +8,7 @@ import { liveSpoolFolders, purgeSpools, sweepRunFolders } from '../extract/spool
 import { foreignSpoolFolders, spoolFolders } from '../extract/spool/spool.ts';
 import { UNIFIED_ID } from '../schema/groups.ts';
 import type { HashKey } from '../schema/hash-key.ts';
-import type { PeopleFound, PeopleQuery, PlaceOptions, Purged, PurgeTarget } from '../sinks/target.ts';
+import type { PeopleFound, PeopleQuery, PlaceOptions, Purged, StatefulTarget } from '../sinks/target.ts';
 import { suppress } from '../suppression/list.ts';
 import type { ListedId } from './input/deletion-list.ts';
 import { rowsFromFile } from './input/id-list.ts';
@@ -16,7 +16,7 @@ import type { Ledger } from './ledger/ledger.ts';
 
 /** A place whose rows of the people are removed. */
 export interface PurgePlace {
-  readonly target: PurgeTarget;
+  readonly target: StatefulTarget;
   readonly path: string;
 }
 
@@ -168,7 +168,8 @@ export class Purge {
   /** Counts what each place holds now. Throws UserError for a place that cannot be looked into. */
   async forecast(): Promise<void> {
     for (const place of this.#request.places) {
-      const found = await place.target.people(place.path, this.#query, this.#request.options);
+      const people = await place.target.people();
+      const found = await people.find(place.path, this.#query, this.#request.options);
       this.#say(found);
       this.#states.push({ place, found });
     }
@@ -187,7 +188,8 @@ export class Purge {
   async try(): Promise<void> {
     const { options, places, spoolDirs, suppression } = this.#request;
     for (const { target, path } of places) {
-      const { foreignTables, copiesOfOriginal = [] } = await target.checkPurge(path, this.#query, options);
+      const people = await target.people();
+      const { foreignTables, copiesOfOriginal = [] } = await people.tryPurge(path, this.#query, options);
       if (foreignTables.length > 0) {
         this.#outOfReach(
           `${path} also has tables that are not ours (${foreignTables.join(', ')}): they stay as they are, and may name the people.`,
@@ -230,7 +232,8 @@ export class Purge {
     const target = placeName(place);
     let counts: Record<string, number> = { rows: 0 };
     try {
-      const done = await place.target.purge(place.path, this.#query, {
+      const people = await place.target.people();
+      const done = await people.purge(place.path, this.#query, {
         ...options,
         forgetCopies,
         onFound: async (found) => {

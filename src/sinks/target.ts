@@ -14,10 +14,10 @@ import type { ColumnType } from '../types/type.ts';
 import type { Loader } from './load.ts';
 import type { TargetReport } from './report.ts';
 
-// A target is a kind of place that windows are loaded into. Each has one descriptor, listed in targets.ts: `sync`,
-// `verify`, `compact`, `plan` and `forget --purge` loop over that list and do not depend on single targets.
+// A target is a kind of place that windows are loaded into. Each has one descriptor, listed in targets.ts; the commands loop over
+// that list and do not depend on single targets. docs/targets.md is the contract. All methods throw UserError.
 
-/** The descriptor of a target. All methods throw UserError. */
+/** What a target is called, and how a place of it is opened for loading. */
 export interface Target {
   /** The word after `sync`, `verify` and the others. */
   readonly name: string;
@@ -27,13 +27,8 @@ export interface Target {
     readonly name: 'file' | 'dir' | 'url';
     readonly describe: string;
   };
-  /** What each command does with this target, for help; a command without a summary does not support the target. */
-  readonly summaries: {
-    readonly sync: string;
-    readonly verify?: string;
-    readonly compact?: string;
-    readonly report?: string;
-  };
+  /** What each command does with this target, for help. */
+  readonly summaries: { readonly sync: string };
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
   isStdout?(place: string): boolean;
   /** True for a target whose data may lie elsewhere than its place. */
@@ -42,36 +37,48 @@ export interface Target {
   readonly publishes?: boolean;
   /** Opens a place for loading; creates it if there is none. */
   open(place: string, options: OpenOptions): Promise<Loader>;
-  /** What a place has stored about earlier runs, `NO_PRIOR_LOADS` if nothing was loaded yet; read-only. */
-  readPriorLoads?(place: string, options: PlaceOptions): Promise<PriorLoads>;
+}
+
+/** A target that stores what it loaded: its places can be gone on with, looked after, and searched for people. */
+export interface StatefulTarget extends Target {
+  readonly summaries: Readonly<Record<'sync' | 'verify' | 'compact' | 'report', string>>;
+  upkeep(): Promise<Upkeep>;
+  people(): Promise<People>;
+}
+
+/** What is done with a place that was loaded. */
+interface Upkeep {
+  /** What is stored about earlier runs, `NO_PRIOR_LOADS` if nothing was loaded yet; read-only. */
+  readPriorLoads(place: string, options: PlaceOptions): Promise<PriorLoads>;
   /** Compares the data with its receipts; read-only. */
-  verify?(place: string, options: PlaceOptions): Promise<Difference[]>;
+  verify(place: string, options: PlaceOptions): Promise<Difference[]>;
   /** Rewrites the data: fewer, larger files, and no space for removed rows. */
-  compact?(place: string, options: PlaceOptions): Promise<Rewritten>;
+  compact(place: string, options: PlaceOptions): Promise<Rewritten>;
   /** What the page of `report` shows of a place; read-only. */
-  report?(place: string, options: PlaceOptions): Promise<TargetReport>;
+  report(place: string, options: PlaceOptions): Promise<TargetReport>;
+}
+
+/** The people of a place, and their removal (S37). */
+export interface People {
   /**
-   * The people of a place as they are now: a forecast, since they are looked up anew when they are removed. Read-only, but that
-   * a change which a dead writer left half-way may be finished first.
+   * The people as they are now: a forecast, since they are looked up anew when they are removed. Read-only, but that a change
+   * which a dead writer left half-way may be finished first.
    */
-  people?(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
+  find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
+  /** The rows that a purge would remove, as JSON objects without the columns that are null, with their table; read-only. */
+  rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<PersonRow>;
   /**
    * Does everything that a purge of these people does except putting the result in place, so that a purge that cannot
    * succeed is noticed before anything is deleted.
    */
-  checkPurge?(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgeTrial>;
+  tryPurge(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgeTrial>;
   /**
    * Takes the place's lock, looks the people up anew, calls `onFound`, and removes all their rows in one commit, so that no
    * byte of them remains in the place: a kill leaves all of them or none, and the same purge again finishes the rest. If
    * `onFound` throws, nothing is removed.
    */
-  purge?(place: string, query: PeopleQuery, options: PurgeOptions): Promise<Purged>;
-  /** The rows that a purge would remove, as JSON objects without the columns that are null, with their table; read-only. */
-  rowsOfPeople?(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<PersonRow>;
+  purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<Purged>;
 }
-
-/** A target that supports `forget --purge`. */
-export type PurgeTarget = Target & Required<Pick<Target, 'people' | 'checkPurge' | 'purge' | 'rowsOfPeople'>>;
 
 /** Options of operations on a place other than loading. */
 export interface PlaceOptions {
@@ -86,8 +93,8 @@ export interface PlaceOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Options that all targets need for loading. */
-export interface TargetOptions {
+/** What decides the types of columns beside the data. */
+export interface TypeOptions {
   /** Zone of datetimes without one; fixed by the first load of a target. */
   readonly timezone: string | undefined;
   /** By source name; takes precedence over inferred types. */
@@ -95,22 +102,14 @@ export interface TargetOptions {
   readonly schemaMode: SchemaMode;
   /** Types of a pinned schema, by source name. */
   readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
-  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
-  readonly memoryLimit: string | undefined;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** Options of `open`; each target uses those that apply to it. */
-export interface OpenOptions extends TargetOptions {
-  readonly lockWaitMs: number;
+export interface OpenOptions extends PlaceOptions, TypeOptions {
   /** Tables to write in addition to `events`. */
   readonly tables: readonly TableName[];
-  readonly spoolDir: string;
   /** How long files removed from a table are kept for its readers. */
   readonly retentionMs: number;
-  readonly env: Env;
   /** Where the data go, for a target that `hasData`. */
   readonly data?: string | undefined;
   /** Where a copy for readers will be published, for a target that `publishes`. */

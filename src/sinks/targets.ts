@@ -3,10 +3,8 @@ import { delta } from './delta/target.ts';
 import { duckdb } from './duckdb/target.ts';
 import { ducklake } from './ducklake/target.ts';
 import { parquet } from './parquet/target.ts';
-import type { PurgeTarget, Target } from './target.ts';
+import type { StatefulTarget, Target } from './target.ts';
 
-/** Every target, in the order of help. A new one is a folder of its own and a line here. */
-export const TARGETS: readonly Target[] = [duckdb, parquet, delta, ducklake, arrow];
-
-export const isPurgeTarget = (target: Target): target is PurgeTarget =>
-  target.people !== undefined && target.checkPurge !== undefined && target.purge !== undefined;
+// A new target is a folder of its own and a line here, in the order of help.
+export const STATEFUL_TARGETS: readonly StatefulTarget[] = [duckdb, parquet, delta, ducklake];
+export const TARGETS: readonly Target[] = [...STATEFUL_TARGETS, arrow];

@@ -1,15 +1,15 @@
 import { EXIT } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
-import type { Target } from '../../sinks/target.ts';
-import { type Command, placeArgument, placeOf, placeOptions, printResult, supported } from '../command.ts';
+import type { StatefulTarget } from '../../sinks/target.ts';
+import { type Command, placeArgument, placeOf, placeOptions, printResult } from '../command.ts';
 
 /** `compact TARGET PLACE`. */
-export function compactIn(target: Target): Command {
+export function compactIn(target: StatefulTarget): Command {
   return {
     options: placeArgument(target),
     async run(options, context) {
       const place = placeOf(target, options);
-      const done = await supported(target.compact?.(place, placeOptions(options, context)));
+      const done = await (await target.upkeep()).compact(place, placeOptions(options, context));
       const { rows, bytesBefore, bytesAfter } = done;
       const size = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now`;
       const json = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };

@@ -14,7 +14,7 @@ import { readJsonFile } from '../../fs/json-file.ts';
 import { HashKey } from '../../schema/hash-key.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
 import { queryDuckDb } from '../../sinks/duckdb/query.ts';
-import { isPurgeTarget, TARGETS } from '../../sinks/targets.ts';
+import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression } from '../../suppression/list.ts';
 import {
   type Command,
@@ -237,9 +237,7 @@ async function* fromQuery(
 
 /** `duckdb FILE, parquet DIR or delta URL`, each in these quotes. */
 function purgePlaces(quote = ''): string {
-  const places = TARGETS.filter(isPurgeTarget).map(
-    ({ name, place }) => `${quote}${name} ${place.name.toUpperCase()}${quote}`,
-  );
+  const places = STATEFUL_TARGETS.map(({ name, place }) => `${quote}${name} ${place.name.toUpperCase()}${quote}`);
   return places.join(' or ');
 }
 
@@ -248,7 +246,7 @@ export function placesOf(name: string, value: unknown): PurgePlace[] {
   const words = Array.isArray(value) ? value.map(String) : [];
   const places: PurgePlace[] = [];
   for (let at = 0; at < words.length; at += 2) {
-    const target = TARGETS.filter(isPurgeTarget).find((one) => one.name === words[at]);
+    const target = STATEFUL_TARGETS.find((one) => one.name === words[at]);
     const path = words[at + 1];
     if (target === undefined || path === undefined) throw configError(`--${name} needs ${purgePlaces('"')}.`);
     if (places.some((place) => placeName(place) === placeName({ target, path }))) {

@@ -2,7 +2,7 @@
 // only when it was chosen.
 
 import type { Target } from '../../sinks/target.ts';
-import { TARGETS } from '../../sinks/targets.ts';
+import { STATEFUL_TARGETS, TARGETS } from '../../sinks/targets.ts';
 import type { Command, CommandEntry } from '../command.ts';
 
 /** In the order in which help lists them. */
@@ -17,7 +17,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Asks for address, service and token, tries them, and writes dfinery.json without the token',
     load: async () => (await import('./init.ts')).init,
   },
-  ...ofTargets('sync', async (target) => (await import('./sync.ts')).syncInto(target)),
+  ...ofTargets('sync', TARGETS, async (target) => (await import('./sync.ts')).syncInto(target)),
   {
     usage: 'plan',
     summary: 'Windows, exports and time of the next sync, before any call',
@@ -38,9 +38,9 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Groups, types and values of an export already at hand (a CSV file); no network',
     load: async () => (await import('./inspect.ts')).inspect,
   },
-  ...ofTargets('verify', async (target) => (await import('./verify.ts')).verifyIn(target)),
-  ...ofTargets('compact', async (target) => (await import('./compact.ts')).compactIn(target)),
-  ...ofTargets('report', async (target) => (await import('./report.ts')).reportOn(target)),
+  ...ofTargets('verify', STATEFUL_TARGETS, async (target) => (await import('./verify.ts')).verifyIn(target)),
+  ...ofTargets('compact', STATEFUL_TARGETS, async (target) => (await import('./compact.ts')).compactIn(target)),
+  ...ofTargets('report', STATEFUL_TARGETS, async (target) => (await import('./report.ts')).reportOn(target)),
   {
     usage: 'models duckdb <file>',
     summary: 'Ready views and a macro over the events, in the schema analytics of a DuckDB file',
@@ -63,26 +63,30 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
 ];
 
-/** `VERB TARGET <place>` for each target that supports it. */
-function ofTargets(verb: keyof Target['summaries'], load: (target: Target) => Promise<Command>): CommandEntry[] {
-  return TARGETS.flatMap((target) => {
-    const summary = target.summaries[verb];
-    if (summary === undefined) return [];
-    return [{ usage: `${verb} ${target.name} <${target.place.name}>`, summary, load: () => load(target) }];
-  });
+/** `VERB TARGET <place>` for each target. */
+function ofTargets<V extends string, T extends Target & { readonly summaries: Readonly<Record<V, string>> }>(
+  verb: V,
+  targets: readonly T[],
+  load: (target: T) => Promise<Command>,
+): CommandEntry[] {
+  return targets.map((target) => ({
+    usage: `${verb} ${target.name} <${target.place.name}>`,
+    summary: target.summaries[verb],
+    load: () => load(target),
+  }));
 }
 
 /** What the commands that name a target do, before one is named. */
 export const FAMILIES: Readonly<Record<string, string>> = {
-  sync: `The export into a local target: ${targetNames(() => true)}`,
-  verify: `A target against its receipts: ${targetNames((target) => target.verify !== undefined)}`,
-  compact: `A target written anew: ${targetNames((target) => target.compact !== undefined)}`,
-  report: `A page about a target: ${targetNames((target) => target.report !== undefined)}`,
+  sync: `The export into a local target: ${targetNames(TARGETS)}`,
+  verify: `A target against its receipts: ${targetNames(STATEFUL_TARGETS)}`,
+  compact: `A target written anew: ${targetNames(STATEFUL_TARGETS)}`,
+  report: `A page about a target: ${targetNames(STATEFUL_TARGETS)}`,
   models: 'Ready views over the events: duckdb',
 };
 
 /** `duckdb, parquet or arrow`. */
-function targetNames(has: (target: Target) => boolean): string {
-  const names = TARGETS.filter(has).map((target) => target.name);
+function targetNames(targets: readonly Target[]): string {
+  const names = targets.map(({ name }) => name);
   return [names.slice(0, -1).join(', '), ...names.slice(-1)].join(' or ');
 }

@@ -8,7 +8,7 @@ import { openQuota } from '../../extract/session.ts';
 import { exportsNeeded } from '../../extract/summary.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../extract/window.ts';
 import type { ExportQuota } from '../../service/quota.ts';
-import { TARGETS } from '../../sinks/targets.ts';
+import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import {
   CONFIG_OPTION,
   type Command,
@@ -48,7 +48,7 @@ export const plan: Command = {
 
 /** An option for each target that stores state, by its name. */
 function locationOptions(yargs: Argv): Argv {
-  return TARGETS.filter(({ readPriorLoads }) => readPriorLoads !== undefined).reduce(
+  return STATEFUL_TARGETS.reduce(
     (all, { name, place }) =>
       all.option(name, {
         type: 'string',
@@ -72,10 +72,10 @@ async function readPriorLoads(
   config: SourceConfig,
   { env, clock, logger, signal }: Context,
 ): Promise<PriorLoads> {
-  for (const target of TARGETS) {
+  for (const target of STATEFUL_TARGETS) {
     const place = text(options, target.name);
-    if (place !== undefined && target.readPriorLoads)
-      return target.readPriorLoads(place, { ...config, env, clock, logger, signal });
+    if (place === undefined) continue;
+    return (await target.upkeep()).readPriorLoads(place, { ...config, env, clock, logger, signal });
   }
   return NO_PRIOR_LOADS;
 }

@@ -5,24 +5,15 @@ import { countLedger } from '../../deletion/ledger/verify.ts';
 import { replaceFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import type { TargetReport } from '../../sinks/report.ts';
-import type { Target } from '../../sinks/target.ts';
-import {
-  type Command,
-  type Options,
-  placeArgument,
-  placeOf,
-  placeOptions,
-  printResult,
-  supported,
-  text,
-} from '../command.ts';
+import type { StatefulTarget } from '../../sinks/target.ts';
+import { type Command, type Options, placeArgument, placeOf, placeOptions, printResult, text } from '../command.ts';
 import { type Context, secretOf } from '../context.ts';
 import { type PageOptions, type ReportedDeletions, reportPage } from '../report/page.ts';
 
 const MAX_HISTORY_DAYS = 3_650;
 
 /** `report TARGET PLACE -o FILE`. */
-export function reportOn(target: Target): Command {
+export function reportOn(target: StatefulTarget): Command {
   return {
     options: (yargs) =>
       placeArgument(target)(yargs)
@@ -38,7 +29,7 @@ export function reportOn(target: Target): Command {
       const output = text(options, 'output') ?? '';
       const historyDays = daysOption(options.historyDays);
       const deletions = await deletionsOf(options, context);
-      const found = await supported(target.report?.(place, placeOptions(options, context)));
+      const found = await (await target.upkeep()).report(place, placeOptions(options, context));
       const request = { target: `${target.name} ${place}`, output, historyDays, deletions };
       const size = megabytes(await writeReport(found, request, context));
       printResult({ v: 1, target: place, output }, [`The report is in ${output} (${size}).`], options, context);

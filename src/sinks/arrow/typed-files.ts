@@ -15,7 +15,7 @@ import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.t
 import { rescuedOfBatch } from '../sql/rows/rescued.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import { baseId, dateSql } from '../sql/rows/superseded.ts';
-import type { TargetOptions } from '../target.ts';
+import type { PlaceOptions, TypeOptions } from '../target.ts';
 
 /** The rows of a window as a Parquet file that has the columns of the stream. */
 export interface TypedFile {
@@ -24,7 +24,9 @@ export interface TypedFile {
   readonly rescued: ReadonlyMap<string, number>;
 }
 
-export interface TypedFilesOptions extends Pick<TargetOptions, 'clock' | 'memoryLimit' | 'timezone' | 'signal'> {
+export interface TypedFilesOptions
+  extends Pick<PlaceOptions, 'clock' | 'memoryLimit' | 'signal'>,
+    Pick<TypeOptions, 'timezone'> {
   /** Where the files are written: a private folder. */
   readonly folder: string;
   /** All columns, those without a type too. */

@@ -13,17 +13,15 @@ import { logChanges } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { planColumns, type Rules } from '../../table/plan.ts';
-import type { TargetOptions } from '../target.ts';
+import type { PlaceOptions, TypeOptions } from '../target.ts';
 import { fileOutput, IpcStream, isReaderGone, streamOutput } from './output.ts';
 import { batchRows, recordBatches } from './record-batches.ts';
 import { streamSchema } from './stream-schema.ts';
 import { TypedFiles } from './typed-files.ts';
 
-export interface ArrowOptions extends TargetOptions {
+export interface ArrowOptions extends TypeOptions, Omit<PlaceOptions, 'lockWaitMs' | 'env'> {
   /** A file's path, or a stream that stays open. */
   readonly out: string | Writable;
-  /** Holds the files of windows until the schema of all is known. */
-  readonly spoolDir: string;
   readonly signal: AbortSignal;
 }
 

@@ -1,8 +1,8 @@
 import { filesTarget } from '../files/target.ts';
-import type { Target } from '../target.ts';
+import type { StatefulTarget } from '../target.ts';
 
 /** Delta Lake tables in a folder or a bucket: a batch of windows is one commit. */
-export const delta: Target = filesTarget(
+export const delta: StatefulTarget = filesTarget(
   {
     name: 'delta',
     place: { name: 'url', describe: 'A folder, or s3://BUCKET/PREFIX; made where there is none' },

@@ -11,7 +11,7 @@ import { newFile } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
 import { nameOf } from '../sql/views.ts';
-import type { PeopleFound, PeopleQuery, PurgeTrial, Rewritten } from '../target.ts';
+import type { PeopleFound, PeopleQuery, Purged, PurgeTrial, Rewritten } from '../target.ts';
 import { eventRowsOf } from './people.ts';
 import { COPIED, checkStore, EVENT_NAMES_TABLE, OWN_TABLES } from './store.ts';
 
@@ -37,7 +37,7 @@ export async function purgeDuckDb(
   options: RewriteOptions,
   query: PeopleQuery,
   onFound?: (found: PeopleFound) => Promise<void>,
-): Promise<Rewritten & { readonly found: PeopleFound }> {
+): Promise<Purged> {
   const find = async (engine: Engine) => {
     const lookup = await findInDatabase(engine, query);
     await onFound?.(lookup.found);
@@ -46,6 +46,7 @@ export async function purgeDuckDb(
   return withCopy(options, find, async (engine, copied, { found }) => ({
     ...(await replaceFile(engine, copied)),
     found,
+    unreached: [],
   }));
 }
 

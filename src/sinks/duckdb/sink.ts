@@ -13,14 +13,14 @@ import { priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { identityOf, moveIdentity, publish } from '../sql/copies.ts';
-import { type Engine, openEngine } from '../sql/engine/engine.ts';
+import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { isOutOfMemory, isRefusedByIndex, MisreadFile } from '../sql/engine/faults.ts';
 import { isWide } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { filesByHeader, filesQuery, hasRowsWithoutId, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
-import type { TargetOptions } from '../target.ts';
+import type { TypeOptions } from '../target.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/store.ts';
 import { COPIED, countRows, createViews, prepareStore, RunTable, writeState } from './store.ts';
@@ -29,9 +29,8 @@ import { supersede } from './superseded.ts';
 /** Removed rows after which their blocks are given back to the file, so that a full re-read does not double it. */
 const CHECKPOINT_ROWS = 100_000;
 
-export interface DuckDbSinkOptions extends TargetOptions {
-  readonly file: string;
-  readonly lockWaitMs: number;
+export interface DuckDbSinkOptions extends TypeOptions, EngineOptions {
+  readonly logger: Logger;
 }
 
 /** Opens a DuckDB file for loading; creates it and its tables if missing. Throws UserError. */

@@ -12,7 +12,7 @@ import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { hasRowsWithoutId, idsAreKeys } from '../sql/rows/file-query.ts';
-import type { TargetOptions } from '../target.ts';
+import type { TypeOptions } from '../target.ts';
 import { columnsIn, columnsOfBatch, isChangedBy, selectAfter } from './columns.ts';
 import { derive, type Files } from './derive.ts';
 import { failureOf, otherTimezone } from './failures.ts';
@@ -23,7 +23,7 @@ import { readFiles } from './parquet-file.ts';
 import { RunObjects } from './runs.ts';
 import { findSuperseded, keyColumns, type Superseded } from './superseded.ts';
 
-export interface FilesSinkOptions extends TargetOptions, Omit<OpenFilesOptions, keyof TargetOptions> {
+export interface FilesSinkOptions extends TypeOptions, OpenFilesOptions {
   /** Tables wanted beside `events`, which is always kept: the others follow from it. */
   readonly tables: readonly TableName[];
 }

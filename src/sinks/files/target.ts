@@ -1,34 +1,40 @@
-import type { OpenOptions, PlaceOptions, Target } from '../target.ts';
+import { loaderOf } from '../load.ts';
+import type { StatefulTarget } from '../target.ts';
 import type { FilesFormat } from './open.ts';
 
-type Described = Pick<Target, 'name' | 'place' | 'summaries' | 'hasData' | 'publishes'>;
+type Described = Pick<StatefulTarget, 'name' | 'place' | 'summaries' | 'hasData'>;
 
-/** The descriptor of a target that keeps Parquet files: all that it does is done here, over its log and storage. */
-export function filesTarget(described: Described, load: () => Promise<FilesFormat>): Target {
-  const at = <O extends PlaceOptions | OpenOptions>(place: string, options: O) => ({ ...options, place });
+/** A target that keeps Parquet files: all that it does is done in this folder, over its log and storage. */
+export function filesTarget(described: Described, load: () => Promise<FilesFormat>): StatefulTarget {
   return {
     ...described,
-    open: async (place, options) => {
-      const { loaderOf } = await import('../load.ts');
-      const { openFilesSink } = await import('./load.ts');
-      return loaderOf(await openFilesSink(await load(), at(place, options)));
+    async open(place, options) {
+      const [format, { openFilesSink }] = await Promise.all([load(), import('./load.ts')]);
+      return loaderOf(await openFilesSink(format, { ...options, place }));
     },
-    readPriorLoads: async (place, options) => {
-      const { readFilesPriorLoads } = await import('./load.ts');
-      return readFilesPriorLoads(await load(), at(place, options));
+    async upkeep() {
+      const [format, { readFilesPriorLoads }, { verifyFiles }, { compactFiles }, { reportFiles }] = await Promise.all([
+        load(),
+        import('./load.ts'),
+        import('./verify.ts'),
+        import('./rewrite.ts'),
+        import('./report.ts'),
+      ]);
+      return {
+        readPriorLoads: (place, options) => readFilesPriorLoads(format, { ...options, place }),
+        verify: (place, options) => verifyFiles(format, { ...options, place }),
+        compact: (place, options) => compactFiles(format, { ...options, place }),
+        report: (place, options) => reportFiles(format, { ...options, place }),
+      };
     },
-    verify: async (place, options) => (await import('./verify.ts')).verifyFiles(await load(), at(place, options)),
-    compact: async (place, options) => (await import('./rewrite.ts')).compactFiles(await load(), at(place, options)),
-    report: async (place, options) => (await import('./report.ts')).reportFiles(await load(), at(place, options)),
-    people: async (place, query, options) =>
-      (await import('./purge.ts')).peopleInFiles(await load(), at(place, options), query),
-    checkPurge: async (place, query, options) =>
-      (await import('./purge.ts')).checkPurgeFiles(await load(), at(place, options), query),
-    purge: async (place, query, options) =>
-      (await import('./purge.ts')).purgeFiles(await load(), at(place, options), query, options.onFound),
-    async *rowsOfPeople(place, query, options) {
-      const { rowsOfPeopleInFiles } = await import('./purge.ts');
-      yield* rowsOfPeopleInFiles(await load(), at(place, options), query);
+    async people() {
+      const [format, purge] = await Promise.all([load(), import('./purge.ts')]);
+      return {
+        find: (place, query, options) => purge.peopleInFiles(format, { ...options, place }, query),
+        rows: (place, query, options) => purge.rowsOfPeopleInFiles(format, { ...options, place }, query),
+        tryPurge: (place, query, options) => purge.checkPurgeFiles(format, { ...options, place }, query),
+        purge: (place, query, options) => purge.purgeFiles(format, { ...options, place }, query, options.onFound),
+      };
     },
   };
 }

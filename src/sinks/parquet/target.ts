@@ -1,8 +1,8 @@
 import { filesTarget } from '../files/target.ts';
-import type { Target } from '../target.ts';
+import type { StatefulTarget } from '../target.ts';
 
 /** A folder of Parquet files, one a date, which readers find by a glob pattern. */
-export const parquet: Target = filesTarget(
+export const parquet: StatefulTarget = filesTarget(
   {
     name: 'parquet',
     place: { name: 'dir', describe: 'The folder; made where there is none' },

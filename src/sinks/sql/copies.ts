@@ -4,6 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
+import type { StatefulTarget } from '../target.ts';
 import { copyMode, fileExists, realFile } from './engine/database-file.ts';
 import type { Engine, EngineOptions } from './engine/engine.ts';
 
@@ -24,6 +25,33 @@ export interface CopiedFormat {
   /** Throws also if the file lacks rows. */
   checkWhole(engine: Engine): Promise<void>;
 }
+
+/** A target whose place is one database file, with copies of it for readers (S52). */
+export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFormat>): StatefulTarget => ({
+  ...target,
+  publishes: true,
+  async open(file, options) {
+    const format = await load();
+    if (options.publish !== undefined) await checkCopy(format, options.publish, file, options);
+    const loader = await target.open(file, options);
+    // A loader that holds the lock of the file publishes it itself.
+    const inFile = { ...options, file };
+    return {
+      publish: (copy) => format.withFile(inFile, (engine) => publish(format, engine, copy, options)),
+      ...loader,
+    };
+  },
+  async people() {
+    const [people, format] = await Promise.all([target.people(), load()]);
+    return {
+      ...people,
+      async purge(file, query, options) {
+        const purged = await people.purge(file, query, options);
+        return { ...purged, unreached: await republish(format, { ...options, file }) };
+      },
+    };
+  },
+});
 
 /** Which database a file is, or is a copy of for readers. */
 interface Mark {

@@ -9,7 +9,7 @@ import type { PurgeRequest } from '../../../src/deletion/purge.ts';
 import type { DeletionReport } from '../../../src/deletion/report.ts';
 import type { DeletionAnswer } from '../../../src/service/delete/answer.ts';
 import type { DeletionKind } from '../../../src/service/delete/outcomes.ts';
-import type { PurgeTarget } from '../../../src/sinks/target.ts';
+import type { People, StatefulTarget } from '../../../src/sinks/target.ts';
 import type { Json } from '../airbyte/connector.ts';
 import { Folders, quickClock } from './deletions.ts';
 
@@ -89,20 +89,24 @@ function purgeBy(removing: Removing, io: RunContext, spoolDir: string): PurgeReq
     ids,
     rows: ids.length,
   });
-  const target: PurgeTarget = {
-    name: 'duckdb',
-    place: { name: 'file', describe: '' },
-    summaries: { sync: '' },
-    open: () => Promise.reject(new Error('not to be loaded into')),
-    people: async (_place, { ids }) => found(ids),
-    checkPurge: async (_place, { ids }) => ({ found: found(ids), foreignTables: [] }),
+  const people: People = {
+    find: async (_place, { ids }) => found(ids),
+    tryPurge: async (_place, { ids }) => ({ found: found(ids), foreignTables: [] }),
     async purge(_place, { ids }, { onFound }) {
       await onFound(found(ids));
       await removing();
       const sizes = { rows: 0, rowsRemoved: ids.length, files: [], bytesBefore: 9, bytesAfter: 5 };
       return { ...sizes, found: found(ids), unreached: [] };
     },
-    async *rowsOfPeople() {},
+    async *rows() {},
+  };
+  const target: StatefulTarget = {
+    name: 'duckdb',
+    place: { name: 'file', describe: '' },
+    summaries: { sync: '', verify: '', compact: '', report: '' },
+    open: () => Promise.reject(new Error('not to be loaded into')),
+    upkeep: () => Promise.reject(new Error('not to be looked after')),
+    people: async () => people,
   };
   return {
     places: [{ target, path: '/somewhere/events.duckdb' }],

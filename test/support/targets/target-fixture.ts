@@ -10,7 +10,7 @@ import type { FilesFormat } from '../../../src/sinks/files/open.ts';
 import { filesTarget } from '../../../src/sinks/files/target.ts';
 import { PARQUET } from '../../../src/sinks/parquet/log.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
-import type { PeopleQuery, Target } from '../../../src/sinks/target.ts';
+import type { PeopleQuery, StatefulTarget } from '../../../src/sinks/target.ts';
 import { TABLES } from '../../../src/table/columns.ts';
 import { DeltaFixture } from './delta.ts';
 import { DuckDbFixture } from './duckdb.ts';
@@ -23,18 +23,16 @@ export const TARGETS = ['duckdb', ...FILE_TARGETS] as const;
 export type FileTargetName = (typeof FILE_TARGETS)[number];
 export type TargetName = (typeof TARGETS)[number];
 
-type Commands = Required<Omit<Target, 'isStdout' | 'hasData' | 'publishes'>>;
-
 /** A place of a target, and the commands that the target has for it. All tables are written. */
 export class TargetFixture<F extends DuckDbFixture = DuckDbFixture> {
   readonly name: TargetName;
   readonly fixture: F;
-  readonly target: Commands;
+  readonly target: StatefulTarget;
 
-  constructor(name: TargetName, fixture: F, target: Target) {
+  constructor(name: TargetName, fixture: F, target: StatefulTarget) {
     this.name = name;
     this.fixture = fixture;
-    this.target = target as Commands;
+    this.target = target;
   }
 
   /** A place of any target. */
@@ -89,32 +87,32 @@ export class TargetFixture<F extends DuckDbFixture = DuckDbFixture> {
     return (await this.read('SELECT _key FROM events ORDER BY 1')).map(({ _key }) => _key);
   }
 
-  verify(options: { readonly signal?: AbortSignal } = {}) {
-    return this.target.verify(this.place, { ...this.options, ...options });
+  async verify(options: { readonly signal?: AbortSignal } = {}) {
+    return (await this.target.upkeep()).verify(this.place, { ...this.options, ...options });
   }
 
-  report() {
-    return this.target.report(this.place, this.options);
+  async report() {
+    return (await this.target.upkeep()).report(this.place, this.options);
   }
 
-  compact() {
-    return this.target.compact(this.place, this.options);
+  async compact() {
+    return (await this.target.upkeep()).compact(this.place, this.options);
   }
 
-  priorLoads() {
-    return this.target.readPriorLoads(this.place, this.options);
+  async priorLoads() {
+    return (await this.target.upkeep()).readPriorLoads(this.place, this.options);
   }
 
-  people(query: PeopleQuery) {
-    return this.target.people(this.place, query, this.options);
+  async people(query: PeopleQuery) {
+    return (await this.target.people()).find(this.place, query, this.options);
   }
 
-  checkPurge(query: PeopleQuery) {
-    return this.target.checkPurge(this.place, query, this.options);
+  async checkPurge(query: PeopleQuery) {
+    return (await this.target.people()).tryPurge(this.place, query, this.options);
   }
 
-  purge(query: PeopleQuery) {
-    return this.target.purge(this.place, query, { ...this.options, onFound: async () => {} });
+  async purge(query: PeopleQuery) {
+    return (await this.target.people()).purge(this.place, query, { ...this.options, onFound: async () => {} });
   }
 
   /** Every file of the place, by its whole path. */
@@ -152,7 +150,11 @@ export class FilesFixture extends TargetFixture<ParquetFixture | DeltaFixture | 
   constructor(name: FileTargetName) {
     const { fixture, format } = FORMATS[name]();
     const counting: FilesFormat = { ...format, open: (...of) => this.#opened(format.open(...of)) };
-    const described = { name, place: { name: 'dir', describe: '' }, summaries: { sync: '' } } as const;
+    const described = {
+      name,
+      place: { name: 'dir', describe: '' },
+      summaries: { sync: '', verify: '', compact: '', report: '' },
+    } as const;
     super(
       name,
       fixture,

@@ -33,11 +33,7 @@ async function run(second: number, windows: ReturnType<typeof window>[] = [], is
   }
 }
 
-async function reported() {
-  const report = await delta.report?.(fixture.root, place());
-  if (report === undefined) throw new Error('no report');
-  return report;
-}
+const reported = async () => (await delta.upkeep()).report(fixture.root, place());
 
 describe('the runs of Delta tables', () => {
   it('are one object each beside the tables; a killed one is told of by the next, and no text of the data is in them [R380]', async () => {

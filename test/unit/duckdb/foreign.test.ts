@@ -77,18 +77,20 @@ describe('a DuckDB file', () => {
 
   it('is not changed by readers: what a purge under way has beside it stays', async () => {
     writeFileSync(`${fixture.file}.rewriting`, 'half');
-    await duckdb.report?.(fixture.file, all());
-    await duckdb.readPriorLoads?.(fixture.file, all());
-    await duckdb.verify?.(fixture.file, all());
-    await duckdb.people?.(fixture.file, { column: 'df_unified_id', ids: ['u'] }, all());
+    const upkeep = await duckdb.upkeep();
+    await upkeep.report(fixture.file, all());
+    await upkeep.readPriorLoads(fixture.file, all());
+    await upkeep.verify(fixture.file, all());
+    await (await duckdb.people()).find(fixture.file, { column: 'df_unified_id', ids: ['u'] }, all());
     expect(readFileSync(`${fixture.file}.rewriting`, 'utf8')).toBe('half');
   });
 
   it('with tables of somebody else alone has no prior loads, and its report is refused', async () => {
     const file = `${fixture.dir}/theirs.duckdb`;
     await query(file, 'CREATE TABLE mine AS SELECT 1 AS x');
-    expect((await duckdb.readPriorLoads?.(file, all()))?.state).toBeUndefined();
-    await expect(duckdb.report?.(file, all())).rejects.toMatchObject({
+    const upkeep = await duckdb.upkeep();
+    expect((await upkeep.readPriorLoads(file, all())).state).toBeUndefined();
+    await expect(upkeep.report(file, all())).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('holds no events loaded by this program'),
     });

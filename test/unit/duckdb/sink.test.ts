@@ -143,9 +143,8 @@ describe('a purge that is only tried', () => {
     const before = readFileSync(fixture.file);
     const foreignTables = ['ants', 'theirs.events', 'zoo'];
     expect(await checkPurgeDuckDb(options(), removal)).toMatchObject({ foreignTables });
-    expect(
-      await duckdb.checkPurge?.(fixture.file, removal, { ...options(), spoolDir: fixture.dir, env: () => undefined }),
-    ).toMatchObject({ foreignTables });
+    const all = { ...options(), spoolDir: fixture.dir, env: () => undefined };
+    expect(await (await duckdb.people()).tryPurge(fixture.file, removal, all)).toMatchObject({ foreignTables });
     expect(readFileSync(fixture.file).equals(before)).toBe(true);
     expect(beside()).toEqual(['events.duckdb']);
   });
@@ -173,8 +172,8 @@ describe('a purge that is only tried', () => {
         stop.abort(new Error('stop'));
         return -1;
       };
-      const work = () =>
-        duckdb.purge?.(fixture.file, removal, {
+      const work = async () =>
+        (await duckdb.people()).purge(fixture.file, removal, {
           ...options(),
           spoolDir: fixture.dir,
           env: () => undefined,
@@ -194,9 +193,10 @@ describe('a purge that is only tried', () => {
     await sink.publish(copy);
     await sink.close();
     const all = { ...options(), spoolDir: fixture.dir, env: () => undefined, onFound: async () => {} };
-    expect(await duckdb.checkPurge?.(fixture.file, removal, all)).toMatchObject({ foreignTables: [] });
+    const people = await duckdb.people();
+    expect(await people.tryPurge(fixture.file, removal, all)).toMatchObject({ foreignTables: [] });
     expect(await keys(copy)).toEqual(['a', 'b']);
-    expect(await duckdb.purge?.(fixture.file, removal, all)).toMatchObject({
+    expect(await people.purge(fixture.file, removal, all)).toMatchObject({
       rows: 1,
       rowsRemoved: 1,
       files: [fixture.file],

@@ -28,8 +28,8 @@ afterEach(() => fixture.close());
 const refused = (text: string) => ({ exitCode: 2, message: expect.stringContaining(text) });
 const publishFrom = (file: string, to = copy) =>
   COPIED.withFile({ ...fixture.lakeOptions, file }, (engine) => publish(COPIED, engine, to, fixture.lakeOptions));
-const purge = (forgetCopies: readonly string[] = []) =>
-  ducklake.purge?.(
+const purge = async (forgetCopies: readonly string[] = []) =>
+  (await ducklake.people()).purge(
     fixture.place,
     { column: 'df_unified_id', ids: ['erna'] },
     { ...fixture.lakeOptions, onFound: async () => {}, forgetCopies },

@@ -261,7 +261,8 @@ describe.each(TARGETS)('people in %s', (name) => {
 
   it('are reported before anything is changed, and stay if that fails', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1' }]);
-    const refused = fixture.target.purge(
+    const people = await fixture.target.people();
+    const refused = people.purge(
       fixture.place,
       { column: 'df_unified_id', ids: ['u1'] },
       {
@@ -301,8 +302,8 @@ describe.each(TARGETS)('people in %s', (name) => {
       { id: 'b', df_unified_id: 'hans' },
       { id: 'c', df_unified_id: 'erna', memo },
     ]);
-    const shown = () =>
-      fixture.target.rowsOfPeople(fixture.place, { column: 'df_unified_id', ids: ['erna'] }, fixture.options);
+    const people = await fixture.target.people();
+    const shown = () => people.rows(fixture.place, { column: 'df_unified_id', ids: ['erna'] }, fixture.options);
     const rows: { readonly _key: string; readonly memo?: string }[] = [];
     for await (const { table, row } of shown()) {
       expect(table).toBe('events');

@@ -82,7 +82,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     await expect(fixture.checkPurge({ column: 'no', ids: ['x'] })).rejects.toMatchObject(refused);
     await expect(fixture.purge({ column: 'no', ids: ['x'] })).rejects.toMatchObject(refused);
     const stopped = { ...options, signal: AbortSignal.abort(new Error('stop')), onFound: async () => {} };
-    await expect(target.purge(place, ERNA, stopped)).rejects.toThrow('stop');
+    await expect((await target.people()).purge(place, ERNA, stopped)).rejects.toThrow('stop');
     expect(await tables()).toEqual(before);
     expect(await fixture.verify()).toEqual([]);
     // The place is not locked any more.

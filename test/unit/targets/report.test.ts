@@ -178,10 +178,11 @@ describe.each(TARGETS)('a place of %s', (name) => {
     await fixture.store([fixture.fixture.windowOf(ONE, { id: 'a' })]);
     const options = { ...fixture.options, signal: AbortSignal.abort(new Error('stopped')) };
     const { target, place } = fixture;
+    const [upkeep, people] = [await target.upkeep(), await target.people()];
     for (const read of [
-      () => target.report(place, options),
-      () => target.verify(place, options),
-      () => target.people(place, { column: 'df_unified_id', ids: ['u'] }, options),
+      () => upkeep.report(place, options),
+      () => upkeep.verify(place, options),
+      () => people.find(place, { column: 'df_unified_id', ids: ['u'] }, options),
     ]) {
       await expect(read()).rejects.toThrow('stopped');
     }
