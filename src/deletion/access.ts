@@ -55,7 +55,7 @@ async function record(
     const ledger = await ledgers.start({ list: ledgers.key.listHash(name), ids: 0 });
     try {
       for (const { id } of list.ids()) {
-        const person = ledgers.key.idHash(id).toString('hex');
+        const person = ledgers.key.idHash(id);
         ledger.add({ kind: 'access', id: person, places: places.map(placeName) });
       }
       await ledger.write({ kind: 'close', counts: { ids: list.ids().length } });

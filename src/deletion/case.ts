@@ -8,13 +8,13 @@ import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { Random } from '../base/random.ts';
 import type { DestinationConfig } from '../config/destination.ts';
-import type { DeletionService } from '../service/delete/answer.ts';
 import { DeletionList, type EmitState, type ListCounts } from './input/deletion-list.ts';
+import type { LedgerKey } from './ledger/key.ts';
 import type { Ledger, LedgerOutput } from './ledger/ledger.ts';
-import { LedgerStore, NO_UNFINISHED_RUNS, type ServiceName, type UnfinishedRuns } from './ledger/store.ts';
+import { LedgerStore, type UnfinishedRuns } from './ledger/store.ts';
 import { Purge, type PurgeRequest } from './purge.ts';
-import { type DeletionReport, failureOf, nothingAccepted, reportOf, worstOf } from './report.ts';
-import { type DeletionCounts, newCounts, sendRequests } from './send-requests.ts';
+import { type DeletionReport, failureOf, nothingAccepted, worstOf } from './report.ts';
+import { newCounts, type ProfileDeleter, type RequestCounts, sendRequests } from './send-requests.ts';
 
 export interface RunContext {
   readonly clock: Clock;
@@ -24,9 +24,6 @@ export interface RunContext {
   /** Receives the ledger's lines when no ledger folder is configured. */
   readonly lines: LedgerOutput | undefined;
 }
-
-/** Sends one deletion, without any retry or pacing of its own; never throws for what the service or the network did. */
-export type ProfileDeleter = Pick<DeletionService, 'deleteProfile'>;
 
 export interface CaseOptions {
   readonly config: DestinationConfig;
@@ -50,227 +47,200 @@ export interface CaseResult {
   readonly failure: UserError | undefined;
 }
 
+/** What is about to be done, before anything of it is. */
+interface Plan {
+  readonly list: DeletionList;
+  /** As they were before the first request. */
+  readonly counts: ListCounts;
+  /** The ids to be requested. */
+  readonly wanted: readonly string[];
+  readonly unfinished: UnfinishedRuns;
+  readonly purge: Purge | undefined;
+  readonly isPurgeOnly: boolean;
+  /** The limit that the deletion or the purge exceeds, as a sentence. */
+  readonly guard: string | undefined;
+  /** What the ledger calls this list: a keyed hash. */
+  readonly listName: string;
+  readonly hash: string;
+}
+
+/** What became of a purge; an error is why people are still in a place. */
+type PurgeOutcome = 'done' | 'not begun' | UserError;
+
 /**
  * Deletes the people of a list: plans, tries, deletes, purges and proves, in this order. Rejects for what makes a plan or
  * the trial impossible, for a stop by the signal, and for defects; any other failure is part of the result, beside what was
  * done before it.
  */
 export async function runDeletionCase(options: CaseOptions): Promise<CaseResult> {
-  const current = await Case.open(options);
+  const { config, io, consent } = options;
+  const { clock, logger, signal } = io;
+  const began = clock.now();
+  const ledgers = await LedgerStore.open({ config, isReal: consent !== undefined, clock, lines: io.lines });
+  let ledger: Ledger | undefined;
   try {
-    const { report, hash, refusal } = await current.plan();
-    if (options.consent === undefined || refusal !== undefined) return { report, hash, failure: refusal };
-    await current.try();
-    options.onBegin?.(report);
-    await current.delete();
-    await current.purge();
-    return { hash, ...(await current.prove()) };
-  } catch (error) {
-    await current.sayHead();
-    throw error;
-  } finally {
-    await current.close();
-  }
-}
-
-class Case {
-  readonly #options: CaseOptions;
-  readonly #ledgers: LedgerStore;
-  readonly #list: DeletionList;
-  readonly #isPurgeOnly: boolean;
-  readonly #began: number;
-  #purge: Purge | undefined;
-  #unfinished: UnfinishedRuns = NO_UNFINISHED_RUNS;
-  /** As they were before the first request. */
-  #counts: ListCounts | undefined;
-  /** What the ledger calls this list: a keyed hash. */
-  #listName = '';
-  #ledger: Ledger | undefined;
-  readonly #sent = newCounts();
-  /** What ended the deletion or the ledger early. */
-  #broken: UserError | undefined;
-  /** True as long as people are to be purged. */
-  #isPurgeOpen = false;
-  /** Why they could not be. */
-  #open: UserError | undefined;
-
-  private constructor(options: CaseOptions, ledgers: LedgerStore) {
-    this.#options = options;
-    this.#ledgers = ledgers;
-    this.#isPurgeOnly = options.purge?.isOnly === true;
-    this.#began = options.io.clock.now();
-    this.#list = new DeletionList(async (text, stats) => {
-      await this.#ledger?.sync();
+    // Plan: whom the list names, what an unfinished run has done of it, and whom the places hold. Then the guards.
+    const list = new DeletionList(async (text, stats) => {
+      await ledger?.sync();
       await options.emitState?.(text, stats);
     });
-  }
+    await options.read(list);
+    const plan = await planCase(list, ledgers, options);
+    const { counts, wanted, purge, isPurgeOnly, unfinished, listName, hash } = plan;
+    const forecast = reportOf(plan, clock.now() - began);
+    const refusal = consent && refusalOf(forecast, hash, consent);
+    if (consent === undefined || refusal !== undefined) return { report: forecast, hash, failure: refusal };
 
-  /** Opens, and with a consent locks, the ledger. */
-  static async open(options: CaseOptions): Promise<Case> {
-    const { config, io, consent } = options;
-    const { clock, lines } = io;
-    return new Case(options, await LedgerStore.open({ config, isReal: consent !== undefined, clock, lines }));
-  }
+    // Try all that the purge needs, before anybody is deleted.
+    await purge?.try();
+    options.onBegin?.(forecast);
 
-  /** Reads the list, finds out what an unfinished run has done of it and whom the places hold, and asks the guards. */
-  async plan(): Promise<{ report: DeletionReport; hash: string; refusal: UserError | undefined }> {
-    const { config, io, read, purge, consent } = this.#options;
-    await read(this.#list);
-    const names = listHash(this.#list.digest, config);
-    const { key } = this.#ledgers;
-    // A purge without requests decides nobody: neither kind of run goes on with one of the other kind.
-    this.#listName = key.listHash(this.#isPurgeOnly ? sha256(['dfinery-elt purge v1', names]) : names);
-    this.#unfinished = await this.#ledgers.findUnfinished(this.#listName);
-    const { notice, decisions, purging } = this.#unfinished;
-    if (notice !== undefined) io.logger.warn('ledger.unfinished', notice);
-    for (const { id } of decisions.size > 0 ? this.#list.ids() : []) {
-      const decision = decisions.get(this.#hashOf(id));
-      if (decision !== undefined) this.#list.decide(id, decision);
-    }
-    this.#counts = this.#list.counts;
-    if (purge !== undefined) this.#purge = await Purge.open(purge, this.#list.ids());
-    await this.#purge?.forecast();
-    const left = [...purging.keys()].filter((place) => !this.#purge?.names.includes(place));
-    if (left.length > 0) io.logger.warn('purge.left', leftSentence(left));
-    const hash = this.#purge === undefined ? names : sha256(['dfinery-elt forget v3', names, this.#purge.consent]);
-    const report = this.#report('dry_run');
-    return { report, hash, refusal: consent && refusalOf(report, hash, consent) };
-  }
-
-  /** Tries all that the purge needs, before anything is deleted. */
-  async try(): Promise<void> {
-    await this.#purge?.try();
-  }
-
-  /** Asks the service for every id that is open. */
-  async delete(): Promise<void> {
-    const [ids, listed] = [this.#wanted, this.#list.ids()];
+    // Delete at the service. From here on a failure ends what it is in, and is part of the result.
+    let broken: UserError | undefined;
+    const attempt = async (work: () => Promise<void>) => {
+      try {
+        await work();
+      } catch (error) {
+        if (!(error instanceof UserError)) throw error;
+        broken ??= error;
+      }
+    };
+    const ids = list.ids();
     // An input without ids leaves no run behind.
-    const opening = { list: this.#listName, resumes: this.#unfinished.resumes, ids: ids.length };
-    const ledger = listed.length === 0 ? undefined : await this.#ledgers.start(opening);
-    this.#ledger = ledger;
-    for (const { id } of this.#isPurgeOnly ? listed : []) ledger?.add({ kind: 'purge_only', id: this.#hashOf(id) });
-    const { received, done } = this.#list.counts;
-    if (received === 0 || done > 0) this.#list.start();
-    await this.#keepError(async () => {
-      if (ledger !== undefined && ids.length > 0) await this.#send(ids, ledger);
+    const opening = { list: listName, resumes: unfinished.resumes, ids: wanted.length };
+    const run = ids.length > 0 ? await ledgers.start(opening) : undefined;
+    ledger = run;
+    for (const { id } of isPurgeOnly ? ids : []) run?.add({ kind: 'purge_only', id: ledgers.key.idHash(id) });
+    if (counts.received === 0 || counts.done_before > 0) list.start();
+    const sent = newCounts();
+    await attempt(async () => {
+      if (run !== undefined && wanted.length > 0) await requestDeletions(plan, run, ledgers.key, sent, options);
     });
-    await this.#keepError(() => this.#list.emitted());
-    // What follows may take long: the last answers are proof before it begins.
-    await this.#keepError(async () => ledger?.sync());
-  }
+    await attempt(() => list.emitted());
+    // The purge may take long: the last answers are proof before it begins.
+    await attempt(async () => run?.sync());
 
-  /** Purges those whom the service has deleted. */
-  async purge(): Promise<void> {
-    const { config, io } = this.#options;
-    const [purge, ledger] = [this.#purge, this.#ledger];
-    const ids = this.#isPurgeOnly ? this.#list.ids().map(({ id }) => id) : this.#list.idsWith('done');
-    if (purge === undefined || ledger === undefined || ids.length === 0) return;
-    this.#isPurgeOpen = true;
+    // Purge those whom the service has deleted, unless the list was not worked through.
+    const isOpen = !isPurgeOnly && list.idsWith(undefined).length > 0;
+    const isStopped = signal.aborted && sent.undecided > 0;
+    const isWorkedThrough = broken === undefined && sent.stoppedBy === undefined && !isOpen && !isStopped;
+    const erased = isPurgeOnly ? ids.map(({ id }) => id) : list.idsWith('done');
+    let purged = (purge === undefined || erased.length === 0 ? 'done' : 'not begun') as PurgeOutcome;
     try {
-      if (this.#isCutShort || io.signal.aborted) return;
-      await this.#keepError(async () => {
-        this.#open = worstOf(await purge.run(ids, ledger, this.#unfinished.purging));
+      await attempt(async () => {
+        if (purged === 'done' || purge === undefined || run === undefined || !isWorkedThrough || signal.aborted) return;
+        purged = worstOf(await purge.run(erased, run, unfinished.purging)) ?? 'done';
       });
-      this.#isPurgeOpen = this.#broken !== undefined || this.#open !== undefined;
     } finally {
-      const why = (this.#broken ?? this.#open)?.message ?? 'the run ended before.';
-      if (this.#isPurgeOpen) io.logger.warn('purge.open', openSentence(why, this.#isPurgeOnly, config));
+      if (purged !== 'done') logger.warn('purge.open', openSentence(broken ?? purged, isPurgeOnly, config));
     }
-  }
 
-  /** Ends the ledger; without its closing line the next run goes on with this one. */
-  async prove(): Promise<Omit<CaseResult, 'hash'>> {
-    const { done, rejected, undecided, requests } = this.#sent;
-    const counts = { done, rejected, undecided, requests };
-    const isClosed = !this.#isCutShort && !this.#isPurgeOpen;
-    await this.#keepError(async () => {
-      if (isClosed) await this.#ledger?.write({ kind: 'close', counts });
-      else await this.#ledger?.sync();
+    // Prove: without its closing line the next run goes on with this one.
+    const isClosed = isWorkedThrough && broken === undefined && purged === 'done';
+    const { done, rejected, undecided, requests } = sent;
+    await attempt(async () => {
+      if (isClosed) await run?.write({ kind: 'close', counts: { done, rejected, undecided, requests } });
+      else await run?.sync();
     });
-    const { config } = this.#options;
-    const report = this.#report('executed');
-    const ending = failureOf(report, config, this.#broken ?? stopOf(this.#sent));
-    const failure = worstOf([this.#open, ending]);
-    return { report, failure: failure ?? (isClosed ? undefined : unclosed(config)) };
-  }
-
-  /** Without a report this is the only message that has the head. */
-  async sayHead(): Promise<void> {
-    if (this.#ledger === undefined) return;
-    await this.#ledger.sync().catch(() => {});
-    const { head } = this.#ledger;
-    this.#options.io.logger.warn('ledger.head', `Head of the ledger: ${head}`, { head });
-  }
-
-  async close(): Promise<void> {
+    const report = reportOf(plan, clock.now() - began, sent, run);
+    const ending = failureOf(report, config, broken ?? (sent.stoppedBy && configError(sent.stoppedBy.message)));
+    const failure = purged instanceof UserError ? worstOf([purged, ending]) : ending;
+    return { report, hash, failure: failure ?? (purged === 'done' ? undefined : notPurged(config)) };
+  } catch (error) {
+    if (ledger !== undefined) await logHead(ledger, logger);
+    throw error;
+  } finally {
     // What could not be written is in the result already.
-    await this.#ledger?.close().catch(() => {});
-    this.#ledgers.close();
-  }
-
-  get #wanted(): string[] {
-    return this.#isPurgeOnly ? [] : this.#list.idsWith(undefined);
-  }
-
-  /** True when the list was not worked through: by a signal, an answer or a failure, or since the service is down. */
-  get #isCutShort(): boolean {
-    const { stoppedBy, undecided } = this.#sent;
-    const isCut = this.#options.io.signal.aborted && undecided > 0;
-    return isCut || this.#broken !== undefined || stoppedBy !== undefined || this.#wanted.length > 0;
-  }
-
-  /** A failure is part of the result; anything else is not expected. */
-  async #keepError(work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      if (!(error instanceof UserError)) throw error;
-      this.#broken ??= error;
-    }
-  }
-
-  #hashOf(id: string): string {
-    return this.#ledgers.key.idHash(id).toString('hex');
-  }
-
-  #report(mode: DeletionReport['mode']): DeletionReport {
-    const { config, io } = this.#options;
-    const isPlan = mode === 'dry_run';
-    const guard = isPlan ? (guardProblem(this.#wanted.length, config) ?? this.#purge?.problem) : undefined;
-    return reportOf(this.#counts ?? this.#list.counts, isPlan ? undefined : this.#sent, {
-      ...this.#purge?.sums,
-      run: this.#ledger?.run ?? null,
-      guard: guard ?? null,
-      purge_only: this.#isPurgeOnly,
-      places: this.#purge?.reports ?? [],
-      unreached: this.#purge?.unreached ?? [],
-      seconds: Math.round(io.clock.now() - this.#began) / 1_000,
-      head: this.#ledger?.head ?? null,
-    });
-  }
-
-  #send(ids: readonly string[], ledger: Ledger): Promise<void> {
-    const { config, io, deleter } = this.#options;
-    return sendRequests({
-      ids,
-      counts: this.#sent,
-      onDecided: (id, decision) => {
-        this.#list.decide(id, decision);
-        if (decision === 'done') this.#list.start();
-      },
-      deleter,
-      ledger,
-      hashOf: (id) => this.#hashOf(id),
-      limits: { requestsPerMinute: config.requestsPerMinute, maxConcurrent: config.maxConcurrentRequests },
-      ...io,
-    });
+    await ledger?.close().catch(() => {});
+    ledgers.close();
   }
 }
 
-/** A hash (64 hex digits) of exactly these ids (`digest`) and of the service that is to delete them. */
-const listHash = (digest: string, { baseUrl, serviceId }: ServiceName): string =>
-  sha256(['dfinery-elt forget v2', baseUrl, serviceId, digest]);
+async function planCase(list: DeletionList, ledgers: LedgerStore, options: CaseOptions): Promise<Plan> {
+  const { config, io } = options;
+  const listHash = sha256(['dfinery-elt forget v2', config.baseUrl, config.serviceId, list.digest]);
+  const isPurgeOnly = options.purge?.isOnly === true;
+  // A purge without requests decides nobody: neither kind of run goes on with one of the other kind.
+  const listName = ledgers.key.listHash(isPurgeOnly ? sha256(['dfinery-elt purge v1', listHash]) : listHash);
+  const unfinished = await ledgers.findUnfinished(listName);
+  const { notice, decisions, purging } = unfinished;
+  if (notice !== undefined) io.logger.warn('ledger.unfinished', notice);
+  for (const { id } of decisions.size > 0 ? list.ids() : []) {
+    const decision = decisions.get(ledgers.key.idHash(id));
+    if (decision !== undefined) list.decide(id, decision);
+  }
+  const purge = options.purge && (await Purge.open(options.purge, list.ids()));
+  const left = [...purging.keys()].filter((place) => !purge?.names.includes(place));
+  if (left.length > 0) io.logger.warn('purge.left', leftSentence(left));
+  const wanted = isPurgeOnly ? [] : list.idsWith(undefined);
+  return {
+    list,
+    counts: list.counts,
+    wanted,
+    unfinished,
+    purge,
+    isPurgeOnly,
+    guard: guardProblem(wanted.length, config) ?? purge?.problem,
+    listName,
+    hash: purge === undefined ? listHash : sha256(['dfinery-elt forget v3', listHash, purge.consent]),
+  };
+}
+
+function requestDeletions(
+  { list, wanted }: Plan,
+  ledger: Ledger,
+  key: LedgerKey,
+  counts: RequestCounts,
+  { config, io, deleter }: CaseOptions,
+): Promise<void> {
+  return sendRequests({
+    ...io,
+    ids: wanted,
+    counts,
+    onDecided(id, decision) {
+      list.decide(id, decision);
+      if (decision === 'done') list.start();
+    },
+    deleter,
+    ledger,
+    hashOf: (id) => key.idHash(id),
+    limits: { requestsPerMinute: config.requestsPerMinute, maxConcurrent: config.maxConcurrentRequests },
+  });
+}
+
+/** Without `sent`: of a plan. */
+function reportOf(
+  { counts, wanted, purge, isPurgeOnly, guard }: Plan,
+  elapsedMs: number,
+  sent?: RequestCounts,
+  ledger?: Ledger,
+): DeletionReport {
+  const { stoppedBy, ...requests } = sent ?? newCounts();
+  return {
+    v: 1,
+    kind: 'deletion',
+    mode: sent === undefined ? 'dry_run' : 'executed',
+    run: ledger?.run ?? null,
+    ...counts,
+    ...requests,
+    undecided: sent === undefined ? 0 : wanted.length - sent.done - sent.rejected,
+    guard: sent === undefined ? (guard ?? null) : null,
+    purge_only: isPurgeOnly,
+    ...purge?.sums,
+    places: purge?.reports ?? [],
+    unreached: purge?.unreached ?? [],
+    stopped_by: stoppedBy?.code ?? null,
+    seconds: Math.round(elapsedMs) / 1_000,
+    head: ledger?.head ?? null,
+  };
+}
+
+/** Without a report this is the only message that has the head. */
+async function logHead(ledger: Ledger, logger: Logger): Promise<void> {
+  await ledger.sync().catch(() => {});
+  const { head } = ledger;
+  logger.warn('ledger.head', `Head of the ledger: ${head}`, { head });
+}
 
 const sha256 = (parts: readonly unknown[]): string => createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 
@@ -285,7 +255,9 @@ function refusalOf(
       `Nothing was deleted: the list, the service or the purge is not what was confirmed. Its hash is ${hash}; look at the plan again.`,
     );
   }
-  return nothingAccepted(plan) ?? guardError(plan);
+  const { guard } = plan;
+  const stopped = guard === null ? undefined : configError(`Nothing was deleted: ${guard}`, { exitCode: EXIT.guard });
+  return nothingAccepted(plan) ?? stopped;
 }
 
 type GuardLimits = Pick<DestinationConfig, 'maxDeletionsPerSync' | 'maxDeletionsPercent' | 'knownProfiles'>;
@@ -304,13 +276,8 @@ export function guardProblem(count: number, limits: GuardLimits): string | undef
   return `${plainCount(count, 'profile')} would be deleted, ${share} % of known_profiles (${known}), more than max_deletions_percent allows (${percent} %). If that is meant, raise max_deletions_percent and run again.`;
 }
 
-const guardError = ({ guard }: DeletionReport): UserError | undefined =>
-  guard === null ? undefined : configError(`Nothing was deleted: ${guard}`, { exitCode: EXIT.guard });
-
-const stopOf = ({ stoppedBy }: DeletionCounts): UserError | undefined => stoppedBy && configError(stoppedBy.message);
-
 /** Every id is decided, and the purge did not take place. */
-const unclosed = ({ ledgerDir }: DestinationConfig): UserError =>
+const notPurged = ({ ledgerDir }: DestinationConfig): UserError =>
   transientError(
     `The run was stopped after its last request: the purge that was to follow it was not done. Run again with the same list: ${
       ledgerDir === undefined
@@ -320,13 +287,13 @@ const unclosed = ({ ledgerDir }: DestinationConfig): UserError =>
   );
 
 /** Who reads that a purge failed must know what was done before it and cannot be taken back. */
-function openSentence(why: string, isPurgeOnly: boolean, { ledgerDir }: DestinationConfig): string {
+function openSentence(why: UserError | 'not begun', isPurgeOnly: boolean, { ledgerDir }: DestinationConfig): string {
   const before = isPurgeOnly ? '' : 'These people are deleted at the service; ';
   const again =
     ledgerDir === undefined && !isPurgeOnly
       ? 'run again with --purge-only to do it without a further request'
       : 'run again with the same list to do it; who is deleted at the service is not asked for again';
-  return `${before}the purge is not done: ${why} To finish it, ${again}.`;
+  return `${before}the purge is not done: ${why === 'not begun' ? 'the run ended before.' : why.message} To finish it, ${again}.`;
 }
 
 const leftSentence = (places: readonly string[]): string =>

@@ -119,9 +119,12 @@ export class Purge {
     this.#ids = listed.map(({ id }) => id);
   }
 
+  /** Counts what each place holds now. Throws UserError for a place that cannot be looked into. */
   static async open(request: PurgeRequest, listed: readonly ListedId[]): Promise<Purge> {
     const mapping = request.mapping === undefined ? undefined : await readMapping(request.mapping, listed);
-    return new Purge(request, listed, mapping);
+    const purge = new Purge(request, listed, mapping);
+    await purge.#forecast();
+    return purge;
   }
 
   /** The places, as the ledger names them. */
@@ -165,8 +168,7 @@ export class Purge {
     return [isOnly, [...this.names].sort(), column ?? null, pairs.map((pair) => JSON.stringify(pair)).sort()];
   }
 
-  /** Counts what each place holds now. Throws UserError for a place that cannot be looked into. */
-  async forecast(): Promise<void> {
+  async #forecast(): Promise<void> {
     for (const place of this.#request.places) {
       const people = await place.target.people();
       const found = await people.find(place.path, this.#query, this.#request.options);

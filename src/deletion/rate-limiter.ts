@@ -18,23 +18,6 @@ export interface RateLimits {
   readonly maxConcurrent: number;
 }
 
-/** Hands out instants so far apart that no interval of a minute contains more of them than the rate allows. */
-class Spacing {
-  readonly #gapMs: number;
-  #next = Number.NEGATIVE_INFINITY;
-
-  constructor(perMinute: number) {
-    this.#gapMs = (MINUTE_MS / perMinute) * SLACK;
-  }
-
-  /** Reserves the next instant; returns the ms from `now` until then. */
-  take(now: number): number {
-    const due = Math.max(this.#next, now - CATCH_UP_MS);
-    this.#next = due + this.#gapMs;
-    return due - now;
-  }
-}
-
 /**
  * Decides when the next request may be sent: evenly spread, below the rate, without using the reserve of the quota, and not
  * while the service's limit is exhausted. Shared by all workers.
@@ -42,10 +25,9 @@ class Spacing {
 export class RateLimiter {
   readonly #clock: Clock;
   readonly #limits: RateLimits;
-  readonly #turns: Spacing;
-  /** Spaces the sends as well as the turns: workers that wait after their turn (for a pause or a slot) must not send at once. */
-  readonly #sends: Spacing;
-  #turn: Promise<void> = Promise.resolve();
+  readonly #gapMs: number;
+  /** The instant of the next send. */
+  #next = Number.NEGATIVE_INFINITY;
   #pausedUntil = 0;
   /** What the machine's clock said last, and how far it was set back in all: a time that only goes forward. */
   #lastClock = Number.NEGATIVE_INFINITY;
@@ -61,8 +43,7 @@ export class RateLimiter {
   constructor(clock: Clock, limits: RateLimits) {
     this.#clock = clock;
     this.#limits = limits;
-    this.#turns = new Spacing(limits.requestsPerMinute);
-    this.#sends = new Spacing(limits.requestsPerMinute);
+    this.#gapMs = (MINUTE_MS / limits.requestsPerMinute) * SLACK;
   }
 
   /** Time (ms) during which nothing is sent; 0 when sending is allowed. */
@@ -75,13 +56,6 @@ export class RateLimiter {
     return this.#waits;
   }
 
-  /** Resolves when it is the caller's turn by the rate. Turns are given in the order of the calls. */
-  waitForTurn(signal: AbortSignal): Promise<void> {
-    const mine = this.#turn.then(() => this.#wait(this.#turns, signal));
-    this.#turn = mine.catch(() => {});
-    return mine;
-  }
-
   /** Resolves when one more request may go out at once; every `acquire` that resolves needs its `release`. */
   async acquire(signal: AbortSignal): Promise<void> {
     for (;;) {
@@ -91,8 +65,13 @@ export class RateLimiter {
     }
     this.#active++;
     try {
-      do await this.#wait(this.#sends, signal);
-      while (this.pausedMs > 0);
+      do {
+        await this.#whenAllowed(signal);
+        const now = this.#now();
+        const due = Math.max(this.#next, now - CATCH_UP_MS);
+        this.#next = due + this.#gapMs;
+        if (due > now) await this.#clock.sleep(due - now, signal);
+      } while (this.pausedMs > 0);
     } catch (error) {
       this.release(undefined);
       throw error;
@@ -103,13 +82,6 @@ export class RateLimiter {
     this.#active--;
     if (answer) this.#observe(answer);
     this.#waiters.shift()?.();
-  }
-
-  async #wait(spacing: Spacing, signal: AbortSignal): Promise<void> {
-    await this.#whenAllowed(signal);
-    const ahead = spacing.take(this.#now());
-    if (ahead > 0) await this.#clock.sleep(ahead, signal);
-    else signal.throwIfAborted();
   }
 
   async #whenAllowed(signal: AbortSignal): Promise<void> {

@@ -3,33 +3,17 @@ import { count, plainCount } from '../base/quantities.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { type ListCounts, REFUSAL_TEXT } from './input/deletion-list.ts';
 import type { PlaceReport, PurgeSums } from './purge.ts';
-import type { DeletionCounts } from './send-requests.ts';
+import type { RequestCounts } from './send-requests.ts';
 
 /** What a run did, or would do; written as JSON with these keys (schemas/deletion.json). Ids appear nowhere. */
-export interface DeletionReport extends Partial<PurgeSums> {
+export interface DeletionReport extends ListCounts, Readonly<Omit<RequestCounts, 'stoppedBy'>>, Partial<PurgeSums> {
   readonly v: 1;
   readonly kind: 'deletion';
   readonly mode: 'dry_run' | 'executed';
   /** Null: none was begun. */
   readonly run: string | null;
-  readonly received: number;
-  /** Rows, by reason. */
-  readonly refused: Readonly<Record<string, number>>;
-  readonly duplicates: number;
-  readonly ids: number;
-  /** Done by the unfinished run that this one goes on with. */
-  readonly done_before: number;
-  /** Rejected by it; they are not asked for again. */
-  readonly rejected_before: number;
-  readonly requests: number;
-  readonly done: number;
-  readonly rejected: number;
-  /** Ids, by the service's code. */
-  readonly rejected_codes: Readonly<Record<string, number>>;
   /** Ids with an unknown outcome, including those that were never requested. */
   readonly undecided: number;
-  /** Of these, ids that had an answer, by the code of the last one. */
-  readonly undecided_codes: Readonly<Record<string, number>>;
   /** The reason for which the guard stops a run (or would, in a dry run). */
   readonly guard: string | null;
   /** True where no request is sent, only rows are removed (S56). */
@@ -43,34 +27,6 @@ export interface DeletionReport extends Partial<PurgeSums> {
   readonly seconds: number;
   /** Code of the ledger's last line, to be stored apart from the ledger. */
   readonly head: string | null;
-}
-
-/** What a report has beside the counts of its list and of its requests. */
-type Circumstances = Partial<PurgeSums> &
-  Pick<DeletionReport, 'run' | 'guard' | 'purge_only' | 'places' | 'unreached' | 'seconds' | 'head'>;
-
-/** `sent`: undefined for a plan. */
-export function reportOf(counts: ListCounts, sent: DeletionCounts | undefined, more: Circumstances): DeletionReport {
-  const wanted = more.purge_only ? 0 : counts.unique - counts.done - counts.rejectedBefore;
-  return {
-    v: 1,
-    kind: 'deletion',
-    mode: sent === undefined ? 'dry_run' : 'executed',
-    received: counts.received,
-    refused: Object.fromEntries(counts.refused),
-    duplicates: counts.duplicates,
-    ids: counts.unique,
-    done_before: counts.done,
-    rejected_before: counts.rejectedBefore,
-    requests: sent?.requests ?? 0,
-    done: sent?.done ?? 0,
-    rejected: sent?.rejected ?? 0,
-    rejected_codes: Object.fromEntries(sent?.codes ?? []),
-    undecided: sent === undefined ? 0 : wanted - sent.done - sent.rejected,
-    undecided_codes: Object.fromEntries(sent?.unclear ?? []),
-    stopped_by: sent?.stoppedBy?.code ?? null,
-    ...more,
-  };
 }
 
 /** The report as text: one `label  number` a line. */

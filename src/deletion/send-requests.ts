@@ -22,40 +22,43 @@ const MAX_WAITS_IN_A_ROW = 120;
 const CLOSING_MS = 3_000;
 const REPORT_MS = 60_000;
 
-/** The outcomes of the ids of a run. */
-export interface DeletionCounts {
+/** What became of the requests of a run; with the names of a report. */
+export interface RequestCounts {
+  /** Requests sent, repeated ones included. */
+  requests: number;
   done: number;
   rejected: number;
   /** Ids whose deletion was requested with an unknown outcome. */
   undecided: number;
-  /** Rejections by the service's code. */
-  readonly codes: Map<string, number>;
-  /** Undecided ids, by the code of their last answer; those that had none are not in it. */
-  readonly unclear: Map<string, number>;
-  /** Requests sent, repeated ones included. */
-  requests: number;
+  /** Ids, by the service's code. */
+  readonly rejected_codes: Record<string, number>;
+  /** Undecided ids that had an answer, by the code of the last one. */
+  readonly undecided_codes: Record<string, number>;
   /** The answer that stopped the run, if one did. */
   stoppedBy: DeletionAnswer | undefined;
 }
 
-export const newCounts = (): DeletionCounts => ({
+export const newCounts = (): RequestCounts => ({
+  requests: 0,
   done: 0,
   rejected: 0,
   undecided: 0,
-  codes: new Map(),
-  unclear: new Map(),
-  requests: 0,
+  rejected_codes: {},
+  undecided_codes: {},
   stoppedBy: undefined,
 });
 
+/** Sends one deletion, without any retry or pacing of its own; never throws for what the service or the network did. */
+export type ProfileDeleter = Pick<DeletionService, 'deleteProfile'>;
+
 export interface SendOptions {
   /** Filled while the requests are sent. */
-  readonly counts: DeletionCounts;
+  readonly counts: RequestCounts;
   readonly ids: readonly string[];
   readonly onDecided: (id: string, decision: Decision) => void;
-  readonly deleter: Pick<DeletionService, 'deleteProfile'>;
+  readonly deleter: ProfileDeleter;
   readonly ledger: Ledger;
-  /** Hex of the id's keyed hash, for the ledger. */
+  /** The id's keyed hash, for the ledger. */
   readonly hashOf: (id: string) => string;
   readonly limits: RateLimits;
   readonly clock: Clock;
@@ -71,12 +74,8 @@ export interface SendOptions {
  */
 export const sendRequests = (options: SendOptions): Promise<void> => new Sender(options).run();
 
-function countCode(codes: Map<string, number>, { code }: DeletionAnswer): void {
-  codes.set(code, (codes.get(code) ?? 0) + 1);
-}
-
 class Sender {
-  readonly #counts: DeletionCounts;
+  readonly #counts: RequestCounts;
   readonly #options: SendOptions;
   readonly #ids: Iterator<string>;
   readonly #limiter: RateLimiter;
@@ -93,7 +92,7 @@ class Sender {
     this.#ids = options.ids[Symbol.iterator]();
     this.#limiter = new RateLimiter(options.clock, options.limits);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
-    // Every sender adds a listener; Node would otherwise warn of a leak.
+    // Every worker adds a listener; Node would otherwise warn of a leak.
     setMaxListeners(0, this.#signal, this.#cut.signal);
   }
 
@@ -103,8 +102,9 @@ class Sender {
     signal.addEventListener('abort', cutLater);
     const stopReporting = this.#report();
     try {
-      while (this.#counts.done === 0) if (!(await this.#step())) return;
-      const workers = Array.from({ length: 2 * limits.maxConcurrent }, () => this.#worker());
+      while (this.#counts.done === 0) if (!(await this.#next())) return;
+      // While half of them write their lines of the ledger, the others have their requests under way.
+      const workers = Array.from({ length: 2 * limits.maxConcurrent }, () => this.#work());
       const ends = await Promise.allSettled(workers);
       for (const end of ends) if (end.status === 'rejected') throw end.reason;
     } finally {
@@ -129,17 +129,17 @@ class Sender {
     return () => cancel();
   }
 
-  async #worker(): Promise<void> {
+  async #work(): Promise<void> {
     try {
-      while (await this.#step());
+      while (await this.#next());
     } catch (error) {
       this.#stop.abort(error);
       throw error;
     }
   }
 
-  /** Processes one id until it is decided; false if there is none left, or no more may be sent. */
-  async #step(): Promise<boolean> {
+  /** Requests the next id until it is decided; false if there is none left, or no more may be sent. */
+  async #next(): Promise<boolean> {
     if (this.#signal.aborted) return false;
     const { value: id, done } = this.#ids.next();
     if (done === true) return false;
@@ -150,28 +150,38 @@ class Sender {
   }
 
   async #decide(externalId: string): Promise<Decision> {
+    const { clock, random } = this.#options;
     const id = this.#options.hashOf(externalId);
-    for (let attempt = 1; attempt <= RETRY.attempts; attempt++) {
+    for (let attempt = 1; ; ) {
       const answer = await this.#request(externalId, { id, attempt });
       if (answer === undefined) return 'undecided';
-      if (answer.kind === 'done' || answer.kind === 'rejected') return this.#decided(answer.kind, answer);
-      if (answer.kind === 'stop') return this.#stopAll(answer);
-      if (answer.kind === 'wait') {
-        attempt--;
-        if (this.#limiter.waits - this.#waitsBefore >= MAX_WAITS_IN_A_ROW) return this.#giveUp(answer);
-        continue;
+      switch (answer.kind) {
+        case 'done':
+        case 'rejected':
+          return this.#decided(answer.kind, answer);
+        case 'stop':
+          this.#counts.stoppedBy ??= answer;
+          return this.#stopAll(answer);
+        case 'wait':
+          // A wait is no attempt.
+          if (this.#limiter.waits - this.#waitsBefore >= MAX_WAITS_IN_A_ROW) return this.#giveUp(answer);
+          continue;
+        case 'undecided':
+          if (attempt >= UNCLEAR_ATTEMPTS) return this.#decided('undecided', answer);
+          break;
+        case 'retry':
+          if (attempt >= RETRY.attempts) return this.#unanswered(answer);
       }
-      if (answer.kind === 'undecided' && attempt >= UNCLEAR_ATTEMPTS) return this.#decided('undecided', answer);
-      if (attempt === RETRY.attempts) return this.#undecided(answer);
-      if (!(await this.#pause(attempt))) return 'undecided';
+      const pause = () => clock.sleep(pauseAfter(attempt, RETRY, random), this.#signal);
+      if (!(await this.#unlessStopped(pause))) return 'undecided';
+      attempt++;
     }
-    return 'undecided';
   }
 
-  /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before it was sent. */
+  /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before its answer. */
   async #request(externalId: string, what: { id: string; attempt: number }): Promise<DeletionAnswer | undefined> {
     const { ledger, deleter } = this.#options;
-    if (!(await this.#unlessStopped(() => this.#limiter.waitForTurn(this.#signal)))) return undefined;
+    if (this.#signal.aborted) return undefined;
     await ledger.write({ kind: 'before', ...what });
     if (!(await this.#unlessStopped(() => this.#limiter.acquire(this.#signal)))) {
       ledger.add({ kind: 'after', ...what, outcome: 'not_sent', code: 'stopped', status: null });
@@ -204,36 +214,33 @@ class Sender {
     }
   }
 
-  #pause(attempt: number): Promise<boolean> {
-    const { clock, random } = this.#options;
-    return this.#unlessStopped(() => clock.sleep(pauseAfter(attempt, RETRY, random), this.#signal));
-  }
-
   /** The service has spoken, so it is there. */
   #decided(decision: Decision, answer: DeletionAnswer): Decision {
     this.#undecidedInARow = 0;
     this.#waitsBefore = this.#limiter.waits;
-    if (decision === 'rejected') countCode(this.#counts.codes, answer);
-    if (decision === 'undecided') countCode(this.#counts.unclear, answer);
+    const { rejected_codes, undecided_codes } = this.#counts;
+    if (decision !== 'done') countCode(decision === 'rejected' ? rejected_codes : undecided_codes, answer);
     return decision;
   }
 
-  #stopAll(answer: DeletionAnswer): Decision {
-    this.#counts.stoppedBy ??= answer;
-    this.#stop.abort(transientError(answer.message));
-    return 'undecided';
+  #unanswered(answer: DeletionAnswer): Decision {
+    countCode(this.#counts.undecided_codes, answer);
+    return ++this.#undecidedInARow < MAX_UNDECIDED_IN_A_ROW ? 'undecided' : this.#giveUp(answer);
   }
 
   #giveUp(answer: DeletionAnswer): Decision {
     const { logger } = this.#options;
-    logger.error('erase.given_up', `Nothing more is sent: ${answer.message}`, { code: answer.code });
+    const { code, message } = answer;
+    if (!this.#signal.aborted) logger.error('erase.given_up', `Nothing more is sent: ${message}`, { code });
+    return this.#stopAll(answer);
+  }
+
+  #stopAll(answer: DeletionAnswer): Decision {
     this.#stop.abort(transientError(answer.message));
     return 'undecided';
   }
+}
 
-  #undecided(answer: DeletionAnswer): Decision {
-    countCode(this.#counts.unclear, answer);
-    if (++this.#undecidedInARow < MAX_UNDECIDED_IN_A_ROW) return 'undecided';
-    return this.#signal.aborted ? 'undecided' : this.#giveUp(answer);
-  }
+function countCode(codes: Record<string, number>, { code }: DeletionAnswer): void {
+  codes[code] = (codes[code] ?? 0) + 1;
 }

@@ -17,8 +17,6 @@ export const REFUSAL_TEXT = {
 } as const;
 export type Refusal = keyof typeof REFUSAL_TEXT;
 
-const REFUSALS = Object.keys(REFUSAL_TEXT);
-
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
@@ -37,16 +35,18 @@ export function refusalOf(id: unknown, mostBytes: number): Refusal | undefined {
 /** The outcome of an id; undecided rows are in neither count, and no state follows them. */
 export type Decision = 'done' | 'rejected' | 'undecided';
 
-/** Counts of rows, all known once the input has ended. */
+/** What a list holds, all known once the input has ended; with the names of a report. */
 export interface ListCounts {
   readonly received: number;
+  /** Rows, by `Refusal`. */
+  readonly refused: Readonly<Record<string, number>>;
   readonly duplicates: number;
-  readonly refused: ReadonlyMap<Refusal, number>;
   /** Different ids among the accepted rows. */
-  readonly unique: number;
-  /** Of these, decided by the run that is resumed. */
-  readonly done: number;
-  readonly rejectedBefore: number;
+  readonly ids: number;
+  /** Of these, done by the unfinished run that this one goes on with. */
+  readonly done_before: number;
+  /** Rejected by it; they are not asked for again. */
+  readonly rejected_before: number;
 }
 
 /** Writes a state to the platform: the state's text, and the counts of its rows. */
@@ -65,7 +65,6 @@ const ROW_BYTES = 16;
 const STATE_BYTES = 300;
 /** Of the whole input: about seven million ids, a day and a night of deletions at the usual rate. */
 const MAX_BYTES = 1024 ** 3;
-const REFUSED = -1;
 
 interface Entry extends ListedId {
   rows: number;
@@ -73,11 +72,10 @@ interface Entry extends ListedId {
   decision: Decision | undefined;
 }
 
-/** The rows between two states, and the state that follows them; undefined stream: of all streams. */
-interface Segment {
-  readonly ids: number[];
-  readonly streams: number[];
-  state?: { readonly stream: number | undefined; readonly text: string };
+interface State {
+  /** Undefined: of all streams. */
+  readonly stream: number | undefined;
+  readonly text: string;
 }
 
 /**
@@ -85,17 +83,19 @@ interface Segment {
  * numbers. Memory: the texts and 150 bytes an id, 16 a row, 300 a state, a gigabyte at most.
  */
 export class DeletionList {
-  readonly #entries: Entry[] = [];
-  readonly #byId = new Map<string, number>();
+  readonly #entries = new Map<string, Entry>();
   readonly #refused = new Map<Refusal, number>();
-  readonly #segments: Segment[] = [{ ids: [], streams: [] }];
+  /** The rows and the states between them, in order, and the stream of each. */
+  readonly #steps: (Entry | State | 'refused')[] = [];
+  readonly #streams: number[] = [];
   #received = 0;
   #bytes = 0;
-  #started = false;
-  #segment = 0;
-  #row = 0;
-  #work: Promise<void> = Promise.resolve();
-  readonly #since = new Map<number, { done: number; rejected: number }>();
+  #isStarted = false;
+  /** The first step that is not decided, or not emitted. */
+  #at = 0;
+  /** The rows before it that no state has reported yet, by stream. */
+  readonly #unreported = new Map<number, { done: number; rejected: number }>();
+  #emitting: Promise<void> = Promise.resolve();
   readonly #emit: EmitState;
 
   /** `emit` is called for each state, in order, once every row before it is decided. */
@@ -106,59 +106,38 @@ export class DeletionList {
   /** A row with whatever stands in its ID field; `mostBytes` of UTF-8. */
   addRow(stream: number, id: unknown, mostBytes: number): void {
     const refusal = refusalOf(id, mostBytes);
-    if (refusal !== undefined) this.addRefused(stream, refusal);
-    else this.addId(stream, String(id));
-  }
-
-  addId(stream: number, id: string): void {
-    this.#received++;
-    let at = this.#byId.get(id);
-    if (at === undefined) {
-      at = this.#entries.length;
-      this.#byId.set(id, at);
-      this.#entries.push({ id, row: this.#received, rows: 0, isWithdrawn: false, decision: undefined });
-      this.#take(id.length + ID_BYTES);
-    }
-    const entry = this.#entries[at];
-    entry.rows++;
-    entry.isWithdrawn = false;
-    this.#addRow(stream, at);
-  }
-
-  addRefused(stream: number, refusal: Refusal): void {
-    this.#received++;
-    this.#refused.set(refusal, (this.#refused.get(refusal) ?? 0) + 1);
-    this.#addRow(stream, REFUSED);
+    if (refusal !== undefined) this.#addRefused(stream, refusal);
+    else this.#addId(stream, String(id));
   }
 
   /** A row that withdraws the request for an id: it is refused itself, and so is every row before it with that id. */
   addWithdrawn(stream: number, id: string | undefined): void {
-    this.addRefused(stream, 'withdrawn');
-    const at = id === undefined ? undefined : this.#byId.get(id);
-    if (at !== undefined) this.#entries[at].isWithdrawn = true;
+    this.#addRefused(stream, 'withdrawn');
+    const entry = id === undefined ? undefined : this.#entries.get(id);
+    if (entry !== undefined) entry.isWithdrawn = true;
   }
 
   /** `stream`: undefined for a state of all streams. */
   addState(stream: number | undefined, text: string): void {
-    this.#last().state = { stream, text };
-    this.#segments.push({ ids: [], streams: [] });
-    this.#take(text.length + STATE_BYTES);
+    this.#addStep({ stream, text }, 0, text.length + STATE_BYTES);
   }
 
   get counts(): ListCounts {
     const accepted = this.#accepted();
-    const rows = accepted.reduce((sum, entry) => sum + entry.rows, 0);
-    const withdrawn = this.#entries.filter((entry) => entry.isWithdrawn).reduce((sum, entry) => sum + entry.rows, 0);
-    const refused = new Map(this.#refused);
-    if (withdrawn > 0) refused.set('withdrawn', (refused.get('withdrawn') ?? 0) + withdrawn);
-    const decided = (decision: Decision) => accepted.filter((entry) => entry.decision === decision).length;
+    const rowsOf = (entries: Iterable<Entry>) => [...entries].reduce((sum, { rows }) => sum + rows, 0);
+    const rows = rowsOf(accepted);
+    const withdrawn = rowsOf(this.#entries.values()) - rows;
+    const refused = Object.keys(REFUSAL_TEXT).map((why): [string, number] => {
+      const own = this.#refused.get(why as Refusal) ?? 0;
+      return [why, why === 'withdrawn' ? own + withdrawn : own];
+    });
     return {
       received: this.#received,
+      refused: Object.fromEntries(refused.filter(([, n]) => n > 0)),
       duplicates: rows - accepted.length,
-      refused: new Map([...refused].sort(([a], [b]) => REFUSALS.indexOf(a) - REFUSALS.indexOf(b))),
-      unique: accepted.length,
-      done: decided('done'),
-      rejectedBefore: decided('rejected'),
+      ids: accepted.length,
+      done_before: accepted.filter(({ decision }) => decision === 'done').length,
+      rejected_before: accepted.filter(({ decision }) => decision === 'rejected').length,
     };
   }
 
@@ -181,7 +160,7 @@ export class DeletionList {
   }
 
   decide(id: string, decision: Decision): void {
-    const entry = this.#entries[this.#byId.get(id) ?? -1];
+    const entry = this.#entries.get(id);
     if (entry === undefined) return;
     entry.decision = decision;
     this.#advance();
@@ -189,82 +168,79 @@ export class DeletionList {
 
   /** From now on states are emitted: a row is known to be accepted by the service, or there is none to be asked for. */
   start(): void {
-    this.#started = true;
+    this.#isStarted = true;
     this.#advance();
   }
 
   /** Resolves when every state that may be emitted has been; rejects when one could not. */
   async emitted(): Promise<void> {
-    for (let seen: Promise<void> | undefined; seen !== this.#work; ) {
-      seen = this.#work;
+    for (let seen: Promise<void> | undefined; seen !== this.#emitting; ) {
+      seen = this.#emitting;
       await seen;
     }
   }
 
   #accepted(): Entry[] {
-    return this.#entries.filter((entry) => !entry.isWithdrawn);
+    return [...this.#entries.values()].filter((entry) => !entry.isWithdrawn);
   }
 
-  #last(): Segment {
-    return this.#segments[this.#segments.length - 1];
+  #addId(stream: number, id: string): void {
+    this.#received++;
+    let entry = this.#entries.get(id);
+    const isNew = entry === undefined;
+    entry ??= { id, row: this.#received, rows: 0, isWithdrawn: false, decision: undefined };
+    entry.rows++;
+    entry.isWithdrawn = false;
+    this.#entries.set(id, entry);
+    this.#addStep(entry, stream, ROW_BYTES + (isNew ? id.length + ID_BYTES : 0));
   }
 
-  #addRow(stream: number, at: number): void {
-    const { ids, streams } = this.#last();
-    ids.push(at);
-    streams.push(stream);
-    this.#take(ROW_BYTES);
+  #addRefused(stream: number, refusal: Refusal): void {
+    this.#received++;
+    this.#refused.set(refusal, (this.#refused.get(refusal) ?? 0) + 1);
+    this.#addStep('refused', stream, ROW_BYTES);
   }
 
-  #take(bytes: number): void {
+  #addStep(step: Entry | State | 'refused', stream: number, bytes: number): void {
+    this.#steps.push(step);
+    this.#streams.push(stream);
     this.#bytes += bytes;
     if (this.#bytes <= MAX_BYTES) return;
     throw configError(
-      `Nothing was deleted: the list is larger than what one run can take (${this.#entries.length} ids in ${this.#received} rows so far). Split it into several.`,
+      `Nothing was deleted: the list is larger than what one run can take (${this.#entries.size} ids in ${this.#received} rows so far). Split it into several.`,
       { exitCode: EXIT.guard },
     );
   }
 
   /** Counts the rows that are decided, in order, and emits the states between them. */
   #advance(): void {
-    while (this.#started) {
-      const { ids, streams, state } = this.#segments[this.#segment];
-      for (; this.#row < ids.length; this.#row++) {
-        const decision = this.#decisionOf(ids[this.#row]);
-        if (decision === undefined || decision === 'undecided') return;
-        this.#countsOf(streams[this.#row])[decision]++;
+    for (; this.#isStarted && this.#at < this.#steps.length; this.#at++) {
+      const step = this.#steps[this.#at];
+      if (step !== 'refused' && 'text' in step) {
+        this.#emitState(step);
+        // Its text is not needed any more.
+        this.#steps[this.#at] = 'refused';
+        continue;
       }
-      if (state === undefined) return;
-      const stats = this.#takeCounts(state.stream);
-      this.#work = this.#work.then(() => this.#emit(state.text, stats));
-      // `emitted` rejects all the same; this only keeps the rejection from being called unhandled.
-      this.#work.catch(() => {});
-      this.#segments[this.#segment] = { ids: [], streams: [] };
-      this.#segment++;
-      this.#row = 0;
+      const decision = step === 'refused' || step.isWithdrawn ? 'rejected' : step.decision;
+      if (decision === undefined || decision === 'undecided') return;
+      const stream = this.#streams[this.#at];
+      const counts = this.#unreported.get(stream) ?? { done: 0, rejected: 0 };
+      counts[decision]++;
+      this.#unreported.set(stream, counts);
     }
   }
 
-  #decisionOf(at: number): Decision | undefined {
-    if (at === REFUSED || this.#entries[at].isWithdrawn) return 'rejected';
-    return this.#entries[at].decision;
-  }
-
-  #countsOf(stream: number): { done: number; rejected: number } {
-    const counts = this.#since.get(stream) ?? { done: 0, rejected: 0 };
-    this.#since.set(stream, counts);
-    return counts;
-  }
-
-  #takeCounts(stream: number | undefined): Required<StateStats> {
-    const streams = stream === undefined ? [...this.#since.keys()] : [stream];
-    const sum = { recordCount: 0, rejectedRecordCount: 0 };
-    for (const one of streams) {
-      const { done, rejected } = this.#countsOf(one);
-      sum.recordCount += done;
-      sum.rejectedRecordCount += rejected;
-      this.#since.delete(one);
+  #emitState({ stream, text }: State): void {
+    const stats = { recordCount: 0, rejectedRecordCount: 0 };
+    for (const one of stream === undefined ? [...this.#unreported.keys()] : [stream]) {
+      const counts = this.#unreported.get(one);
+      stats.recordCount += counts?.done ?? 0;
+      stats.rejectedRecordCount += counts?.rejected ?? 0;
+      this.#unreported.delete(one);
     }
-    return sum;
+    this.#emitting = this.#emitting.then(() => this.#emit(text, stats));
+    // `emitted` rejects all the same; this only keeps the rejection from being called unhandled.
+    this.#emitting.catch(() => {});
   }
 }

@@ -30,21 +30,23 @@ export class LedgerKey {
     this.check = derived(secret, 'key check').toString('hex').slice(0, 16);
   }
 
-  /** HMAC-SHA256 of the id's bytes. */
-  readonly idHash = (id: string | Buffer): Buffer => hmac(this.#id, id);
-
-  /** HMAC-SHA256 (hex) of a list's hash: with the plain hash, a list of one id could be found by guessing. */
-  listHash(hash: string): string {
-    return hmac(this.#list, hash).toString('hex');
+  idHash(id: string): string {
+    return hmac(this.#id, id);
   }
 
-  /** HMAC-SHA256 (hex) of a line's text, for the chain. */
+  /** Of a list's hash: with the plain hash, a list of one id could be found by guessing. */
+  listHash(hash: string): string {
+    return hmac(this.#list, hash);
+  }
+
+  /** Of a line's text, for the chain. */
   mac(text: string): string {
-    return hmac(this.#chain, text).toString('hex');
+    return hmac(this.#chain, text);
   }
 }
 
-const hmac = (key: Buffer, data: string | Buffer): Buffer => createHmac('sha256', key).update(data).digest();
+/** HMAC-SHA256 (hex). */
+const hmac = (key: Buffer, data: string): string => createHmac('sha256', key).update(data).digest('hex');
 
 const derived = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', `dfinery-elt ledger ${purpose} v1`, 32));

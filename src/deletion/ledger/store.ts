@@ -45,7 +45,7 @@ export interface UnfinishedRuns {
   readonly notice: string | undefined;
 }
 
-export const NO_UNFINISHED_RUNS: UnfinishedRuns = {
+const NO_UNFINISHED_RUNS: UnfinishedRuns = {
   resumes: undefined,
   decisions: new Map(),
   purging: new Map(),

@@ -241,7 +241,7 @@ export async function proveErasure(id: string, query: ProofQuery): Promise<Proof
   if (!existsSync(folder)) throw configError(`There is no ledger at ${folder}.`);
   if (!statSync(folder).isDirectory()) throw configError(`${folder} is no folder: wanted the ledger's folder.`);
   const key = keyOfLedger(folder, query.key);
-  const hash = key.idHash(id).toString('hex');
+  const hash = key.idHash(id);
   const found: ProvedAnswer[] = [];
   const purges: ProvedPurge[] = [];
   const runs = new Set<string>();

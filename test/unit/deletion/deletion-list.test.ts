@@ -24,13 +24,10 @@ describe('a list', () => {
     expect(list.counts).toEqual({
       received: 8,
       duplicates: 1,
-      refused: new Map([
-        ['missing', 1],
-        ['withdrawn', 4],
-      ]),
-      unique: 2,
-      done: 0,
-      rejectedBefore: 0,
+      refused: { missing: 1, withdrawn: 4 },
+      ids: 2,
+      done_before: 0,
+      rejected_before: 0,
     });
   });
 
@@ -52,7 +49,7 @@ describe('a list', () => {
     ] as const) {
       const emitted: Emitted[] = [];
       const list = listWith(emitted);
-      list.addId(0, 'a');
+      list.addRow(0, 'a', 10);
       for (let n = 0; n <= 150_000; n++) list.addState(0, `s${n}`);
       list.start();
       list.decide('a', decision);
@@ -85,8 +82,8 @@ describe('a list', () => {
           const emitted: Emitted[] = [];
           const list = listWith(emitted);
           for (const [n, one] of steps.entries()) {
-            if (one.kind === 'id') list.addId(one.stream, one.id);
-            else if (one.kind === 'refused') list.addRefused(one.stream, 'blank');
+            if (one.kind === 'id') list.addRow(one.stream, one.id, 10);
+            else if (one.kind === 'refused') list.addRow(one.stream, ' ', 10);
             else list.addState(one.stream, `s${n}`);
           }
           if (startAt === 0) list.start();

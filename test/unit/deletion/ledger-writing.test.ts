@@ -246,10 +246,9 @@ describe('the files of a ledger', () => {
 
   it('have hashes of ids, lists and lines that differ, though the text is the same', () => {
     const text = 'x'.repeat(64);
-    const all = [KEY.idHash(text).toString('hex'), KEY.listHash(text), KEY.mac(text)];
+    const all = [KEY.idHash(text), KEY.listHash(text), KEY.mac(text)];
     expect(new Set(all).size).toBe(3);
     for (const one of all) expect(one).toMatch(/^[0-9a-f]{64}$/);
     expect(KEY.check).toMatch(/^[0-9a-f]{16}$/);
-    expect(KEY.idHash(Buffer.from(text)).toString('hex')).toBe(all[0]);
   });
 });

@@ -17,7 +17,8 @@ async function sendsOf(requestsPerMinute: number, count: number): Promise<number
   const limiter = new RateLimiter(clock, { requestsPerMinute, maxConcurrent: 5 });
   const sent: number[] = [];
   for (let i = 0; i < count; i++) {
-    await limiter.waitForTurn(never);
+    await limiter.acquire(never);
+    limiter.release(undefined);
     sent.push(clock.now());
   }
   return sent;
@@ -33,20 +34,17 @@ describe('the rate limiter', () => {
     }
   });
 
-  it('never lets more out in any minute when those who had their turn were held up', async () => {
+  it('never lets more out in any minute when many were held up', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 20 });
     const sent: number[] = [];
     const begin = clock.now();
-    await limiter.waitForTurn(never);
     await limiter.acquire(never);
-    for (let i = 0; i < 20; i++) await limiter.waitForTurn(never);
     limiter.release(answer('wait', 0, begin + 120_000));
     const held = Array.from({ length: 20 }, () => limiter.acquire(never).then(() => sent.push(clock.now())));
     await Promise.all(held);
     for (let i = 0; i < 60; i++) {
       limiter.release(answer('done'));
-      await limiter.waitForTurn(never);
       await limiter.acquire(never);
       sent.push(clock.now());
     }
@@ -73,7 +71,7 @@ describe('the rate limiter', () => {
     await limiter.acquire(never);
     const reset = clock.now() + 42_000;
     limiter.release(answer('wait', 0, reset));
-    await limiter.waitForTurn(never);
+    await limiter.acquire(never);
     expect(clock.now()).toBeGreaterThanOrEqual(reset);
   });
 
@@ -254,21 +252,21 @@ describe('the rate limiter', () => {
   it('sleeps only where there is time to wait for', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 5 });
-    await limiter.waitForTurn(never);
-    // The next turn is 1,010 ms behind the first, which might have been 50 ms earlier.
+    await limiter.acquire(never);
+    // The next send is 1,010 ms behind the first, which might have been 50 ms earlier.
     await clock.sleep(960);
-    await limiter.waitForTurn(never);
+    await limiter.acquire(never);
     expect(clock.slept).toEqual([960]);
-    await limiter.waitForTurn(never);
+    await limiter.acquire(never);
     expect(clock.slept).toEqual([960, 1_010]);
   });
 
-  it('gives no turn to whoever is stopped, and the next one to whoever is not', async () => {
+  it('takes nothing for a request that is stopped before it waits', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 5 });
     const stopped = AbortSignal.abort(new Error('stopped'));
-    for (let i = 0; i < 3; i++) await expect(limiter.waitForTurn(stopped)).rejects.toThrow('stopped');
-    await limiter.waitForTurn(never);
+    for (let i = 0; i < 3; i++) await expect(limiter.acquire(stopped)).rejects.toThrow('stopped');
+    await limiter.acquire(never);
     expect(clock.slept).toEqual([]);
   });
 });
