@@ -38,7 +38,7 @@ export interface Receipt {
 }
 
 /** What the scan of a file found that its readers need; which events there are may be undetermined. */
-type FileScan = Pick<
+export type FileScan = Pick<
   ScanResult,
   'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'rowEnds' | 'idSample'
 > &

@@ -1,4 +1,4 @@
-import type { SpoolFile } from '../extract/window.ts';
+import type { FileScan } from '../extract/window.ts';
 import { EVENT_NAME, eventNameIndex, headerColumns } from '../schema/groups.ts';
 import type { ColumnGroup, FirstSeen } from '../schema/scan.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
@@ -33,12 +33,12 @@ export interface IncomingColumns {
 }
 
 /** Joins the headers and scans of the files of a window, or of a batch of windows. */
-export function incomingColumns(files: readonly SpoolFile[]): IncomingColumns {
+export function incomingColumns(files: readonly FileScan[]): IncomingColumns {
   const columns = new Map<string, IncomingColumn>();
   return { files: files.map((file) => readFile(file, columns)), columns };
 }
 
-function readFile(file: SpoolFile, columns: Map<string, IncomingColumn>): FileColumn[] {
+function readFile(file: FileScan, columns: Map<string, IncomingColumn>): FileColumn[] {
   const eventName = eventNameIndex(file.header);
   const counts = new Map<string, number>();
   return headerColumns(file.header).map(({ source: raw, group, declared }, index) => {

@@ -1,6 +1,6 @@
 // This folder: DuckDB as the engine of tables and files, shared by the targets. `engine/` opens files and runs
-// statements, `rows/` reads a window's CSV into typed rows with keys, `profile/` describes one CSV file; the files here are
-// views, column conversions, copies for readers, people and reports.
+// statements, `rows/` reads a window's CSV into typed rows with keys; the files here are views, column
+// conversions, copies for readers, people, reports and the profile of one CSV file.
 
 import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../schema/groups.ts';
 import { isItem, type StoredColumn } from '../../table/columns.ts';

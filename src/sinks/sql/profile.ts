@@ -1,22 +1,26 @@
-// This folder: the statistics of one CSV file that `inspect` prints.
-
 import { createReadStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Clock } from '../../../base/clock.ts';
-import { codeOf, configError, messageOf, UserError } from '../../../base/errors.ts';
-import { MalformedCsv } from '../../../csv/malformed.ts';
-import { SpoolWriter } from '../../../extract/spool/spool-writer.ts';
-import { type ColumnEdits, unlisted } from '../../../schema/column-edits.ts';
-import { DETAIL_LOG_ID, missingColumns } from '../../../schema/groups.ts';
-import type { ColumnGroup } from '../../../schema/scan.ts';
-import { type CellPosition, Scanner, type ScanResult } from '../../../schema/scanner.ts';
-import { Zone } from '../../../types/zone.ts';
-import { type Engine, openEngine } from '../engine/engine.ts';
-import { engineError } from '../engine/faults.ts';
-import { cell, readCsv } from '../rows/read-csv.ts';
-import { batchesOf, type Measured, measureSql, type PinnedTypes, wantedColumns } from './measure.ts';
+import type { Clock } from '../../base/clock.ts';
+import { codeOf, configError, messageOf, UserError } from '../../base/errors.ts';
+import { MalformedCsv } from '../../csv/malformed.ts';
+import { SpoolWriter } from '../../extract/spool/spool-writer.ts';
+import { type ColumnEdits, unlisted } from '../../schema/column-edits.ts';
+import { DETAIL_LOG_ID, missingColumns } from '../../schema/groups.ts';
+import type { ColumnGroup } from '../../schema/scan.ts';
+import { type CellPosition, Scanner, type ScanResult } from '../../schema/scanner.ts';
+import { FIRST_COLUMNS } from '../../table/columns.ts';
+import { incomingColumns } from '../../table/incoming.ts';
+import { planColumns, type Rules } from '../../table/plan.ts';
+import { TYPES } from '../../types/index.ts';
+import { literal } from '../../types/sql.ts';
+import type { ColumnType } from '../../types/type.ts';
+import { Zone } from '../../types/zone.ts';
+import { type Engine, openEngine } from './engine/engine.ts';
+import { engineError } from './engine/faults.ts';
+import { type CellSql, cellSql } from './rows/cells.ts';
+import { cell, readCsv } from './rows/read-csv.ts';
 
 export interface ProfileOptions {
   readonly file: string;
@@ -25,7 +29,7 @@ export interface ProfileOptions {
   /** Columns that are dropped or hashed before anything else sees them. */
   readonly edits?: ColumnEdits | undefined;
   /** Types by source name that stand in for those of the declaration and of the data. */
-  readonly pinned: PinnedTypes;
+  readonly pinned: ReadonlyMap<string, ColumnType> | undefined;
   /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
   readonly clock: Clock;
@@ -36,6 +40,23 @@ export interface ProfileOptions {
 export interface ColumnProfile extends Measured {
   readonly source: string;
   readonly group: ColumnGroup;
+}
+
+/** What the values of a column are. */
+interface Measured {
+  /** None while every cell is absent. */
+  readonly type: ColumnType | null;
+  /** Cells with a value; the text `null` is one in text columns alone. */
+  readonly filled: number;
+  /** An estimate: measured up to a quarter off. */
+  readonly distinct: number;
+  /** Canonical text; none for lists. */
+  readonly minimum: string | null;
+  readonly maximum: string | null;
+  /** Cells as they are written, the most frequent first. */
+  readonly examples: readonly string[];
+  /** Cells that do not fit the type. */
+  readonly rescued: number;
 }
 
 /** What a local file holds. */
@@ -119,18 +140,11 @@ async function profile(
   options: ProfileOptions,
 ): Promise<FileProfile> {
   const { header, rows, longestRow, finalNewline, invalidUtf8 } = scan;
-  const zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
   const from = readCsv(
     [{ path, longestRow }],
     header.map(() => 'VARCHAR'),
   );
-  const wanted = wantedColumns(scan.columns, options.pinned, zone);
-  const measured = new Map<number, Measured>();
-  for (const batch of batchesOf(wanted)) {
-    const row = await ask(engine, measureSql(batch, from), options.signal);
-    const answers: readonly Measured[] = JSON.parse(String(row.answers));
-    for (const [i, answer] of answers.entries()) measured.set(batch[i].index, answer);
-  }
+  const measured = await measure(engine, scan, from, options);
   const columns = scan.columns.map(({ source, group }, i) => ({ source, group, ...(measured.get(i) ?? NO_VALUE) }));
   const ids = await countIds(engine, scan, from, options.signal);
   const missing = missingColumns(header);
@@ -147,6 +161,63 @@ const NO_VALUE: Measured = {
   examples: [],
   rescued: 0,
 };
+
+/** Columns measured by one query: what bounds its plan and its aggregates. */
+const MEASURED_AT_ONCE = 500;
+
+/** What the columns with a value hold, by their index, under the types that a first load of the file would give them. */
+async function measure(
+  engine: Engine,
+  scan: ScanResult,
+  from: string,
+  { timezone, pinned, signal }: ProfileOptions,
+): Promise<Map<number, Measured>> {
+  const zone = timezone === undefined ? undefined : new Zone(timezone);
+  const rules: Rules = { zoned: zone !== undefined, columnTypes: new Map(), pinned, mode: 'evolve' };
+  const incoming = incomingColumns([scan]);
+  const plan = new Map(planColumns(FIRST_COLUMNS, incoming.columns, rules, true).map((column) => [column.key, column]));
+  const read = incoming.files[0].flatMap(({ key, index }) => {
+    const column = plan.get(key);
+    // Of a column of only empty cells and `null` nothing is stored.
+    if (column === undefined || column.readAs === null) return [];
+    const { first, last } = scan.columns[index];
+    const own = first === undefined || last === undefined ? zone : zone?.within(first, last);
+    return { index, own, ...cellSql(column, cell(index), own, true) };
+  });
+  const measured = new Map<number, Measured>();
+  for (let at = 0; at < read.length; at += MEASURED_AT_ONCE) {
+    const some = read.slice(at, at + MEASURED_AT_ONCE);
+    // Without FILTER: each would copy the arguments of all aggregates.
+    const values = some.map(({ index, value = 'NULL' }) => `${cell(index)}, ${value} AS v${index}`);
+    const answers = some.map((one) => answerSql(one, one.index, one.own));
+    const { found } = await ask(
+      engine,
+      `SELECT CAST(to_json([${answers.join(', ')}]) AS VARCHAR) AS found FROM (SELECT ${values.join(', ')} FROM ${from})`,
+      signal,
+    );
+    const all: readonly Measured[] = JSON.parse(String(found));
+    for (const [i, one] of all.entries()) measured.set(some[i].index, one);
+  }
+  return measured;
+}
+
+/** Most characters of a text that is shown. */
+const LONGEST_TEXT = 200;
+const EXAMPLES = 3;
+
+/** A `Measured` as a struct of aggregates. */
+function answerSql({ column, rescue }: CellSql, index: number, zone: Zone | undefined): string {
+  const [text, typed] = [cell(index), `v${index}`];
+  const type = column.type ?? 'string';
+  const rescued = rescue === undefined ? '0' : `count(CASE WHEN ${rescue.condition} THEN 1 END)`;
+  const present = type === 'string' ? text : `nullif(${text}, 'null')`;
+  const extreme = (name: 'min' | 'max') =>
+    TYPES[type].isOrdered ? `left(${TYPES[type].sqlText(`${name}(${typed})`, zone)}, ${LONGEST_TEXT})` : 'NULL';
+  return `{'type': ${literal(type)}, 'filled': count(${typed}) + ${rescued},
+    'distinct': least(approx_count_distinct(${typed}), count(${typed})),
+    'minimum': ${extreme('min')}, 'maximum': ${extreme('max')},
+    'examples': coalesce(approx_top_k(left(${present}, ${LONGEST_TEXT}), ${EXAMPLES}), []), 'rescued': ${rescued}}`;
+}
 
 /** Exact, and asked only where the scan did not see that every row has an id of its own. */
 async function countIds(
