@@ -1,8 +1,8 @@
 import { isObject } from '../base/json.ts';
 import { memberNumber } from './data/columns.ts';
 import { answer, type Exchange, failByFault, isJson } from './exchange.ts';
-import type { Fault } from './fault.ts';
 import { limitHeaders } from './limit.ts';
+import type { Fault } from './scenario.ts';
 
 /** The documented codes: their messages, and the HTTP status where the scenario gives each its own. */
 const CODES = {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Fault, FaultOf } from './fault.ts';
 import { limitHeaders } from './limit.ts';
 import type { SeenRequest } from './request-log.ts';
+import type { Fault, FaultOf } from './scenario.ts';
 import type { Service } from './service.ts';
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024;

@@ -1,4 +1,4 @@
-import type { FaultKind, Operation } from './fault.ts';
+import type { FaultKind, Operation } from './scenario.ts';
 
 /** One request as it was seen, and how it was answered. Entries fill up while the request is served. */
 export interface SeenRequest {

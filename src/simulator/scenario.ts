@@ -1,110 +1,217 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import schema from '../../schemas/scenario.json' with { type: 'json' };
 import { isDay } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
-import type { Fault } from './fault.ts';
+import {
+  choice,
+  DAY,
+  flag,
+  type Key,
+  list,
+  map,
+  number,
+  oneOrMany,
+  optional,
+  properties,
+  section,
+  share,
+  TEXT,
+  text,
+  type ValuesOf,
+  whole,
+} from './scenario-key.ts';
 
 /** Which share of the rows, and how many hours after their arrival. */
-interface LaterRows {
-  readonly share: number;
-  readonly hours: number;
-}
+const LATER = section({ share: share(0), hours: number(6, 0, 10_000) });
+const EVENTS_A_DAY = whole(500, 0, 50_000_000);
 
-/** Everything the service may do one way or another, fully populated. Keys, defaults and bounds: schemas/scenario.json; meanings: docs/simulator.md. */
-export interface Scenario {
-  readonly days: {
-    readonly to_date_inclusive: boolean;
-    readonly single_days: 'as_ranges' | 'whole' | 'empty' | 'error';
-    readonly selects_on: 'server' | 'correction' | 'event';
-    readonly zone_hours: number;
-    readonly cell_zone_hours: number;
-    readonly future: 'empty' | 'error';
-    readonly to_date_omitted: 'today' | 'from_date';
-    readonly history_days: number;
-  };
-  readonly columns: {
-    readonly event_name: 'event_name' | 'df_event_name';
-    readonly type_drift: boolean;
-    readonly hostile_names: boolean;
-    readonly extra: number;
-    readonly own: readonly {
-      readonly name: string;
-      readonly values: readonly string[];
-      readonly per: 'row' | 'day';
-      readonly share: number;
-      readonly days?: readonly string[];
-    }[];
-  };
-  readonly rows: {
-    readonly per_day: number;
-    readonly variation: number;
-    readonly by_day: Readonly<Record<string, number>>;
-    readonly order: 'time' | 'reverse' | 'shuffled' | 'items_apart';
-    readonly late: LaterRows;
-    readonly corrected: LaterRows;
-    readonly withdrawn: LaterRows;
-    readonly longest_delay_hours: number;
-    readonly at_day_end: boolean;
-    readonly users: number;
-    readonly unnamed_share: number;
-    readonly anonymous_share: number;
-    readonly of_deleted_profiles: 'kept' | 'removed';
-  };
-  readonly ids: {
-    readonly first_item: 0 | 1;
-    readonly duplicate_share: number;
-    readonly carried_share: number;
-    readonly reused_share: number;
-    readonly missing_share: number;
-    readonly repeat_share: number;
-    readonly other_item_events: 'single' | 'repeat_id' | 'numbered';
-  };
-  readonly format: {
-    readonly framing: 'chunked' | 'length';
-    readonly final_newline: boolean;
-    readonly gzip: 'never' | 'accepted' | 'always';
-    readonly bom: boolean;
-    readonly crlf: boolean;
-    readonly content_type: string;
-  };
-  readonly limits: {
-    readonly exports_per_hour: number;
-    readonly concurrent_exports: number;
-    readonly deletions_per_minute: number;
-    readonly window: 'fixed' | 'sliding';
-    readonly failed_exports_count: boolean;
-    readonly concurrent_remaining: 'actual' | 'zero';
-    readonly headers: 'x-ratelimit' | 'X-Rate-Limit' | 'none';
-    readonly headers_on: 'all' | '429';
-    readonly reset: 'ms' | 's' | 'absent' | 'nonsense' | 'past';
-    readonly retry_after: boolean;
-  };
-  readonly answers: {
-    readonly unknown_service: '401' | '400' | 'empty';
-    readonly known_events_only: boolean;
-    readonly date_header: boolean;
-    readonly date_skew_s: number;
-  };
-  readonly deletions: {
-    readonly success_status: number;
-    readonly failure_status: '200' | 'by_code';
-    readonly over_limit: '429' | '40401';
-    readonly known_ids?: readonly string[];
-    readonly unmatched: '20000' | '40402' | '40403' | '40000';
-    readonly codes: Readonly<Record<string, string>>;
-  };
-  readonly too_big: {
-    readonly days: readonly string[];
-    readonly longest_days?: number;
-    readonly most_rows?: number;
-    readonly unless_events: boolean;
-    readonly status: number;
-  };
-  readonly faults: readonly Fault[];
-}
+export type Operation = 'export' | 'delete';
 
-const MAX_SHOWN_LENGTH = 60;
+/** When a fault happens: all conditions given must be met. */
+const WHEN = section({
+  operation: optional(choice<Operation>('export', 'delete')),
+  nth: oneOrMany(whole(1, 1)),
+  after: optional(whole(0)),
+  day: oneOrMany(DAY),
+  external_id: oneOrMany(TEXT),
+  probability: share(1),
+  times: optional(whole(1, 1)),
+});
+
+/** Where a body ends: a byte of the plain CSV, or a place looked for after so many data rows. */
+const PLACE = {
+  at_byte: optional(whole(0)),
+  at: choice('mid_row', 'mid_quote', 'between_rows', 'row_end'),
+  after_rows: whole(3),
+};
+const MESSAGE = text('client_connection_closed');
+const ROW = { row: whole(2, 1) };
+
+/** The kinds of fault by the operation that they befall, each with its keys. */
+export const FAULTS = {
+  both: {
+    status: { status: whole(500, 200, 599), body: optional(TEXT), content_type: optional(TEXT) },
+    rate_limit: { remaining: whole(0), reset: choice('given', 'absent'), reset_in_s: number(60, -1e9, 1e9) },
+    refuse: {},
+    redirect: { status: choice(302, 301, 303, 307, 308), location: optional(TEXT) },
+    reset: PLACE,
+    stall: { ...PLACE, for_s: optional(number(0, 0, 1e9)) },
+  },
+  export: {
+    /** `by` the generator: what follows the rows (compression, a length) is whole. */
+    cut: { ...PLACE, by: choice('connection', 'generator') },
+    drop: PLACE,
+    slow: { bytes_per_s: whole(1_000, 1) },
+    json_200: { message: MESSAGE, content_type: text('application/json') },
+    json_tail: { message: MESSAGE, after_rows: optional(whole(0)) },
+    empty_body: {},
+    gzip: { variant: choice('good', 'cut', 'corrupt_trailer', 'not_gzip') },
+    wrong_length: { by: whole(100, -1e9, 1e9) },
+    endless: {},
+    bom: {},
+    crlf: {},
+    row_short: ROW,
+    row_long: ROW,
+  },
+  delete: {
+    code: { code: text('50000'), status: optional(whole(200, 200, 599)), message: optional(TEXT) },
+    cut_after: {},
+  },
+};
+const KINDS = { ...FAULTS.both, ...FAULTS.export, ...FAULTS.delete };
+
+export type FaultKind = keyof typeof KINDS;
+export type FaultOf<K extends FaultKind> = {
+  [N in K]: { readonly kind: N } & ValuesOf<{ when: typeof WHEN }> & ValuesOf<(typeof KINDS)[N]>;
+}[K];
+export type Fault = FaultOf<FaultKind>;
+
+const FAULT: Key<Fault> = {
+  schema: {
+    type: 'object',
+    required: ['kind'],
+    properties: { kind: optional(choice(...Object.keys(KINDS))).schema, when: WHEN.schema },
+    // The keys of its kind.
+    allOf: Object.entries(KINDS).map(([kind, keys]) => ({
+      if: { properties: { kind: { const: kind } }, required: ['kind'] },
+      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+      then: { additionalProperties: false, properties: { kind: true, when: true, ...properties(keys) } },
+    })),
+  },
+};
+
+/** Everything the service may do one way or another: keys, defaults and bounds. Meanings: docs/simulator.md. */
+const SECTIONS = {
+  days: section({
+    to_date_inclusive: flag(true),
+    single_days: choice('as_ranges', 'whole', 'empty', 'error'),
+    selects_on: choice('server', 'correction', 'event'),
+    zone_hours: number(9, -14, 14),
+    cell_zone_hours: number(9, -14, 14),
+    future: choice('empty', 'error'),
+    to_date_omitted: choice('today', 'from_date'),
+    history_days: whole(30),
+  }),
+  columns: section({
+    event_name: choice('event_name', 'df_event_name'),
+    type_drift: flag(true),
+    hostile_names: flag(false),
+    extra: whole(0, 0, 20_000),
+    own: list(
+      section(
+        {
+          name: TEXT,
+          values: list(TEXT),
+          per: choice('row', 'day'),
+          share: share(1),
+          days: optional(list(DAY)),
+        },
+        'name',
+        'values',
+      ),
+    ),
+  }),
+  rows: section({
+    per_day: EVENTS_A_DAY,
+    variation: number(0.2, 0, 1),
+    by_day: map(EVENTS_A_DAY),
+    order: choice('time', 'reverse', 'shuffled', 'items_apart'),
+    late: LATER,
+    corrected: LATER,
+    withdrawn: LATER,
+    longest_delay_hours: number(24, 0, 720),
+    at_day_end: flag(false),
+    users: whole(2_000, 1, 100_000_000),
+    unnamed_share: share(0),
+    anonymous_share: share(0),
+    of_deleted_profiles: choice('kept', 'removed'),
+  }),
+  ids: section({
+    first_item: choice(0, 1),
+    duplicate_share: share(0),
+    carried_share: share(0),
+    reused_share: share(0),
+    missing_share: share(0),
+    repeat_share: share(0),
+    other_item_events: choice('single', 'repeat_id', 'numbered'),
+  }),
+  format: section({
+    framing: choice('chunked', 'length'),
+    final_newline: flag(true),
+    gzip: choice('never', 'accepted', 'always'),
+    bom: flag(false),
+    crlf: flag(false),
+    content_type: text('text/csv;charset=UTF-8'),
+  }),
+  limits: section({
+    exports_per_hour: whole(100),
+    concurrent_exports: whole(5),
+    deletions_per_minute: whole(10_000),
+    window: choice('fixed', 'sliding'),
+    failed_exports_count: flag(true),
+    concurrent_remaining: choice('actual', 'zero'),
+    headers: choice('x-ratelimit', 'X-Rate-Limit', 'none'),
+    headers_on: choice('all', '429'),
+    reset: choice('ms', 's', 'absent', 'nonsense', 'past'),
+    retry_after: flag(false),
+  }),
+  answers: section({
+    unknown_service: choice('401', '400', 'empty'),
+    known_events_only: flag(false),
+    date_header: flag(true),
+    date_skew_s: number(0, -1e9, 1e9),
+  }),
+  deletions: section({
+    success_status: whole(200, 200, 299),
+    failure_status: choice('200', 'by_code'),
+    over_limit: choice('429', '40401'),
+    known_ids: optional(list(TEXT)),
+    unmatched: choice('20000', '40402', '40403', '40000'),
+    codes: map(TEXT),
+  }),
+  too_big: section({
+    days: list(DAY),
+    longest_days: optional(whole(0)),
+    most_rows: optional(whole(0)),
+    unless_events: flag(true),
+    status: whole(500, 400, 599),
+  }),
+  faults: list(FAULT),
+};
+
+/** A scenario with every default filled in. */
+export type Scenario = ValuesOf<typeof SECTIONS>;
+
+/** What schemas/scenario.json holds, which a test writes. */
+export const SCENARIO_SCHEMA = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  title: 'Scenario of the simulator',
+  description:
+    'What the embedded service does; the meaning of each key is in docs/simulator.md. Every key is optional.',
+  type: 'object',
+  additionalProperties: false,
+  properties: properties(SECTIONS),
+};
 
 /** Some sections of a scenario, each with some of its keys. */
 export type ScenarioPatch = { readonly [K in keyof Scenario]?: unknown };
@@ -112,29 +219,27 @@ export type ScenarioPatch = { readonly [K in keyof Scenario]?: unknown };
 let compiled: ValidateFunction<Scenario> | undefined;
 
 /** Compiled when the first scenario comes: every command of the program loads this module, few have a scenario. */
-function validator(): ValidateFunction<Scenario> {
-  if (compiled !== undefined) return compiled;
+function compile(): ValidateFunction<Scenario> {
+  // A test checks the schema.
   const ajv = new Ajv({
     allErrors: true,
     verbose: true,
     strict: false,
     useDefaults: true,
-    // The schema is ours; a test checks it.
     meta: false,
     validateSchema: false,
   });
   ajv.addFormat('date', { type: 'string', validate: isDay });
-  compiled = ajv.compile<Scenario>(schema);
-  return compiled;
+  return ajv.compile<Scenario>(SCENARIO_SCHEMA);
 }
 
-/** A scenario from its JSON text or from an object; what is absent has its default. Throws a config failure naming every problem. */
+/** A scenario from an object; what is absent has its default. Throws a config failure naming every problem. */
 export function parseScenario(source: unknown): Scenario {
-  const value = typeof source === 'string' ? parseJson(source) : structuredClone(source ?? {});
+  const value: unknown = structuredClone(source);
   if (!isObject(value)) throw configError('The scenario is not a JSON object; see docs/simulator.md.');
-  const validate = validator();
-  if (validate(value)) return value;
-  const problems = new Set((validate.errors ?? []).flatMap(problemOf));
+  compiled ??= compile();
+  if (compiled(value)) return value;
+  const problems = new Set((compiled.errors ?? []).flatMap(problemOf));
   throw configError(`The scenario cannot be used: ${[...problems].join(' ')} See docs/simulator.md.`);
 }
 
@@ -148,49 +253,19 @@ export function patchScenario(now: Scenario, patch: ScenarioPatch): Scenario {
   return parseScenario({ ...now, ...Object.fromEntries(merged) });
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text.replace(/^\uFEFF/, ''));
-  } catch (cause) {
-    throw configError('The scenario is not valid JSON.', { cause });
-  }
-}
+const MAX_SHOWN_LENGTH = 60;
 
 /** A sentence with the path and what is wrong there; empty for an error that only repeats another. */
-function problemOf(error: ErrorObject): string[] {
-  const { keyword, params, schemaPath, data } = error;
-  const at = error.instancePath
-    .slice(1)
-    .replaceAll(/\/(\d+)/g, '[$1]')
-    .replaceAll('/', '.');
+function problemOf({ keyword, params, schemaPath, instancePath, data, parentSchema = {} }: ErrorObject): string[] {
   if (keyword === 'if' || /\/anyOf\/\d/.test(schemaPath)) return [];
-  if (keyword === 'required') return [`"${join(at, params.missingProperty)}" is missing.`];
+  const path = instancePath.slice(1).replaceAll(/\/(\d+)/g, '[$1]');
+  const at = (...names: unknown[]) => `"${[path, ...names].filter(Boolean).join('/').replaceAll('/', '.')}"`;
+  if (keyword === 'required') return [`${at(params.missingProperty)} is missing.`];
   if (keyword === 'additionalProperties') {
-    const known = Object.keys(error.parentSchema?.properties ?? {}).join(', ');
-    return [`"${join(at, params.additionalProperty)}" is not known; here are known: ${known}.`];
+    const known = Object.keys(parentSchema.properties ?? {}).join(', ');
+    return [`${at(params.additionalProperty)} is not known; here are known: ${known}.`];
   }
-  return [`"${at}" is ${shown(data)}; wanted ${wanted(error)}.`];
+  const shown = JSON.stringify(data);
+  const short = shown.length > MAX_SHOWN_LENGTH ? `${shown.slice(0, MAX_SHOWN_LENGTH - 3)}…` : shown;
+  return [`${at()} is ${short}; wanted ${parentSchema.description}.`];
 }
-
-const TYPES: Readonly<Record<string, string>> = {
-  boolean: 'true or false',
-  string: 'a text',
-  array: 'a list',
-  object: 'an object',
-};
-
-function wanted({ keyword, parentSchema = {}, params, message }: ErrorObject): string {
-  const { type, minimum, maximum, description } = parentSchema;
-  if (keyword === 'anyOf') return String(description);
-  if (keyword === 'enum') return `one of ${(params.allowedValues as unknown[]).map(shown).join(', ')}`;
-  if (keyword === 'format') return 'a day, yyyy-MM-dd';
-  if (minimum === undefined) return TYPES[String(type)] ?? String(message);
-  return `a ${type === 'integer' ? 'whole number' : 'number'} from ${minimum} to ${maximum}`;
-}
-
-function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH - 3)}…` : text;
-}
-
-const join = (at: string, key: unknown): string => (at === '' ? String(key) : `${at}.${String(key)}`);

@@ -4,8 +4,8 @@ import { configError, messageOf } from '../base/errors.ts';
 import { serveDelete } from './delete.ts';
 import { type Exchange, fail, parseBody, readBody } from './exchange.ts';
 import { serveExport } from './export/serve-export.ts';
-import type { Operation } from './fault.ts';
 import type { SeenRequest } from './request-log.ts';
+import type { Operation } from './scenario.ts';
 import type { Service } from './service.ts';
 
 const LOOPBACK = '127.0.0.1';

@@ -3,8 +3,7 @@ import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { type CsvForm, csvOf } from '../data/csv.ts';
 import { answer, type Exchange, writeHead } from '../exchange.ts';
-import type { Fault, FaultOf } from '../fault.ts';
-import type { Scenario } from '../scenario.ts';
+import type { Fault, FaultOf, Scenario } from '../scenario.ts';
 import type { ExportRequest } from './export-request.ts';
 import { bytesOf, filesOf } from './serve-file.ts';
 
@@ -69,7 +68,7 @@ function withTail(source: Source, fault: Fault | undefined): Source {
   if (fault?.kind !== 'json_tail') return source;
   const { after_rows, message } = fault;
   async function* chunks() {
-    const place = { at: 'between_rows' as const, after_rows: after_rows ?? 0 };
+    const place = { at: 'between_rows' as const, at_byte: undefined, after_rows: after_rows ?? 0 };
     yield* after_rows === undefined ? source.chunks() : upTo(source.chunks(), place, () => {});
     yield Buffer.from(failText(message));
   }

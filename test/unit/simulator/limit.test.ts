@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import schema from '../../../schemas/scenario.json' with { type: 'json' };
 import type { Simulator } from '../../../src/simulator/index.ts';
 import { parseScenario } from '../../../src/simulator/index.ts';
+import { FAULTS, SCENARIO_SCHEMA } from '../../../src/simulator/scenario.ts';
 import {
   dayBody,
   deleteRequest,
@@ -196,7 +196,6 @@ describe('the server', () => {
 
 describe('a scenario', () => {
   it('has a default for everything', () => {
-    expect(parseScenario({})).toEqual(parseScenario('{}'));
     expect(parseScenario({}).days).toMatchObject({ to_date_inclusive: true, selects_on: 'server', history_days: 30 });
   });
 
@@ -216,8 +215,7 @@ describe('a scenario', () => {
     ]) {
       expect(refused).toThrow(part);
     }
-    expect(() => parseScenario('{')).toThrow('not valid JSON');
-    expect(() => parseScenario('[]')).toThrow('not a JSON object');
+    expect(() => parseScenario([])).toThrow('not a JSON object');
     expect(() => parseScenario({ columns: { own: [{ values: [] }] } })).toThrow('"columns.own[0].name" is missing');
   });
 
@@ -230,11 +228,15 @@ describe('a scenario', () => {
   });
 });
 
+it('schemas/scenario.json is the schema of a scenario', async () => {
+  const text = `${JSON.stringify(SCENARIO_SCHEMA, null, 2)}\n`;
+  await expect(text).toMatchFileSnapshot('../../../schemas/scenario.json');
+});
+
 it('docs/simulator.md names every key of a scenario and every kind of fault', () => {
   const page = readFileSync(new URL('../../../docs/simulator.md', import.meta.url), 'utf8');
   const keys = Object.entries(parseScenario({})).flatMap(([section, part]) => [section, ...Object.keys(part)]);
-  expect(
-    [...keys, ...schema.definitions.fault.properties.kind.enum].filter((key) => !page.includes(`\`${key}\``)),
-  ).toEqual([]);
+  const kinds = Object.values(FAULTS).flatMap(Object.keys);
+  expect([...keys, ...kinds].filter((key) => !page.includes(`\`${key}\``))).toEqual([]);
   expect(keys.length).toBeGreaterThan(50);
 });
