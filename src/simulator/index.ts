@@ -1,32 +1,16 @@
 // This folder: the embedded service, which shares no code with its client: both operations on loopback, with made-up
 // events, for the demo, the tests and the benchmarks.
 
-import type { Clock } from '../base/clock.ts';
 import type { Day } from '../base/days.ts';
 import { countRows, type TrueRow, truthOf } from './data/csv.ts';
 import { EVERYTHING, type NameFilter, type RowQuery } from './data/row-query.ts';
-import type { ServedFiles } from './export/serve-file.ts';
 import type { SeenDeletion, SeenRequest } from './request-log.ts';
-import { parseScenario, patchScenario, type Scenario, type ScenarioPatch } from './scenario.ts';
+import type { Scenario, ScenarioPatch } from './scenario.ts';
 import { listen } from './server.ts';
-import { Service, type Tokens } from './service.ts';
+import { Service, type SimulatorOptions, type Tokens } from './service.ts';
 
 export { parseScenario } from './scenario.ts';
-
-export interface SimulatorOptions {
-  /** 0, the default: a free one. */
-  readonly port?: number;
-  readonly seed: number | string;
-  readonly scenario?: Scenario;
-  readonly clock: Clock;
-  readonly tokens: Tokens;
-  readonly serviceId: string;
-  /** Events a day, about; in place of the scenario's `rows.per_day`. */
-  readonly rowsPerDay?: number;
-  readonly latencyMs?: number;
-  /** Prepared exports, sent as they are in place of generated rows. */
-  readonly files?: ServedFiles;
-}
+export type { SimulatorOptions } from './service.ts';
 
 /** Days of a truth, both included whatever the scenario's end-day rule, and what is left of it. */
 interface TruthRange {
@@ -60,7 +44,7 @@ export interface Simulator {
 
 /** Starts the embedded service on loopback. */
 export async function startSimulator(options: SimulatorOptions): Promise<Simulator> {
-  const service = createService(options);
+  const service = new Service(options);
   const { url, port, close } = await listen(service, options.port ?? 0);
   const query = (days: Day | TruthRange, filter: TruthFilter = {}): RowQuery => ({
     from: typeof days === 'string' ? days : days.from,
@@ -77,7 +61,7 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
     deletions: () => service.log.deletions(),
     truth: (days, filter) => ({ [Symbol.iterator]: () => truthOf(service.dataset, query(days, filter)) }),
     countRows: (days, filter) => countRows(service.dataset, query(days, filter), Number.POSITIVE_INFINITY),
-    setScenario: (patch) => service.setScenario(patchScenario(service.scenario, patch), patch.faults !== undefined),
+    setScenario: (patch) => service.setScenario(patch),
     setTokens: (tokens) => {
       service.tokens = { ...service.tokens, ...tokens };
     },
@@ -85,12 +69,4 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
       return service.scenario;
     },
   };
-}
-
-function createService(options: SimulatorOptions): Service {
-  const given = options.scenario ?? parseScenario({});
-  const scenario =
-    options.rowsPerDay === undefined ? given : patchScenario(given, { rows: { per_day: options.rowsPerDay } });
-  const { clock, serviceId, seed, tokens, files } = options;
-  return new Service({ clock, serviceId, seed, tokens, scenario, files, latencyMs: options.latencyMs ?? 0 });
 }

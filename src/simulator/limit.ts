@@ -1,73 +1,66 @@
-import type { Scenario } from './scenario.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Operation, Scenario } from './scenario.ts';
 
-/** What a group has left: requests, and when that changes (ms UTC). */
+/** What an operation has left: requests, and when that changes (ms UTC). */
 export interface Allowance {
-  readonly isOver: boolean;
   readonly remaining: number;
-  readonly resetAt: number;
+  readonly resetAt: number | undefined;
 }
 
-type WindowKind = Scenario['limits']['window'];
+const LIMITS = {
+  export: { key: 'exports_per_hour', length: 3_600_000, cycle: '1h' },
+  delete: { key: 'deletions_per_minute', length: 60_000, cycle: '1m' },
+} as const;
 
-/** Counts requests over `length` ms of the injected clock. Fixed: from the first request of a window on. Sliding: the last `length` ms. */
-export class RequestWindow {
-  readonly #length: number;
+/** Counts the requests of one operation, and writes the limit headers of its answers. */
+export class RequestLimit {
+  readonly #operation: Operation;
+  readonly #service: { readonly clock: Clock; readonly scenario: Scenario };
   #times: number[] = [];
-  #start = Number.NEGATIVE_INFINITY;
 
-  constructor(length: number) {
-    this.#length = length;
+  constructor(operation: Operation, service: { readonly clock: Clock; readonly scenario: Scenario }) {
+    this.#operation = operation;
+    this.#service = service;
   }
 
-  allowance(kind: WindowKind, limit: number, now: number): Allowance {
-    this.#removeOld(kind, now);
-    const remaining = Math.max(0, limit - this.#times.length);
-    const since = kind === 'fixed' ? this.#start : (this.#times[0] ?? now);
-    return {
-      isOver: remaining === 0,
-      remaining,
-      resetAt: Math.max(now, (this.#times.length ? since : now) + this.#length),
-    };
+  /** Within a fixed window, which the first request of it opens, or within the time just past. */
+  allowance() {
+    const { key, length } = LIMITS[this.#operation];
+    const { window, [key]: limit } = this.#service.scenario.limits;
+    const now = this.#service.clock.now();
+    const isOld = (time: number) => time <= now - length;
+    if (window === 'sliding') this.#times = this.#times.filter((time) => !isOld(time));
+    else if (this.#times.slice(0, 1).some(isOld)) this.#times = [];
+    const [first = now] = this.#times;
+    return { remaining: Math.max(0, limit - this.#times.length), resetAt: Math.max(now, first + length) };
   }
 
-  take(now: number): void {
-    if (this.#times.length === 0) this.#start = now;
-    this.#times.push(now);
+  take(): void {
+    this.#times.push(this.#service.clock.now());
   }
 
   giveBack(): void {
     this.#times.pop();
   }
 
-  #removeOld(kind: WindowKind, now: number): void {
-    if (kind === 'fixed') {
-      if (now >= this.#start + this.#length) this.#times = [];
-      return;
-    }
-    const stale = this.#times.findIndex((time) => time > now - this.#length);
-    if (stale !== 0) this.#times.splice(0, stale === -1 ? this.#times.length : stale);
+  /** The limit headers of an answer, in the scenario's spelling. `refusal`: what a 429 shows in place of the truth. */
+  headers(refusal?: Partial<Allowance>): Record<string, string> {
+    const { headers, headers_on, reset } = this.#service.scenario.limits;
+    if (headers === 'none' || (headers_on === '429' && refusal === undefined)) return {};
+    const { remaining, resetAt }: Allowance = { ...this.allowance(), ...refusal };
+    const { cycle } = LIMITS[this.#operation];
+    const shown = {
+      Limit: headers === 'X-Rate-Limit' ? cycle.toUpperCase() : cycle,
+      Remaining: String(remaining),
+      Reset: resetAt === undefined ? undefined : resetText(reset, resetAt, this.#service.clock.now()),
+    };
+    return Object.fromEntries(
+      Object.entries(shown).flatMap(([part, value]) => {
+        if (value === undefined) return [];
+        return [[headers === 'X-Rate-Limit' ? `X-Rate-Limit-${part}` : `x-ratelimit-${part.toLowerCase()}`, value]];
+      }),
+    );
   }
-}
-
-const CYCLE = { export: '1h', delete: '1m' } as const;
-
-/** The limit headers of an answer, in the scenario's spelling and with its kind of reset. */
-export function limitHeaders(
-  limits: Scenario['limits'],
-  operation: 'export' | 'delete',
-  allowance: { readonly remaining: number; readonly resetAt: number },
-  now: number,
-): Record<string, string> {
-  if (limits.headers === 'none') return {};
-  const isUpper = limits.headers === 'X-Rate-Limit';
-  const name = (part: string) => (isUpper ? `X-Rate-Limit-${part}` : `x-ratelimit-${part.toLowerCase()}`);
-  const cycle = isUpper ? CYCLE[operation].toUpperCase() : CYCLE[operation];
-  const reset = resetText(limits.reset, allowance.resetAt, now);
-  return {
-    [name('Limit')]: cycle,
-    [name('Remaining')]: String(allowance.remaining),
-    ...(reset !== undefined && { [name('Reset')]: reset }),
-  };
 }
 
 function resetText(kind: Scenario['limits']['reset'], at: number, now: number): string | undefined {

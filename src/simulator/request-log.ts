@@ -28,54 +28,39 @@ export interface SeenRequest {
 /** What became of one external id: how often it was asked for, really deleted, and answered how. */
 export interface SeenDeletion {
   readonly externalId: string;
-  readonly count: number;
-  readonly deleted: number;
+  count: number;
+  deleted: number;
   /** Codes, `HTTP 429`, `cut`: the last twenty, oldest first. */
-  readonly answers: readonly string[];
+  answers: readonly string[];
 }
-
-const MAX_ANSWERS = 20;
 
 const MAX_REQUESTS = 20_000;
 
 /** What the service has seen. Keeps the last requests and every external id. */
 export class RequestLog {
   readonly #requests: SeenRequest[] = [];
-  readonly #deletions = new Map<string, { count: number; deleted: number; answers: string[] }>();
-  #number = 0;
+  readonly #deletions = new Map<string, SeenDeletion>();
+  #count = 0;
 
-  nextNumber(): number {
-    return ++this.#number;
-  }
-
-  add(request: SeenRequest): void {
-    this.#requests.push(request);
+  add(request: Omit<SeenRequest, 'number'>): SeenRequest {
+    const seen = { number: ++this.#count, ...request };
+    this.#requests.push(seen);
     if (this.#requests.length > MAX_REQUESTS * 2) this.#requests.splice(0, this.#requests.length - MAX_REQUESTS);
+    return seen;
   }
 
   requests(): readonly SeenRequest[] {
     return this.#requests.slice(-MAX_REQUESTS);
   }
 
-  sawDeletion(id: string): void {
-    const known = this.#deletions.get(id);
-    if (known) known.count++;
-    else this.#deletions.set(id, { count: 1, deleted: 0, answers: [] });
-  }
-
-  deleted(id: string): void {
-    const known = this.#deletions.get(id);
-    if (known) known.deleted++;
-  }
-
-  answeredDeletion(id: string, answer: string): void {
-    const known = this.#deletions.get(id);
-    if (known === undefined) return;
-    known.answers.push(answer);
-    if (known.answers.length > MAX_ANSWERS) known.answers.shift();
+  /** The entry of an id, which whoever serves the request fills. */
+  deletionOf(externalId: string): SeenDeletion {
+    const seen = this.#deletions.get(externalId) ?? { externalId, count: 0, deleted: 0, answers: [] };
+    this.#deletions.set(externalId, seen);
+    return seen;
   }
 
   deletions(): readonly SeenDeletion[] {
-    return [...this.#deletions].map(([externalId, seen]) => ({ externalId, ...seen, answers: [...seen.answers] }));
+    return [...this.#deletions.values()].map((seen) => ({ ...seen }));
   }
 }

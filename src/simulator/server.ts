@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { configError, messageOf } from '../base/errors.ts';
 import { serveDelete } from './delete.ts';
@@ -14,14 +14,8 @@ const PATHS: Readonly<Record<string, Operation>> = {
   '/api/v1/identities/delete': 'delete',
 };
 
-export interface Listening {
-  readonly url: string;
-  readonly port: number;
-  close(): Promise<void>;
-}
-
 /** Serves on loopback, and on nothing else. Port 0 takes a free one. */
-export async function listen(service: Service, port: number): Promise<Listening> {
+export async function listen(service: Service, port: number) {
   const server = createServer({ keepAliveTimeout: 5_000 }, (req, res) => void serve(service, req, res));
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) =>
@@ -30,20 +24,17 @@ export async function listen(service: Service, port: number): Promise<Listening>
     server.listen(port, LOOPBACK, resolve);
   });
   const taken = (server.address() as AddressInfo).port;
-  return { url: `http://${LOOPBACK}:${taken}`, port: taken, close: () => stop(server) };
-}
-
-function stop(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  return { url: `http://${LOOPBACK}:${taken}`, port: taken, close };
 }
 
 async function serve(service: Service, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const over = new AbortController();
-  const url = new URL(req.url ?? '/', 'http://loopback');
-  const seen = see(service, req, url);
+  const seen = see(service, req);
   const exchange: Exchange = { service, req, res, seen, closed: over.signal };
   res.once('close', () => {
     over.abort();
@@ -54,14 +45,11 @@ async function serve(service: Service, req: IncomingMessage, res: ServerResponse
   try {
     await route(exchange);
   } catch (error) {
-    if (!over.signal.aborted) crash(exchange, error);
+    if (over.signal.aborted) return;
+    // A defect of the simulator's own must never look like an answer of the service.
+    seen.outcome = `defect: ${messageOf(error)}`;
+    res.destroy();
   }
-}
-
-/** A defect of the simulator's own must never look like an answer of the service. */
-function crash({ res, seen }: Exchange, error: unknown): void {
-  seen.outcome = `defect: ${messageOf(error)}`;
-  res.destroy();
 }
 
 async function route(exchange: Exchange): Promise<void> {
@@ -69,29 +57,27 @@ async function route(exchange: Exchange): Promise<void> {
   const text = await readBody(req);
   if (text === undefined) return fail(exchange, 413, 'too_large');
   seen.body = parseBody(text);
-  if (service.latencyMs > 0) await service.clock.sleep(service.latencyMs, exchange.closed);
+  const { latencyMs = 0 } = service.options;
+  if (latencyMs > 0) await service.clock.sleep(latencyMs, exchange.closed);
   if (seen.operation === undefined) return fail(exchange, 404, 'not_found');
   if (req.method !== 'POST') return fail(exchange, 405, 'method_not_allowed', { Allow: 'POST' });
   return seen.operation === 'export' ? serveExport(exchange) : serveDelete(exchange);
 }
 
-function see(service: Service, req: IncomingMessage, url: URL): SeenRequest {
-  const headers = Object.entries(req.headers).map(([name, value]) => [name, String(value)]);
-  const seen: SeenRequest = {
-    number: service.log.nextNumber(),
-    operation: Object.hasOwn(PATHS, url.pathname) ? PATHS[url.pathname] : undefined,
+function see({ log, clock }: Service, req: IncomingMessage): SeenRequest {
+  const { pathname, searchParams } = new URL(req.url ?? '/', 'http://loopback');
+  return log.add({
+    operation: Object.hasOwn(PATHS, pathname) ? PATHS[pathname] : undefined,
     method: req.method ?? '',
-    path: url.pathname,
-    query: Object.fromEntries(url.searchParams),
-    headers: Object.fromEntries(headers),
+    path: pathname,
+    query: Object.fromEntries(searchParams),
+    headers: Object.fromEntries(Object.entries(req.headers).map(([name, value]) => [name, String(value)])),
     body: undefined,
-    at: service.clock.now(),
+    at: clock.now(),
     status: undefined,
     outcome: undefined,
     fault: undefined,
     bytes: 0,
     done: false,
-  };
-  service.log.add(seen);
-  return seen;
+  });
 }

@@ -1,48 +1,66 @@
 import type { Clock } from '../base/clock.ts';
-import { createDataset, type Dataset } from './data/dataset.ts';
+import { createDataset, type Dataset } from './data/columns.ts';
+import { hashText } from './data/hash.ts';
 import type { ServedFiles } from './export/serve-file.ts';
 import { FaultRules } from './fault.ts';
-import { RequestWindow } from './limit.ts';
+import { RequestLimit } from './limit.ts';
 import { RequestLog } from './request-log.ts';
-import type { Scenario } from './scenario.ts';
+import { parseScenario, patchScenario, type Scenario, type ScenarioPatch } from './scenario.ts';
 
 export interface Tokens {
   readonly export: string;
   readonly import: string;
 }
 
+export interface SimulatorOptions {
+  /** 0, the default: a free one. */
+  readonly port?: number;
+  readonly seed: number | string;
+  readonly scenario?: Scenario;
+  readonly clock: Clock;
+  readonly tokens: Tokens;
+  readonly serviceId: string;
+  /** Events a day, about; in place of the scenario's `rows.per_day`. */
+  readonly rowsPerDay?: number;
+  readonly latencyMs?: number;
+  /** Prepared exports, sent as they are in place of generated rows. */
+  readonly files?: ServedFiles;
+}
+
 /** The service behind the HTTP: what it knows, counts and remembers. */
 export class Service {
+  readonly options: SimulatorOptions;
   readonly clock: Clock;
-  readonly serviceId: string;
   readonly log = new RequestLog();
-  readonly latencyMs: number;
-  readonly files: ServedFiles | undefined;
-  readonly seed: number | string;
   readonly deletedUsers = new Set<number>();
-  readonly exportWindow = new RequestWindow(3_600_000);
-  readonly deleteWindow = new RequestWindow(60_000);
+  readonly limits: Readonly<Record<'export' | 'delete', RequestLimit>>;
   runningExports = 0;
   tokens: Tokens;
   scenario: Scenario;
   dataset: Dataset;
-  rules: FaultRules;
+  faults: FaultRules;
 
-  constructor(parts: Pick<Service, 'clock' | 'serviceId' | 'latencyMs' | 'files' | 'seed' | 'tokens' | 'scenario'>) {
-    this.clock = parts.clock;
-    this.serviceId = parts.serviceId;
-    this.latencyMs = parts.latencyMs;
-    this.files = parts.files;
-    this.seed = parts.seed;
-    this.tokens = parts.tokens;
-    this.scenario = parts.scenario;
-    this.dataset = createDataset(this);
-    this.rules = new FaultRules(parts.scenario.faults, this.dataset.seed);
+  constructor(options: SimulatorOptions) {
+    const { clock, tokens, scenario = parseScenario({}), rowsPerDay } = options;
+    this.options = options;
+    this.clock = clock;
+    this.tokens = tokens;
+    this.scenario = rowsPerDay === undefined ? scenario : patchScenario(scenario, { rows: { per_day: rowsPerDay } });
+    this.limits = { export: new RequestLimit('export', this), delete: new RequestLimit('delete', this) };
+    this.dataset = this.#newDataset();
+    this.faults = new FaultRules(scenario.faults, this.dataset.seed);
   }
 
-  setScenario(scenario: Scenario, hasNewFaults: boolean): void {
-    this.scenario = scenario;
-    this.dataset = createDataset(this);
-    if (hasNewFaults) this.rules = new FaultRules(scenario.faults, this.dataset.seed);
+  /** New `faults` replace all of them and start counting requests at zero. */
+  setScenario(patch: ScenarioPatch): void {
+    this.scenario = patchScenario(this.scenario, patch);
+    this.dataset = this.#newDataset();
+    if (patch.faults !== undefined) this.faults = new FaultRules(this.scenario.faults, this.dataset.seed);
+  }
+
+  #newDataset(): Dataset {
+    const { seed, serviceId } = this.options;
+    const { scenario, deletedUsers } = this;
+    return createDataset({ seed: hashText(String(seed)), serviceId, scenario, deletedUsers });
   }
 }

@@ -1,6 +1,15 @@
 import { addDays } from '../../base/days.ts';
 import type { Scenario } from '../scenario.ts';
-import { type DatasetParameters, EVENT_KINDS, ITEM_EVENTS, maskOf, type Row, UNNAMED } from './event.ts';
+import {
+  type DatasetParameters,
+  EVENT_KINDS,
+  fullStamp,
+  ITEM_EVENTS,
+  maskOf,
+  type Row,
+  shortStamp,
+  UNNAMED,
+} from './event.ts';
 import { hashText, hex8, mix, within } from './hash.ts';
 
 /** The text for a row, drawn from `h`; an empty text is an absent value. */
@@ -63,8 +72,8 @@ const orNull =
 /** The datetime of a row in one of the two forms. */
 const stamp =
   (time: 'server' | 'correction' | 'occurred'): Generator =>
-  (row, h, { stamps }) =>
-    (h & 0x700) === 0 ? stamps.short(row[time]) : stamps.full(row[time]);
+  (row, h, { scenario }) =>
+    ((h & 0x700) === 0 ? shortStamp : fullStamp)(row[time], scenario.days.cell_zone_hours);
 
 /** Won or euro, as the provider's doubles come: whole, with a fraction, or with an exponent when large. */
 const amount: Generator = (_row, h) => {
@@ -267,8 +276,18 @@ const HOSTILE_NAMES = [
   'i̇',
 ];
 
+/** What an export is made from. Holds no row: each is computed when it is asked for. */
+export interface Dataset extends DatasetParameters {
+  readonly columns: readonly Column[];
+}
+
+export const createDataset = (parameters: DatasetParameters): Dataset => ({
+  ...parameters,
+  columns: columnsOf(parameters.scenario),
+});
+
 /** Every column there can be, in the order of the header: by UTF-16 code units. A column of the scenario's own replaces its namesake. */
-export function columnsOf(scenario: Scenario): readonly Column[] {
+function columnsOf(scenario: Scenario): readonly Column[] {
   const { event_name, type_drift, hostile_names, extra, own } = scenario.columns;
   const eventName: Generator = (row) => (row.kind === UNNAMED ? '' : EVENT_KINDS[row.kind].name);
   const definitions: Definition[] = [

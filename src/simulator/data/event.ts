@@ -1,3 +1,5 @@
+// This folder: the events that the embedded service makes up: each row is a pure function of the scenario.
+
 import { addDays, type Day, startOf } from '../../base/days.ts';
 import type { Scenario } from '../scenario.ts';
 import { mix, unit, within } from './hash.ts';
@@ -7,7 +9,6 @@ export interface DatasetParameters {
   readonly seed: number;
   readonly serviceId: string;
   readonly scenario: Scenario;
-  readonly stamps: Stamps;
   /** Users (by number) whose events are no longer exported. */
   readonly deletedUsers: ReadonlySet<number>;
 }
@@ -95,50 +96,52 @@ export function daysTouching(scenario: Scenario, from: Day, to: Day): readonly [
   return [from, addDays(to, Math.ceil((scenario.rows.longest_delay_hours + 1) / 24))];
 }
 
-const MAX_ITEMS = 5;
+export const MAX_ITEMS = 5;
 const LAST_MS = 500;
 
-/** One event, and which of its items. One object is reused for all rows of an export: read it before asking for the next. */
+/** One event, and which of its items. */
 export interface Row {
-  plan: DayPlan;
-  index: number;
+  readonly plan: DayPlan;
+  readonly index: number;
   /** The event's own hash: ids, kind, user, times. */
-  hash: number;
+  readonly hash: number;
   /** The hash that its cells are drawn from: changes when the event is corrected. */
-  cells: number;
-  kind: number;
-  user: number;
-  items: number;
+  readonly cells: number;
+  readonly kind: number;
+  readonly user: number;
+  readonly items: number;
+  /** The same object is each of its items, one after the other. */
   item: number;
   /** Instants, ms UTC. */
-  server: number;
-  correction: number;
-  occurred: number;
+  readonly server: number;
+  readonly correction: number;
+  readonly occurred: number;
 }
 
-export function emptyRow(plan: DayPlan): Row {
-  const zeroes = { index: 0, hash: 0, cells: 0, kind: 0, user: 0, items: 0, item: 0 };
-  return { plan, ...zeroes, server: 0, correction: 0, occurred: 0 };
-}
-
-/** Fills `row` with event `index` of a day, as it stands at `now`; false when the service does not have it (yet, or any more). */
-export function loadEvent(row: Row, parameters: DatasetParameters, plan: DayPlan, index: number, now: number): boolean {
+/** Event `index` of a day, as it stands at `now`; undefined where the service does not have it (yet, or any more). */
+export function eventAt(parameters: DatasetParameters, plan: DayPlan, index: number, now: number): Row | undefined {
+  const { corrected, users, longest_delay_hours } = parameters.scenario.rows;
   const hash = mix(plan.hash, index + 16);
-  row.plan = plan;
-  row.index = index;
-  row.hash = hash;
-  row.server = plan.start + arrivalOf(parameters, plan, index, hash);
-  if (!isThere(parameters, hash, now - row.server)) return false;
-  const { corrected, users } = parameters.scenario.rows;
-  const isCorrected = corrected.share > 0 && within(mix(hash, 5), corrected.share);
-  row.cells = isCorrected && now - row.server >= corrected.hours * MS_PER_HOUR ? mix(hash, 6) : hash;
-  row.user = userOf(mix(hash, 7), users);
-  if (parameters.deletedUsers.size > 0 && parameters.deletedUsers.has(row.user)) return false;
-  row.kind = kindOf(parameters, hash);
-  row.items = itemsOf(parameters, row.kind, hash);
-  row.item = 0;
-  setTimes(row, parameters, hash);
-  return true;
+  const server = plan.start + arrivalOf(parameters, plan, index, hash);
+  const user = userOf(mix(hash, 7), users);
+  if (!isThere(parameters, hash, now - server) || parameters.deletedUsers.has(user)) return undefined;
+  const isCorrected = within(mix(hash, 5), corrected.share) && now - server >= corrected.hours * MS_PER_HOUR;
+  const kind = within(mix(hash, 8), parameters.scenario.rows.unnamed_share) ? UNNAMED : KIND_OF[hash >>> 22];
+  const h = mix(hash, 10);
+  const correction = server - delayOf(h, longest_delay_hours * MS_PER_HOUR);
+  return {
+    plan,
+    index,
+    hash,
+    cells: isCorrected ? mix(hash, 6) : hash,
+    kind,
+    user,
+    items: itemsOf(parameters, kind, hash),
+    item: 0,
+    server,
+    correction,
+    occurred: correction - (h % 50 === 0 ? h % MS_PER_HOUR : h % 1_500),
+  };
 }
 
 /** ms since the day began. */
@@ -151,29 +154,18 @@ function arrivalOf({ scenario }: DatasetParameters, { events }: DayPlan, index: 
 function isThere(parameters: DatasetParameters, hash: number, age: number): boolean {
   if (age < 0) return false;
   const { late, withdrawn } = parameters.scenario.rows;
-  if (late.share > 0 && within(mix(hash, 3), late.share) && age < late.hours * MS_PER_HOUR) return false;
-  return !(withdrawn.share > 0 && within(mix(hash, 4), withdrawn.share) && age >= withdrawn.hours * MS_PER_HOUR);
+  if (within(mix(hash, 3), late.share) && age < late.hours * MS_PER_HOUR) return false;
+  return !(within(mix(hash, 4), withdrawn.share) && age >= withdrawn.hours * MS_PER_HOUR);
 }
 
 /** Some users do far more than others. */
 const userOf = (hash: number, users: number): number => Math.floor(unit(hash) ** 2 * users);
-
-function kindOf(parameters: DatasetParameters, hash: number): number {
-  if (within(mix(hash, 8), parameters.scenario.rows.unnamed_share)) return UNNAMED;
-  return KIND_OF[hash >>> 22];
-}
 
 function itemsOf(parameters: DatasetParameters, kind: number, hash: number): number {
   const items = kind === UNNAMED ? 'none' : EVENT_KINDS[kind].items;
   if (items === 'many') return 1 + (mix(hash, 9) % MAX_ITEMS);
   if (items === 'refund' && parameters.scenario.ids.other_item_events !== 'single') return 1 + (mix(hash, 9) % 3);
   return 1;
-}
-
-function setTimes(row: Row, parameters: DatasetParameters, hash: number): void {
-  const h = mix(hash, 10);
-  row.correction = row.server - delayOf(h, parameters.scenario.rows.longest_delay_hours * MS_PER_HOUR);
-  row.occurred = row.correction - (h % 50 === 0 ? h % MS_PER_HOUR : h % 1_500);
 }
 
 /** Nine of ten within three seconds, some within an hour, one of fifty up to the longest delay. */
@@ -184,41 +176,15 @@ function delayOf(h: number, longest: number): number {
   return Math.floor(fraction * (of < 98 ? Math.min(MS_PER_HOUR, longest) : longest));
 }
 
-const TWO = Array.from({ length: 60 }, (_, i) => String(i).padStart(2, '0'));
-const THREE = Array.from({ length: 1_000 }, (_, i) => String(i).padStart(3, '0'));
-
-/** Writes instants (ms, UTC) as the export does: without a zone, in a place so far ahead of UTC. */
-export interface Stamps {
-  /** `yyyy-MM-dd HH:mm:ss.SSS` */
-  full(ms: number): string;
-  /** `yyyy.M.d H:mm` */
-  short(ms: number): string;
+/** Writes an instant (ms, UTC) as the export does, without a zone, in a place `hours` ahead of UTC: `yyyy-MM-dd HH:mm:ss.SSS`. */
+export function fullStamp(ms: number, hours: number): string {
+  const iso = new Date(ms + hours * MS_PER_HOUR).toISOString();
+  return `${iso.slice(0, 10)} ${iso.slice(11, 23)}`;
 }
 
-export function createStamps(offsetMs: number): Stamps {
-  let known = Number.NaN;
-  let dashed = '';
-  let dotted = '';
-  const turnTo = (dayNumber: number) => {
-    if (dayNumber === known) return;
-    known = dayNumber;
-    dashed = new Date(dayNumber * MS_PER_DAY).toISOString().slice(0, 10);
-    const [year, month, day] = dashed.split('-').map(Number);
-    dotted = `${year}.${month}.${day} `;
-  };
-  const split = (ms: number): number => {
-    const dayNumber = Math.floor((ms + offsetMs) / MS_PER_DAY);
-    turnTo(dayNumber);
-    return ms + offsetMs - dayNumber * MS_PER_DAY;
-  };
-  return {
-    full: (ms) => {
-      const rest = split(ms);
-      return `${dashed} ${TWO[(rest / 3_600_000) | 0]}:${TWO[((rest / 60_000) | 0) % 60]}:${TWO[((rest / 1_000) | 0) % 60]}.${THREE[rest % 1_000]}`;
-    },
-    short: (ms) => {
-      const rest = split(ms);
-      return `${dotted}${(rest / 3_600_000) | 0}:${TWO[((rest / 60_000) | 0) % 60]}`;
-    },
-  };
+/** The same as `yyyy.M.d H:mm`. */
+export function shortStamp(ms: number, hours: number): string {
+  const at = new Date(ms + hours * MS_PER_HOUR);
+  const minutes = String(at.getUTCMinutes()).padStart(2, '0');
+  return `${at.getUTCFullYear()}.${at.getUTCMonth() + 1}.${at.getUTCDate()} ${at.getUTCHours()}:${minutes}`;
 }

@@ -1,14 +1,13 @@
 import { type Day, daysOf } from '../../base/days.ts';
-import type { Column } from './columns.ts';
-import type { Dataset } from './dataset.ts';
+import type { Column, Dataset } from './columns.ts';
 import {
   type DayPlan,
   daysTouching,
   EVENT_KINDS,
-  emptyRow,
+  eventAt,
   ITEM_EVENTS,
   instantOf,
-  loadEvent,
+  MAX_ITEMS,
   MS_PER_DAY,
   planDay,
   type Row,
@@ -33,25 +32,34 @@ export interface RowQuery {
   readonly now: number;
 }
 
+export const isFiltered = ({ condition, names }: NameFilter): boolean => condition !== 'all' && names.size > 0;
+
 const allows = (filter: NameFilter, name: string): boolean =>
-  filter.condition === 'all' || filter.names.size === 0 || filter.names.has(name) === (filter.condition === 'include');
+  !isFiltered(filter) || filter.names.has(name) === (filter.condition === 'include');
 
-/** A row without a name is compared with nothing, as in SQL: only an unfiltered export has it. */
-const isFiltered = (filter: NameFilter): boolean => filter.condition !== 'all' && filter.names.size > 0;
-
+/** Bits of the kinds of event that a filter lets through. A row without a name is compared with nothing, as in SQL. */
 function selectedKinds(filter: NameFilter): number {
-  return EVENT_KINDS.reduce((mask, kind, i) => (allows(filter, kind.name) ? mask | (1 << i) : mask), 0);
+  const unnamed = isFiltered(filter) ? 0 : 1 << UNNAMED;
+  return EVENT_KINDS.reduce((mask, kind, i) => (allows(filter, kind.name) ? mask | (1 << i) : mask), unnamed);
 }
 
-/** The rows of a query, in the scenario's order. The same object is yielded again and again. */
+/** The rows of a query, in the scenario's order. */
 export function* rowsOf(dataset: Dataset, query: RowQuery): Generator<Row, void, undefined> {
-  const { order } = dataset.scenario.rows;
+  const { rows, ids } = dataset.scenario;
   const days = plansOf(dataset, query);
-  if (order === 'reverse') days.reverse();
-  const passes = order === 'items_apart' ? 5 : 1;
-  for (let pass = 0; pass < passes; pass++) {
-    for (const plan of days)
-      yield* order === 'items_apart' ? itemPass(dataset, query, plan, pass) : allItems(dataset, query, plan);
+  if (rows.order === 'reverse') days.reverse();
+  // The items of an event apart: all first ones, then all second ones, and so on.
+  const isApart = rows.order === 'items_apart';
+  for (let pass = 0; pass < (isApart ? MAX_ITEMS : 1); pass++) {
+    for (const plan of days) {
+      for (const row of eventsOf(dataset, query, plan)) {
+        const end = isApart ? Math.min(pass + 1, row.items) : row.items;
+        for (row.item = pass; row.item < end; row.item++) {
+          yield row;
+          if (within(mix(row.hash, 30 + row.item), ids.repeat_share)) yield row;
+        }
+      }
+    }
   }
 }
 
@@ -62,38 +70,14 @@ function plansOf(dataset: Dataset, query: RowQuery): DayPlan[] {
   return daysOf(first, last).map((day) => planDay(dataset, day));
 }
 
-function* allItems(dataset: Dataset, query: RowQuery, plan: DayPlan): Generator<Row, void, undefined> {
-  for (const row of eventsOf(dataset, query, plan)) {
-    for (row.item = 0; row.item < row.items; row.item++) {
-      yield row;
-      if (isRepeated(dataset, row)) yield row;
-    }
-  }
-}
-
-function* itemPass(dataset: Dataset, query: RowQuery, plan: DayPlan, item: number): Generator<Row, void, undefined> {
-  for (const row of eventsOf(dataset, query, plan)) {
-    if (item >= row.items) continue;
-    row.item = item;
-    yield row;
-    if (isRepeated(dataset, row)) yield row;
-  }
-}
-
-const isRepeated = (dataset: Dataset, row: Row): boolean =>
-  dataset.scenario.ids.repeat_share > 0 && within(mix(row.hash, 30 + row.item), dataset.scenario.ids.repeat_share);
-
 /** The events of one day that the query selects, each with its first item. */
 function* eventsOf(dataset: Dataset, query: RowQuery, plan: DayPlan): Generator<Row, void, undefined> {
-  const row = emptyRow(plan);
   const kinds = selectedKinds(query.events);
-  const unnamed = !isFiltered(query.events);
   const isDated = dateTest(dataset, query);
   const indexAt = orderOf(dataset, plan);
   for (let i = 0; i < plan.events; i++) {
-    if (!loadEvent(row, dataset, plan, indexAt(i), query.now)) continue;
-    if (row.kind === UNNAMED ? !unnamed : (kinds & (1 << row.kind)) === 0) continue;
-    if (isDated(row)) yield row;
+    const row = eventAt(dataset, plan, indexAt(i), query.now);
+    if (row !== undefined && (kinds & (1 << row.kind)) !== 0 && isDated(row)) yield row;
   }
 }
 
@@ -120,44 +104,27 @@ const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
 
 /** The text of a cell; empty where the row has no such value. */
 export function cellOf(column: Column, row: Row, dataset: Dataset): string {
-  return isCarriedBy(column, row) ? drawn(column, row, dataset) : '';
-}
-
-/** True where an event of the row's kind may have the column. */
-export function isCarriedBy(column: Column, row: Row): boolean {
-  if (column.isSystem) return true;
-  return row.kind === UNNAMED ? column.grain === 'event' : (column.events & (1 << row.kind)) !== 0;
-}
-
-/** The text of a cell that the row may have. */
-export function drawn(column: Column, row: Row, dataset: Dataset): string {
   if (column.isSystem) return column.text(row, mix(row.hash, column.salt), dataset);
+  const isCarried = row.kind === UNNAMED ? column.grain === 'event' : (column.events & (1 << row.kind)) !== 0;
+  if (!isCarried || !isKnownOn(column, row.plan)) return '';
   const base = mix(row.cells, column.salt);
   const h = column.grain === 'item' ? mix(base, row.item) : base;
   return (h & 0xff) < column.fill ? column.text(row, h, dataset) : '';
 }
 
 /** True where a column may have a value on a day, as far as the day alone decides. */
-export function isKnownOn(column: Column, plan: DayPlan): boolean {
+function isKnownOn(column: Column, plan: DayPlan): boolean {
   return column.onDay ? column.onDay(plan.day) : mix(plan.hash, column.salt) % 256 < column.days;
-}
-
-/** The columns a query may return at all: system columns, and what its properties filter leaves. */
-function askedColumns(dataset: Dataset, query: RowQuery): Column[] {
-  return dataset.columns.filter((column) => column.isSystem || allows(query.properties, column.name));
-}
-
-/** Can such an event carry it? A quick test, before any row is made. */
-function mayCarry(column: Column, query: RowQuery): boolean {
-  const kinds = selectedKinds(query.events);
-  return (column.events & kinds) !== 0 && (column.grain === 'event' || (kinds & ITEM_EVENTS) !== 0);
 }
 
 /** The columns of an export in header order: the system's, the listed ones, and each with a value in any row. Reads no more rows than it takes to see them. */
 export function headerOf(dataset: Dataset, query: RowQuery): Column[] {
-  const asked = askedColumns(dataset, query);
+  const asked = dataset.columns.filter((column) => column.isSystem || allows(query.properties, column.name));
   const seen = new Set(asked.filter((column) => column.isSystem || column.isListed));
-  const open = asked.filter((column) => !seen.has(column) && mayCarry(column, query));
+  const kinds = selectedKinds(query.events);
+  const mayCarry = ({ events, grain }: Column) =>
+    (events & kinds) !== 0 && (grain === 'event' || (kinds & ITEM_EVENTS) !== 0);
+  const open = asked.filter((column) => !seen.has(column) && mayCarry(column));
   for (const plan of plansOf(dataset, query)) lookOn(dataset, query, plan, open, seen);
   return asked.filter((column) => seen.has(column));
 }

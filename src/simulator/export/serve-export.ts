@@ -1,85 +1,57 @@
 // This folder: the embedded service's export operation.
 
 import { countRows } from '../data/csv.ts';
+import { isFiltered } from '../data/row-query.ts';
 import { type Exchange, fail, failByFault, isJson } from '../exchange.ts';
-import { type Allowance, limitHeaders } from '../limit.ts';
 import { sendExport } from './export-body.ts';
 import { daysRequested, type ExportRequest, readExportRequest } from './export-request.ts';
 
 /** Serves one export: token, service, quota, body, fault, data, in that order. */
 export async function serveExport(exchange: Exchange): Promise<void> {
-  const { service, res, seen } = exchange;
-  const { answers } = service.scenario;
-  if (exchange.req.headers.authorization !== `Bearer ${service.tokens.export}`) {
-    return fail(exchange, 401, 'unauthorized_token', limitsOf(exchange));
+  const { service, res, seen, req } = exchange;
+  const { answers, limits, too_big } = service.scenario;
+  const limit = service.limits.export;
+  const isKnown = seen.query.service_id === service.options.serviceId;
+  const isToken = req.headers.authorization === `Bearer ${service.tokens.export}`;
+  if (!isToken || (!isKnown && answers.unknown_service === '401')) {
+    return fail(exchange, 401, 'unauthorized_token', limit.headers());
   }
-  const isKnown = seen.query.service_id === service.serviceId;
-  if (!isKnown && answers.unknown_service === '401')
-    return fail(exchange, 401, 'unauthorized_token', limitsOf(exchange));
   if (!isKnown && (answers.unknown_service === '400' || seen.query.service_id === undefined)) {
-    return fail(exchange, 400, 'invalid_parameter', limitsOf(exchange));
+    return fail(exchange, 400, 'invalid_parameter', limit.headers());
   }
-  if (refuseOverLimit(exchange)) return;
+  if (limit.allowance().remaining === 0 || service.runningExports >= limits.concurrent_exports) return refuse(exchange);
+  limit.take();
   service.runningExports++;
   res.once('close', () => service.runningExports--);
-  await serveCounted(exchange, isKnown);
-}
-
-/** An export that is within the limits; where failed ones do not count, they give their place back. */
-async function serveCounted(exchange: Exchange, isKnown: boolean): Promise<void> {
-  const { service, seen } = exchange;
-  const request = isJson(exchange)
-    ? readExportRequest(seen.body, service.scenario, service.clock.now())
-    : 'invalid_parameter';
+  const now = service.clock.now();
+  const request = isJson(exchange) ? readExportRequest(seen.body, service.scenario, now) : 'invalid_parameter';
   if (typeof request === 'string') {
-    if (!service.scenario.limits.failed_exports_count) service.exportWindow.giveBack();
-    return fail(exchange, 400, request, limitsOf(exchange));
+    if (!limits.failed_exports_count) limit.giveBack();
+    return fail(exchange, 400, request, limit.headers());
   }
-  const fault = service.rules.next({ operation: 'export', from: request.from, to: request.to });
+  const fault = service.faults.next({ operation: 'export', from: request.from, to: request.to });
   seen.fault = fault?.kind;
-  const limits = limitsOf(exchange);
-  if (fault && (await failByFault(exchange, fault, limits))) return;
-  if (isTooBig(exchange, request)) return fail(exchange, service.scenario.too_big.status, 'query_error', limits);
-  await sendExport(exchange, request, { fault, limits, isEmpty: !isKnown });
+  if (fault !== undefined && failByFault(exchange, fault, 'export')) return;
+  if (isTooBig(exchange, request)) return fail(exchange, too_big.status, 'query_error', limit.headers());
+  await sendExport(exchange, request, fault, !isKnown);
 }
 
-const isFiltered = (request: ExportRequest): boolean =>
-  request.query.events.condition !== 'all' && request.query.events.names.size > 0;
+/** A 429: the limit of an hour, or of exports at once. */
+function refuse(exchange: Exchange): void {
+  const { scenario, limits, clock } = exchange.service;
+  const { remaining, resetAt } = limits.export.allowance();
+  exchange.seen.outcome = remaining === 0 ? 'hourly_limit' : 'concurrent_limit';
+  const headers = limits.export.headers(scenario.limits.concurrent_remaining === 'zero' ? { remaining: 0 } : {});
+  const seconds = Math.ceil((resetAt - clock.now()) / 1_000);
+  const retryAfter = scenario.limits.retry_after && { 'Retry-After': String(seconds) };
+  fail(exchange, 429, 'too_many_api_requests', { ...headers, ...retryAfter });
+}
 
 function isTooBig({ service }: Exchange, request: ExportRequest): boolean {
-  const rule = service.scenario.too_big;
-  if (rule.most_rows !== undefined && countRows(service.dataset, request.query, rule.most_rows) > rule.most_rows)
-    return true;
-  if (rule.unless_events && isFiltered(request)) return false;
-  if (rule.longest_days !== undefined && daysRequested(request) > rule.longest_days) return true;
-  return rule.days.some((day) => day >= request.query.from && day <= request.query.last);
-}
-
-function refuseOverLimit(exchange: Exchange): boolean {
-  const { service } = exchange;
-  const { limits } = service.scenario;
-  const now = service.clock.now();
-  const hourly = standingOf(exchange);
-  const isAtConcurrencyLimit = service.runningExports >= limits.concurrent_exports;
-  if (!hourly.isOver && !isAtConcurrencyLimit) {
-    service.exportWindow.take(now);
-    return false;
-  }
-  exchange.seen.outcome = hourly.isOver ? 'hourly_limit' : 'concurrent_limit';
-  const shown = !hourly.isOver && limits.concurrent_remaining === 'zero' ? { ...hourly, remaining: 0 } : hourly;
-  const retryAfter = limits.retry_after && { 'Retry-After': String(Math.ceil((shown.resetAt - now) / 1_000)) };
-  fail(exchange, 429, 'too_many_api_requests', { ...limitHeaders(limits, 'export', shown, now), ...retryAfter });
-  return true;
-}
-
-function standingOf({ service }: Exchange): Allowance {
-  const { limits } = service.scenario;
-  return service.exportWindow.allowance(limits.window, limits.exports_per_hour, service.clock.now());
-}
-
-/** The limit headers of an answer that is no 429. */
-function limitsOf(exchange: Exchange): Record<string, string> {
-  const { limits } = exchange.service.scenario;
-  if (limits.headers_on === '429') return {};
-  return limitHeaders(limits, 'export', standingOf(exchange), exchange.service.clock.now());
+  const { query } = request;
+  const { most_rows, unless_events, longest_days, days } = service.scenario.too_big;
+  if (most_rows !== undefined && countRows(service.dataset, query, most_rows) > most_rows) return true;
+  if (unless_events && isFiltered(query.events)) return false;
+  if (longest_days !== undefined && daysRequested(request) > longest_days) return true;
+  return days.some((day) => day >= query.from && day <= query.last);
 }

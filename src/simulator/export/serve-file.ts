@@ -11,7 +11,7 @@ const READ_BYTES = 1024 * 1024;
 const QUOTE = 0x22;
 const NEWLINE = 0x0a;
 
-interface ServedFile {
+export interface ServedFile {
   readonly path: string;
   readonly size: number;
 }
