@@ -3,3 +3,13 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 /** True for an object of JSON: no list, not null. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The object that a text from outside is; one without keys for any other text. */
+export function objectIn(text: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}

@@ -109,32 +109,24 @@ const MAX_WAIT_MS = HOUR_MS + 1_000;
  * believes no instant further than an hour ahead of the one at which it was written.
  */
 export function pruned(state: QuotaState, now: number, isHeld: (slot: Slot) => boolean): QuotaState {
-  const { blocked: stored, report, lowered, unreportedAt, ...rest } = state;
-  const blocked = stored && blockedWithin(stored, now);
-  const sent = state.sent.map(({ n, at }) => ({ n, at: Math.min(at, now) })).filter(({ at }) => at > now - HOUR_MS);
+  const { blocked, report, lowered, unreportedAt, ...rest } = state;
   const isFreeing = (at: number) => at > now && at <= now + SLOT_GRACE_MS;
-  const slots = state.slots.filter((slot) => (slot.freeAt === undefined ? isHeld(slot) : isFreeing(slot.freeAt)));
+  // Written by a clock that was ahead of today's: as long as then, from now on.
+  const blockedAt = Math.min(blocked?.at ?? now, now);
+  const until = blocked === undefined ? 0 : blockedAt + Math.min(blocked.until - blocked.at, MAX_WAIT_MS);
+  const resetAt = report?.resetAt !== undefined && Math.min(report.resetAt, report.at + HOUR_MS);
   return {
     ...rest,
-    sent,
-    slots,
-    ...(blocked !== undefined && blocked.until > now && { blocked }),
-    ...(report !== undefined && report.at <= now && { report: reportWithin(report) }),
+    sent: state.sent.map(({ n, at }) => ({ n, at: Math.min(at, now) })).filter(({ at }) => at > now - HOUR_MS),
+    slots: state.slots.filter((slot) => (slot.freeAt === undefined ? isHeld(slot) : isFreeing(slot.freeAt))),
+    ...(until > now && { blocked: { at: blockedAt, until } }),
+    ...(report !== undefined && report.at <= now && { report: { ...report, ...(resetAt !== false && { resetAt }) } }),
     ...(lowered !== undefined && {
       lowered: { ...lowered, to: Math.max(1, lowered.to), at: Math.min(lowered.at, now) },
     }),
     ...(unreportedAt !== undefined && unreportedAt <= now && { unreportedAt }),
   };
 }
-
-/** Written by a clock that was ahead of today's: as long as then, from now on. */
-function blockedWithin({ at, until }: { at: number; until: number }, now: number): { at: number; until: number } {
-  const from = Math.min(at, now);
-  return { at: from, until: from + Math.min(until - at, MAX_WAIT_MS) };
-}
-
-const reportWithin = (report: Report): Report =>
-  report.resetAt === undefined ? report : { ...report, resetAt: Math.min(report.resetAt, report.at + HOUR_MS) };
 
 /** The limits as configured. */
 export interface ExportLimits {
@@ -154,7 +146,7 @@ export interface AnswerHead {
 export type Decision =
   | { readonly kind: 'go' }
   | { readonly kind: 'change'; readonly slots: readonly Slot[] }
-  | { readonly kind: 'until'; readonly at: number; readonly why: 'refused' | 'hour' };
+  | { readonly kind: 'until'; readonly at: number };
 
 /** A reset may be given in seconds, rounded down. */
 const RESET_MARGIN_MS = 1_000;
@@ -167,18 +159,12 @@ const MAX_RAISE_DOUBLINGS = 5;
 
 /** Whether an export may be sent at `now`, over a pruned state. */
 export function decide(state: QuotaState, limits: ExportLimits, now: number): Decision {
-  if (state.blocked !== undefined && now < state.blocked.until) {
-    return { kind: 'until', at: state.blocked.until, why: 'refused' };
-  }
+  if (state.blocked !== undefined && now < state.blocked.until) return { kind: 'until', at: state.blocked.until };
   const unanswered = state.slots.filter(({ answered, freeAt }) => !answered && freeAt === undefined);
   const budget = budgetOf(state, limits, now);
-  if (budget.left <= 0) {
-    return unanswered.length > 0
-      ? { kind: 'change', slots: unanswered }
-      : { kind: 'until', at: budget.nextAt, why: 'hour' };
-  }
+  if (budget.left <= 0 && unanswered.length === 0) return { kind: 'until', at: budget.nextAt };
   // Other users may have used the quota: until the service has reported what is left, one export is sent at a time.
-  if (!budget.known && unanswered.length > 0) return { kind: 'change', slots: unanswered };
+  if (unanswered.length > 0 && (budget.left <= 0 || !budget.known)) return { kind: 'change', slots: unanswered };
   if (state.slots.length >= concurrencyOf(state, limits, now)) return { kind: 'change', slots: state.slots };
   return { kind: 'go' };
 }
@@ -200,7 +186,9 @@ export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, no
     return { left: report.remaining - report.unanswered - since, nextAt, known: true };
   }
   const left = exportsPerHour - sent.length;
-  const nextAt = ownNext(state, exportsPerHour, now);
+  // Fewer than the limit lie within an hour then.
+  const oldest = sent[Math.max(0, sent.length - exportsPerHour)];
+  const nextAt = oldest === undefined ? now + HOUR_MS : oldest.at + HOUR_MS + 1;
   // The service reported when its count starts again, and that is over: whatever we counted, one export may be sent to find out.
   const resetAt = report?.resetAt;
   const renewed = resetAt !== undefined && !report?.isResetAssumed && !sent.some(({ at }) => at >= resetAt);
@@ -210,12 +198,6 @@ export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, no
 
 const isCurrent = (report: Report, now: number): boolean =>
   report.resetAt === undefined ? now < report.at + HOUR_MS : now < report.resetAt + RESET_MARGIN_MS;
-
-/** When fewer than `most` of those sent lie within an hour. */
-function ownNext({ sent }: QuotaState, most: number, now: number): number {
-  const oldest = sent[Math.max(0, sent.length - most)];
-  return oldest === undefined ? now + HOUR_MS : oldest.at + HOUR_MS + 1;
-}
 
 /** How many may run at once: as configured, or fewer for a while after refusals, one more each time it goes well. */
 export function concurrencyOf({ lowered }: QuotaState, limits: ExportLimits, now: number): number {
@@ -313,36 +295,24 @@ export function forecastOf(state: QuotaState, limits: ExportLimits, count: numbe
   return { startableNow, left: open, earliestEnd: Math.max(blocked, nextAt) + rounds * HOUR_MS };
 }
 
-const LEASE_MS = 120_000;
-const RENEW_MS = 30_000;
 /** A lock is normally held for a millisecond: after this wait the run continues without the shared state. */
 const LOCK_WAIT_MS = 4_000;
 /** A state of thousands of exports has a tenth of these. */
 const MAX_BYTES = 1 << 20;
 
-export interface QuotaStateOptions {
-  /** Folder under which the state of all processes of this user is kept; undefined: this process keeps it for itself. */
-  readonly root: string | undefined;
-  /** The service whose limits are counted. */
-  readonly baseUrl: string;
-  readonly serviceId: string;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
+type QuotaStateOptions = Pick<ExportQuotaOptions, 'stateRoot' | 'baseUrl' | 'serviceId' | 'clock' | 'logger'>;
 
-/** The state of the quota, shared by the processes of one user through a file that is replaced as a whole. */
+/** The state that the processes of one user share: a file that is replaced as a whole. */
 export class QuotaStateFile {
+  /** Undefined: this process counts alone. */
   #folder: string | undefined;
   readonly #path: string;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  readonly #run = randomUUID();
-  readonly #ownSlots = new Set<number>();
   #state: QuotaState = EMPTY_STATE;
   #warned = false;
-  #renewing: (() => void) | undefined;
 
-  constructor({ root, baseUrl, serviceId, clock, logger }: QuotaStateOptions) {
+  constructor({ stateRoot: root, baseUrl, serviceId, clock, logger }: QuotaStateOptions) {
     // Users of one machine share its temporary folder, not each other's files.
     this.#folder = root === undefined ? undefined : join(root, `dfinery-elt-quota-${process.getuid?.() ?? 'user'}`);
     const service = createHash('sha256')
@@ -354,68 +324,8 @@ export class QuotaStateFile {
     this.#logger = logger;
   }
 
-  /** The state as of now, without waiting for a lock: a whole one, perhaps a moment old. */
-  peek(): QuotaState {
-    return this.#current(this.#read());
-  }
-
-  /**
-   * One change of the state that no other process's comes between. Throws a configuration failure when the folder is
-   * somebody else's; where the disk or a lock fails, this process counts alone from then on.
-   */
-  async update<T>(
-    change: (state: QuotaState) => { readonly state: QuotaState; readonly result: T },
-    signal?: AbortSignal,
-  ): Promise<T> {
-    const apply = () => {
-      const { state, result } = change(this.#current(this.#read()));
-      this.#state = state;
-      return { result };
-    };
-    if (this.#folder === undefined) return apply().result;
-    let done: { readonly result: T } | undefined;
-    try {
-      makePrivateFolder(this.#folder, 'The folder of the quota', 'set spool_dir to another folder');
-      const lock = {
-        what: `the state of the quota in ${this.#path}`,
-        clock: this.#clock,
-        waitMs: LOCK_WAIT_MS,
-        signal,
-      };
-      return await withLockFile(`${this.#path}.lock`, lock, () => {
-        done = apply();
-        replaceSmallFile(this.#path, JSON.stringify(this.#state));
-        return done.result;
-      });
-    } catch (error) {
-      signal?.throwIfAborted();
-      const isOfDisk = error instanceof UserError ? error.kind === 'transient' : codeOf(error) !== undefined;
-      if (!isOfDisk) throw error;
-      if (done === undefined) this.#state = this.#read();
-      this.#countAlone(error);
-      return (done ?? apply()).result;
-    }
-  }
-
-  /** A slot of this process; its lease is renewed until it is released. */
-  newSlot(n: number): Slot {
-    this.#ownSlots.add(n);
-    this.#renewLater();
-    return { n, holder: OWN_IDENTITY, run: this.#run, lease: this.#leaseEnd(), answered: false };
-  }
-
-  releaseSlot(n: number): void {
-    this.#ownSlots.delete(n);
-    if (this.#ownSlots.size > 0) return;
-    this.#renewing?.();
-    this.#renewing = undefined;
-  }
-
-  isOwn(slot: Slot): boolean {
-    return slot.run === this.#run;
-  }
-
-  #read(): QuotaState {
+  /** The state without waiting for a lock: a whole one, perhaps a moment old. */
+  read(): QuotaState {
     if (this.#folder === undefined) return this.#state;
     let text: string;
     try {
@@ -431,37 +341,37 @@ export class QuotaStateFile {
     return EMPTY_STATE;
   }
 
-  #current(state: QuotaState): QuotaState {
-    const now = this.#clock.now();
-    return pruned(state, now, (slot) => this.#isTaken(slot, now));
-  }
-
-  #isTaken(slot: Slot, now: number): boolean {
-    if (this.isOwn(slot)) return this.#ownSlots.has(slot.n);
-    if (livenessOf(slot.holder) === 'dead') return false;
-    // No process takes so long a lease: its clock, or ours, was wrong since.
-    return slot.lease > now && slot.lease <= now + 2 * LEASE_MS;
-  }
-
-  #leaseEnd(): number {
-    return this.#clock.now() + LEASE_MS;
-  }
-
-  #renewLater(): void {
-    this.#renewing ??= this.#clock.after(RENEW_MS, () => {
-      this.#renewing = undefined;
-      if (this.#ownSlots.size === 0) return;
-      this.#renewLater();
-      void this.#renew().catch(() => {});
-    });
-  }
-
-  #renew(): Promise<void> {
-    return this.update((state) => {
-      const lease = this.#leaseEnd();
-      const slots = state.slots.map((slot) => (this.isOwn(slot) ? { ...slot, lease } : slot));
-      return { state: { ...state, slots }, result: undefined };
-    });
+  /**
+   * One change of the state that no other process's comes between. Throws a configuration failure when the folder is
+   * somebody else's; where the disk or a lock fails, this process counts alone from then on.
+   */
+  async update<T>(change: (state: QuotaState) => readonly [QuotaState, T], signal?: AbortSignal): Promise<T> {
+    const done: T[] = [];
+    const apply = () => {
+      const [state, result] = change(this.read());
+      this.#state = state;
+      done.push(result);
+      return result;
+    };
+    if (this.#folder === undefined) return apply();
+    try {
+      makePrivateFolder(this.#folder, 'The folder of the quota', 'set spool_dir to another folder');
+      const what = `the state of the quota in ${this.#path}`;
+      const lock = { what, clock: this.#clock, waitMs: LOCK_WAIT_MS, signal };
+      return await withLockFile(`${this.#path}.lock`, lock, () => {
+        const result = apply();
+        replaceSmallFile(this.#path, JSON.stringify(this.#state));
+        return result;
+      });
+    } catch (error) {
+      signal?.throwIfAborted();
+      const isOfDisk = error instanceof UserError ? error.kind === 'transient' : codeOf(error) !== undefined;
+      if (!isOfDisk) throw error;
+      const isApplied = done.length > 0;
+      if (!isApplied) this.#state = this.read();
+      this.#countAlone(error);
+      return isApplied ? done[0] : apply();
+    }
   }
 
   /** After a failed read or write the shared file is not used again: it lacks what happened since. */
@@ -474,9 +384,8 @@ export class QuotaStateFile {
   }
 
   #warnOnce(message: string): void {
-    if (this.#warned) return;
+    if (!this.#warned) this.#logger.warn('quota.state', message);
     this.#warned = true;
-    this.#logger.warn('quota.state', message);
   }
 }
 
@@ -503,6 +412,8 @@ export interface ExportQuotaOptions extends Pick<SourceConfig, 'baseUrl' | 'serv
 
 export const createExportQuota = (options: ExportQuotaOptions): ExportQuota => new ExportQuota(options);
 
+const LEASE_MS = 120_000;
+const RENEW_MS = 30_000;
 /** Shorter waits are not reported. */
 const REPORTED_WAIT_MS = 5_000;
 /** A clock may jump, and another process may get another answer: long waits are looked at again. */
@@ -512,22 +423,25 @@ const POLL_MS = 200;
 
 export class ExportQuota {
   readonly #options: ExportQuotaOptions;
-  readonly #state: QuotaStateFile;
+  readonly #file: QuotaStateFile;
+  readonly #run = randomUUID();
   readonly #queue = pLimit(1);
   readonly #listeners = new Set<(until: number | undefined) => void>();
-  readonly #permits = new Set<Permit>();
+  /** The permits given, by the number of their export. */
+  readonly #permits = new Map<number, Permit>();
+  #renewing: (() => void) | undefined;
   /** Aborted, and replaced, whenever an answer or an end of an export of this process changed the state. */
   #changed = new AbortController();
   #reported: number | undefined;
 
   constructor(options: ExportQuotaOptions) {
     this.#options = options;
-    this.#state = new QuotaStateFile({ ...options, root: options.stateRoot });
+    this.#file = new QuotaStateFile(options);
   }
 
   /** Exports that may start now, that are left until the limit, and when (ms) the last of `count` may start. */
   forecast(count: number): { readonly startableNow: number; readonly left: number; readonly earliestEnd: number } {
-    return forecastOf(this.#state.peek(), this.#options, count, this.#options.clock.now());
+    return forecastOf(this.#current(this.#file.read()), this.#options, count, this.#options.clock.now());
   }
 
   /** Called before every reported wait with its end (ms since 1970), and with undefined when it is over. */
@@ -537,7 +451,7 @@ export class ExportQuota {
 
   /** Gives back every permit of this process. */
   async close(): Promise<void> {
-    await Promise.all([...this.#permits].map((permit) => permit.release()));
+    await Promise.all([...this.#permits.values()].map((permit) => permit.release()));
   }
 
   /**
@@ -557,61 +471,90 @@ export class ExportQuota {
   }
 
   /** A permit without waiting, which is still counted: for the single small export of an interactive check. */
-  async enterNow(): Promise<Permit> {
-    const { n } = await this.#state.update((state) => this.#taken(state, this.#options.clock.now()));
-    return this.#permitOf(n);
+  enterNow(): Promise<Permit> {
+    return this.#file.update((state) => this.#taken(this.#current(state)));
   }
 
   async #admit(signal: AbortSignal): Promise<Permit> {
+    const { clock } = this.#options;
     try {
       for (;;) {
         signal.throwIfAborted();
         const changed = this.#changed.signal;
-        const decision = await this.#tryEnter(signal);
-        if ('permit' in decision) return decision.permit;
-        await this.#wait(decision, changed, signal);
+        const found = await this.#file.update<Permit | Decision>((stored) => {
+          const state = this.#current(stored);
+          const decision = decide(state, this.#options, clock.now());
+          return decision.kind === 'go' ? this.#taken(state) : [state, decision];
+        }, signal);
+        if ('release' in found) return found;
+        if (found.kind === 'until') await this.#waitUntil(found.at, signal);
+        if (found.kind === 'change') await this.#waitForChange(found.slots, AbortSignal.any([changed, signal]));
+        // With a test clock that does not really sleep, I/O must still make progress.
+        await new Promise((resolve) => setImmediate(resolve));
       }
     } finally {
       this.#report(undefined);
     }
   }
 
-  async #tryEnter(signal: AbortSignal): Promise<{ readonly permit: Permit } | Decision> {
-    const { clock } = this.#options;
-    const decision = await this.#state.update<Decision | { readonly n: number }>((state) => {
-      const now = clock.now();
-      const made = decide(state, this.#options, now);
-      return made.kind === 'go' ? this.#taken(state, now) : { state, result: made };
-    }, signal);
-    return 'n' in decision ? { permit: this.#permitOf(decision.n) } : decision;
+  #current(state: QuotaState): QuotaState {
+    const now = this.#options.clock.now();
+    return pruned(state, now, (slot) => this.#isHeld(slot, now));
   }
 
-  #taken(state: QuotaState, now: number) {
+  #isHeld(slot: Slot, now: number): boolean {
+    if (slot.run === this.#run) return this.#permits.has(slot.n);
+    if (livenessOf(slot.holder) === 'dead') return false;
+    // No process takes so long a lease: its clock, or ours, was wrong since.
+    return slot.lease > now && slot.lease <= now + 2 * LEASE_MS;
+  }
+
+  #taken(state: QuotaState): readonly [QuotaState, Permit] {
+    const now = this.#options.clock.now();
     const n = state.next;
-    const slots = [...state.slots, this.#state.newSlot(n)];
-    return { state: { ...state, next: n + 1, sent: [...state.sent, { n, at: now }], slots }, result: { n } };
+    const slot = { n, holder: OWN_IDENTITY, run: this.#run, lease: now + LEASE_MS, answered: false };
+    const sent = [...state.sent, { n, at: now }];
+    return [{ ...state, next: n + 1, sent, slots: [...state.slots, slot] }, this.#permitOf(n)];
   }
 
   #permitOf(n: number): Permit {
-    let released = false;
+    let isReleased = false;
     const permit: Permit = {
       answered: (head) => this.#answered(n, head),
       release: async () => {
-        if (released) return;
-        released = true;
-        this.#permits.delete(permit);
-        await this.#released(n);
+        if (isReleased) return;
+        isReleased = true;
+        await this.#release(n);
       },
     };
-    this.#permits.add(permit);
+    this.#permits.set(n, permit);
+    this.#renewing ??= this.#renewLater();
     return permit;
+  }
+
+  /** Renews the leases of this process for as long as it has permits. */
+  #renewLater(): () => void {
+    const { clock } = this.#options;
+    return clock.after(RENEW_MS, () => {
+      this.#renewing = this.#renewLater();
+      const renewed = (slot: Slot) => (slot.run === this.#run ? { ...slot, lease: clock.now() + LEASE_MS } : slot);
+      void this.#changeSlots(renewed).catch(() => {});
+    });
+  }
+
+  #changeSlots(change: (slot: Slot) => Slot): Promise<void> {
+    return this.#file.update((stored) => {
+      const state = this.#current(stored);
+      return [{ ...state, slots: state.slots.map(change) }, undefined];
+    });
   }
 
   async #answered(n: number, head: AnswerHead): Promise<void> {
     const { clock, random, logger } = this.#options;
-    const lowered = await this.#state.update((state) => {
+    const lowered = await this.#file.update((stored) => {
+      const state = this.#current(stored);
       const after = afterHead(state, n, head, { limits: this.#options, now: clock.now(), random });
-      return { state: after, result: after.lowered === state.lowered ? undefined : after.lowered?.to };
+      return [after, after.lowered === state.lowered ? undefined : after.lowered?.to];
     });
     if (lowered !== undefined) {
       const message = `The service refuses so many exports at once: ${lowered} at most for now.`;
@@ -620,11 +563,17 @@ export class ExportQuota {
     this.#wakeWaiting();
   }
 
-  async #released(n: number): Promise<void> {
+  async #release(n: number): Promise<void> {
     const freeAt = this.#options.clock.now() + SLOT_GRACE_MS;
-    const mark = (slot: Slot): Slot => (slot.n === n ? { ...slot, freeAt } : slot);
-    await this.#state.update((state) => ({ state: { ...state, slots: state.slots.map(mark) }, result: undefined }));
-    this.#state.releaseSlot(n);
+    try {
+      await this.#changeSlots((slot) => (slot.n === n ? { ...slot, freeAt } : slot));
+    } finally {
+      this.#permits.delete(n);
+      if (this.#permits.size === 0) {
+        this.#renewing?.();
+        this.#renewing = undefined;
+      }
+    }
     this.#wakeWaiting();
   }
 
@@ -634,29 +583,22 @@ export class ExportQuota {
     changed.abort();
   }
 
-  async #wait(decision: Decision, changed: AbortSignal, signal: AbortSignal): Promise<void> {
-    const now = this.#options.clock.now();
-    if (decision.kind === 'until') await this.#waitUntil(decision.at, now, signal);
-    if (decision.kind === 'change') await this.#waitForChange(decision.slots, now, AbortSignal.any([changed, signal]));
-    // With a test clock that does not really sleep, I/O must still make progress.
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-
-  async #waitUntil(at: number, now: number, signal: AbortSignal): Promise<void> {
+  async #waitUntil(at: number, signal: AbortSignal): Promise<void> {
     const { maxWaitMs, clock } = this.#options;
-    const wait = at - now;
+    const wait = at - clock.now();
     if (maxWaitMs !== undefined && wait > maxWaitMs) throw tooLong(at, wait, maxWaitMs);
     if (wait >= REPORTED_WAIT_MS) this.#report(at);
     await clock.sleep(Math.min(wait, MAX_SLEEP_MS), signal);
   }
 
   /** Until a change in this process (or an abort), until a slot is free, or until other processes are looked at again. */
-  async #waitForChange(slots: readonly Slot[], now: number, woken: AbortSignal): Promise<void> {
-    const ends = slots.flatMap(({ freeAt }) => freeAt ?? []);
-    const isForeign = slots.some((slot) => !this.#state.isOwn(slot));
-    const pause = Math.min(...ends.map((end) => end - now), isForeign ? POLL_MS : Number.POSITIVE_INFINITY);
+  async #waitForChange(slots: readonly Slot[], woken: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    const ends = slots.flatMap(({ freeAt }) => (freeAt === undefined ? [] : [freeAt - clock.now()]));
+    const isForeign = slots.some(({ run }) => run !== this.#run);
+    const pause = Math.min(...ends, isForeign ? POLL_MS : Number.POSITIVE_INFINITY);
     if (!Number.isFinite(pause)) return new Promise((resolve) => void onAbort(woken, resolve));
-    await this.#options.clock.sleep(Math.max(1, pause), woken).catch(() => {});
+    await clock.sleep(Math.max(1, pause), woken).catch(() => {});
   }
 
   /** Calls every listener once for a wait, and once for its end. */

@@ -1,3 +1,5 @@
+import { objectIn } from '../../base/json.ts';
+
 /** What the deletion of one profile came to. */
 export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided';
 
@@ -126,7 +128,7 @@ const CODE = /^\d{3,8}$/;
 
 /** Reads the envelope of an answer; anything that is none has no code. */
 export function deletionFacts(httpStatus: number, text: string, host: string): DeletionFacts {
-  const { status: own, code, message, data } = parsedObject(text);
+  const { status: own, code, message, data } = objectIn(text);
   const shown = typeof code === 'number' ? String(code) : code;
   return {
     status: httpStatus,
@@ -139,12 +141,3 @@ export function deletionFacts(httpStatus: number, text: string, host: string): D
 
 export const deletionOutcome = (facts: DeletionFacts): DeletionRow =>
   DELETION_OUTCOMES.find(({ when }) => when(facts)) ?? DELETION_OUTCOMES[DELETION_OUTCOMES.length - 1];
-
-function parsedObject(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
-}

@@ -2,23 +2,15 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { type Env, systemEnv } from '../../base/env.ts';
-import { UserError } from '../../base/errors.ts';
+import { transientError, UserError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import {
-  bodyError,
-  bodyProblem,
-  bytesOf,
-  codingOf,
-  declaredLength,
-  IdleTimeout,
-  Stalled,
-  snippet,
-} from '../http/body.ts';
+import { IdleTimeout, TimeLimitReached } from '../http/abort.ts';
+import { bodyProblem, bytesOf, codingOf, declaredLength, snippet } from '../http/body.ts';
 import { type LimitHeaders, oneOf, readDate, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type RawAnswer, Transport } from '../http/transport.ts';
-import type { ExportAdmission, Permit } from '../quota.ts';
+import type { ExportAdmission } from '../quota.ts';
 import {
   type AnswerForm,
   type ExportAnswer,
@@ -51,11 +43,12 @@ export function createExportService(options: ExportServiceOptions): ExportServic
 
 const NO_LIMITS: LimitHeaders = { remaining: undefined, resetAt: undefined, retryAt: undefined };
 
-/** One request under way, and what has to be released when it ends. */
+/** One request under way. */
 interface Exchange {
-  readonly permit: Permit;
+  readonly signal: AbortSignal;
   readonly idleTimeout: IdleTimeout;
-  isOver: boolean;
+  /** Closes the connection and gives the permit back; harmless when repeated. */
+  readonly close: () => Promise<void>;
 }
 
 class ExportClient implements ExportService {
@@ -83,48 +76,51 @@ class ExportClient implements ExportService {
     const { serviceId, exportToken, clock, stallMs, quota } = this.#options;
     const post = exportPost(request, serviceId, exportToken, wanted.uncompressed);
     const permit = await quota.enter(signal);
-    const exchange: Exchange = { permit, idleTimeout: new IdleTimeout(clock, stallMs, signal), isOver: false };
+    const idleTimeout = new IdleTimeout(clock, stallMs, signal);
+    let answer: RawAnswer | undefined;
+    const close = () => {
+      answer?.disconnect();
+      idleTimeout.end();
+      return permit.release();
+    };
     try {
       this.sent++;
-      const sending = this.#transport.send(post, exchange.idleTimeout.signal);
-      return await this.#classify(await exchange.idleTimeout.waitFor(sending), exchange);
+      answer = await idleTimeout.waitFor(this.#transport.send(post, idleTimeout.signal));
+      const { status, headers } = answer;
+      const outcome = await this.#outcome(answer, { signal, idleTimeout, close }).catch((error: unknown) =>
+        this.#refusalFor(error, status),
+      );
+      const limits = readLimits(headers, clock.now());
+      await permit.answered({ status, limited: outcome.kind === 'wait', limits });
+      signal.throwIfAborted();
+      if (outcome.kind !== 'data') await close();
+      return { ...outcome, limits, serverTime: readDate(headers) };
     } catch (error) {
-      await this.#release(exchange);
+      await close();
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;
       return { ...this.#refusalFor(error, undefined), limits: NO_LIMITS, serverTime: undefined };
     }
   }
 
-  /** Classifies an answer by its status and first bytes. Data stays open; anything else is read, and its connection closed. */
-  async #classify(answer: RawAnswer, exchange: Exchange): Promise<ExportAnswer> {
-    const limits = readLimits(answer.headers, this.#options.clock.now());
-    const common = { limits, serverTime: readDate(answer.headers) };
-    const outcome = await this.#outcome(answer, exchange).catch((error: unknown) =>
-      this.#refusalFor(error, answer.status),
-    );
-    await exchange.permit.answered({ status: answer.status, limited: outcome.kind === 'wait', limits });
-    if (outcome.kind !== 'data' || isAborted(exchange.idleTimeout)) await this.#release(exchange, answer);
-    if (isAborted(exchange.idleTimeout)) throw exchange.idleTimeout.signal.reason;
-    return { ...outcome, ...common };
-  }
-
+  /** Classifies an answer by its status and first bytes, and reads one that is no data. */
   async #outcome(answer: RawAnswer, exchange: Exchange): Promise<ExportBody | ExportRefusal> {
-    const { host } = this.#transport;
     const { status } = answer;
-    const bytes = bytesOf(answer, exchange.idleTimeout);
-    const reading = { clock: this.#options.clock, signal: exchange.idleTimeout.signal };
+    const { signal, idleTimeout, close } = exchange;
+    const bytes = bytesOf(answer, idleTimeout);
+    const reading = { clock: this.#options.clock, signal: idleTimeout.signal };
     if (status !== 200) return this.#refused(answer, await snippet(bytes, reading));
-    if (codingOf(answer) === undefined) {
-      const message = `${host} compressed its answer in a way that was not requested`;
+    const coding = codingOf(answer);
+    if (coding === undefined) {
+      const message = `${this.#transport.host} compressed its answer in a way that was not requested`;
       return { kind: 'retry', code: 'content_encoding', message, status };
     }
     const body = await peekBody(bytes);
-    const content = contentOf(body.first, body.isAll) ?? 'other';
-    if (content === 'json' || content === 'html') {
+    if (body.content === 'json' || body.content === 'html') {
       return this.#refused(answer, await snippet(body.bytes, reading));
     }
-    return this.#data(answer, body.bytes, exchange);
+    const endDeclared = coding === 'identity' && declaredLength(answer) !== undefined;
+    return { kind: 'data', bytes: this.#data(body.bytes, signal, close), endDeclared, close };
   }
 
   #refused(answer: RawAnswer, body: Buffer): ExportRefusal {
@@ -141,51 +137,29 @@ class ExportClient implements ExportService {
     return { kind, code: code ?? reason ?? 'no_reason', message: message(facts), status: answer.status };
   }
 
-  #data(answer: RawAnswer, bytes: AsyncIterable<Uint8Array>, exchange: Exchange): ExportBody {
-    const { host } = this.#transport;
-    const close = () => this.#release(exchange, answer);
-    return {
-      kind: 'data',
-      bytes: withFailures(bytes, host, exchange.idleTimeout, close),
-      endDeclared: codingOf(answer) === 'identity' && declaredLength(answer) !== undefined,
-      close,
-    };
-  }
-
-  async #release(exchange: Exchange, answer?: RawAnswer): Promise<void> {
-    answer?.disconnect();
-    if (exchange.isOver) return;
-    exchange.isOver = true;
-    exchange.idleTimeout.end();
-    await exchange.permit.release();
+  /** The same bytes; an error of the body becomes a UserError whose `internal` starts with its code. Closes at the end. */
+  async *#data(
+    bytes: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+    close: () => Promise<void>,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      yield* bytes;
+    } catch (error) {
+      signal.throwIfAborted();
+      const { code, message } = bodyProblem(error, this.#transport.host);
+      throw transientError(message, { internal: `${code}: ${message}`, cause: error });
+    } finally {
+      await close();
+    }
   }
 
   /** A failure before the first byte of data. */
   #refusalFor(error: unknown, status: number | undefined): ExportRefusal {
     const { host } = this.#transport;
-    if (error instanceof Stalled) return { kind: 'retry_or_split', ...bodyProblem(error, host), status };
+    if (error instanceof TimeLimitReached) return { kind: 'retry_or_split', ...bodyProblem(error, host), status };
     if (status !== undefined) return { kind: 'retry', ...bodyProblem(error, host), status };
     const { config, code, message } = networkProblem(error, host);
     return { kind: config ? 'config' : 'retry', code, message, status };
   }
 }
-
-/** The same bytes; an error of the body becomes a UserError whose `internal` starts with its code. Releases everything at the end. */
-async function* withFailures(
-  bytes: AsyncIterable<Uint8Array>,
-  host: string,
-  idleTimeout: IdleTimeout,
-  close: () => Promise<void>,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  try {
-    yield* bytes;
-  } catch (error) {
-    if (isAborted(idleTimeout)) throw idleTimeout.signal.reason;
-    throw bodyError(error, host);
-  } finally {
-    await close();
-  }
-}
-
-/** True when the caller aborted; false for a stall. */
-const isAborted = ({ signal }: IdleTimeout): boolean => signal.aborted && !(signal.reason instanceof Stalled);

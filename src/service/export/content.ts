@@ -1,3 +1,4 @@
+import { objectIn } from '../../base/json.ts';
 import { bodyStart } from '../../csv/body-start.ts';
 import type { Content } from './outcomes.ts';
 
@@ -17,7 +18,7 @@ const LONGEST_REASON = 60;
  * that holds the token: what it returns is printed.
  */
 export function reasonIn(text: string, token: string): string | undefined {
-  const parsed = parsedObject(text);
+  const parsed = objectIn(text);
   for (const key of ['message', 'code', 'error']) {
     const value = parsed[key];
     if (typeof value !== 'string' || value.length > LONGEST_REASON || value.includes(token)) continue;
@@ -27,16 +28,6 @@ export function reasonIn(text: string, token: string): string | undefined {
   return undefined;
 }
 
-function parsedObject(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
-    const first: unknown = Array.isArray(value) ? value[0] : value;
-    return typeof first === 'object' && first !== null ? (first as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
-}
-
 /** The origin that a `Location` points to; nothing more of it is ever shown. */
 export function originOf(location: string | undefined, base: string): string | undefined {
   if (location === undefined || !URL.canParse(location, base)) return undefined;
@@ -44,34 +35,26 @@ export function originOf(location: string | undefined, base: string): string | u
   return origin === 'null' ? protocol : origin;
 }
 
-/** A body whose first bytes have been read. */
-export interface PeekedBody {
-  /** Enough of them for `contentOf`. */
-  readonly first: Uint8Array;
-  /** True when there are no more. */
-  readonly isAll: boolean;
-  /** The whole body, those first bytes included. */
-  readonly bytes: AsyncIterable<Uint8Array>;
-}
-
 /** Leading white space is read no further than this many bytes. */
 const MAX_BYTES = 64 * 1024;
 
-/** Reads a body until `contentOf` can tell what it is. Throws what the body throws. */
-export async function peekBody(body: AsyncIterable<Uint8Array>): Promise<PeekedBody> {
+/** Reads a body until its first bytes tell what it is; `bytes` is the whole body, those included. Throws what the body throws. */
+export async function peekBody(
+  body: AsyncIterable<Uint8Array>,
+): Promise<{ readonly content: Content; readonly bytes: AsyncIterable<Uint8Array> }> {
   const rest = body[Symbol.asyncIterator]();
   const chunks: Uint8Array[] = [];
   let first: Uint8Array = new Uint8Array(0);
-  let isAll = false;
-  while (contentOf(first, isAll) === undefined && first.length < MAX_BYTES) {
+  let content: Content | undefined;
+  while (content === undefined && first.length < MAX_BYTES) {
     const next = await rest.next();
-    if (next.done === true) isAll = true;
-    else {
+    if (next.done !== true) {
       chunks.push(next.value);
       first = chunks.length === 1 ? next.value : Buffer.concat(chunks);
     }
+    content = contentOf(first, next.done === true);
   }
-  return { first, isAll, bytes: rejoined(chunks, rest) };
+  return { content: content ?? 'other', bytes: rejoined(chunks, rest) };
 }
 
 async function* rejoined(

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../../base/clock.ts';
+import { formatDuration } from '../../base/durations.ts';
 
 /**
  * Calls `listener` when the signal aborts, at once if it already has; returns a function that removes the listener. One
@@ -28,27 +29,58 @@ export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promi
   }
 }
 
-/** The time for a request is over. */
+/** The time for an answer, or for its next bytes, is over. */
 export class TimeLimitReached extends Error {
   readonly code = 'ETIMEDOUT';
+  readonly afterMs: number;
+  constructor(afterMs: number) {
+    super(`nothing came for ${formatDuration(afterMs)}`);
+    this.afterMs = afterMs;
+  }
 }
 
 /**
- * Does work for `ms` at most: rejects then with TimeLimitReached, or with the reason of `signal` when that aborts first.
+ * Aborts `signal`, with `TimeLimitReached`, when nothing arrives for `ms` while a caller waits; also when `caller` aborts.
  * (Not `AbortSignal.any` with `AbortSignal.timeout`: Node 20 collects the latter as garbage, and it never fires.)
  */
+export class IdleTimeout {
+  readonly signal: AbortSignal;
+  readonly #clock: Clock;
+  readonly #ms: number;
+  readonly #controller = new AbortController();
+  /** Stops listening to the caller. */
+  readonly end: () => void;
+
+  constructor(clock: Clock, ms: number, caller: AbortSignal) {
+    this.#clock = clock;
+    this.#ms = ms;
+    this.signal = this.#controller.signal;
+    this.end = onAbort(caller, () => this.#controller.abort(caller.reason));
+  }
+
+  /** Waits for one thing to arrive; rejects when `signal` aborts, with its reason, even where the arrival never settles. */
+  async waitFor<T>(arrival: Promise<T>): Promise<T> {
+    const disarm = this.#clock.after(this.#ms, () => this.#controller.abort(new TimeLimitReached(this.#ms)));
+    try {
+      return await abortable(arrival, this.signal);
+    } catch (error) {
+      throw this.signal.aborted ? this.signal.reason : error;
+    } finally {
+      disarm();
+    }
+  }
+}
+
+/** Does work for `ms` at most: rejects then with TimeLimitReached, or with the reason of `signal` when that aborts first. */
 export async function withinTime<T>(
   ms: number,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const limit = new AbortController();
-  const unlink = onAbort(signal, () => limit.abort(signal.reason));
-  const cancel = clock.after(ms, () => limit.abort(new TimeLimitReached('the time limit is reached')));
+  const timeout = new IdleTimeout(clock, ms, signal);
   try {
-    return await abortable(work(limit.signal), limit.signal);
+    return await timeout.waitFor(work(timeout.signal));
   } finally {
-    cancel();
-    unlink();
+    timeout.end();
   }
 }

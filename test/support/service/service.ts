@@ -24,12 +24,14 @@ export class OpenQuota implements ExportAdmission {
 
   async enter() {
     this.entered++;
+    let isOver = false;
     return {
       answered: async (head: AnswerHead) => {
         this.heads.push(head);
       },
       release: async () => {
-        this.released++;
+        if (!isOver) this.released++;
+        isOver = true;
       },
     };
   }

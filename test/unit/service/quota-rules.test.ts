@@ -237,7 +237,7 @@ describe('what is left of the hour', () => {
 describe('the moment at which an export may be sent', () => {
   it('a stop ends at its very end', () => {
     const blocked = { at: NOW - 5, until: NOW + 1 };
-    expect(decide(state({ blocked }), LIMITS, NOW)).toEqual({ kind: 'until', at: NOW + 1, why: 'refused' });
+    expect(decide(state({ blocked }), LIMITS, NOW)).toEqual({ kind: 'until', at: NOW + 1 });
     expect(decide(state({ blocked }), LIMITS, NOW + 1)).toEqual({ kind: 'go' });
   });
 
@@ -251,7 +251,7 @@ describe('the moment at which an export may be sent', () => {
     });
     expect(decide(state({ ...spent, slots: [over, slot(3)] }), LIMITS, NOW)).toMatchObject({
       kind: 'until',
-      why: 'hour',
+      at: NOW + MINUTE + 1_000,
     });
     const { unreportedAt: _, ...unknown } = state({ sent: sent(2), slots: [over, slot(2)] });
     expect(decide(unknown, LIMITS, NOW)).toEqual({ kind: 'go' });

@@ -15,6 +15,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
 import { EMPTY_STATE, type QuotaState, QuotaStateFile, type Slot } from '../../../src/service/quota.ts';
 import { holderText } from '../../support/processes/holder.ts';
+import { openTestQuota } from '../../support/service/quota.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
@@ -31,14 +32,14 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const folder = () => join(root, `dfinery-elt-quota-${process.getuid?.()}`);
 const stateFile = (at: string | null = root) =>
   new QuotaStateFile({
-    root: at ?? undefined,
+    stateRoot: at ?? undefined,
     baseUrl: 'https://api.example',
     serviceId: 'svc-1',
     clock,
     logger: heard.logger,
   });
 const count = (file = stateFile(), signal?: AbortSignal) =>
-  file.update((state) => ({ state: { ...state, next: state.next + 1 }, result: state.next }), signal);
+  file.update((state) => [{ ...state, next: state.next + 1 }, state.next], signal);
 
 describe('the state of the quota', () => {
   it('is kept in a folder of its user alone, in a file of its own [R188]', async () => {
@@ -83,14 +84,12 @@ describe('the state of the quota', () => {
 
 const path = () => join(folder(), readdirSync(folder())[0] ?? 'none');
 const written = () => JSON.parse(readFileSync(path(), 'utf8')) as QuotaState;
-const take = (file: QuotaStateFile, n: number) =>
-  file.update((state) => ({ state: { ...state, slots: [...state.slots, file.newSlot(n)] }, result: undefined }));
 const warnings = () => heard.events.map(({ event, level }) => `${level} ${event}`);
 
 describe('a process that keeps no shared state', () => {
   it('counts for itself and writes nothing', async () => {
     const file = stateFile(null);
-    expect([await count(file), await count(file), file.peek().next]).toEqual([1, 2, 3]);
+    expect([await count(file), await count(file), file.read().next]).toEqual([1, 2, 3]);
     expect(await count(stateFile(null))).toBe(1);
     expect([readdirSync(root), warnings()]).toEqual([[], []]);
   });
@@ -105,7 +104,7 @@ describe('a shared state that fails', () => {
     };
     expect(await withCall(fs, 'renameSync', full, () => count(file))).toBe(2);
     expect(await count(other)).toBe(2);
-    expect([await count(file), file.peek().next]).toEqual([3, 4]);
+    expect([await count(file), file.read().next]).toEqual([3, 4]);
     expect(written().next).toBe(3);
     expect(warnings()).toEqual(['warn quota.state']);
     expect(heard.events[0].message).toContain('ENOSPC');
@@ -118,7 +117,7 @@ describe('a shared state that fails', () => {
       if (String(of).endsWith('.json')) throw systemError('EACCES');
       return real(of, ...rest);
     };
-    await withCall(fs, 'readFileSync', denied, () => expect(file.peek().next).toBe(3));
+    await withCall(fs, 'readFileSync', denied, () => expect(file.read().next).toBe(3));
     expect([await count(file), written().next]).toEqual([3, 3]);
     expect(warnings()).toEqual(['warn quota.state']);
   });
@@ -175,58 +174,57 @@ describe('a shared state that fails', () => {
   });
 });
 
-describe('the places of a process', () => {
-  it('are kept up while one is taken, and no longer', async () => {
-    const file = stateFile();
-    await take(file, 1);
-    await take(file, 2);
+describe('the slots of a process', () => {
+  const open = () => openTestQuota({ clock, logger: heard.logger, stateRoot: root });
+  const leases = () => new Map(written().slots.map(({ n, freeAt, lease }) => [n, freeAt === undefined ? lease : 0]));
+
+  it('are renewed while one is taken, and no longer', async () => {
+    const quota = open();
+    const [first, second] = [await quota.enterNow(), await quota.enterNow()];
     expect(clock.pending).toBe(1);
-    file.releaseSlot(1);
+    await first.release();
     clock.pass(30_000);
     await settle();
-    const [, second] = written().slots.length === 1 ? [undefined, written().slots[0]] : written().slots;
-    expect([second?.n, second?.lease]).toEqual([2, clock.now() + 120_000]);
-    file.releaseSlot(2);
+    expect([...leases()]).toEqual([[2, clock.now() + 120_000]]);
+    await second.release();
     expect(clock.pending).toBe(0);
     const before = readFileSync(path(), 'utf8');
     clock.pass(60_000);
     await settle();
     expect(readFileSync(path(), 'utf8')).toBe(before);
-    await take(file, 3);
+    const third = await quota.enterNow();
     expect(clock.pending).toBe(1);
-    file.releaseSlot(3);
+    await third.release();
   });
 
   it('are renewed by it alone, those of others stay as they are', async () => {
-    const [one, other] = [stateFile(), stateFile()];
-    await take(one, 1);
-    await take(other, 2);
-    const lease = () => new Map(written().slots.map((slot) => [slot.n, slot.lease]));
-    const before = lease().get(2);
-    other.releaseSlot(2);
+    const [first, second] = [await open().enterNow(), await open().enterNow()];
+    const elsewhere = { ...written().slots[1], n: 3, run: 'x', holder: { ...OWN_IDENTITY, host: 'elsewhere' } };
+    writeFileSync(path(), JSON.stringify({ ...written(), slots: [...written().slots, elsewhere] }));
     clock.pass(30_000);
     await settle();
-    expect([lease().get(1), lease().get(2)]).toEqual([clock.now() + 120_000, before]);
-    one.releaseSlot(1);
+    expect([...leases()]).toEqual([
+      [1, clock.now() + 120_000],
+      [2, clock.now() + 120_000],
+      [3, elsewhere.lease],
+    ]);
+    await first.release();
+    await second.release();
   });
 
-  it('that it has given back are free for it at once, and those of others while their lease may be real', async () => {
-    const file = stateFile();
-    await take(file, 1);
-    await take(file, 2);
-    file.releaseSlot(1);
-    expect(file.peek().slots.map(({ n }) => n)).toEqual([2]);
-    const elsewhere = { ...OWN_IDENTITY, host: 'elsewhere' };
-    const place = (n: number, leftMs: number): Slot => ({
+  it('of others count while their lease may be real', async () => {
+    const quota = open();
+    const permit = await quota.enterNow();
+    const other = (n: number, leftMs: number): Slot => ({
+      ...written().slots[0],
       n,
-      holder: elsewhere,
       run: 'x',
+      holder: { ...OWN_IDENTITY, host: 'elsewhere' },
       lease: clock.now() + leftMs,
-      answered: false,
     });
-    const slots = [place(1, 0), place(2, 1), place(3, 240_000), place(4, 240_001)];
+    const slots = [other(1, 0), other(2, 1), other(3, 240_000), other(4, 240_001)];
     writeFileSync(path(), JSON.stringify({ ...EMPTY_STATE, slots }));
-    expect(file.peek().slots.map(({ n }) => n)).toEqual([2, 3]);
-    file.releaseSlot(2);
+    expect(quota.forecast(9).startableNow).toBe(3);
+    await permit.release();
   });
 });
