@@ -2,12 +2,13 @@ import { isUtf8 } from 'node:buffer';
 import { closeSync, createReadStream, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { configError, EXIT } from '../../base/errors.ts';
+import { configError, EXIT, transientError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { syncFolder } from '../../fs/atomic-file.ts';
+import type { LockFile } from '../../fs/lock.ts';
 import type { LedgerKey } from './key.ts';
 import type { LedgerOutput } from './ledger.ts';
-import { type Chained, type OpenLine, verifyLine } from './line.ts';
+import { type Chained, type Line, verifyLine } from './line.ts';
 
 const NAME = /^ledger-(\d{6,})-([0-9A-Za-z]+)\.jsonl$/;
 
@@ -46,12 +47,23 @@ export function fileOf(folder: string, name: string): LedgerFile | undefined {
   return number && run ? { path: join(folder, name), name, number: Number(number), run } : undefined;
 }
 
-/** A new file of mode 0600, whose name is on disk when this returns; so is each line when its `write` returns. */
-export async function createLedgerFile(path: string, folder: string): Promise<LedgerOutput> {
-  const file = await open(path, 'ax', 0o600);
+/**
+ * The file of a new run, after those that are there, with mode 0600. Its name is on disk when this returns; so is each line when
+ * its `write` returns. Nothing is written once another run has taken the lock (while this process was suspended).
+ */
+export async function createLedgerFile(
+  folder: string,
+  run: string,
+  lock: Pick<LockFile, 'isHeld'>,
+): Promise<LedgerOutput> {
+  const number = (ledgerFiles(folder).at(-1)?.number ?? 0) + 1;
+  const file = await open(join(folder, fileName(number, run)), 'ax', 0o600);
   await syncFolder(folder);
   return {
     async write(lines) {
+      if (!lock.isHeld()) {
+        throw transientError(`Another run has taken over the ledger in ${folder}: this one was silent for long.`);
+      }
       await file.writeFile(`${lines.join('\n')}\n`);
       await file.datasync();
     },
@@ -77,19 +89,27 @@ type See = (line: Chained, number: number) => void;
 
 /** Reads one file of a ledger, checks every line and its place, and shows each good line to `see`. Memory: one line. */
 export async function readLedgerFile(path: string, key: LedgerKey, see: See = () => {}): Promise<FileFacts> {
-  let lines = 0;
-  let [first, head]: (string | undefined)[] = [];
-  let isClosed = false;
+  let facts: FileFacts = {
+    lines: 0,
+    first: undefined,
+    head: undefined,
+    isClosed: false,
+    tornBytes: 0,
+    broken: undefined,
+  };
+  const brokenBy = (problem: string): FileFacts => ({ ...facts, broken: { line: facts.lines + 1, problem } });
+  let hasLineEnd = true;
+  const watched = async function* () {
+    for await (const chunk of createReadStream(path)) {
+      hasLineEnd = chunk[chunk.length - 1] === 0x0a;
+      yield chunk;
+    }
+  };
   // Only the last line of a file may be torn; whether a line is the last is known when the next one is read.
   let bad: { readonly bytes: number; readonly problem: string } | undefined;
-  const facts = (problem?: string): FileFacts => {
-    const broken = problem === undefined ? undefined : { line: lines + 1, problem };
-    return { lines, first, head, isClosed, tornBytes: broken === undefined ? (bad?.bytes ?? 0) : 0, broken };
-  };
-  const input = new LastByte();
-  for await (const chunk of linesOf(input.watch(createReadStream(path)))) {
+  for await (const chunk of linesOf(watched())) {
     for (const bytes of chunk) {
-      if (bad) return facts(bad.problem);
+      if (bad) return brokenBy(bad.problem);
       // Bytes that are no text read like the replacement character, which a reason may hold.
       const found = isUtf8(bytes) ? verifyLine(bytes.toString(), key) : { problem: 'is not valid UTF-8' };
       if ('problem' in found) {
@@ -97,31 +117,18 @@ export async function readLedgerFile(path: string, key: LedgerKey, see: See = ()
         continue;
       }
       const { line } = found;
-      if (head !== undefined && line.prev !== head) return facts('does not follow the line before it');
-      if (isClosed) return facts('comes after the closing line');
-      if ((lines === 0) !== (line.kind === 'open')) return facts('is not allowed at this place');
-      first ??= line.prev;
-      head = line.mac;
-      isClosed = line.kind === 'close';
-      lines++;
-      see(line, lines);
+      const { lines, first = line.prev, head, isClosed } = facts;
+      if (head !== undefined && line.prev !== head) return brokenBy('does not follow the line before it');
+      if (isClosed) return brokenBy('comes after the closing line');
+      if ((lines === 0) !== (line.kind === 'open')) return brokenBy('is not allowed at this place');
+      facts = { ...facts, lines: lines + 1, first, head: line.mac, isClosed: line.kind === 'close' };
+      see(line, facts.lines);
     }
   }
+  if (bad === undefined) return facts;
   // A closed run writes nothing more. A line with a line end was written completely: if it is invalid, it was edited.
-  if (bad && isClosed) return facts('comes after the closing line');
-  return facts(input.isNewline ? bad?.problem : undefined);
-}
-
-/** Whether what was read ends with a line end. */
-class LastByte {
-  isNewline = true;
-
-  async *watch(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-    for await (const chunk of input) {
-      this.isNewline = chunk[chunk.length - 1] === 0x0a;
-      yield chunk;
-    }
-  }
+  if (facts.isClosed) return brokenBy('comes after the closing line');
+  return hasLineEnd ? brokenBy(bad.problem) : { ...facts, tornBytes: bad.bytes };
 }
 
 /** Reads a file whose contents the run relies on. Throws a config failure for a wrong key and for any other problem. */
@@ -143,13 +150,16 @@ export async function readSoundFile(file: LedgerFile, key: LedgerKey, see?: See)
 const MAX_LINE = 64 * 1024;
 
 /** The first line of a file, not verified; undefined for a file without a complete line. */
-export const openLineOf = (path: string): Partial<OpenLine> | undefined =>
+export const openLineOf = (path: string): Partial<Line<'open'>> | undefined =>
   parsed(partOf(path, () => 0).split('\n', 1)[0]);
 
 /** Whether the last complete line of a file is a closing line; not verified. */
 export function endsClosed(path: string): boolean {
-  const lines = partOf(path, (size) => Math.max(0, size - MAX_LINE)).split('\n');
-  const line = parsed(lines[lines.length - 2] ?? '');
+  const line = parsed(
+    partOf(path, (size) => Math.max(0, size - MAX_LINE))
+      .split('\n')
+      .at(-2) ?? '',
+  );
   return line !== undefined && 'kind' in line && line.kind === 'close';
 }
 

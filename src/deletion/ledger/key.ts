@@ -1,12 +1,11 @@
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import { closeSync, constants, fsyncSync, lstatSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { lstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { codeOf, configError, messageOf, type UserError } from '../../base/errors.ts';
+import { codeOf, configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
-import { nameTemporary, temporaryPathOf, writeWhole } from '../../fs/atomic-file.ts';
+import { createFile, hasNoLinks, replaceFile } from '../../fs/atomic-file.ts';
 import { isTrustedOwner } from '../../fs/private-folder.ts';
 
-const { S_IFMT, S_IFREG } = constants;
 const KEY_FILE = 'ledger.key';
 const OTHERS = 0o077;
 /** Of a key (characters). */
@@ -23,7 +22,11 @@ export class LedgerKey {
   /** Throws a configuration failure for a key that is too short. */
   constructor(key: Secret) {
     const secret = key.reveal();
-    if (secret.length < MIN_LENGTH) throw tooShort();
+    if (secret.length < MIN_LENGTH) {
+      throw configError(
+        `The ledger's key is shorter than ${MIN_LENGTH} characters: give a longer ledger_key (DFINERY_LEDGER_KEY), for instance of "openssl rand -hex 32".`,
+      );
+    }
     this.#id = derived(secret, 'id');
     this.#chain = derived(secret, 'chain');
     this.#list = derived(secret, 'list');
@@ -51,61 +54,42 @@ const hmac = (key: Buffer, data: string): string => createHmac('sha256', key).up
 const derived = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', `dfinery-elt ledger ${purpose} v1`, 32));
 
-const tooShort = (): UserError =>
-  configError(
-    `The ledger's key is shorter than ${MIN_LENGTH} characters: give a longer ledger_key (DFINERY_LEDGER_KEY), for instance of "openssl rand -hex 32".`,
-  );
+const randomKey = (): string => randomBytes(32).toString('hex');
 
 /** A random key for a dry run without a key, which writes nothing. */
-export const temporaryKey = (): LedgerKey => new LedgerKey(new Secret(randomBytes(32).toString('hex')));
+export const temporaryKey = (): LedgerKey => new LedgerKey(new Secret(randomKey()));
 
-/** The key in a ledger's folder, if one was made there. */
+/** The key in a ledger's folder, if one was made there. Refuses one that others can read: with it, a ledger can be forged. */
 export function storedKey(folder: string): Secret | undefined {
+  const path = join(folder, KEY_FILE);
   try {
-    const path = join(folder, KEY_FILE);
-    refuseForeign(path);
+    const file = lstatSync(path);
+    const isOpen = process.getuid !== undefined && (file.mode & OTHERS) !== 0;
+    if (isOpen || !isTrustedOwner(file.uid) || !file.isFile()) {
+      throw configError(
+        `The ledger's key ${path} is a link, belongs to another user or is open to others: see that nobody else can read it and set its mode to 0600.`,
+        { where: { file: path } },
+      );
+    }
     const text = readFileSync(path, 'utf8').trim();
     if (text === '') throw configError(`The ledger's key file in ${folder} is empty: put its key back.`);
     return new Secret(text);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
-    if (error instanceof Error && error.name === 'UserError') throw error;
+    if (error instanceof UserError) throw error;
     throw configError(`The ledger's key file in ${folder} cannot be read: ${messageOf(error)}.`, { cause: error });
   }
 }
 
-/** Refuses a key that others can read: with it, a ledger can be forged. Throws the system's error if there is no key. */
-function refuseForeign(path: string): void {
-  const { uid, mode } = lstatSync(path);
-  const isClosed = process.getuid === undefined || (mode & OTHERS) === 0;
-  if (isTrustedOwner(uid) && isClosed && (mode & S_IFMT) === S_IFREG) return;
-  throw configError(
-    `The ledger's key ${path} is a link, belongs to another user or is open to others: see that nobody else can read it and set its mode to 0600.`,
-    { where: { file: path } },
-  );
-}
-
-/** The stored key; generated once, at random, and written atomically with mode 0600. */
-export function keyInFolder(folder: string): Secret {
-  const found = storedKey(folder);
-  if (found) return found;
-  const path = join(folder, KEY_FILE);
-  const temporary = temporaryPathOf(path);
-  try {
-    writeNew(temporary, `${randomBytes(32).toString('hex')}\n`);
-    nameTemporary(temporary, path);
-  } finally {
-    rmSync(temporary, { force: true });
-  }
-  return storedKey(folder) ?? keyInFolder(folder);
-}
-
-function writeNew(path: string, text: string): void {
-  const fd = openSync(path, 'wx', 0o600);
-  try {
-    writeWhole(fd, Buffer.from(text));
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
+/** Makes a random key in a ledger's folder, which is locked; one that is there all the same stays. */
+export async function makeKey(folder: string): Promise<Secret> {
+  const [path, key] = [join(folder, KEY_FILE), randomKey()];
+  const isMade = await createFile(path, `${key}\n`).catch(async (error: unknown) => {
+    if (!hasNoLinks(error)) throw error;
+    await replaceFile(path, `${key}\n`);
+    return true;
+  });
+  const secret = isMade ? new Secret(key) : storedKey(folder);
+  if (secret === undefined) throw configError(`The ledger's key in ${folder} was taken away while it was made.`);
+  return secret;
 }

@@ -3,12 +3,8 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { transientError, UserError } from '../../base/errors.ts';
-import type { Chain, LedgerLine } from './line.ts';
-
-type WithoutCommon<L> = L extends LedgerLine ? Omit<L, 'v' | 'run' | 'at'> : never;
-
-/** What a line says, without what all lines of a run have. */
-export type LedgerContent = WithoutCommon<LedgerLine>;
+import type { LedgerKey } from './key.ts';
+import { type LedgerContent, signLine } from './line.ts';
 
 /** Writes signed lines. `write` resolves when they are as durable as this output can make them. */
 export interface LedgerOutput {
@@ -22,22 +18,26 @@ export interface LedgerOutput {
  */
 export class Ledger {
   readonly run: string;
-  readonly #chain: Chain;
+  readonly #key: LedgerKey;
   readonly #output: LedgerOutput;
   readonly #clock: Clock;
   #pending: string[] = [];
+  /** Codes of the last line signed, and of the last one written. */
+  #signed: string;
   #head: string;
   #added = 0;
   #written = 0;
   #writing: Promise<void> | undefined;
   #failure: UserError | undefined;
 
-  constructor(run: string, chain: Chain, output: LedgerOutput, clock: Clock) {
+  /** `prev`: code of the line that its first one follows. */
+  constructor(run: string, prev: string, key: LedgerKey, output: LedgerOutput, clock: Clock) {
     this.run = run;
-    this.#chain = chain;
-    this.#head = chain.head;
+    this.#key = key;
     this.#output = output;
     this.#clock = clock;
+    this.#signed = prev;
+    this.#head = prev;
   }
 
   /** Code of the last line written, to be printed and stored elsewhere. */
@@ -48,8 +48,10 @@ export class Ledger {
   /** Does not wait for the disk: call `sync` before relying on the line. */
   add(content: LedgerContent): void {
     if (this.#failure) throw this.#failure;
-    const common = { v: 1, run: this.run, at: new Date(this.#clock.now()).toISOString() } as const;
-    this.#pending.push(this.#chain.sign({ ...common, ...content }));
+    const at = new Date(this.#clock.now()).toISOString();
+    const { text, mac } = signLine({ v: 1, run: this.run, at, ...content }, this.#signed, this.#key);
+    this.#pending.push(text);
+    this.#signed = mac;
     this.#added++;
   }
 
@@ -79,8 +81,7 @@ export class Ledger {
   }
 
   async #writePending(): Promise<void> {
-    const lines = this.#pending;
-    const { head } = this.#chain;
+    const [lines, head] = [this.#pending, this.#signed];
     this.#pending = [];
     try {
       await this.#output.write(lines);

@@ -6,116 +6,75 @@ import type { LedgerKey } from './key.ts';
 /** What the first line of a ledger follows. */
 export const GENESIS = '0'.repeat(64);
 
-interface Common {
-  readonly v: 1;
-  readonly run: string;
-  readonly at: string;
-}
+type Counts = Readonly<Record<string, number>>;
 
-/** First of a file: what the run is, and which unfinished run it goes on with. */
-export interface OpenLine extends Common {
-  readonly kind: 'open';
-  readonly base_url: string;
-  readonly service_id: string;
-  /** Distinguishes a wrong key from an edited line. */
-  readonly key_check: string;
-  /** Keyed hash of the list: only a run of the same list is resumed. */
-  readonly list: string;
-  readonly resumes?: string | undefined;
-  readonly requested_by?: string | undefined;
-  readonly reason?: string | undefined;
-  /** Ids about to be requested. */
-  readonly ids: number;
-}
+/** What a line says, beside what all lines of a run say. */
+export type LedgerContent = Readonly<
+  | {
+      /** First of a file: what the run is, and which unfinished run it goes on with. */
+      kind: 'open';
+      base_url: string;
+      service_id: string;
+      /** Distinguishes a wrong key from an edited line. */
+      key_check: string;
+      /** Keyed hash of the list: only a run of the same list is resumed. */
+      list: string;
+      resumes?: string | undefined;
+      requested_by?: string | undefined;
+      reason?: string | undefined;
+      /** Ids about to be requested. */
+      ids: number;
+    }
+  | { kind: 'before'; id: string; attempt: number }
+  | {
+      kind: 'after';
+      id: string;
+      attempt: number;
+      outcome: 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided' | 'not_sent';
+      code: string;
+      status: number | null;
+    }
+  /** An id that a purge covers although this run does not ask the service for it (S56). */
+  | { kind: 'purge_only'; id: string }
+  /** What was found in a place and is about to be removed, under its lock: a kill right after the removal loses no count. */
+  | { kind: 'purging'; target: string; counts: Counts }
+  | {
+      /** What was removed from a place, and what could not be reached there. */
+      kind: 'purge';
+      target: string;
+      /** `open`: the people are still there, or in something that belongs to the place. */
+      outcome: 'done' | 'open';
+      counts: Counts;
+      /** Sentences, which name no person. */
+      unreached?: readonly string[];
+    }
+  /** Somebody was shown all that places hold about a person (S58). */
+  | { kind: 'access'; id: string; places: readonly string[] }
+  /** Last line of a complete run; a run without it, or with undecided ids, is resumed. */
+  | { kind: 'close'; counts: Counts }
+>;
+type Kind = LedgerContent['kind'];
 
-interface BeforeLine extends Common {
-  readonly kind: 'before';
-  readonly id: string;
-  readonly attempt: number;
-}
+export type LedgerLine = LedgerContent & { readonly v: 1; readonly run: string; readonly at: string };
+export type Line<K extends Kind> = Extract<LedgerLine, { kind: K }>;
+/** Each line has the code of the line before it (`prev`), and its own (`mac`), which covers both. */
+export type Chained = LedgerLine & { readonly prev: string; readonly mac: string };
 
-export interface AfterLine extends Common {
-  readonly kind: 'after';
-  readonly id: string;
-  readonly attempt: number;
-  readonly outcome: 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided' | 'not_sent';
-  readonly code: string;
-  readonly status: number | null;
-}
-
-/** An id that a purge covers although this run does not ask the service for it (S56). */
-interface PurgeOnlyLine extends Common {
-  readonly kind: 'purge_only';
-  readonly id: string;
-}
-
-/** What was found in a place and is about to be removed, under its lock: a kill right after the removal loses no count. */
-interface PurgingLine extends Common {
-  readonly kind: 'purging';
-  readonly target: string;
-  readonly counts: Readonly<Record<string, number>>;
-}
-
-/** What was removed from a place, and what could not be reached there. */
-export interface PurgeLine extends Common {
-  readonly kind: 'purge';
-  readonly target: string;
-  /** `open`: the people are still there, or in something that belongs to the place. */
-  readonly outcome: 'done' | 'open';
-  readonly counts: Readonly<Record<string, number>>;
-  /** Sentences, which name no person. */
-  readonly unreached?: readonly string[];
-}
-
-/** Somebody was shown all that places hold about a person (S58). */
-interface AccessLine extends Common {
-  readonly kind: 'access';
-  readonly id: string;
-  readonly places: readonly string[];
-}
-
-/** Last line of a complete run; a run without it, or with undecided ids, is resumed. */
-interface CloseLine extends Common {
-  readonly kind: 'close';
-  readonly counts: Readonly<Record<string, number>>;
-}
-
-export type LedgerLine =
-  | OpenLine
-  | BeforeLine
-  | AfterLine
-  | PurgeOnlyLine
-  | PurgingLine
-  | PurgeLine
-  | AccessLine
-  | CloseLine;
-export type Chained<L extends LedgerLine = LedgerLine> = L & { readonly prev: string; readonly mac: string };
-
-/** Appends to the chain: every line carries the code of the line before and its own, which covers both. */
-export class Chain {
-  readonly #key: LedgerKey;
-  #head: string;
-
-  constructor(key: LedgerKey, head: string = GENESIS) {
-    this.#key = key;
-    this.#head = head;
-  }
-
-  /** Code of the last line. */
-  get head(): string {
-    return this.#head;
-  }
-
-  /** The text of one line, without its end. */
-  sign(line: LedgerLine): string {
-    const text = JSON.stringify({ ...line, prev: this.#head });
-    this.#head = this.#key.mac(text.slice(0, -1));
-    return `${text.slice(0, -1)},"mac":"${this.#head}"}`;
-  }
+/** The text of one line, without its end, and its code. */
+export function signLine(
+  line: LedgerLine,
+  prev: string,
+  key: LedgerKey,
+): { readonly text: string; readonly mac: string } {
+  const covered = JSON.stringify({ ...line, prev }).slice(0, -1);
+  const mac = key.mac(covered);
+  return { text: `${covered},"mac":"${mac}"}`, mac };
 }
 
 const SIGNED = /^(\{.*),"mac":"([0-9a-f]{64})"\}$/s;
-const KINDS = new Set<unknown>(['open', 'before', 'after', 'purge_only', 'purging', 'purge', 'access', 'close']);
+const KINDS = new Set<unknown>([
+  ...(['open', 'before', 'after', 'purge_only', 'purging', 'purge', 'access', 'close'] satisfies Kind[]),
+]);
 
 /** The line, by its own code but not its place in the chain; or the reason why it is not what was written. */
 export function verifyLine(text: string, key: LedgerKey): { readonly line: Chained } | { readonly problem: string } {

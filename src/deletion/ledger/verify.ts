@@ -1,11 +1,11 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { configError, type UserError } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { fileOf, isOpenToOthers, type LedgerFile, ledgerFiles, readLedgerFile } from './file.ts';
 import { LedgerKey, storedKey } from './key.ts';
-import { type AfterLine, type Chained, GENESIS, type OpenLine, type PurgeLine } from './line.ts';
-import type { ServiceName } from './store.ts';
+import { type Chained, GENESIS, type Line } from './line.ts';
+import { isOfService, type ServiceName } from './unfinished.ts';
 
 /** One file's part in a verification. */
 interface VerifiedFile {
@@ -55,15 +55,63 @@ export interface VerifyOptions {
 export async function verifyLedger(
   path: string,
   key: Secret | undefined,
-  { head, see }: VerifyOptions = {},
+  { head, see = () => {} }: VerifyOptions = {},
 ): Promise<LedgerVerdict> {
   const { folder, files } = filesToVerify(path);
-  const verification = new Verification(keyOfLedger(folder, key), head?.trim().toLowerCase(), see);
-  for (const file of files) await verification.add(file);
-  const verdict = verification.verdict();
-  if (!isOpenToOthers(statSync(folder).mode)) return verdict;
-  const note = `Other users may write to ${folder} and may have taken its last files away: only a head that was kept elsewhere shows that.`;
-  return { ...verdict, notes: [...verdict.notes, note] };
+  const ledgerKey = keyOfLedger(folder, key);
+  const wanted = head?.trim().toLowerCase();
+  const verified: VerifiedFile[] = [];
+  const problems: string[] = files.length === 0 ? ['There is no file of a ledger here.'] : [];
+  const notes: string[] = [];
+  let before: Before = { number: undefined, head: undefined };
+  let isFound = false;
+  for (const { path, name, number, run } of files) {
+    const facts = await readLedgerFile(path, ledgerKey, (line, at) => {
+      if (line.mac === wanted) isFound = true;
+      if (run !== '' && line.run !== run) problems.push(`${name}, line ${at}: is of the run ${line.run}.`);
+      see(line, name, at);
+    });
+    const { lines, isClosed: closed, tornBytes: torn_bytes, broken } = facts;
+    verified.push({ file: name, run, lines, closed, torn_bytes });
+    if (broken) problems.push(`${name}, line ${broken.line}: ${broken.problem}.`);
+    problems.push(...placeProblems(name, number, facts.first, before));
+    if (lines === 0 && !broken) notes.push(`${name} holds no whole line: its run ended before its first one.`);
+    before = { number, head: facts.head ?? before.head };
+  }
+  if (wanted !== undefined && !isFound) {
+    problems.push('The head given is the code of no line: lines were cut off at the end, or it is of another ledger.');
+  }
+  if (isFound && before.head !== wanted) {
+    notes.push('Lines were added after the head given; up to it nothing is missing.');
+  }
+  if (isOpenToOthers(statSync(folder).mode)) {
+    notes.push(
+      `Other users may write to ${folder} and may have taken its last files away: only a head that was kept elsewhere shows that.`,
+    );
+  }
+  const ok = problems.length === 0;
+  return { v: 1, kind: 'ledger_verdict', ok, files: verified, problems, notes, head: before.head ?? null };
+}
+
+/** The files before a file: the number of the last one, and the code of their last line. */
+interface Before {
+  readonly number: number | undefined;
+  readonly head: string | undefined;
+}
+
+/** What is wrong with the place of a file in the chain. */
+function placeProblems(name: string, number: number, first: string | undefined, before: Before): string[] {
+  if (before.number === number) return [`${name}: another file has the number ${number}, too.`];
+  if (before.number !== undefined && number !== before.number + 1) {
+    return [`${name}: the files between number ${before.number} and ${number} are missing.`];
+  }
+  if (first === undefined) return [];
+  if (before.number === undefined && number > 1) {
+    return [`${name} is not the first of its ledger: the files before it are missing.`];
+  }
+  return first === (before.head ?? GENESIS)
+    ? []
+    : [`${name}, line 1: does not follow the last line of the file before it.`];
 }
 
 function filesToVerify(path: string): { folder: string; files: readonly LedgerFile[] } {
@@ -79,11 +127,11 @@ function filesToVerify(path: string): { folder: string; files: readonly LedgerFi
 export interface LedgerCounts {
   readonly run: string;
   readonly began: string;
-  readonly done: number;
-  readonly rejected: number;
-  readonly undecided: number;
+  done: number;
+  rejected: number;
+  undecided: number;
   /** Whether the run wrote its closing line. */
-  readonly isClosed: boolean;
+  isClosed: boolean;
 }
 
 /**
@@ -95,94 +143,22 @@ export async function countLedger(
   key: Secret | undefined,
 ): Promise<{ readonly runs: readonly LedgerCounts[]; readonly problems: readonly string[] }> {
   const runs: LedgerCounts[] = [];
-  let run: { open: OpenLine; outcomes: Map<string, AfterLine['outcome']>; isClosed: boolean } | undefined;
-  const countRun = () => {
-    if (run === undefined) return;
-    const outcomes = [...run.outcomes.values()];
-    const done = outcomes.filter((outcome) => outcome === 'done').length;
-    const rejected = outcomes.filter((outcome) => outcome === 'rejected').length;
-    const undecided = outcomes.length - done - rejected;
-    runs.push({ run: run.open.run, began: run.open.at, done, rejected, undecided, isClosed: run.isClosed });
-  };
+  const outcomes = new Map<string, 'done' | 'rejected' | 'undecided'>();
   const see = (line: Chained) => {
+    const run = runs[runs.length - 1];
     if (line.kind === 'open') {
-      countRun();
-      run = { open: line, outcomes: new Map(), isClosed: false };
-    } else if (line.kind === 'after') run?.outcomes.set(line.id, line.outcome);
-    else if (line.kind === 'close' && run) run.isClosed = true;
+      runs.push({ run: line.run, began: line.at, done: 0, rejected: 0, undecided: 0, isClosed: false });
+      outcomes.clear();
+    } else if (line.kind === 'after') {
+      const before = outcomes.get(line.id);
+      const outcome = line.outcome === 'done' || line.outcome === 'rejected' ? line.outcome : 'undecided';
+      if (before !== undefined) run[before]--;
+      run[outcome]++;
+      outcomes.set(line.id, outcome);
+    } else if (line.kind === 'close') run.isClosed = true;
   };
   const { problems } = await verifyLedger(folder, key, { see });
-  countRun();
   return { runs, problems };
-}
-
-class Verification {
-  readonly #key: LedgerKey;
-  readonly #see: NonNullable<VerifyOptions['see']>;
-  readonly #wanted: string | undefined;
-  readonly #files: VerifiedFile[] = [];
-  readonly #problems: string[] = [];
-  readonly #notes: string[] = [];
-  #head: string | undefined;
-  #number: number | undefined;
-  #isFound = false;
-
-  constructor(key: LedgerKey, head: string | undefined, see: VerifyOptions['see'] = () => {}) {
-    this.#key = key;
-    this.#see = see;
-    this.#wanted = head;
-  }
-
-  async add({ path, name, number, run }: LedgerFile): Promise<void> {
-    const facts = await readLedgerFile(path, this.#key, (line, lineNumber) => {
-      if (line.mac === this.#wanted) this.#isFound = true;
-      if (run !== '' && line.run !== run)
-        this.#problems.push(`${name}, line ${lineNumber}: is of the run ${line.run}.`);
-      this.#see(line, name, lineNumber);
-    });
-    const { lines, isClosed: closed, tornBytes, broken, first, head } = facts;
-    this.#files.push({ file: name, run, lines, closed, torn_bytes: tornBytes });
-    if (broken) this.#problems.push(`${name}, line ${broken.line}: ${broken.problem}.`);
-    this.#checkPlace(name, number, first);
-    if (lines === 0 && !broken) this.#notes.push(`${name} holds no whole line: its run ended before its first one.`);
-    this.#head = head ?? this.#head;
-    this.#number = number;
-  }
-
-  verdict(): LedgerVerdict {
-    if (this.#files.length === 0) this.#problems.push('There is no file of a ledger here.');
-    if (this.#wanted !== undefined && !this.#isFound) {
-      this.#problems.push(
-        'The head given is the code of no line: lines were cut off at the end, or it is of another ledger.',
-      );
-    }
-    if (this.#isFound && this.#head !== this.#wanted) {
-      this.#notes.push('Lines were added after the head given; up to it nothing is missing.');
-    }
-    return {
-      v: 1,
-      kind: 'ledger_verdict',
-      ok: this.#problems.length === 0,
-      files: this.#files,
-      problems: this.#problems,
-      notes: this.#notes,
-      head: this.#head ?? null,
-    };
-  }
-
-  #checkPlace(name: string, number: number, first: string | undefined): void {
-    if (this.#number === number) {
-      this.#problems.push(`${name}: another file has the number ${number}, too.`);
-    } else if (this.#number !== undefined && number !== this.#number + 1) {
-      this.#problems.push(`${name}: the files between number ${this.#number} and ${number} are missing.`);
-    } else if (first === undefined) {
-      return;
-    } else if (this.#head === undefined && this.#number === undefined && number > 1) {
-      this.#problems.push(`${name} is not the first of its ledger: the files before it are missing.`);
-    } else if (first !== (this.#head ?? GENESIS)) {
-      this.#problems.push(`${name}, line 1: does not follow the last line of the file before it.`);
-    }
-  }
 }
 
 /** Where a line of the ledger stands. */
@@ -193,7 +169,7 @@ interface LinePlace {
 }
 
 /** One answer that the service gave for an id. */
-interface ProvedAnswer extends LinePlace, Pick<AfterLine, 'at' | 'outcome' | 'code' | 'status' | 'run'> {
+interface ProvedAnswer extends LinePlace, Pick<Line<'after'>, 'at' | 'outcome' | 'code' | 'status' | 'run'> {
   readonly base_url: string;
   readonly service_id: string;
   readonly requested_by: string | null;
@@ -203,7 +179,7 @@ interface ProvedAnswer extends LinePlace, Pick<AfterLine, 'at' | 'outcome' | 'co
 /** What a purge that covered the id removed from one place, of all its people, and what it did not reach. */
 interface ProvedPurge
   extends LinePlace,
-    Required<Pick<PurgeLine, 'at' | 'target' | 'outcome' | 'counts' | 'unreached' | 'run'>> {}
+    Required<Pick<Line<'purge'>, 'at' | 'target' | 'outcome' | 'counts' | 'unreached' | 'run'>> {}
 
 export interface Proof {
   readonly v: 1;
@@ -245,46 +221,35 @@ export async function proveErasure(id: string, query: ProofQuery): Promise<Proof
   const found: ProvedAnswer[] = [];
   const purges: ProvedPurge[] = [];
   const runs = new Set<string>();
-  let open: OpenLine | undefined;
-  let service = query.service;
-  const { problems } = await verifyLedger(folder, query.key, {
-    head: query.head,
-    see: (line, file, number) => {
-      const place = { file, line: number };
-      if (line.kind === 'open') {
-        open = line;
-        service ??= { baseUrl: line.base_url, serviceId: line.service_id };
-        if (query.service === undefined && !isOf(service, line)) throw severalServices(folder);
+  let open: Line<'open'> | undefined;
+  let { service } = query;
+  const see = (line: Chained, file: string, number: number) => {
+    const place = { file, line: number };
+    if (line.kind === 'open') {
+      open = line;
+      service ??= { baseUrl: line.base_url, serviceId: line.service_id };
+      if (query.service === undefined && !isOfService(line, service)) {
+        throw configError(`The ledger in ${folder} is of several services: say with --config which one is meant.`);
       }
-      if (!open || !service || !isOf(service, open)) return;
-      // A run that goes on with another one purges those whom that one has deleted.
-      if (line.kind === 'open' && line.resumes !== undefined && runs.has(line.resumes)) runs.add(line.run);
-      if (line.kind === 'purge' && runs.has(line.run)) purges.push(purgeOf(line, place));
-      if (line.kind === 'purge_only' && line.id === hash) runs.add(line.run);
-      if (line.kind !== 'after' || line.id !== hash) return;
-      found.push(answerOf(line, open, place));
-      if (line.outcome === 'done') runs.add(line.run);
-    },
-  });
+    }
+    if (!open || !service || !isOfService(open, service)) return;
+    // A run that goes on with another one purges those whom that one has deleted.
+    if (line.kind === 'open' && line.resumes !== undefined && runs.has(line.resumes)) runs.add(line.run);
+    if (line.kind === 'purge_only' && line.id === hash) runs.add(line.run);
+    if (line.kind === 'purge' && runs.has(line.run)) {
+      const { at, target, outcome, counts, unreached = [], run } = line;
+      purges.push({ at, target, outcome, counts, unreached, run, ...place });
+    }
+    if (line.kind !== 'after' || line.id !== hash) return;
+    const { at, outcome, code, status, run } = line;
+    const { base_url, service_id, requested_by = null, reason = null } = open;
+    found.push({ at, outcome, code, status, run, ...place, base_url, service_id, requested_by, reason });
+    if (outcome === 'done') runs.add(run);
+  };
+  const { problems } = await verifyLedger(folder, query.key, { head: query.head, see });
   // A broken chain proves nothing, even if single lines are valid.
   const [answers, proved] = problems.length === 0 ? [found, purges] : [[], []];
   const erased = answers.some(({ outcome }) => outcome === 'done');
   const { baseUrl: base_url = null, serviceId: service_id = null } = service ?? {};
   return { v: 1, kind: 'proof', id: hash, base_url, service_id, erased, answers, purges: proved, problems };
-}
-
-const severalServices = (folder: string): UserError =>
-  configError(`The ledger in ${folder} is of several services: say with --config which one is meant.`);
-
-const isOf = ({ baseUrl, serviceId }: ServiceName, open: OpenLine): boolean =>
-  open.base_url === baseUrl && open.service_id === serviceId;
-
-function purgeOf(purge: PurgeLine, place: LinePlace): ProvedPurge {
-  const { at, target, outcome, counts, unreached = [], run } = purge;
-  return { at, target, outcome, counts, unreached, run, ...place };
-}
-
-function answerOf({ at, outcome, code, status, run }: AfterLine, open: OpenLine, place: LinePlace): ProvedAnswer {
-  const { base_url, service_id, requested_by = null, reason = null } = open;
-  return { at, outcome, code, status, run, ...place, base_url, service_id, requested_by, reason };
 }

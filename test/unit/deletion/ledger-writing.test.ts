@@ -5,11 +5,11 @@ import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createLedgerFile } from '../../../src/deletion/ledger/file.ts';
-import { keyInFolder, LedgerKey, storedKey } from '../../../src/deletion/ledger/key.ts';
+import { LedgerKey, makeKey, storedKey } from '../../../src/deletion/ledger/key.ts';
 import { Ledger, type LedgerOutput } from '../../../src/deletion/ledger/ledger.ts';
-import { Chain, GENESIS, verifyLine } from '../../../src/deletion/ledger/line.ts';
+import { GENESIS, verifyLine } from '../../../src/deletion/ledger/line.ts';
 import { Folders, quickClock } from '../../support/deletion/deletions.ts';
-import { openBelow, systemError, withCall } from '../../support/system-calls.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 
 const KEY = new LedgerKey(new Secret('k'.repeat(32)));
 const ID = 'a'.repeat(64);
@@ -45,7 +45,7 @@ let output: SlowOutput;
 let ledger: Ledger;
 beforeEach(() => {
   output = new SlowOutput();
-  ledger = new Ledger('r1', new Chain(KEY), output, quickClock());
+  ledger = new Ledger('r1', GENESIS, KEY, output, quickClock());
 });
 
 /** Whether a promise has ended by now. */
@@ -147,35 +147,37 @@ describe('the files of a ledger', () => {
   });
   afterEach(() => folders.close());
 
+  const held = { isHeld: () => true };
+  const path = () => join(folders.ledger, 'ledger-000001-x.jsonl');
+
   it('are new, only for their owner, and hold whole lines', async () => {
-    const path = join(folders.ledger, 'x.jsonl');
-    const file = await createLedgerFile(path, folders.ledger);
+    const file = await createLedgerFile(folders.ledger, 'x', held);
     await file.write(['{"a":1}', '{"b":2}']);
     await file.write(['{"c":3}']);
     await file.close();
-    expect(readFileSync(path, 'utf8')).toBe('{"a":1}\n{"b":2}\n{"c":3}\n');
-    expect(statSync(path).mode & 0o777).toBe(0o600);
-    await expect(createLedgerFile(path, folders.ledger)).rejects.toMatchObject({ code: 'EEXIST' });
+    expect(readFileSync(path(), 'utf8')).toBe('{"a":1}\n{"b":2}\n{"c":3}\n');
+    expect(statSync(path()).mode & 0o777).toBe(0o600);
     await expect(file.write(['{}'])).rejects.toThrow();
+    await (await createLedgerFile(folders.ledger, 'x', held)).close();
+    expect(folders.ledgerFiles()).toEqual(['ledger-000001-x.jsonl', 'ledger-000002-x.jsonl']);
   });
 
   it.runIf(process.platform === 'linux')(
     'are on disk with their name, and each line before it is relied on',
     async () => {
-      const path = join(folders.ledger, 'x.jsonl');
       const synced: string[] = [];
       const probe = await open(folders.ledger);
       const handle = Object.getPrototypeOf(probe) as object;
       await probe.close();
       function sync(this: FileHandle, real: () => unknown) {
         const name = fs.readlinkSync(`/proc/self/fd/${this.fd}`);
-        synced.push(name === path ? readFileSync(path, 'utf8') : name);
+        synced.push(name === path() ? readFileSync(path(), 'utf8') : name);
         return real();
       }
       const both = (work: () => Promise<void>) =>
         withCall(handle, 'sync', sync, () => withCall(handle, 'datasync', sync, work));
       await both(async () => {
-        const file = await createLedgerFile(path, folders.ledger);
+        const file = await createLedgerFile(folders.ledger, 'x', held);
         await file.write(['{"a":1}', '{"b":2}']);
         await file.write(['{"c":3}']);
         await file.close();
@@ -184,36 +186,21 @@ describe('the files of a ledger', () => {
     },
   );
 
-  it.runIf(process.platform === 'linux')('have a key whose bytes are on disk before its name is', async () => {
-    const order: string[] = [];
-    const reported = (what: string) => (real: (...all: unknown[]) => unknown, first: unknown, second: unknown) => {
-      order.push(what);
-      return real(first, second);
-    };
-    await withCall(fs, 'fsyncSync', reported('sync'), () =>
-      withCall(fs, 'linkSync', reported('name'), () => keyInFolder(folders.ledger)),
-    );
-    expect(order).toEqual(['sync', 'name']);
-    expect(openBelow(folders.ledger)).toEqual([]);
-  });
-
-  it('have a key of 64 random hex digits, made once, only for its owner', () => {
+  it('have a key of 64 random hex digits, made once, only for its owner', async () => {
     expect(storedKey(folders.ledger)).toBeUndefined();
-    const made = keyInFolder(folders.ledger).reveal();
+    const made = (await makeKey(folders.ledger)).reveal();
     expect(made).toMatch(/^[0-9a-f]{64}$/);
-    expect(keyInFolder(folders.ledger).reveal()).toBe(made);
+    expect((await makeKey(folders.ledger)).reveal()).toBe(made);
     expect(storedKey(folders.ledger)?.reveal()).toBe(made);
     expect(readdirSync(folders.ledger)).toEqual(['ledger.key']);
     expect(statSync(join(folders.ledger, 'ledger.key')).mode & 0o777).toBe(0o600);
   });
 
-  it('have no part of a key that the disk did not take', async () => {
-    const fail = () => {
-      throw systemError('ENOSPC');
-    };
-    await withCall(fs, 'writeSync', fail, () => expect(() => keyInFolder(folders.ledger)).toThrow('ENOSPC'));
-    expect(readdirSync(folders.ledger)).toEqual([]);
-    expect(keyInFolder(folders.ledger).reveal()).toMatch(/^[0-9a-f]{64}$/);
+  it('have a key also on a file system without hard links', async () => {
+    const noLinks = () => Promise.reject(systemError('EPERM'));
+    const made = await withCall(fs.promises, 'link', noLinks, () => makeKey(folders.ledger));
+    expect(storedKey(folders.ledger)?.reveal()).toBe(made.reveal());
+    expect(readdirSync(folders.ledger)).toEqual(['ledger.key']);
   });
 
   it('have a key that others cannot read, or it is named', () => {

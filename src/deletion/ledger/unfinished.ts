@@ -1,0 +1,128 @@
+import type { DestinationConfig } from '../../config/destination.ts';
+import { endsClosed, type LedgerFile, ledgerFiles, openLineOf, readSoundFile } from './file.ts';
+import type { LedgerKey } from './key.ts';
+import type { Line } from './line.ts';
+
+/** The service whose profiles a run deletes: only its own unfinished run is ever resumed. */
+export type ServiceName = Pick<DestinationConfig, 'baseUrl' | 'serviceId'>;
+
+/** The unfinished runs of a service, for a run with a given list. */
+export interface UnfinishedRuns {
+  /** The run to resume: of the same list, begun less than 24 hours ago, and without its end or with undecided ids. */
+  readonly resumes: string | undefined;
+  /** By keyed hash of the id: what this run, and the runs it resumed, have verifiably decided and need not be asked again. */
+  readonly decisions: ReadonlyMap<string, 'done' | 'rejected'>;
+  /** By place: what they found there and were about to remove, without a line that says that they had. */
+  readonly purging: ReadonlyMap<string, Readonly<Record<string, number>>>;
+  /** A sentence that names the runs that are not resumed, with their dates. */
+  readonly notice: string | undefined;
+}
+
+export const NO_UNFINISHED_RUNS: UnfinishedRuns = {
+  resumes: undefined,
+  decisions: new Map(),
+  purging: new Map(),
+  notice: undefined,
+};
+
+/** Maximum age of an unfinished run that is resumed: later, its deleted profiles may have been created again. */
+const RESUMABLE_MS = 24 * 60 * 60_000;
+/** Runs that are named individually in a message. */
+const MAX_NAMED = 3;
+
+interface UnfinishedQuery {
+  readonly folder: string;
+  readonly key: LedgerKey;
+  readonly service: ServiceName;
+  /** Keyed hash of the list that is about to be deleted. */
+  readonly list: string;
+  readonly now: number;
+}
+
+type OpenLine = Partial<Line<'open'>>;
+type Run = LedgerFile & { readonly open: OpenLine };
+
+/** Finds the unfinished runs of one service. The run to resume is verified; runs that are only named are not. */
+export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<UnfinishedRuns> {
+  const runs = ledgerFiles(query.folder).flatMap((file): Run[] => {
+    const open = openLineOf(file.path);
+    return open !== undefined && isOfService(open, query.service) ? [{ ...file, open }] : [];
+  });
+  const resumed = new Set(runs.map(({ open }) => open.resumes));
+  const latest = runs.findLast(({ open }) => open.list === query.list);
+  // A run is resumed only once: a copy of its file at the end of the chain must not make it the latest again.
+  const isOpen = latest !== undefined && !resumed.has(latest.run) && isResumable(latest.open, query);
+  const end = isOpen ? await endOf(latest, query.key) : 'done';
+  const chain = latest === undefined || end === 'done' ? [] : chainOf(latest, runs);
+  const left = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
+  const { decisions, purging } = await outcomesOf(chain, query);
+  // A run that was worked through with undecided ids is asked for those alone; of any other run only what is done counts (S35, S57).
+  const known = end === 'undecided' ? ['done', 'rejected'] : ['done'];
+  return {
+    resumes: latest !== undefined && chain.length > 0 ? latest.run : undefined,
+    notice: left.length === 0 ? undefined : noticeOf(left),
+    decisions: new Map([...decisions].filter(([, decision]) => known.includes(decision))),
+    purging,
+  };
+}
+
+export const isOfService = (open: OpenLine, { baseUrl, serviceId }: ServiceName): boolean =>
+  open.base_url === baseUrl && open.service_id === serviceId;
+
+/** Absolute difference: after the clock was set back, a run that seems to begin a day ahead is not resumed either. */
+const isResumable = (open: OpenLine, { list, now }: UnfinishedQuery): boolean =>
+  open.list === list && Math.abs(now - Date.parse(open.at ?? '')) < RESUMABLE_MS;
+
+/** How a run ended: as it should, with undecided ids, or not at all. */
+async function endOf(run: Run, key: LedgerKey): Promise<'done' | 'undecided' | 'open'> {
+  let undecided = 0;
+  const { isClosed } = await readSoundFile(run, key, (line) => {
+    if (line.kind === 'close') undecided = line.counts.undecided ?? 0;
+  });
+  if (!isClosed) return 'open';
+  return undecided > 0 ? 'undecided' : 'done';
+}
+
+/** The run, after the one that it resumed, and so on: oldest first. */
+function chainOf(latest: Run, runs: readonly Run[]): Run[] {
+  const chain: Run[] = [];
+  for (let at: Run | undefined = latest; at !== undefined && !chain.includes(at); ) {
+    chain.unshift(at);
+    const before: string | undefined = at.open.resumes;
+    at = runs.find(({ run }) => run === before);
+  }
+  return chain;
+}
+
+/** What these runs have decided, and what they were about to remove and did not say they had. */
+async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery) {
+  const decisions = new Map<string, 'done' | 'rejected'>();
+  const purging = new Map<string, Readonly<Record<string, number>>>();
+  for (const run of chain) {
+    // Each run is classified by its verified first line.
+    let isTrusted = false;
+    await readSoundFile(run, query.key, (line) => {
+      if (line.kind === 'open') {
+        isTrusted = line.run === run.run && isOfService(line, query.service) && isResumable(line, query);
+      } else if (!isTrusted) return;
+      else if (line.kind === 'after') {
+        if (line.outcome === 'done' || line.outcome === 'rejected') decisions.set(line.id, line.outcome);
+        else if (decisions.get(line.id) === 'rejected') decisions.delete(line.id);
+      } else if (line.kind === 'purging') purging.set(line.target, line.counts);
+      else if (line.kind === 'purge' && line.outcome !== 'open') purging.delete(line.target);
+    });
+  }
+  return { decisions, purging };
+}
+
+function noticeOf(left: readonly Run[]): string {
+  const named = left.slice(-MAX_NAMED).map(({ run, open }) => `${run} of ${dateOf(open)}`);
+  const more = left.length > named.length ? `, and ${left.length - named.length} before them` : '';
+  return `Runs that never ended are not resumed, because they had another list or began more than 24 hours ago: ${named.join(', ')}${more}. What they left open is deleted only where this list names it.`;
+}
+
+/** An unchecked line may hold anything. */
+function dateOf({ at }: OpenLine): string {
+  const ms = Date.parse(at ?? '');
+  return Number.isNaN(ms) ? 'an unknown date' : new Date(ms).toISOString();
+}
