@@ -280,7 +280,7 @@ export class Purge {
     const { spoolDirs, options } = this.#request;
     const now = options.clock.now();
     for (const root of spoolDirs) {
-      await purgeSpools(await spoolFolders(root), now);
+      await purgeSpools(await spoolFolders(root));
       await sweepRunFolders(root, now);
       const live = await liveSpoolFolders(await spoolFolders(root));
       if (live.length === 0) continue;

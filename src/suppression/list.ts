@@ -2,10 +2,11 @@
 
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync, realpathSync, statSync } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { configError, messageOf } from '../base/errors.ts';
+import { type JsonObject, objectIn } from '../base/json.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import type { Secret } from '../base/secrets.ts';
 import { syncFolder } from '../fs/atomic-file.ts';
@@ -23,22 +24,24 @@ export interface Suppression {
 }
 
 const HEADER = { v: 1, kind: 'suppression' } as const;
-const CHECK_LENGTH = 16;
 /** Minimum length of the key (characters): with a key that can be guessed, it can be tested who is on the list. */
 const MIN_KEY_LENGTH = 32;
-
 /** Another purge reads and writes the list in seconds. */
 const LOCK_WAIT_MS = 60_000;
+/** Maximum number of cached answers; then the cache is cleared. */
+const MAX_ANSWERS = 100_000;
 const NEWLINE = 0x0a;
+const HMAC = /^[0-9a-f]{64}$/;
 
 /** First line of a suppression file, which tells a wrong key; every other one is `{"hmac":"<64 hex>"}`. */
 export const suppressionHeader = (key: Secret) => ({ ...HEADER, key_check: checkOf(key) });
 
 const checkOf = (key: Secret): string =>
-  createHmac('sha256', key.reveal())
-    .update('dfinery-elt suppression key check v1')
-    .digest('hex')
-    .slice(0, CHECK_LENGTH);
+  suppressionHmac(key, Buffer.from('dfinery-elt suppression key check v1')).slice(0, 16);
+
+/** HMAC-SHA256 (hex) of a `df_unified_id` under the suppression key. */
+export const suppressionHmac = (key: Secret, unifiedId: Uint8Array): string =>
+  createHmac('sha256', key.reveal()).update(unifiedId).digest('hex');
 
 /** Throws a configuration failure for a key that is too short. */
 function checkKey(key: Secret): void {
@@ -49,23 +52,18 @@ function checkKey(key: Secret): void {
 }
 
 /** Whether a line is a suppression file's first one; throws a configuration failure for one of another key. */
-function isHeader(line: string, path: string, key: Secret): boolean {
-  const found = parsed(line);
-  if (found?.kind !== HEADER.kind || found.v !== HEADER.v) return false;
-  if (found.key_check === undefined || found.key_check === checkOf(key)) return true;
+function isHeader(line: JsonObject, path: string, key: Secret): boolean {
+  if (line.kind !== HEADER.kind || line.v !== HEADER.v) return false;
+  if (line.key_check === undefined || line.key_check === checkOf(key)) return true;
   throw configError(
     `The suppression file ${path} was written under another key: give that one as suppression_key (or DFINERY_SUPPRESSION_KEY).`,
     { where: { file: path } },
   );
 }
 
-/** Maximum number of cached answers; then the cache is cleared. */
-const MAX_ANSWERS = 100_000;
-const HMAC = /^[0-9a-f]{64}$/;
-
-/** HMAC-SHA256 (hex) of a `df_unified_id` under the suppression key. */
-export const suppressionHmac = (key: Secret, unifiedId: Uint8Array): string =>
-  createHmac('sha256', key.reveal()).update(unifiedId).digest('hex');
+/** The person whom a line names; undefined for a line that names nobody, such as a header or a part of a line. */
+const hmacIn = ({ hmac }: JsonObject): string | undefined =>
+  typeof hmac === 'string' && HMAC.test(hmac) ? hmac : undefined;
 
 /**
  * The people who stay forgotten, from a file of JSON Lines. Throws a configuration failure when it cannot be read or a
@@ -75,18 +73,29 @@ export const suppressionHmac = (key: Secret, unifiedId: Uint8Array): string =>
 export function loadSuppression(path: string, key: Secret, hashKey?: HashKey): Suppression {
   checkKey(key);
   const listed = new Set<string>();
-  for (const [i, line] of textOf(path).split(/\r?\n/).entries()) {
-    if (line.trim() === '' || isHeader(line, path, key)) continue;
-    const found = parsed(line);
-    if (found?.hash_key !== undefined && found.hash_key !== hashKey?.check) throw otherHashKey(path, i + 1);
-    const hmac = hmacIn(found);
-    if (hmac === undefined) throw noLine(path, i + 1);
+  for (const [i, text] of textOf(path).split(/\r?\n/).entries()) {
+    const line = objectIn(text);
+    if (text.trim() === '' || isHeader(line, path, key)) continue;
+    const unusable = (why: string) =>
+      configError(`Line ${i + 1} of the suppression file ${path} ${why}`, { where: { file: path, row: i + 1 } });
+    // A person who is known by a hash alone is not found under another key.
+    if (line.hash_key !== undefined && line.hash_key !== hashKey?.check) throw unusable(OTHER_HASH_KEY);
+    const hmac = hmacIn(line);
+    if (hmac === undefined) throw unusable(NO_ENTRY);
     listed.add(hmac);
   }
   const digest = createHash('sha256').update(suppressionHmac(key, Buffer.from('digest')));
   for (const hmac of [...listed].sort()) digest.update(hmac);
   return { isSuppressed: lookup(listed, key, hashKey), digest: digest.digest('hex') };
 }
+
+const OTHER_HASH_KEY =
+  'names a person by df_unified_id as hashed under another hash_key, or while it was hashed: the rows would come back. Keep ' +
+  'df_unified_id in columns_hash and that key, or begin a new suppression file once the service exports no row of these ' +
+  'people any more.';
+const NO_ENTRY =
+  'is not {"hmac":"<64 hex digits>"}: if a purge was broken off, run it again, which mends a last line that was cut; else ' +
+  'restore the file, or use the version that wrote it.';
 
 function textOf(path: string): string {
   try {
@@ -96,42 +105,6 @@ function textOf(path: string): string {
       `The suppression file ${path} cannot be read (${messageOf(error)}): make an empty file if nobody is to be suppressed yet.`,
       { cause: error, where: { file: path } },
     );
-  }
-}
-
-const noLine = (path: string, number: number) =>
-  configError(
-    `Line ${number} of the suppression file ${path} is not {"hmac":"<64 hex digits>"}: if a purge was broken off, run it again, which mends a last line that was cut; else restore the file, or use the version that wrote it.`,
-    { where: { file: path, row: number } },
-  );
-
-/** The person whom a line names; undefined for a line that names nobody, such as a header or a part of a line. */
-const hmacIn = (line: Line | undefined): string | undefined =>
-  typeof line?.hmac === 'string' && HMAC.test(line.hmac) ? line.hmac : undefined;
-
-/** A person who is known by a hash alone is not found under another key. */
-const otherHashKey = (path: string, number: number) =>
-  configError(
-    `Line ${number} of the suppression file ${path} names a person by df_unified_id as hashed under another hash_key, or while it was hashed: ` +
-      'the rows would come back. Keep df_unified_id in columns_hash and that key, or begin a new suppression file once ' +
-      'the service exports no row of these people any more.',
-    { where: { file: path, row: number } },
-  );
-
-interface Line {
-  readonly v?: unknown;
-  readonly kind?: unknown;
-  readonly hmac?: unknown;
-  readonly key_check?: unknown;
-  readonly hash_key?: unknown;
-}
-
-function parsed(line: string): Line | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === 'object' && value !== null ? value : undefined;
-  } catch {
-    return undefined;
   }
 }
 
@@ -157,11 +130,6 @@ interface Person {
   readonly hashKey: string | undefined;
 }
 
-interface SuppressOptions {
-  readonly clock: Clock;
-  readonly signal?: AbortSignal | undefined;
-}
-
 /**
  * Adds people to the list of those who stay forgotten: JSON Lines, a header and `{"hmac": …}` each (0600). Who is on it
  * already is not added again, a placeholder is nobody. Returns how many were added; on disk by then. Two runs at once write one
@@ -171,7 +139,7 @@ export async function suppress(
   path: string,
   people: readonly Person[],
   key: Secret,
-  { clock, signal }: SuppressOptions,
+  { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
 ): Promise<number> {
   const what = `the suppression file ${path}`;
   const entries = new Map<string, string | undefined>();
@@ -204,8 +172,8 @@ export function checkSuppression(path: string, key: Secret): void {
 function isList(text: string, path: string, key: Secret): boolean {
   // An empty file, or what a cut of the power leaves of a list that was just begun.
   if (headerLine(key).startsWith(text)) return true;
-  const [first] = text.split('\n', 1);
-  return isHeader(first, path, key) || hmacIn(parsed(first)) !== undefined;
+  const first = objectIn(text.split('\n', 1)[0]);
+  return isHeader(first, path, key) || hmacIn(first) !== undefined;
 }
 
 const headerLine = (key: Secret): string => JSON.stringify(suppressionHeader(key));
@@ -217,29 +185,25 @@ async function append(path: string, people: Map<string, string | undefined>, key
   try {
     const bytes = await file.readFile();
     const lines = bytes.toString().split('\n');
-    for (const line of lines) people.delete(hmacIn(parsed(line)) ?? '');
+    for (const line of lines) people.delete(hmacIn(objectIn(line)) ?? '');
     // A last line without an end is whole, as an editor may leave it, or a crash cut it.
-    const isEnded = hmacIn(parsed(lines[lines.length - 1])) === undefined;
+    const isEnded = hmacIn(objectIn(lines[lines.length - 1])) === undefined;
     const whole = isEnded ? bytes.lastIndexOf(NEWLINE) + 1 : bytes.length;
     if (people.size === 0 && whole > 0) return 0;
     if (whole < bytes.length) await file.truncate(whole);
     const entries = [...people].map(([hmac, hashKey]) => JSON.stringify({ hmac, hash_key: hashKey }));
     const added = [...(whole === 0 ? [headerLine(key)] : []), ...entries];
-    await addText(file, `${isEnded ? '' : '\n'}${added.join('\n')}\n`, whole);
+    try {
+      await file.writeFile(`${isEnded ? '' : '\n'}${added.join('\n')}\n`);
+      await file.sync();
+    } catch (error) {
+      // Readers refuse a list with half a line, and rightly so.
+      await file.truncate(whole);
+      throw error;
+    }
     if (whole === 0) await syncFolder(dirname(realpathSync(path)));
     return people.size;
   } finally {
     await file.close();
-  }
-}
-
-async function addText(file: FileHandle, text: string, end: number): Promise<void> {
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } catch (error) {
-    // Readers refuse a list with half a line, and rightly so.
-    await file.truncate(end);
-    throw error;
   }
 }

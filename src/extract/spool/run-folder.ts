@@ -36,30 +36,38 @@ export class RunFolder {
 
   /** Removes the folder and everything in it; the lease last, by which the next run knows that this one is dead. */
   async remove(): Promise<void> {
-    const names = await readdir(this.path).catch(() => []);
-    for (const name of names.filter((one) => leaseOf(one) === undefined)) {
-      await rm(join(this.path, name), { recursive: true, force: true });
+    for (const name of await namesIn(this.path)) {
+      if (leaseOf(name) === undefined) await rm(join(this.path, name), { recursive: true, force: true });
     }
     this.#lease.release();
     await rm(this.path, { recursive: true, force: true });
   }
 }
 
+const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
+
 /** Removes the folders that dead runs left under a spool directory; they hold only copies. */
 export async function sweepRunFolders(root: string, now: number): Promise<void> {
-  const names = await readdir(root).catch(() => []);
-  for (const name of names.filter((text) => RUN_FOLDER.test(text))) {
+  for (const name of await namesIn(root)) {
     const folder = join(root, name);
-    if (!isPrivateFolder(folder) || (await isInUse(folder, now))) continue;
-    await rm(folder, { recursive: true, force: true }).catch(() => {});
+    if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
+    const changedAt = (await lstat(folder).catch(() => undefined))?.mtimeMs ?? 0;
+    const isInUse = (await hasLiveRun(folder)) ?? now - changedAt < GRACE_MS;
+    if (!isInUse) await rm(folder, { recursive: true, force: true }).catch(() => {});
   }
 }
 
-async function isInUse(folder: string, now: number): Promise<boolean> {
-  const runs = (await readdir(folder).catch(() => [])).flatMap((name) => leaseOf(name) ?? []);
-  if (runs.length > 0) return runs.some((run) => isLeased(folder, run));
-  const found = await lstat(folder).catch(() => undefined);
-  return found !== undefined && now - found.mtimeMs < GRACE_MS;
+/** Whether a run that has a lease in the folder is under way; undefined where there is no lease. */
+async function hasLiveRun(folder: string): Promise<boolean | undefined> {
+  const runs = (await namesIn(folder)).flatMap((name) => leaseOf(name) ?? []);
+  return runs.length === 0 ? undefined : runs.some((run) => isLeased(folder, run));
+}
+
+/** Of these folders those where a run that is under way has its downloads. */
+export async function liveSpoolFolders(folders: readonly string[]): Promise<string[]> {
+  const live: string[] = [];
+  for (const folder of folders) if (await hasLiveRun(folder)) live.push(folder);
+  return live;
 }
 
 const RETENTION_MS = 7 * 86_400_000;
@@ -68,48 +76,38 @@ const FILE = /^\.?(r[0-9a-f]{16})-\d{6}\.(part|csv|json)(\.[0-9a-f]{12}\.tmp)?$/
 
 /** Removes the files of dead runs; verified files and malformed bodies kept for inspection only after seven days. */
 export async function sweepAll(folders: readonly string[], now: number): Promise<void> {
-  for (const folder of folders) await sweep(folder, now, RETENTION_MS);
+  for (const folder of folders) await sweep(folder, now - RETENTION_MS);
 }
 
 /**
  * Removes all files of dead runs at once, verified or not: after a deletion no row of a person may stay. What runs that are under way
  * have verified so far stays for them alone: without its sidecar no later run loads it. Returns how many files of dead runs went.
  */
-export async function purgeSpools(folders: readonly string[], now: number): Promise<number> {
+export async function purgeSpools(folders: readonly string[]): Promise<number> {
   let removed = 0;
   for (const folder of folders) {
-    removed += await sweep(folder, now, Number.NEGATIVE_INFINITY);
-    const names = await readdir(folder).catch(() => []);
-    const sidecars = names.filter((name) => FILE.test(name) && name.endsWith('.json'));
+    removed += await sweep(folder, Number.POSITIVE_INFINITY);
+    const sidecars = (await namesIn(folder)).filter((name) => FILE.test(name) && name.endsWith('.json'));
     for (const name of sidecars) await unlink(join(folder, name)).catch(() => {});
   }
   return removed;
 }
 
-/** Of these folders those where a run that is under way has its downloads. */
-export async function liveSpoolFolders(folders: readonly string[]): Promise<string[]> {
-  const live: string[] = [];
-  for (const folder of folders) {
-    const runs = (await readdir(folder).catch(() => [])).flatMap((name) => leaseOf(name) ?? []);
-    if (runs.some((run) => isLeased(folder, run))) live.push(folder);
-  }
-  return live;
-}
-
-async function sweep(folder: string, now: number, retentionMs: number): Promise<number> {
-  const names = await readdir(folder).catch(() => []);
-  const existing = new Set(names);
+/** Removes the files of dead runs; those that are of use, where they were written before `until` (ms). */
+async function sweep(folder: string, until: number): Promise<number> {
+  const names = new Set(await namesIn(folder));
   const alive = new Map<string, boolean>();
-  const isRunAlive = (run: string) => {
-    const known = alive.get(run) ?? isLeased(folder, run);
-    alive.set(run, known);
-    return known;
-  };
   let removed = 0;
   for (const name of names) {
+    const run = leaseOf(name) ?? FILE.exec(name)?.[1];
+    if (run !== undefined && !alive.has(run)) alive.set(run, isLeased(folder, run));
+    if (run !== undefined && alive.get(run)) continue;
     const path = join(folder, name);
-    if (!isUnusable(name, existing, isRunAlive) && !(await isExpired(path, name, now, retentionMs, isRunAlive)))
-      continue;
+    const isMalformed = name.startsWith('malformed-');
+    if (isMalformed || isVerified(name, names)) {
+      const found = await stat(path).catch(() => undefined);
+      if (found === undefined || found.mtimeMs >= until) continue;
+    } else if (run === undefined && !isLockTemporary(name)) continue;
     await unlink(path).catch(() => {});
     removed++;
   }
@@ -117,27 +115,8 @@ async function sweep(folder: string, now: number, retentionMs: number): Promise<
   return removed;
 }
 
-type IsRunAlive = (run: string) => boolean;
-
-/** True for a file of a dead run that cannot be reused: partly written, or a spool file or sidecar without the other. */
-function isUnusable(name: string, existing: ReadonlySet<string>, isRunAlive: IsRunAlive): boolean {
-  if (isLockTemporary(name)) return true;
-  const run = leaseOf(name) ?? FILE.exec(name)?.[1];
-  if (run === undefined || isRunAlive(run)) return false;
-  const stem = name.replace(/\.[a-z]+$/, '');
-  return !(existing.has(`${stem}.csv`) && existing.has(`${stem}.json`) && /\.(csv|json)$/.test(name));
-}
-
-async function isExpired(
-  path: string,
-  name: string,
-  now: number,
-  retentionMs: number,
-  isRunAlive: IsRunAlive,
-): Promise<boolean> {
-  const run = FILE.exec(name)?.[1];
-  if (run === undefined && !name.startsWith('malformed-')) return false;
-  if (run !== undefined && isRunAlive(run)) return false;
-  const found = await stat(path).catch(() => undefined);
-  return found !== undefined && now - found.mtimeMs > retentionMs;
+/** A spool file that has its sidecar, and the sidecar. */
+function isVerified(name: string, names: ReadonlySet<string>): boolean {
+  const [, stem] = /^(r[0-9a-f]{16}-\d{6})\.(?:csv|json)$/.exec(name) ?? [];
+  return stem !== undefined && names.has(`${stem}.csv`) && names.has(`${stem}.json`);
 }

@@ -9,7 +9,7 @@ import { isPrivateFolder, makePrivateFolder, ownerOf } from '../../fs/private-fo
 import type { ExportFile } from '../download/download.ts';
 import { sha256 } from '../export-request.ts';
 import { sweepAll, sweepRunFolders } from './run-folder.ts';
-import { adoptFile, discardReusable, findSidecars, sidecarPathOf, writeSidecar } from './sidecar.ts';
+import { adoptFile, discardReusable, findReusable, writeSidecar } from './sidecar.ts';
 import { SpoolWriter, spoolError } from './spool-writer.ts';
 
 /** Attempts at a folder that other runs may remove while it is empty. */
@@ -17,20 +17,16 @@ const CLAIM_ATTEMPTS = 100;
 const FOLDER_NAME = /^dfinery-elt-[0-9a-f]{16}$/;
 
 /** Paths of the spool folders (one for each service with its filters) under a spool directory. */
-export async function spoolFolders(root: string): Promise<string[]> {
-  const names = await readdir(root).catch(() => []);
-  const folders: string[] = [];
-  for (const name of names.filter((text) => FOLDER_NAME.test(text))) {
-    if (isPrivateFolder(join(root, name))) folders.push(join(root, name));
-  }
-  return folders;
-}
+export const spoolFolders = async (root: string): Promise<string[]> =>
+  (await namedFolders(root)).filter(isPrivateFolder);
 
 /** Paths of folders with such a name that belong to another user, or that other users may read. */
-export async function foreignSpoolFolders(root: string): Promise<string[]> {
+export const foreignSpoolFolders = async (root: string): Promise<string[]> =>
+  (await namedFolders(root)).filter((path) => ownerOf(path) === 'others').sort();
+
+async function namedFolders(root: string): Promise<string[]> {
   const names = await readdir(root).catch(() => []);
-  const paths = names.filter((text) => FOLDER_NAME.test(text)).map((name) => join(root, name));
-  return paths.filter((path) => ownerOf(path) === 'others').sort();
+  return names.filter((name) => FOLDER_NAME.test(name)).map((name) => join(root, name));
 }
 
 /** The folder in which one run stores its downloads (S11, S40). */
@@ -41,7 +37,7 @@ export class Spool {
   readonly #clock: Clock;
   /** Paths of this run's spool files that have a sidecar and stay when the run ends. */
   readonly #reusable = new Set<string>();
-  /** Paths of the sidecars that dead runs left, by export key. */
+  /** Stems of the reusable files that dead runs left, by export key. */
   readonly #leftBehind: Map<string, string[]>;
   #count = 0;
 
@@ -72,7 +68,7 @@ export class Spool {
       lease = await claimFolder(folder, clock);
       await sweepAll(await spoolFolders(root), clock.now());
       await sweepRunFolders(root, clock.now());
-      return new Spool(folder, lease, fingerprint, clock, await findSidecars(folder, fingerprint));
+      return new Spool(folder, lease, fingerprint, clock, await findReusable(folder, fingerprint));
     } catch (error) {
       lease?.release();
       throw spoolError(error, folder);
@@ -86,27 +82,38 @@ export class Spool {
   }
 
   create(id: string): Promise<SpoolWriter> {
-    return SpoolWriter.create(join(this.folder, `${fileName(this.#lease.run, id)}.part`), this.folder);
+    return SpoolWriter.create(`${this.#stemOf(id)}.part`, this.folder);
   }
 
   /** Renames a finished file from `.part` to `.csv` and returns its path. Not synced: the sidecar's CRC reveals lost pages. */
   async complete(writer: SpoolWriter, id: string): Promise<string> {
-    const path = join(this.folder, `${fileName(this.#lease.run, id)}.csv`);
+    const path = `${this.#stemOf(id)}.csv`;
     await rename(writer.path, path);
     return path;
   }
 
+  #stemOf(id: string): string {
+    return join(this.folder, `${this.#lease.run}-${id.slice(-6)}`);
+  }
+
   /** Writes the sidecar of a verified file, so that a later run can reuse it if this one ends before it is committed. */
-  async saveForReuse(part: ExportFile): Promise<void> {
-    if (part.path === undefined) return;
-    await writeSidecar(part, part.path, this.#fingerprint).catch((error: unknown) => {
+  async saveForReuse(file: ExportFile): Promise<void> {
+    const { path } = file;
+    if (path === undefined) return;
+    const stem = withoutEnding(path);
+    await writeSidecar(file, stem, this.#fingerprint).catch((error: unknown) => {
       throw spoolError(error, this.folder);
     });
-    const now = this.#clock.now() / 1_000;
-    await utimes(part.path, now, now);
+    await this.#date(path);
     // A purge may have removed it already.
-    await utimes(sidecarPathOf(part.path), now, now).catch(() => {});
-    this.#reusable.add(part.path);
+    await this.#date(`${stem}.json`).catch(() => {});
+    this.#reusable.add(path);
+  }
+
+  /** The age of a file is told by this run's clock. */
+  async #date(path: string): Promise<void> {
+    const now = this.#clock.now() / 1_000;
+    await utimes(path, now, now);
   }
 
   /** Whether a dead run left a reusable file of exactly this export. */
@@ -119,11 +126,10 @@ export class Spool {
    * `committedId`, that of the last committed window.
    */
   async reuse(key: string, committedId: string | undefined): Promise<ExportFile | undefined> {
-    const paths = this.#leftBehind.get(key) ?? [];
+    const stems = this.#leftBehind.get(key) ?? [];
     this.#leftBehind.delete(key);
-    for (const path of paths) {
-      const target = join(this.folder, fileName(this.#lease.run, this.nextId()));
-      const part = await adoptFile(path, target, key, this.#fingerprint);
+    for (const stem of stems) {
+      const part = await adoptFile(stem, this.#stemOf(this.nextId()), key, this.#fingerprint);
       if (part?.path === undefined) continue;
       this.#reusable.add(part.path);
       // A run committed it and died before it removed the file: if its days are wanted again, they are exported again.
@@ -135,16 +141,16 @@ export class Spool {
 
   /** Removes the reusable files of ended runs that this run did not use; of one command, if it is given. */
   async discardUnused(command?: string): Promise<void> {
-    for (const path of [...this.#leftBehind.values()].flat()) await discardReusable(path, command);
+    for (const stem of [...this.#leftBehind.values()].flat()) await discardReusable(stem, command);
     this.#leftBehind.clear();
   }
 
   /** Removes a file of this run, with its sidecar, once it is committed or not needed. */
-  async discard(part: ExportFile): Promise<void> {
-    if (part.path === undefined) return;
-    this.#reusable.delete(part.path);
-    await unlink(sidecarPathOf(part.path)).catch(() => {});
-    await unlink(part.path).catch(() => {});
+  async discard({ path }: ExportFile): Promise<void> {
+    if (path === undefined) return;
+    this.#reusable.delete(path);
+    await unlink(`${withoutEnding(path)}.json`).catch(() => {});
+    await unlink(path).catch(() => {});
   }
 
   /** Renames a malformed body to a path that is kept for seven days, so that a person can inspect it; returns the path. */
@@ -152,8 +158,7 @@ export class Spool {
     await writer.close();
     const path = join(this.folder, `malformed-${this.nextId()}.csv`);
     await rename(writer.path, path);
-    const now = this.#clock.now() / 1_000;
-    await utimes(path, now, now);
+    await this.#date(path);
     return path;
   }
 
@@ -162,14 +167,14 @@ export class Spool {
     const names = await readdir(this.folder).catch(() => []);
     for (const name of names.filter((text) => text.startsWith(`${this.#lease.run}-`))) {
       const path = join(this.folder, name);
-      if (!this.#reusable.has(path.replace(/\.json$/, '.csv'))) await unlink(path).catch(() => {});
+      if (!this.#reusable.has(`${withoutEnding(path)}.csv`)) await unlink(path).catch(() => {});
     }
     this.#lease.release();
     await rmdir(this.folder).catch(() => {});
   }
 }
 
-const fileName = (run: string, id: string): string => `${run}-${id.slice(-6)}`;
+const withoutEnding = (path: string): string => path.replace(/\.[a-z]+$/, '');
 
 /** Makes the folder and puts a lease into it. Until the lease is there, another run may remove the empty folder. */
 async function claimFolder(folder: string, clock: Clock): Promise<Lease> {

@@ -307,11 +307,11 @@ describe('sweeping', () => {
 
   it('for a purge removes everything of the dead at once, and counts it; of the living what later runs would load [R932]', async () => {
     const folder = await folderWith([...pair(DEAD), ...odd, 'malformed-1.csv', ...pair(LIVING)], 0);
-    expect(await purgeSpools([folder], NOW)).toBe(7);
+    expect(await purgeSpools([folder])).toBe(7);
     const csv = pair(LIVING).filter((name) => name.endsWith('.csv'));
     expect(readdirSync(folder).sort()).toEqual([...csv, `${LIVING}.lease`].sort());
     rmSync(join(folder, `${LIVING}.lease`));
-    expect(await purgeSpools([folder, join(root, 'none')], NOW)).toBe(1);
+    expect(await purgeSpools([folder, join(root, 'none')])).toBe(1);
     expect(existsSync(folder)).toBe(false);
   });
 
