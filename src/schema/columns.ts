@@ -14,7 +14,7 @@ import { acceptedBy, typeOf } from '../types/index.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
 import { DETAIL_LOG_ID, eventNameIndex, type HeaderColumn, hashed } from './groups.ts';
-import { type IdSample, IdSet } from './id-set.ts';
+import { IdHashes, type IdSample } from './id-hashes.ts';
 import { NameSet } from './name-set.ts';
 import { PlainColumns } from './plain-columns.ts';
 import type { ColumnScan, FirstSeen } from './scan.ts';
@@ -36,6 +36,14 @@ export const MAX_SCANNED_NAMES = 1_000;
 /** Ids of one export by which those that come back on another day are found. */
 const MAX_SAMPLED_IDS = 16_384;
 
+/** What is known of the detail log ids of an export. */
+export interface DetailLogIds {
+  /** False when a row had none, or one that another row had, or when there were too many to tell. */
+  readonly areKeys: boolean;
+  /** Absent where they are hashed, or too many to tell. */
+  readonly sample?: IdSample | undefined;
+}
+
 export interface ColumnsOptions {
   /** For each column whether it holds hashes; absent: none does. */
   readonly isHashed?: readonly boolean[] | undefined;
@@ -56,7 +64,7 @@ export class Columns {
   readonly #times: TimeRanges;
   readonly #seen = new Map<number, FirstSeen[]>();
   readonly #unquoter = new Unquoter();
-  readonly #ids = new IdSet();
+  readonly #ids = new IdHashes();
   readonly #eventNames = new NameSet(MAX_SCANNED_NAMES);
   readonly #plain: PlainColumns | undefined;
 
@@ -95,22 +103,12 @@ export class Columns {
     }
   }
 
-  /** False when one of `rows` rows had no detail log id, or one that another row had. */
-  idsAreKeys(rows: number): boolean {
-    return this.#ids.distinct === rows;
-  }
-
-  /** Some of the detail log ids; undefined where they are hashed, or too many to tell. To be called before `end`. */
-  idSample(): IdSample | undefined {
-    return this.#isHashed[this.#header.findIndex(({ source }) => source === DETAIL_LOG_ID)]
-      ? undefined
-      : this.#ids.sample(MAX_SAMPLED_IDS);
-  }
-
-  /** To be called once, behind the last row and `idsAreKeys`, before `scans`. */
-  end(): void {
-    this.#ids.end();
+  /** To be called once, behind the last of `rows` rows, before `scans`. */
+  finish(rows: number): DetailLogIds {
     this.#plain?.addTo(this.#filled, this.#times);
+    const ids = this.#ids.finish(MAX_SAMPLED_IDS);
+    const areHashed = this.#isHashed[this.#header.findIndex(({ source }) => source === DETAIL_LOG_ID)];
+    return { areKeys: ids?.distinct === rows, sample: areHashed ? undefined : ids?.sample };
   }
 
   eventNames(): string[] {

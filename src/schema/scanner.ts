@@ -8,7 +8,7 @@ import { Zone } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';
 import { headerColumns, missingColumns } from './groups.ts';
-import type { IdSample } from './id-set.ts';
+import type { IdSample } from './id-hashes.ts';
 import type { ColumnScan } from './scan.ts';
 import { type DropRow, SuppressedRows } from './suppressed-rows.ts';
 
@@ -108,9 +108,7 @@ export class Scanner {
     const tail = this.#source.finish();
     const { longestRow, finalNewline, outLength, rowEnds } = this.#source;
     const { rows } = this;
-    const hasDuplicateOrMissingIds = this.#columns?.idsAreKeys(rows) === false;
-    const idSample = this.#columns?.idSample();
-    this.#columns?.end();
+    const ids = this.#columns?.finish(rows);
     this.#source.release();
     return {
       header: this.#header,
@@ -118,13 +116,13 @@ export class Scanner {
       rows,
       suppressed: this.#suppressed.rows,
       longestRow,
-      hasDuplicateOrMissingIds,
+      hasDuplicateOrMissingIds: ids?.areKeys === false,
       finalNewline,
       invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
       outLength,
       rowEnds,
       eventNames: this.#columns?.eventNames() ?? [],
-      ...(idSample && { idSample }),
+      ...(ids?.sample && { idSample: ids.sample }),
       ...(this.#edits && { listed: this.#listed }),
       tail,
     };

@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../base/days.ts';
 import type { Window } from '../extract/window.ts';
-import { levelOf } from '../schema/id-set.ts';
+import { HASH_END } from '../schema/id-hashes.ts';
 
 /** Ids that are remembered, about 40 bytes each; of more ids fewer are, the same ones of each window. */
 const MAX_IDS = 200_000;
@@ -16,7 +16,7 @@ export interface WindowIds {
 export class RepeatedIds {
   /** The last day of the window that first had an id, by its hash. */
   readonly #lastDays = new Map<number, Day>();
-  #level = 0;
+  #below = HASH_END;
 
   /** Takes in a window; returns the last day of an earlier window, without a day in common, that has an id of this one. */
   take({ receipt, files, state }: WindowIds): Day | undefined {
@@ -25,22 +25,22 @@ export class RepeatedIds {
     let repeated: Day | undefined;
     for (const { idSample } of files) {
       if (idSample === undefined) continue;
-      this.#raise(idSample.level);
+      this.#lower(idSample.below);
       for (const hash of idSample.hashes) {
-        if (levelOf(hash) < this.#level) continue;
+        if (hash >= this.#below) break;
         const before = this.#lastDays.get(hash);
         if (before === undefined) this.#lastDays.set(hash, last);
         else if (before < from) repeated ??= before;
       }
-      while (this.#lastDays.size > MAX_IDS) this.#raise(this.#level + 1);
+      while (this.#lastDays.size > MAX_IDS) this.#lower(this.#below / 2);
     }
     return repeated;
   }
 
-  /** From now on only hashes that begin with `level` zero bits are remembered. */
-  #raise(level: number): void {
-    if (level <= this.#level) return;
-    this.#level = level;
-    for (const hash of this.#lastDays.keys()) if (levelOf(hash) < level) this.#lastDays.delete(hash);
+  /** From now on only hashes below `below` are remembered. */
+  #lower(below: number): void {
+    if (below >= this.#below) return;
+    this.#below = below;
+    for (const hash of this.#lastDays.keys()) if (hash >= below) this.#lastDays.delete(hash);
   }
 }

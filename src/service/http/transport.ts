@@ -45,6 +45,8 @@ class ConnectTimeout extends Error {
 
 const CONNECT_TIMEOUT_MS = 30_000;
 const TURNS_FOR_TRAILING_BYTES = 3;
+/** What Node reads of a body ahead of its reader. With its own 16 KiB it stops and starts reading at every chunk. */
+const READ_AHEAD_BYTES = 1 << 20;
 /** Turns of the event loop until the agent knows of a connection that is closed. */
 const TURNS_FOR_CLOSING = 3;
 
@@ -136,7 +138,7 @@ export class Transport {
     const keepAlive = keptConnections > 0;
     const maxSockets = keepAlive ? keptConnections : Number.POSITIVE_INFINITY;
     // Whatever NODE_TLS_REJECT_UNAUTHORIZED is: a further authority is given by NODE_EXTRA_CA_CERTS.
-    const options = { keepAlive, maxSockets, rejectUnauthorized: true };
+    const options = { keepAlive, maxSockets, rejectUnauthorized: true, highWaterMark: READ_AHEAD_BYTES };
     const proxy = proxyFor(baseUrl, env);
     if (proxy !== undefined) this.#agent = new TunnelAgent(proxy, options);
     else this.#agent = protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { IdSet } from '../../../src/schema/id-set.ts';
+import { IdHashes } from '../../../src/schema/id-hashes.ts';
 import { RepeatedIds, type WindowIds } from '../../../src/source/repeated-ids.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
 
@@ -36,9 +36,9 @@ describe('an id that comes back on another day', () => {
 
 describe('samples of ids', () => {
   const windowOf = (day: string, ids: readonly string[]): WindowIds => {
-    const set = new IdSet();
-    for (const id of ids) set.add(Buffer.from(id), 0, Buffer.byteLength(id));
-    const sample = set.sample(1_000);
+    const hashes = new IdHashes();
+    for (const id of ids) hashes.add(Buffer.from(id), 0, Buffer.byteLength(id));
+    const sample = hashes.finish(1_000)?.sample;
     return { receipt: { from: day, to: day }, state: {}, files: [sample === undefined ? {} : { idSample: sample }] };
   };
   const ids = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}-${i}`);

@@ -102,9 +102,8 @@ describe('cells that SIMD takes in', () => {
           // Twice: what a cell is taken for must not depend on what was learnt before.
           const rows = [...rowsOf(cells), ...rowsOf(cells)];
           read(rows, memory, (bytes, tokenizer, row) => learnt.observe(bytes, tokenizer, row + 2));
-          const areKeys = learnt.idsAreKeys(rows.length);
-          learnt.end();
-          return { scans: learnt.scans(), areKeys, eventNames: learnt.eventNames() };
+          const ids = learnt.finish(rows.length);
+          return { scans: learnt.scans(), ids, eventNames: learnt.eventNames() };
         };
         expect(learn(openMemory())).toEqual(learn(undefined));
       }),

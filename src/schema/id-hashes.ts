@@ -1,0 +1,84 @@
+import { Scratch } from '../base/scratch.ts';
+
+/** Of more ids it cannot be told whether they are distinct: 64 MiB. */
+const MAX_IDS = 1 << 23;
+const START_IDS = 1 << 16;
+
+/** Every id of an export whose hash is below `below`: ids that two exports have in common are in the samples of both. */
+export interface IdSample {
+  readonly below: number;
+  /** 53 bits each, rising, each once. */
+  readonly hashes: Float64Array;
+}
+
+/** Hashes are integers below this: the `below` of a sample that has every id. */
+export const HASH_END: number = 2 ** 53;
+
+/**
+ * The hashes of an export's ids, in the order they came in, outside the heap; sorted once, at the end, which takes less
+ * time than a look into a hash table for each. It may take two ids for one, never one for two.
+ */
+export class IdHashes {
+  #scratch = new Scratch(START_IDS * Float64Array.BYTES_PER_ELEMENT);
+  #hashes = new Float64Array(this.#scratch.buffer, 0, START_IDS);
+  #count = 0;
+
+  /** Takes in the id of these bytes. */
+  add(b: Uint8Array, start: number, end: number): void {
+    let high = (end - start) | 0;
+    let low = 0x2c1b3c6d;
+    let i = start;
+    for (; i + 4 <= end; i += 4) {
+      const word = b[i] | (b[i + 1] << 8) | (b[i + 2] << 16) | (b[i + 3] << 24);
+      high = Math.imul(high ^ word, 0x01000193) ^ (high >>> 15);
+      low = Math.imul(low + word, 0x297a2d39) ^ (low >>> 13);
+    }
+    for (; i < end; i++) {
+      high = Math.imul(high ^ b[i], 0x01000193) ^ (high >>> 15);
+      low = Math.imul(low + b[i], 0x297a2d39) ^ (low >>> 13);
+    }
+    if (this.#count === this.#hashes.length) this.#grow();
+    // Beyond the maximum the store has no effect: a typed array has no such index.
+    this.#hashes[this.#count++] = (mix(high ^ low) >>> 0) * 2 ** 21 + (mix(low) >>> 11);
+  }
+
+  /**
+   * Gives the memory back, and says how many distinct ids there were, with about `most` of them at most as a sample;
+   * undefined when there were too many to tell. To be called once.
+   */
+  finish(most: number): { readonly distinct: number; readonly sample: IdSample } | undefined {
+    try {
+      if (this.#count > MAX_IDS) return undefined;
+      const distinct = sortDistinct(this.#hashes.subarray(0, this.#count));
+      const below = distinct.length > most ? distinct[most] : HASH_END;
+      return { distinct: distinct.length, sample: { below, hashes: distinct.slice(0, most) } };
+    } finally {
+      this.#scratch.free();
+    }
+  }
+
+  #grow(): void {
+    const count = this.#hashes.length * 2;
+    if (count > MAX_IDS) return;
+    const [hashes, scratch] = [this.#hashes, this.#scratch];
+    this.#scratch = new Scratch(count * Float64Array.BYTES_PER_ELEMENT);
+    this.#hashes = new Float64Array(this.#scratch.buffer, 0, count);
+    this.#hashes.set(hashes);
+    scratch.free();
+  }
+}
+
+/** Sorts numbers where they are, each once, and returns them. */
+function sortDistinct(numbers: Float64Array): Float64Array {
+  numbers.sort();
+  let count = 0;
+  for (const number of numbers) if (count === 0 || number !== numbers[count - 1]) numbers[count++] = number;
+  return numbers.subarray(0, count);
+}
+
+function mix(hash: number): number {
+  let h = hash;
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
+  return h ^ (h >>> 16);
+}

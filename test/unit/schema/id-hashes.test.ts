@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { HASH_END, IdHashes } from '../../../src/schema/id-hashes.ts';
+
+const encoder = new TextEncoder();
+
+describe('hashes of ids', () => {
+  it('tell apart hundreds of thousands of ids that are much alike, and count an id that comes again once', () => {
+    const hashes = new IdHashes();
+    let count = 0;
+    for (let i = 0; i < 60_000; i++) {
+      for (const id of [`${i}`, `${i}:1`, `20260102-${i}`, `${String(i).padStart(12, '0')}-a`]) {
+        add(hashes, id, ':');
+        count++;
+      }
+    }
+    for (let i = 0; i < 60_000; i += 7) add(hashes, `20260102-${i}`, '');
+    add(hashes, 'new', '');
+    expect(hashes.finish(10)?.distinct).toBe(count + 1);
+  });
+
+  it('tell apart ids that differ in one byte, in their order or in their length, wherever they stand', () => {
+    const hashes = new IdHashes();
+    const ids = new Set<string>();
+    for (let length = 1; length <= 13; length++) {
+      const same = 'x'.repeat(length);
+      for (let at = 0; at < length; at++) {
+        for (const letter of 'yzXY') ids.add(`${same.slice(0, at)}${letter}${same.slice(at + 1)}`);
+      }
+      ids.add(same);
+      ids.add('\u0000'.repeat(length));
+    }
+    for (const id of ['abcd', 'dcba', 'abcdefgh', 'efghabcd', 'abcdefghi', 'efghabcdi']) ids.add(id);
+    for (const around of ['', 'a', '12345']) for (const id of ids) add(hashes, id, around);
+    expect(hashes.finish(10)?.distinct).toBe(ids.size);
+  });
+
+  it('tell no id from one', () => {
+    expect(new IdHashes().finish(10)).toEqual({ distinct: 0, sample: { below: HASH_END, hashes: new Float64Array() } });
+    const one = new IdHashes();
+    add(one, '', '');
+    expect(one.finish(10)?.distinct).toBe(1);
+  });
+
+  it('give a sample of all ids whose hash is below a limit, the same ones whatever else there is', () => {
+    const [few, many] = [new IdHashes(), new IdHashes()];
+    for (let i = 0; i < 5_000; i++) add(few, `${i}`, '');
+    for (let i = 0; i < 100_000; i++) add(many, `${i % 50_000}`, '');
+    const all = few.finish(10_000)?.sample ?? fail();
+    const some = many.finish(10_000)?.sample ?? fail();
+    expect(all).toMatchObject({ below: HASH_END, hashes: { length: 5_000 } });
+    expect(some.hashes).toHaveLength(10_000);
+    expect(some.hashes.every((hash, i) => hash < some.below && (i === 0 || hash > some.hashes[i - 1]))).toBe(true);
+    const both = new Set(some.hashes);
+    expect(all.hashes.filter((hash) => hash < some.below).every((hash) => both.has(hash))).toBe(true);
+  });
+
+  it('cannot tell of more than eight million', () => {
+    const hashes = new IdHashes();
+    const bytes = new Uint8Array(4);
+    const count = new Int32Array(bytes.buffer);
+    for (let i = 0; i <= 1 << 23; i++) {
+      count[0] = i;
+      hashes.add(bytes, 0, 4);
+    }
+    expect(hashes.finish(10)).toBeUndefined();
+  });
+});
+
+function add(hashes: IdHashes, text: string, around: string): void {
+  const bytes = encoder.encode(`${around}${text}${around}`);
+  hashes.add(bytes, around.length, bytes.length - around.length);
+}
+
+function fail(): never {
+  throw new Error('no sample');
+}
