@@ -2,7 +2,7 @@ import type { CheckVerb } from '../airbyte/connector.ts';
 import { failed, succeeded } from '../airbyte/messages.ts';
 import { openQuota } from '../extract/session.ts';
 import { openConfig } from './config.ts';
-import { PROBE_COST, probeExport } from './probe.ts';
+import { probeExport } from './probe.ts';
 
 /** The `check` verb: one smallest export. An exhausted quota is reported as such, not as a fault of the configuration. */
 export const checkVerb: CheckVerb = async (value, context) => {
@@ -10,7 +10,6 @@ export const checkVerb: CheckVerb = async (value, context) => {
   const { clock, logger, env, signal } = context;
   const quota = openQuota(config, context);
   try {
-    logger.info('check.cost', PROBE_COST);
     const verdict = await probeExport({ ...config, clock, logger, env, quota }, signal);
     logger.debug('check.verdict', verdict.message, { kind: verdict.kind, code: verdict.code });
     const message = context.redactor.mask(verdict.message);

@@ -1,23 +1,15 @@
-import type { Clock } from '../base/clock.ts';
 import { addDays } from '../base/days.ts';
 import { configError, transientError, UserError } from '../base/errors.ts';
-import type { Logger } from '../base/log.ts';
-import type { Random } from '../base/random.ts';
 import { MalformedCsv } from '../csv/malformed.ts';
-import { type RowHandler, RowSource } from '../csv/row-source.ts';
+import { RowSource } from '../csv/row-source.ts';
 import { readNames } from '../csv/tokenizer.ts';
 import { nameOf } from '../extract/export-request.ts';
 import { earliestToday } from '../extract/plan/days.ts';
-import type { ExportRequest, ExportService } from '../service/export/answer.ts';
+import type { ExtractDeps } from '../extract/ports.ts';
+import type { ExportRequest } from '../service/export/answer.ts';
 import { ExportRetries, type Refusal } from '../service/export/retry.ts';
 
-interface HeaderDeps {
-  readonly service: ExportService;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly signal: AbortSignal;
-}
+type HeaderDeps = Pick<ExtractDeps, 'service' | 'clock' | 'random' | 'logger' | 'signal'>;
 
 /** Days by which the first day may be moved: the service does not document its time zone. */
 const MAX_MOVES = 2;
@@ -36,7 +28,7 @@ export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Pr
     retries.begin();
     const found = await requestHeader(moved, deps);
     if ('header' in found) {
-      if (found.isWhole || isSame(unconfirmed, found.header)) return found.header;
+      if (found.isWhole || unconfirmed?.join('\0') === found.header.join('\0')) return found.header;
       unconfirmed = found.header;
       if (retries.isLast) throw transientError(UNCONFIRMED);
       continue;
@@ -65,9 +57,6 @@ interface HeaderLine {
 const UNCONFIRMED =
   'The columns could not be read: the first line of the export has no line end, and was another one each time. Try again later.';
 
-const isSame = (before: readonly string[] | undefined, header: readonly string[]): boolean =>
-  before !== undefined && before.join('\0') === header.join('\0');
-
 /** `serverTime`: as in `ExportAnswer`. */
 type HeaderRefusal = Refusal & { readonly serverTime?: number | undefined };
 
@@ -87,31 +76,27 @@ async function requestHeader(request: ExportRequest, deps: HeaderDeps): Promise<
 
 /** The first line of a body, which is read no further. Throws a UserError if there is none. */
 export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<HeaderLine> {
-  const taker = new HeaderTaker();
-  const source = new RowSource(taker);
+  const found: { header?: readonly string[] } = {};
+  const source = new RowSource({
+    row(row, _start, { tokenizer }) {
+      found.header ??= readNames(row, tokenizer);
+      return false;
+    },
+  });
   try {
     for await (const chunk of bytes) {
       try {
         source.push(chunk);
       } catch (error) {
         // What is wrong behind the header does not matter here.
-        if (taker.names === undefined) throw error;
+        if (found.header === undefined) throw error;
       }
-      if (taker.names !== undefined) return { header: taker.names, isWhole: true };
+      if (found.header !== undefined) return { header: found.header, isWhole: true };
     }
     source.finish();
-    if (taker.names === undefined) throw transientError('The export ended before its first line did.');
-    return { header: taker.names, isWhole: source.finalNewline };
+    if (found.header === undefined) throw transientError('The export ended before its first line did.');
+    return { header: found.header, isWhole: source.finalNewline };
   } finally {
     source.release();
-  }
-}
-
-class HeaderTaker implements RowHandler {
-  names: readonly string[] | undefined;
-
-  row(bytes: Uint8Array, _start: number, source: RowSource): boolean {
-    this.names ??= readNames(bytes, source.tokenizer);
-    return false;
   }
 }

@@ -1,16 +1,16 @@
 import type { Clock } from '../base/clock.ts';
 import { addDays, dayAt } from '../base/days.ts';
 import { formatDuration } from '../base/durations.ts';
-import { type Env, systemEnv } from '../base/env.ts';
+import type { Env } from '../base/env.ts';
 import { UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { MalformedCsv } from '../csv/malformed.ts';
 import { missingColumns } from '../schema/groups.ts';
-import type { ExportAnswer, ExportRefusal, ExportRequest, Limits } from '../service/export/answer.ts';
+import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest, Limits } from '../service/export/answer.ts';
 import { createExportService } from '../service/export/client.ts';
 import { TimeLimitReached, withinTime } from '../service/http/abort.ts';
-import type { ExportAdmission, ExportQuota, Permit } from '../service/quota.ts';
+import type { ExportQuota } from '../service/quota.ts';
 import { readHeader } from './header.ts';
 
 export type ProbeKind =
@@ -33,24 +33,19 @@ export interface ProbeVerdict {
   /** The code of the answer in the outcome table; for logs. */
   readonly code: string;
   readonly limits: Limits;
-  /** The service's `Date` header in ms, when it had one. */
-  readonly serverTime: number | undefined;
 }
 
 export interface ProbeOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'> {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly env?: Env;
+  readonly env: Env;
   /** Counts the export; is not waited for. */
-  readonly quota?: Pick<ExportQuota, 'enterNow'>;
-  /** From the first byte sent to the verdict; default 4 s. */
-  readonly timeoutMs?: number;
+  readonly quota: Pick<ExportQuota, 'enterNow'>;
 }
 
-/** The cost of a check, as a sentence to show before it. */
-export const PROBE_COST =
+const COST =
   'One export of the hourly limit is spent on this check, or two where the service refuses the event that does not exist.';
-
+/** From the first byte sent to the verdict. */
 const TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
 const NO_LIMITS: Limits = { remaining: undefined, resetAt: undefined };
@@ -61,33 +56,39 @@ const NO_LIMITS: Limits = { remaining: undefined, resetAt: undefined };
  * aborted, with the signal's reason.
  */
 export async function probeExport(options: ProbeOptions, signal: AbortSignal): Promise<ProbeVerdict> {
-  signal.throwIfAborted();
-  const { clock, timeoutMs = TIMEOUT_MS } = options;
-  const seen = { connected: false };
+  const { clock, baseUrl } = options;
+  const { host } = new URL(baseUrl);
+  const seen = { isConnected: false };
+  options.logger.info('check.cost', COST);
   try {
-    return await withinTime(timeoutMs, { clock, signal }, (limited) => probe(options, limited, seen));
+    signal.throwIfAborted();
+    return await withinTime(TIMEOUT_MS, { clock, signal }, (limited) => probe(options, host, limited, seen));
   } catch (error) {
     signal.throwIfAborted();
-    return unanswered(error, options, seen.connected);
+    return unanswered(error, host, seen.isConnected);
   }
 }
 
-async function probe(options: ProbeOptions, signal: AbortSignal, seen: { connected: boolean }): Promise<ProbeVerdict> {
-  const { clock, env = systemEnv, timeoutMs = TIMEOUT_MS } = options;
+async function probe(
+  options: ProbeOptions,
+  host: string,
+  signal: AbortSignal,
+  seen: { isConnected: boolean },
+): Promise<ProbeVerdict> {
+  const { clock, quota, logger } = options;
   const service = createExportService({
     ...options,
-    env,
-    quota: withoutWaiting(options.quota),
-    stallMs: timeoutMs * 2,
+    quota: { enter: () => quota.enterNow(), close: async () => {} },
+    stallMs: TIMEOUT_MS * 2,
     onConnect: () => {
-      seen.connected = true;
+      seen.isConnected = true;
     },
   });
   try {
     const first = await service.exportEvents(smallest(clock.now()), signal);
-    if (first.kind !== 'invalid') return await verdictOf(first, options);
-    options.logger.info('check.second', `${first.message} The check asks once more, without the event.`);
-    return await verdictOf(await service.exportEvents(unfiltered(clock.now()), signal), options);
+    if (first.kind !== 'invalid') return await verdictOf(first, host, clock.now());
+    logger.info('check.second', `${first.message} The check asks once more, without the event.`);
+    return await verdictOf(await service.exportEvents(unfiltered(clock.now()), signal), host, clock.now());
   } finally {
     await service.close();
   }
@@ -96,14 +97,8 @@ async function probe(options: ProbeOptions, signal: AbortSignal, seen: { connect
 /** Yesterday in UTC: a day that is over nearly everywhere and can be exported everywhere. */
 function smallest(now: number): ExportRequest {
   const day = addDays(dayAt(now), -1);
-  return {
-    from: day,
-    to: day,
-    events: [NO_EVENT],
-    eventsCondition: 'include',
-    properties: [],
-    propertiesCondition: 'all',
-  };
+  const everything = { properties: [], propertiesCondition: 'all' } as const;
+  return { from: day, to: day, events: [NO_EVENT], eventsCondition: 'include', ...everything };
 }
 
 /**
@@ -111,129 +106,95 @@ function smallest(now: number): ExportRequest {
  * one day, nor a day that has not begun.
  */
 function unfiltered(now: number): ExportRequest {
-  const { to, ...request } = smallest(now);
-  return { ...request, from: addDays(to, -1), to, events: [], eventsCondition: 'all' };
+  const request = smallest(now);
+  return { ...request, from: addDays(request.to, -1), events: [], eventsCondition: 'all' };
 }
 
-async function verdictOf(answer: ExportAnswer, options: ProbeOptions): Promise<ProbeVerdict> {
-  const finding = answer.kind === 'data' ? await fromData(answer, options) : fromRefusal(answer, options);
-  return { ...finding, limits: answer.limits, serverTime: answer.serverTime };
+type Finding = Omit<ProbeVerdict, 'limits'>;
+
+async function verdictOf(answer: ExportAnswer, host: string, now: number): Promise<ProbeVerdict> {
+  const { limits } = answer;
+  const found = answer.kind === 'data' ? await foundInBody(answer, host) : foundInRefusal(answer, limits, now);
+  return { ...found, limits };
 }
 
-const UNCOUNTED: Permit = { answered: async () => {}, release: async () => {} };
-
-/** Exports are counted, where there is a quota to count them, and not waited for. */
-function withoutWaiting(quota: ProbeOptions['quota']): ExportAdmission {
-  return { enter: async () => quota?.enterNow() ?? UNCOUNTED, close: async () => {} };
-}
-
-type Finding = Pick<ProbeVerdict, 'kind' | 'usable' | 'message' | 'code'>;
-
-const found = (kind: ProbeKind, usable: boolean, code: string, message: string): Finding => ({
-  kind,
-  usable,
-  code,
-  message,
-});
-
-async function fromData(answer: ExportAnswer & { kind: 'data' }, { baseUrl }: ProbeOptions): Promise<Finding> {
-  const { host } = new URL(baseUrl);
+async function foundInBody(body: ExportBody, host: string): Promise<Finding> {
+  const other = (code: string, why: string): Finding => {
+    const message = `${host} answers, but not with an export of events (${why}): is base_url right?`;
+    return { kind: 'not_this_service', usable: false, code, message };
+  };
   try {
-    const missing = missingColumns((await readHeader(answer.bytes)).header);
-    if (missing.length === 0) return found('ok', true, 'ok', `${host} accepts token and service, and exports events.`);
-    return found(
-      'not_this_service',
-      false,
-      'no_such_columns',
-      `${host} answers, but not with an export of events (${missing.length} columns of every export are missing): is base_url right?`,
-    );
+    const missing = missingColumns((await readHeader(body.bytes)).header);
+    if (missing.length > 0) {
+      return other('no_such_columns', `${missing.length} columns of every export are missing`);
+    }
+    const message = `${host} accepts token and service, and exports events.`;
+    return { kind: 'ok', usable: true, code: 'ok', message };
   } catch (error) {
     if (!(error instanceof MalformedCsv)) throw error;
-    return fromMalformed(error, host);
+    if (error.reason !== 'empty_body') return other(error.reason, error.reason);
+    const message = `${host} accepts token and service, and answers with nothing at all: there seem to be no events yet.`;
+    return { kind: 'ok_no_events', usable: true, code: 'empty_body', message };
   } finally {
-    await answer.close();
+    await body.close();
   }
 }
 
-/** The verdict for a first line that is not a header. */
-function fromMalformed({ reason }: MalformedCsv, host: string): Finding {
-  if (reason === 'empty_body') {
-    const nothing = `${host} accepts token and service, and answers with nothing at all: there seem to be no events yet.`;
-    return found('ok_no_events', true, 'empty_body', nothing);
+/** Codes of refusals that show more than their kind does. */
+const BY_CODE: Readonly<Record<string, ProbeKind>> = {
+  invalid_service_id: 'wrong_service',
+  redirect: 'not_this_service',
+  not_here: 'not_this_service',
+  refused_request: 'not_this_service',
+  certificate: 'unreachable',
+  proxy: 'unreachable',
+};
+
+function foundInRefusal({ kind, code, message, status }: ExportRefusal, { resetAt }: Limits, now: number): Finding {
+  const fault = (as: ProbeKind, text: string): Finding => ({ kind: as, usable: false, code, message: text });
+  const sentence = message.charAt(0).toUpperCase() + message.slice(1);
+  if (code === 'html_200') return fault('not_this_service', `${sentence}: is base_url right?`);
+  if (Object.hasOwn(BY_CODE, code)) return fault(BY_CODE[code], message);
+  switch (kind) {
+    case 'config':
+      return fault('wrong_token', message);
+    case 'invalid': {
+      const advice =
+        'It refuses the smallest request, and one without any filter as well: check service_id and export_token.';
+      return fault('wrong_service', `${message} ${advice}`);
+    }
+    case 'retry':
+    case 'retry_or_split': {
+      const isAnswer = kind === 'retry' && status !== undefined && status < 500;
+      return fault(isAnswer ? 'inconclusive' : 'unreachable', `${sentence}. Try again later.`);
+    }
+    case 'gone': {
+      const text = `${message} Yesterday was asked for: is this machine's clock right?`;
+      return { kind: 'inconclusive', usable: true, code, message: text };
+    }
+    case 'wait': {
+      const until =
+        resetAt === undefined
+          ? 'The service does not say when it resets'
+          : `It resets at ${new Date(resetAt).toISOString()}, in ${formatDuration(resetAt - now)}`;
+      const text = `The service answers, but its limit of exports is spent at the moment, which is no fault of the configuration. ${until}; a run waits for that by itself.`;
+      return { kind: 'quota_spent', usable: true, code, message: text };
+    }
   }
-  const other = `${host} answers, but not with an export of events (${reason}): is base_url right?`;
-  return found('not_this_service', false, reason, other);
 }
 
-type Finder = (refusal: ExportRefusal, limits: Limits, now: number) => Finding;
-
-const wrongToken: Finder = ({ code, message }) => found('wrong_token', false, code, message);
-const notThis: Finder = ({ code, message }) => found('not_this_service', false, code, message);
-
-/** By the code of an outcome, for those whose kind would give another verdict (`BY_KIND`). */
-const BY_CODE: Readonly<Record<string, Finder>> = {
-  invalid_service_id: ({ code, message }) => found('wrong_service', false, code, message),
-  redirect: notThis,
-  not_here: notThis,
-  refused_request: notThis,
-  html_200: ({ code, message }) => found('not_this_service', false, code, `${capital(message)}: is base_url right?`),
-  certificate: ({ code, message }) => found('unreachable', false, code, message),
-  proxy: ({ code, message }) => found('unreachable', false, code, message),
-};
-
-const BY_KIND: Readonly<Record<ExportRefusal['kind'], Finder>> = {
-  config: wrongToken,
-  wait: ({ code }, { resetAt }, now) => {
-    const until =
-      resetAt === undefined
-        ? 'The service does not say when it resets'
-        : `It resets at ${new Date(resetAt).toISOString()}, in ${formatDuration(resetAt - now)}`;
-    return found(
-      'quota_spent',
-      true,
-      code,
-      `The service answers, but its limit of exports is spent at the moment, which is no fault of the configuration. ${until}; a run waits for that by itself.`,
-    );
-  },
-  invalid: ({ code, message }) =>
-    found(
-      'wrong_service',
-      false,
-      code,
-      `${message} It refuses the smallest request, and one without any filter as well: check service_id and export_token.`,
-    ),
-  gone: ({ code, message }) =>
-    found('inconclusive', true, code, `${message} Yesterday was asked for: is this machine's clock right?`),
-  retry: ({ code, message, status }) =>
-    status === undefined || status >= 500
-      ? found('unreachable', false, code, `${capital(message)}. Try again later.`)
-      : found('inconclusive', false, code, `${capital(message)}. Try again later.`),
-  retry_or_split: ({ code, message }) => found('unreachable', false, code, `${capital(message)}. Try again later.`),
-};
-
-function fromRefusal(answer: ExportAnswer & ExportRefusal, { clock }: ProbeOptions): Finding {
-  const find = BY_CODE[answer.code] ?? BY_KIND[answer.kind];
-  return find(answer, answer.limits, clock.now());
-}
-
-function unanswered(
-  error: unknown,
-  { baseUrl, timeoutMs = TIMEOUT_MS }: ProbeOptions,
-  connected: boolean,
-): ProbeVerdict {
-  const { host } = new URL(baseUrl);
-  const rest = { limits: NO_LIMITS, serverTime: undefined };
-  if (!(error instanceof TimeLimitReached)) {
-    if (!(error instanceof UserError)) throw error;
+function unanswered(error: unknown, host: string, isConnected: boolean): ProbeVerdict {
+  const rest = { limits: NO_LIMITS, usable: false };
+  if (error instanceof UserError) {
     const kind = error.kind === 'config' ? 'wrong_token' : 'unreachable';
-    return { ...found(kind, false, error.kind, error.message), ...rest };
+    return { ...rest, kind, code: error.kind, message: error.message };
   }
-  const time = formatDuration(timeoutMs);
+  if (!(error instanceof TimeLimitReached)) throw error;
+  const time = formatDuration(TIMEOUT_MS);
+  if (!isConnected) {
+    const away = `${host} did not take a connection within ${time}: is base_url right, and may this machine reach it?`;
+    return { ...rest, kind: 'unreachable', code: 'connect_timeout', message: away };
+  }
   const silent = `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
-  const away = `${host} did not take a connection within ${time}: is base_url right, and may this machine reach it?`;
-  return connected
-    ? { ...found('inconclusive', true, 'slow', silent), ...rest }
-    : { ...found('unreachable', false, 'connect_timeout', away), ...rest };
+  return { ...rest, kind: 'inconclusive', usable: true, code: 'slow', message: silent };
 }
-
-const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -80,7 +80,7 @@ function listenerFor(streams: StreamSet): HeartbeatListener {
   };
   return {
     limited: (until) => each((run) => run.limited(until)),
-    resumed: () => each((run) => run.status('RUNNING')),
+    resumed: () => each((run) => run.resumed()),
     alive: () => each((run) => run.repeat()),
   };
 }

@@ -1,7 +1,7 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { openQuota } from '../../extract/session.ts';
-import { PROBE_COST, type ProbeKind, type ProbeVerdict, probeExport } from '../../source/probe.ts';
+import { type ProbeKind, type ProbeVerdict, probeExport } from '../../source/probe.ts';
 import { CONFIG_OPTION, type Command, jsonOption, printResult, text } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -39,7 +39,6 @@ export const check: Command = {
 export async function checkSource(config: SourceConfig, context: Context) {
   const { clock, logger, env, signal, redactor } = context;
   const quota = openQuota(config, context);
-  logger.info('check.cost', PROBE_COST);
   try {
     const found = await probeExport({ ...config, clock, logger, env, quota }, signal);
     const { kind, usable, limits } = found;

@@ -1,11 +1,11 @@
 import { type ConfiguredStream, textOf } from '../../airbyte/input.ts';
 import { addDays, type Day, earlierOf, laterOf } from '../../base/days.ts';
-import { configError, UserError } from '../../base/errors.ts';
+import { configError, type UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { hashesOf } from '../../extract/export-request.ts';
 import { missesLateRows, oldestDays, planWindows } from '../../extract/plan/days.ts';
-import { type Delivery, deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
+import { deliveryOf, type Plan, type PlanInput, planRun } from '../../extract/plan/plan.ts';
 import { parseState, StateError } from '../../extract/state.ts';
 import { NO_PRIOR_LOADS, type State } from '../../extract/window.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
@@ -21,11 +21,11 @@ const READING_SINCE = 'reading_since';
  * When the interrupted read of a saved state began; undefined without one, or if it began so long ago that late rows of the
  * lookback days would be missed.
  */
-function readingSince(saved: JsonObject, state: State, config: SourceConfig, now: number): string | undefined {
+function readingSince(saved: JsonObject, state: State, { settings, now }: Input): string | undefined {
   const text = textOf(saved[READING_SINCE]);
   const since = text === undefined ? Number.NaN : Date.parse(text);
   if (text === undefined || !(since <= now)) return undefined;
-  const { lookbackDays } = config;
+  const { lookbackDays } = settings;
   const [first, through] = [addDays(state.from_date, -lookbackDays), addDays(state.from_date, -1)];
   return missesLateRows(first, through, since, now, lookbackDays) ? undefined : text;
 }
@@ -44,28 +44,42 @@ const SYNC_ID = 'sync_id';
 /** Key of a state that is repeated while waiting for the quota; ignored when the state is read. */
 export const WAITING_UNTIL = 'waiting_until';
 
-/** What one configured stream needs, before anything is sent. */
+/** What one configured stream needs, before anything is sent. Without a plan: nothing, and its state is returned unchanged. */
 export type StreamPlan =
-  | { readonly kind: 'read'; readonly name: StreamName; readonly plan: Plan; readonly warning?: string }
-  /** Nothing to read: the state is returned unchanged. */
-  | { readonly kind: 'skip'; readonly name: StreamName; readonly state: JsonObject; readonly warning: string }
-  | { readonly kind: 'refused'; readonly failure: UserError };
+  | { readonly name: StreamName; readonly plan: Plan; readonly warning?: string }
+  | { readonly name: StreamName; readonly state: JsonObject; readonly warning: string };
 
-/** Plans one configured stream from its saved state (S6, S7, S25, S26). Never throws a UserError. */
+/** The part of a plan's input that does not depend on the saved state. */
+type Input = Pick<PlanInput, 'delivery' | 'appends' | 'now'> & { readonly settings: SourceConfig };
+
+/** Plans one configured stream from its saved state (S6, S7, S25, S26). Throws a UserError. */
 export function planStream(
   stream: ConfiguredStream,
   saved: JsonObject | undefined,
   config: SourceConfig,
   now: number,
 ): StreamPlan {
+  const name = nameOf(stream);
+  const input: Input = {
+    settings: config,
+    delivery: deliveryOf(config.delivery, isPlainAppend(stream)),
+    // The destination keeps every record that it is given: it does not merge by key.
+    appends: !/dedup/.test(stream.destinationSyncMode),
+    now,
+  };
+  if (stream.syncMode === 'full_refresh') return { name, plan: refreshPlan(stream, saved, input) };
   try {
-    const name = nameOf(stream);
-    if (stream.syncMode === 'full_refresh')
-      return { kind: 'read', name, plan: refreshPlan(stream, saved, config, now) };
-    return incremental(stream, name, saved, config, now);
+    return { name, plan: incrementalPlan(saved, input) };
   } catch (error) {
-    if (!(error instanceof UserError)) throw error;
-    return { kind: 'refused', failure: inStream(error, stream.name) };
+    if (!(error instanceof StateError)) throw error;
+    const { problem } = error;
+    if (problem === 'filters' || problem === 'columns') {
+      const warning = `${name}: the saved state belongs to ${OTHERS[problem]}`;
+      return { name, plan: planRun({ ...input, prior: NO_PRIOR_LOADS }), warning };
+    }
+    if (problem !== 'future' || saved === undefined) throw advised(error);
+    const warning = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
+    return { name, state: saved, warning };
   }
 }
 
@@ -83,33 +97,6 @@ function nameOf(stream: ConfiguredStream): StreamName {
   return stream.name;
 }
 
-function incremental(
-  stream: ConfiguredStream,
-  name: StreamName,
-  saved: JsonObject | undefined,
-  config: SourceConfig,
-  now: number,
-): StreamPlan {
-  const delivery = deliveryOf(config.delivery, isPlainAppend(stream));
-  try {
-    return { kind: 'read', name, plan: incrementalPlan(stream, delivery, saved, config, now) };
-  } catch (error) {
-    if (!(error instanceof StateError)) throw error;
-    if (error.problem === 'filters' || error.problem === 'columns') {
-      const warning = `${name}: the saved state belongs to ${OTHERS[error.problem]}`;
-      return {
-        kind: 'read',
-        name,
-        plan: planRun({ settings: config, delivery, appends: appends(stream), prior: NO_PRIOR_LOADS, now }),
-        warning,
-      };
-    }
-    if (error.problem !== 'future' || saved === undefined) throw advised(error);
-    const warning = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
-    return { kind: 'skip', name, state: saved, warning };
-  }
-}
-
 const OTHERS = {
   filters: 'other filters (events or properties); reading starts anew.',
   columns:
@@ -117,35 +104,21 @@ const OTHERS = {
 } as const;
 
 /** Within a read that an earlier attempt began, the days before the cursor have been read already. */
-function incrementalPlan(
-  stream: ConfiguredStream,
-  delivery: Delivery,
-  saved: JsonObject | undefined,
-  config: SourceConfig,
-  now: number,
-): Plan {
+function incrementalPlan(saved: JsonObject | undefined, input: Input): Plan {
   const state = parseState(usable(saved));
-  const since = saved && state && readingSince(saved, state, config, now);
-  const prior = { ...NO_PRIOR_LOADS, state };
-  const plan = planRun({
-    settings: config,
-    delivery,
-    appends: appends(stream),
-    prior,
-    now,
-    resume: since !== undefined,
-  });
+  const since = saved && state && readingSince(saved, state, input);
+  const plan = planRun({ ...input, prior: { ...NO_PRIOR_LOADS, state }, resume: since !== undefined });
   return { ...plan, state: withReading(plan.state, since) };
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped, and else starts from the beginning. */
-function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, config: SourceConfig, now: number): Plan {
-  const delivery = deliveryOf(config.delivery, isPlainAppend(stream));
-  const resumed = resumable(stream, saved, config);
-  const input = { settings: config, delivery, appends: appends(stream), fullRefresh: true, now } as const;
+function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, refresh: Input): Plan {
+  const input = { ...refresh, fullRefresh: true };
+  const resumed = resumable(stream, saved, input.settings);
   if (resumed === undefined) return tagged(planRun({ ...input, prior: NO_PRIOR_LOADS }), stream);
   const next = resumed.refreshed_through === undefined ? resumed.from_date : addDays(resumed.refreshed_through, 1);
-  const from = laterOf(laterOf(resumed.from_date, next), oldestDays(now, config.historyDays).probably);
+  const oldest = oldestDays(input.now, input.settings.historyDays).probably;
+  const from = laterOf(laterOf(resumed.from_date, next), oldest);
   const plan = planRun({ ...input, from, prior: { ...NO_PRIOR_LOADS, state: resumed } });
   return tagged({ ...plan, gapFrom: undefined, isGap: () => false }, stream);
 }
@@ -174,30 +147,23 @@ function usable(saved: JsonObject | undefined): JsonObject | undefined {
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
-/** The destination keeps every record that it is given: it does not merge by key. */
-const appends = ({ destinationSyncMode }: ConfiguredStream): boolean => !/dedup/.test(destinationSyncMode);
-
 /** Rows are only ever added: the destination neither merges by key nor empties its table first. */
 function isPlainAppend({ destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream): boolean {
   const truncates = generationId > 0 && minimumGenerationId === generationId;
   return destinationSyncMode === 'append' && !truncates;
 }
 
-const advised = (error: StateError): UserError =>
-  configError(`${withoutAdvice(error)} Clear the stream's data, or its state, in the platform to start anew.`, {
-    internal: error.internal,
-    cause: error,
-  });
-
 /** The command line's advice names options that a platform does not have. */
 const ADVICE = /: use another target[^.]*\.$|; wanted \{.*$/;
-const withoutAdvice = (error: StateError): string => `${error.message.replace(ADVICE, '.')}`;
 
-/** The same failure, with the stream in its message. */
-export function inStream(failure: UserError, stream: string): UserError {
-  const { kind, message, internal, exitCode, where } = failure;
-  return new UserError(kind, message, { internal, exitCode, cause: failure, where: { ...where, stream } });
-}
+const advised = (error: StateError): UserError =>
+  configError(
+    `${error.message.replace(ADVICE, '.')} Clear the stream's data, or its state, in the platform to start anew.`,
+    {
+      internal: error.internal,
+      cause: error,
+    },
+  );
 
 /** Consecutive days that the same streams need: one extraction serves them all. */
 export interface Segment<S> {

@@ -29,7 +29,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-const probeAt = (baseUrl: string, more: Partial<ProbeOptions> = {}) =>
+const probeAt = (baseUrl: string, more: Partial<ProbeOptions> = {}, signal = SIGNAL) =>
   probeExport(
     {
       baseUrl,
@@ -38,9 +38,10 @@ const probeAt = (baseUrl: string, more: Partial<ProbeOptions> = {}) =>
       clock: { ...systemClock, now: () => NOW },
       logger: silentLogger,
       env: () => undefined,
+      quota: new OpenQuota(),
       ...more,
     },
-    SIGNAL,
+    signal,
   );
 
 async function probe(script: Script, options = {}) {
@@ -157,10 +158,7 @@ describe('what one smallest export tells', () => {
   it('an abort rejects with its reason', async () => {
     server = await startFaultyServer(() => [{ hold: true }]);
     const controller = new AbortController();
-    const probing = probeExport(
-      { baseUrl: server.url, serviceId: 's', exportToken: new Secret('t'), clock: systemClock, logger: silentLogger },
-      controller.signal,
-    );
+    const probing = probeAt(server.url, {}, controller.signal);
     controller.abort(new Error('enough'));
     await expect(probing).rejects.toThrow('enough');
   });
