@@ -4,12 +4,17 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** The value of a text; undefined for one that is not JSON. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The object that a text from outside is; one without keys for any other text. */
 export function objectIn(text: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
-    return isObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  const value = jsonOf(text.replace(/^\uFEFF/, ''));
+  return isObject(value) ? value : {};
 }

@@ -22,13 +22,12 @@ import type { Engine } from '../sql/engine/engine.ts';
 import { openStorage } from '../storage/open.ts';
 import { checkConditionalWrites } from '../storage/probe.ts';
 import type { Storage } from '../storage/storage.ts';
-import { addOf, removeOf } from './data-file.ts';
+import { addOf, removeOf, statsText } from './data-file.ts';
 import type { Action } from './protocol/actions.ts';
-import { LOG_FOLDER } from './protocol/paths.ts';
+import { LOG_FOLDER } from './protocol/entry.ts';
 import { fieldsOf, readableName } from './schema.ts';
 import { derivedAction, stateActions, stateOf } from './state.ts';
-import { statsText } from './statistics.ts';
-import { DeltaTable } from './table.ts';
+import { type CommitInfo, DeltaTable } from './table.ts';
 
 const OPERATIONS = { load: 'WRITE', rewrite: 'OPTIMIZE', purge: 'DELETE' } as const satisfies Record<
   FileChange['kind'],
@@ -102,7 +101,7 @@ class DeltaLog implements TableLog {
       const table = this.#table(name);
       const added = change.added.filter((file) => file.table === name);
       const actions = entries.get(name) ?? [];
-      if (!(await table.commit({ ...this.#entry(change), actions }))) {
+      if (!(await table.commit(actions, this.#infoOf(change)))) {
         await this.#takeBack(change, done);
         throw new LostRace(table.address);
       }
@@ -186,7 +185,7 @@ class DeltaLog implements TableLog {
     return { state, files, stale: new Set(stale) };
   }
 
-  #entry({ kind, state }: FileChange) {
+  #infoOf({ kind, state }: FileChange): CommitInfo {
     return { operation: OPERATIONS[kind], window: lastWindow(state.receipts), now: this.#options.clock.now() };
   }
 
@@ -222,7 +221,7 @@ class DeltaLog implements TableLog {
     const noted = { now: this.#options.clock.now(), isDataChange: true };
     for (const { table, added } of done) {
       const actions = added.map(({ path }) => removeOf(table.addOf(path), noted));
-      if (actions.length > 0) await table.commit({ ...this.#entry(change), actions });
+      if (actions.length > 0) await table.commit(actions, this.#infoOf(change));
     }
     await this.#storage.erase(change.added.map(({ path }) => path));
   }

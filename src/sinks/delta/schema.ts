@@ -6,7 +6,7 @@ import { PARTITION } from '../files/parquet-file.ts';
 
 import { scalarOf } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
-import { parseJson } from './protocol/parse.ts';
+import { parseJson } from './protocol/entry.ts';
 
 type DeltaType = string | { readonly type: 'array'; readonly elementType: string; readonly containsNull: true };
 

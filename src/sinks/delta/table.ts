@@ -10,10 +10,9 @@ import type { Stored } from '../storage/storage.ts';
 import { dataFileOf } from './data-file.ts';
 import type { Action, Add, MetaData } from './protocol/actions.ts';
 import { type LogPlace, writeCheckpoint } from './protocol/checkpoint.ts';
+import { beforeVersion, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf } from './protocol/entry.ts';
 import { checkProtocol, protocolOf, supports } from './protocol/features.ts';
-import { beforeVersion, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf } from './protocol/paths.ts';
-import { readSnapshot } from './protocol/read.ts';
-import type { Snapshot } from './protocol/snapshot.ts';
+import { readSnapshot, type Snapshot } from './protocol/snapshot.ts';
 import { type Field, fieldsIn, schemaString } from './schema.ts';
 import { type Domains, isReceiptDomain, type TableInfo, tableInfoOf } from './state.ts';
 
@@ -24,19 +23,17 @@ const CHECKPOINT_EVERY = 100;
 const RETENTION = 'delta.deletedFileRetentionDuration';
 const SECONDS = /^interval (\d{1,9}) seconds$/;
 
-/** The contents of a commit. */
-export interface Entry {
-  /** As the history of a table shows it. */
+/** What a table's history shows of a commit. */
+export interface CommitInfo {
   readonly operation: 'WRITE' | 'OPTIMIZE' | 'DELETE';
   /** Number of the last window that is in the table then. */
   readonly window: number;
-  readonly actions: readonly Action[];
   /** ms since 1970. */
   readonly now: number;
 }
 
 /** The columns and properties that a table should have. */
-export interface Shape {
+interface Shape {
   readonly fields: readonly Field[];
   readonly zoned: boolean;
   /** How long files that left the table stay; ms. */
@@ -131,8 +128,8 @@ export class DeltaTable {
 
   /** When the latest version was stored, by the clock of the store; ms since 1970. */
   async committedAt(): Promise<number> {
-    for await (const { kind, version, modified } of this.#logFrom(this.version)) {
-      if (kind === 'entry' && version === this.version) return modified;
+    for await (const { isEntry, version, modified } of this.#logFrom(this.version)) {
+      if (isEntry && version === this.version) return modified;
     }
     return 0;
   }
@@ -141,12 +138,9 @@ export class DeltaTable {
   shapeActions(shape: Shape, now: number): Action[] {
     const wanted = schemaString(shape.fields);
     const { metaData: before, protocol } = this.#snapshot;
-    const configuration = {
-      ...before?.configuration,
-      [RETENTION]: `interval ${Math.ceil(shape.retentionMs / 1_000)} seconds`,
-    };
+    const retention = `interval ${Math.ceil(shape.retentionMs / 1_000)} seconds`;
     const upgrade: Action[] = supports(protocol, shape.zoned) ? [] : [{ protocol: protocolOf(shape.zoned) }];
-    if (before?.schemaString === wanted && sameTexts(before.configuration, configuration)) return upgrade;
+    if (before?.schemaString === wanted && before.configuration[RETENTION] === retention) return upgrade;
     const metaData: MetaData = {
       id: before?.id ?? randomUUID(),
       name: this.name,
@@ -154,7 +148,7 @@ export class DeltaTable {
       schemaString: wanted,
       partitionColumns: [PARTITION],
       createdTime: before?.createdTime ?? Math.floor(now),
-      configuration,
+      configuration: { ...before?.configuration, [RETENTION]: retention },
     };
     return [...upgrade, { metaData }];
   }
@@ -164,7 +158,7 @@ export class DeltaTable {
    * exactly these bytes is our own, whose answer was lost: it names a transaction that nobody else has. An entry that nobody
    * reads, since a purge has removed those before it, is taken back.
    */
-  async commit({ operation, window, actions, now }: Entry): Promise<boolean> {
+  async commit(actions: readonly Action[], { operation, window, now }: CommitInfo): Promise<boolean> {
     const { storage } = this.#place;
     const version = this.version + 1;
     const commitInfo = {
@@ -200,7 +194,7 @@ export class DeltaTable {
   async checkpoint(now: number): Promise<void> {
     const { version } = this;
     if (version === 0 || version % CHECKPOINT_EVERY !== 0) return;
-    await writeCheckpoint(this.#place, this.#snapshot, now - this.retentionMs).catch((error) => {
+    await this.#writeCheckpoint(now).catch((error) => {
       const message = `${this.address}: no checkpoint of version ${version} could be written; the next run tries the next.`;
       this.#logger.warn('delta.checkpoint', message, { version, error: String(error) });
     });
@@ -212,13 +206,18 @@ export class DeltaTable {
    */
   async eraseHistory(now: number): Promise<void> {
     if (this.version < 1) return;
-    await writeCheckpoint(this.#place, this.#snapshot, now - this.retentionMs);
+    await this.#writeCheckpoint(now);
     const kept = [entryPath(this.version), LAST_CHECKPOINT].map((path) => `${this.name}/${path}`);
     const isKept = ({ path }: Pick<Stored, 'path'>) => {
       const found = logFileOf(path.slice(this.name.length + 1));
       return kept.includes(path) || (found !== undefined && found.version >= this.version);
     };
     await this.#place.storage.eraseAllBut(`${this.name}/${LOG_FOLDER}`, isKept, now);
+  }
+
+  /** Tombstones that are older than the retention are dropped. */
+  #writeCheckpoint(now: number): Promise<void> {
+    return writeCheckpoint(this.#place, this.version, this.#snapshot.actions(now - this.retentionMs));
   }
 
   /**
@@ -271,9 +270,4 @@ export class DeltaTable {
       );
     }
   }
-}
-
-function sameTexts(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
-  const keys = Object.keys(b);
-  return keys.length === Object.keys(a).length && keys.every((key) => a[key] === b[key]);
 }

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { join } from 'node:path';
 import type { Window } from '../../../src/extract/window.ts';
 import { type LogPlace, writeCheckpoint } from '../../../src/sinks/delta/protocol/checkpoint.ts';
-import { readSnapshot } from '../../../src/sinks/delta/protocol/read.ts';
+import { readSnapshot } from '../../../src/sinks/delta/protocol/snapshot.ts';
 import { DeltaTable } from '../../../src/sinks/delta/table.ts';
 import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
@@ -96,9 +96,10 @@ export class DeltaFixture extends DuckDbFixture {
 
   /** Writes a checkpoint of a table's latest version; what left the table before `since` (ms) is left out. */
   async checkpoint(since = 0, name: TableName = 'events'): Promise<void> {
-    await this.#atLog(new DiskStorage(this.root), name, async (place) =>
-      writeCheckpoint(place, await readSnapshot(place), since),
-    );
+    await this.#atLog(new DiskStorage(this.root), name, async (place) => {
+      const snapshot = await readSnapshot(place);
+      await writeCheckpoint(place, snapshot.version, snapshot.actions(since));
+    });
   }
 
   async #atLog<T>(storage: Storage, folder: string, work: (place: LogPlace) => Promise<T>): Promise<T> {

@@ -80,8 +80,7 @@ describe('a commit that loses a race', () => {
       await fixture.store([window(2, 'b')]);
       await purgeDelta(fixture.lakeOptions, { column: 'df_event_detail_log_id', ids: ['nobody'] });
       const before = fixture.files('events/_delta_log');
-      const entry = { operation: 'WRITE', window: 9, actions: [], now: 0 } as const;
-      expect(await stale.commit(entry)).toBe(false);
+      expect(await stale.commit([], { operation: 'WRITE', window: 9, now: 0 })).toBe(false);
       expect(fixture.files('events/_delta_log')).toEqual(before);
     }, storage);
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);

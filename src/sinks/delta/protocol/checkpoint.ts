@@ -1,13 +1,13 @@
-import { open, rm } from 'node:fs/promises';
+import { createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { literal } from '../../../types/sql.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { pathLiteral } from '../../sql/engine/quote.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Action } from './actions.ts';
-import { parseAction, parseJson } from './parse.ts';
-import { checkpointPath, LAST_CHECKPOINT } from './paths.ts';
-import type { Snapshot } from './snapshot.ts';
+import { checkpointPath, LAST_CHECKPOINT, parseAction, parseJson } from './entry.ts';
 
 /** DuckDB's own limit for a JSON value, unless one is longer: a schema of very many columns. */
 const USUAL_LINE_BYTES = 16 * 1024 * 1024;
@@ -62,39 +62,32 @@ export async function readCheckpoint(place: LogPlace, version: number): Promise<
   }
 }
 
-/** Writes a checkpoint of a version that is committed, and the pointer to it. `since`: tombstones before it are dropped. */
-export async function writeCheckpoint(place: LogPlace, snapshot: Snapshot, since: number): Promise<void> {
+/** Writes a checkpoint of a version that is committed, and the pointer to it. */
+export async function writeCheckpoint(place: LogPlace, version: number, actions: Iterable<Action>): Promise<void> {
   const { storage, folder, engine, work } = place;
   const lines = join(work, 'checkpoint.json');
   const file = join(work, 'checkpoint.parquet');
+  let [count, longest] = [0, 0];
+  function* linesOf() {
+    for (const action of actions) {
+      const line = Buffer.from(`${JSON.stringify(action)}\n`);
+      count++;
+      longest = Math.max(longest, line.length);
+      yield line;
+    }
+  }
   try {
-    const { count, longest } = await writeLines(lines, snapshot.actions(since));
+    await pipeline(linesOf, createWriteStream(lines, { flags: 'wx', mode: 0o600 }));
     const columns = Object.entries(COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
     const size = Math.max(USUAL_LINE_BYTES, longest * 2);
     await engine.run(
       `COPY (SELECT * FROM read_json(${pathLiteral(lines)}, format = 'newline_delimited', maximum_object_size = ${size},
       columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
     );
-    await storage.putFile(file, `${folder}/${checkpointPath(snapshot.version)}`);
-    const pointer = JSON.stringify({ version: snapshot.version, size: count });
+    await storage.putFile(file, `${folder}/${checkpointPath(version)}`);
+    const pointer = JSON.stringify({ version, size: count });
     await storage.write(`${folder}/${LAST_CHECKPOINT}`, pointer);
   } finally {
     for (const path of [lines, file]) await rm(path, { force: true });
   }
-}
-
-async function writeLines(path: string, actions: Iterable<Action>): Promise<{ count: number; longest: number }> {
-  const file = await open(path, 'wx', 0o600);
-  let [count, longest] = [0, 0];
-  try {
-    for (const action of actions) {
-      const line = Buffer.from(`${JSON.stringify(action)}\n`);
-      await file.writeFile(line);
-      count++;
-      longest = Math.max(longest, line.length);
-    }
-  } finally {
-    await file.close();
-  }
-  return { count, longest };
 }

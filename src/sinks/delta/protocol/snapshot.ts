@@ -1,5 +1,22 @@
+import pLimit from 'p-limit';
+import { isObject, jsonOf } from '../../../base/json.ts';
 import type { Action, Add, MetaData, Protocol, Remove, Txn } from './actions.ts';
-import { filePathOf } from './paths.ts';
+import { type LogPlace, readCheckpoint } from './checkpoint.ts';
+import {
+  beforeVersion,
+  damaged,
+  entryPath,
+  filePathOf,
+  LAST_CHECKPOINT,
+  LOG_FOLDER,
+  logFileOf,
+  parseEntry,
+} from './entry.ts';
+
+/** Entries fetched at once. */
+const CONCURRENCY = 16;
+/** Entries held at once while they are applied, in order. */
+const BATCH = 256;
 
 /** A table at one version: the log, reconciled. */
 export class Snapshot {
@@ -56,3 +73,72 @@ export class Snapshot {
 
 /** Paths were checked when they were read. */
 const keyOf = (path: string): string => filePathOf(path) ?? path;
+
+/** The latest version of a table; version −1 if there is none. Throws UserError for a log that is damaged. */
+export async function readSnapshot(place: LogPlace): Promise<Snapshot> {
+  let log = await findLog(place);
+  for (;;) {
+    try {
+      return await snapshotOf(place, log);
+    } catch (error) {
+      const latest = await findLog(place);
+      if (latest.checkpoint <= log.checkpoint) throw error;
+      // A purge removed what was listed before it was read: its checkpoint has all of it.
+      log = latest;
+    }
+  }
+}
+
+/** What a log's folder has. */
+interface Log {
+  /** The version of the latest checkpoint; −1 if there is none. */
+  readonly checkpoint: number;
+  /** The versions of the entries, in order. */
+  readonly entries: readonly number[];
+}
+
+async function findLog(place: LogPlace): Promise<Log> {
+  const { storage, folder } = place;
+  // A hint: whatever is wrong with it only costs a longer look.
+  const text = (await storage.read(`${folder}/${LAST_CHECKPOINT}`))?.toString('utf8') ?? '';
+  const pointer = jsonOf(text);
+  const version = isObject(pointer) ? Number(pointer.version) : 0;
+  if (!Number.isInteger(version) || version <= 0) return listLog(place, 0);
+  const found = await listLog(place, version);
+  // A pointer to what is not there, as a copy made by hand may have.
+  return found.checkpoint < version ? listLog(place, 0) : found;
+}
+
+async function listLog({ storage, folder }: LogPlace, since: number): Promise<Log> {
+  const entries: number[] = [];
+  let checkpoint = -1;
+  for await (const { path } of storage.list(`${folder}/${LOG_FOLDER}`, `${folder}/${beforeVersion(since)}`)) {
+    const file = logFileOf(path.slice(folder.length + 1));
+    if (file?.isEntry === true) entries.push(file.version);
+    else if (file !== undefined) checkpoint = Math.max(checkpoint, file.version);
+  }
+  return { checkpoint, entries };
+}
+
+async function snapshotOf(place: LogPlace, { checkpoint, entries }: Log): Promise<Snapshot> {
+  const { storage, folder } = place;
+  const snapshot = new Snapshot();
+  if (checkpoint >= 0) snapshot.apply(checkpoint, await readCheckpoint(place, checkpoint));
+  const versions = entries.filter((version) => version > checkpoint);
+  // Every version from the checkpoint on is there once: a hole would be a hole in the data.
+  const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
+  if (hole >= 0) {
+    throw damaged(`${storage.address}/${folder}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
+  }
+  const limit = pLimit(CONCURRENCY);
+  for (let at = 0; at < versions.length; at += BATCH) {
+    const paths = versions.slice(at, at + BATCH).map((version) => `${folder}/${entryPath(version)}`);
+    const texts = await Promise.all(paths.map((path) => limit(() => storage.read(path))));
+    for (const [i, text] of texts.entries()) {
+      const where = `${storage.address}/${paths[i]}`;
+      if (text === undefined) throw damaged(where, 'it is gone');
+      snapshot.apply(versions[at + i], parseEntry(text.toString('utf8'), where));
+    }
+  }
+  return snapshot;
+}

@@ -1,0 +1,72 @@
+import schema from '../../../../schemas/delta-log.json' with { type: 'json' };
+import { configError, type UserError } from '../../../base/errors.ts';
+import { isObject, jsonOf } from '../../../base/json.ts';
+import { compileSchema } from '../../../config/validate.ts';
+import type { Action } from './actions.ts';
+
+const VERSION_DIGITS = 20;
+const LOG_FILE = /^_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
+/** An absolute path or an address, which may lead anywhere. */
+const ELSEWHERE = /^([A-Za-z][A-Za-z0-9+.-]*:|\/|\\)/;
+
+export const LOG_FOLDER = '_delta_log';
+export const LAST_CHECKPOINT = `${LOG_FOLDER}/_last_checkpoint`;
+
+/** Comes before every file of the log that belongs to this version or a later one. */
+export const beforeVersion = (version: number): string =>
+  `${LOG_FOLDER}/${String(version).padStart(VERSION_DIGITS, '0')}`;
+export const entryPath = (version: number): string => `${beforeVersion(version)}.json`;
+export const checkpointPath = (version: number): string => `${beforeVersion(version)}.checkpoint.parquet`;
+
+/** What a file of the log is; undefined for any other. */
+export function logFileOf(path: string): { readonly isEntry: boolean; readonly version: number } | undefined {
+  const match = LOG_FILE.exec(path);
+  return match === null ? undefined : { isEntry: match[2] === 'json', version: Number(match[1]) };
+}
+
+/** The file, from the table's folder, that an action's path means; undefined for one that lies outside. */
+export function filePathOf(path: string): string | undefined {
+  try {
+    const decoded = decodeURIComponent(path);
+    if (ELSEWHERE.test(decoded) || decoded.includes('\0')) return undefined;
+    return decoded.split('/').some((part) => part === '' || part === '.' || part === '..') ? undefined : decoded;
+  } catch {
+    return undefined;
+  }
+}
+
+const valid = compileSchema<Action>(schema);
+const KNOWN = ['protocol', 'metaData', 'add', 'remove', 'txn', 'domainMetadata', 'commitInfo'] as const;
+
+/** The actions of a log entry. Throws a configuration failure that names the entry for anything that is not one. */
+export function parseEntry(text: string, where: string): Action[] {
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  return lines.flatMap((line) => parseAction(parseJson(line, where), where));
+}
+
+/** An action that is known; none for one that a later protocol added, which readers pass over by that protocol's word. */
+export function parseAction(value: unknown, where: string): Action[] {
+  if (!isObject(value)) throw damaged(where, 'a line is no object');
+  const known = KNOWN.find((name) => Object.hasOwn(value, name) && value[name] !== null);
+  if (known === undefined) return [];
+  const action: unknown = { [known]: value[known] };
+  if (!valid(action)) {
+    const [first] = valid.errors ?? [];
+    throw damaged(where, `${first?.instancePath.slice(1) || known} ${first?.message ?? 'is wrong'}`);
+  }
+  const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
+  if (path !== undefined && filePathOf(path) === undefined) throw damaged(where, 'it names a file outside the table');
+  return [action];
+}
+
+export function parseJson(text: string, where: string): unknown {
+  const value = jsonOf(text);
+  if (value === undefined) throw damaged(where, 'it is not JSON');
+  return value;
+}
+
+export const damaged = (where: string, why: string): UserError =>
+  configError(
+    `${where} cannot be used: ${why}. Nothing was changed: restore it from a copy, or load into another place.`,
+    { where: { file: where } },
+  );
