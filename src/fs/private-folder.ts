@@ -1,4 +1,5 @@
-import { lstatSync, mkdirSync, type Stats, statSync } from 'node:fs';
+import { constants, lstatSync, mkdirSync, type Stats, statSync } from 'node:fs';
+import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import { syncFolderAtOnce } from './atomic-file.ts';
@@ -24,6 +25,13 @@ export function ownerOf(path: string): 'us' | 'others' | 'nobody' {
 export function isTrustedOwner(uid: number): boolean {
   const own = process.getuid?.();
   return own === undefined || own === 0 || uid === own || uid === 0;
+}
+
+/** Throws a configuration failure for a folder whose files cannot be replaced or removed. */
+export async function checkWritable(folder: string): Promise<void> {
+  await access(folder, constants.W_OK | constants.X_OK).catch((cause) => {
+    throw configError(`${folder} cannot be written to: give its owner the right to. Nothing was changed.`, { cause });
+  });
 }
 
 /** True for a folder, no link, that belongs to this user and that nobody else may look into. */

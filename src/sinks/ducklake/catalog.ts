@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { constants, existsSync, statSync } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { existsSync, statSync } from 'node:fs';
 import { dirname, isAbsolute } from 'node:path';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { configError, messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { VERSION } from '../../base/version.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
-import { makeFolders } from '../../fs/private-folder.ts';
+import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { isTableName, type TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
 import { secondNameError } from '../files/failures.ts';
@@ -158,12 +157,7 @@ export class Catalog {
   async checkRewrite(): Promise<void> {
     const { nlink } = statSync(this.file);
     if (nlink > 1) throw secondNameError(this.file, nlink);
-    const folder = dirname(this.file);
-    await access(folder, constants.W_OK | constants.X_OK).catch((error) => {
-      throw configError(`${folder} cannot be written to: give its owner the right to. Nothing was changed.`, {
-        cause: error,
-      });
-    });
+    await checkWritable(dirname(this.file));
   }
 
   /** Writes the catalog anew, so that no byte of what was removed from it remains. Throws UserError. */

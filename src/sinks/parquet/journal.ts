@@ -1,6 +1,7 @@
 import { lstat, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join, relative, sep } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../../base/errors.ts';
+import { isObject, jsonOf } from '../../base/json.ts';
 import { replaceFile, syncFolder } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import {
@@ -8,7 +9,6 @@ import {
   type FolderPaths,
   isLivePath,
   type Manifest,
-  parseJson,
   readIfThere,
   writeManifest,
 } from './manifest.ts';
@@ -46,7 +46,7 @@ export async function execute(paths: FolderPaths, journal: Journal): Promise<voi
 export async function recover(paths: FolderPaths): Promise<boolean> {
   const text = await readIfThere(paths.journal);
   if (text === undefined) return false;
-  const journal = checkedJournal(parseJson(text, paths.journal), paths);
+  const journal = checkedJournal(jsonOf(text), paths);
   await refuseLinks(paths, journal);
   await finish(paths, journal);
   return true;
@@ -54,37 +54,27 @@ export async function recover(paths: FolderPaths): Promise<boolean> {
 
 /** Throws unless every path of a journal lies where its own step of a change is allowed to be. */
 function checkedJournal(value: unknown, paths: FolderPaths): Journal {
-  const { v, steps, manifest } = (value ?? {}) as Partial<Record<keyof Journal, unknown>>;
+  const { v, steps, manifest } = isObject(value) ? value : {};
   const checked = checkedManifest(manifest, paths.journal);
   const isStep = (step: unknown) =>
-    isRecord(step) && ('remove' in step ? isLivePath(step.remove) : isWaiting(paths, step.from) && isLivePath(step.to));
+    isObject(step) && ('remove' in step ? isLivePath(step.remove) : isWaiting(step.from) && isLivePath(step.to));
   if (v !== 1 || !Array.isArray(steps) || !steps.every(isStep)) {
     throw damagedJournal(paths, 'it names a file that no change of ours touches');
   }
   return { v, steps, manifest: checked };
 }
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;
-
 /** A file below the temporary folder, named without any way out of it. */
-function isWaiting({ root, temporary }: FolderPaths, path: unknown): boolean {
-  if (typeof path !== 'string') return false;
-  const own = relative(root, temporary).split(sep).join('/');
-  const parts = path.split('/');
-  return path.startsWith(`${own}/`) && parts.every((part) => part !== '' && part !== '.' && part !== '..');
-}
+const isWaiting = (path: unknown) =>
+  typeof path === 'string' && /^_dfinery\/tmp(\/(?!\.{1,2}(\/|$))[^/]+)+$/.test(path);
 
 /** A link among the folders of ours would lead a change out of them. */
 async function refuseLinks(paths: FolderPaths, { steps }: Journal): Promise<void> {
-  const folders = new Set<string>();
   for (const path of steps.flatMap((step) => ('remove' in step ? [step.remove] : [step.from, step.to]))) {
-    const parts = path.split('/');
-    for (let length = 1; length <= parts.length; length++) folders.add(parts.slice(0, length).join('/'));
-  }
-  for (const path of folders) {
-    const found = await lstat(join(paths.root, path)).catch(() => undefined);
-    if (found?.isSymbolicLink()) throw damagedJournal(paths, `${join(paths.root, path)} is a link`);
+    for (let at = resolve(paths.root, path); at !== resolve(paths.root); at = dirname(at)) {
+      const found = await lstat(at).catch(() => undefined);
+      if (found?.isSymbolicLink()) throw damagedJournal(paths, `${at} is a link`);
+    }
   }
 }
 

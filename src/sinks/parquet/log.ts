@@ -1,12 +1,11 @@
 // This folder: the target `parquet`: a folder of Parquet files that readers find by a glob pattern. Its log is a manifest;
 // a change is a journal of moves.
 
-import { constants } from 'node:fs';
-import { access, chmod, lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { chmod, lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { codeOf, configError, EXIT, transientError, UserError } from '../../base/errors.ts';
 import { removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
-import { makeFolders } from '../../fs/private-folder.ts';
+import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { type StoredColumn, TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
@@ -86,7 +85,8 @@ async function finishChange(paths: FolderPaths, options: OpenFilesOptions): Prom
 async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Promise<OpenPlace> {
   const key = await realpath(paths.own);
   const until = options.clock.now() + options.lockWaitMs;
-  await waitForOwnProcess(paths, key, until, options);
+  const inUse = `${paths.root} is in use by another run of this process: wait for it and run again.`;
+  await waitWhile(() => held.has(key), options, inUse);
   held.add(key);
   let engine: Engine | undefined;
   try {
@@ -205,11 +205,7 @@ class FolderLog implements TableLog {
           `${dirname(file)} lies on another disk than ${root}: a file there cannot be replaced in one step. Move the folder itself there. It was not changed.`,
         );
       }
-      await access(dirname(file), constants.W_OK | constants.X_OK).catch((error) => {
-        throw configError(`${dirname(file)} cannot be written to: give its owner the right to. Nothing was changed.`, {
-          cause: error,
-        });
-      });
+      await checkWritable(dirname(file));
     }
   }
 
@@ -317,16 +313,8 @@ async function movedKeys(
 
 /** The text of a manifest that is true: that of a change under way is not yet. Undefined if there is none. */
 async function settledManifest(paths: FolderPaths, options: OpenFilesOptions): Promise<string | undefined> {
-  const until = options.clock.now() + options.lockWaitMs;
-  while ((await readIfThere(paths.journal)) !== undefined) {
-    const remaining = until - options.clock.now();
-    if (remaining <= 0) {
-      throw transientError(
-        `${paths.root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`,
-      );
-    }
-    await options.clock.sleep(Math.min(POLL_MS, remaining), options.signal);
-  }
+  const pending = `${paths.root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`;
+  await waitWhile(async () => (await readIfThere(paths.journal)) !== undefined, options, pending);
   return readIfThere(paths.manifest);
 }
 
@@ -358,17 +346,16 @@ async function entriesOf(folder: string): Promise<string[]> {
   }
 }
 
-async function waitForOwnProcess(
-  paths: FolderPaths,
-  key: string,
-  until: number,
-  { clock, signal }: OpenFilesOptions,
+/** Waits while something is so, no longer than for a lock; then throws a transient failure. */
+async function waitWhile(
+  isBusy: () => boolean | Promise<boolean>,
+  { clock, lockWaitMs, signal }: OpenFilesOptions,
+  failure: string,
 ): Promise<void> {
-  while (held.has(key)) {
+  const until = clock.now() + lockWaitMs;
+  while (await isBusy()) {
     const remaining = until - clock.now();
-    if (remaining <= 0) {
-      throw transientError(`${paths.root} is in use by another run of this process: wait for it and run again.`);
-    }
+    if (remaining <= 0) throw transientError(failure);
     await clock.sleep(Math.min(POLL_MS, remaining), signal);
   }
 }

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import schema from '../../../schemas/manifest.json' with { type: 'json' };
 import { codeOf, configError, internalError } from '../../base/errors.ts';
+import { isObject, jsonOf } from '../../base/json.ts';
 import { VERSION } from '../../base/version.ts';
 import { compileSchema } from '../../config/validate.ts';
 import type { State } from '../../extract/window.ts';
@@ -83,7 +84,7 @@ function dataFileOf(file: ManifestFile, names: ReadonlySet<string>): DataFile {
   return { table, path, rows, bytes, date: date === NO_DATE ? null : date, columns, ...notedOf(file) };
 }
 
-const valid = compileSchema(schema);
+const valid = compileSchema<Manifest>(schema);
 
 /** The text of a file, or undefined if there is none. Throws UserError if it cannot be read. */
 export async function readIfThere(path: string): Promise<string | undefined> {
@@ -100,20 +101,14 @@ export async function readIfThere(path: string): Promise<string | undefined> {
 
 /** Throws UserError for a manifest that is damaged, or of another version. */
 export function parseManifest(text: string, path: string): Manifest {
-  return checkedManifest(parseJson(text, path), path);
-}
-
-export function parseJson(text: string, path: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw damaged(path, 'it is not JSON');
-  }
+  const value = jsonOf(text);
+  if (value === undefined) throw damaged(path, 'it is not JSON');
+  return checkedManifest(value, path);
 }
 
 /** The value, if it is a manifest of this version whose files lie within its datasets. Throws UserError. */
 export function checkedManifest(value: unknown, path: string): Manifest {
-  const { v: version, state } = (value ?? {}) as { readonly v?: unknown; readonly state?: unknown };
+  const { v: version, state } = isObject(value) ? value : {};
   if (typeof version === 'number' && version > 1) {
     throw configError(`${path} has version ${version}, this program knows version 1: use the newer program.`);
   }
@@ -126,10 +121,8 @@ export function checkedManifest(value: unknown, path: string): Manifest {
     const [first] = valid.errors ?? [];
     throw damaged(path, `${first?.instancePath.slice(1) || 'it'} ${first?.message ?? 'is wrong'}`);
   }
-  const manifest = value as Manifest;
-  if (!manifest.files.every((file) => isLivePath(file.path)))
-    throw damaged(path, 'it names a file outside its datasets');
-  return manifest;
+  if (!value.files.every((file) => isLivePath(file.path))) throw damaged(path, 'it names a file outside its datasets');
+  return value;
 }
 
 const damaged = (path: string, why: string) =>

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { constants } from 'node:fs';
-import { access, chmod, copyFile, lstat, open, readdir, readFile, rm, unlink } from 'node:fs/promises';
+import { chmod, copyFile, lstat, open, readdir, readFile, rm, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { codeOf, configError } from '../../base/errors.ts';
 import { createFile, hasNoLinks, moveFile, replaceFile, syncFile, syncFolder } from '../../fs/atomic-file.ts';
-import { makeFolders } from '../../fs/private-folder.ts';
+import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { compareBytes } from '../../table/names.ts';
 import { folderError } from '../files/failures.ts';
 import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
@@ -112,13 +111,7 @@ export class DiskStorage implements Storage {
   }
 
   async tryErase(paths: readonly string[]): Promise<void> {
-    for (const folder of new Set(paths.map((path) => dirname(this.#place(path))))) {
-      await access(folder, constants.W_OK | constants.X_OK).catch((error) => {
-        throw configError(`${folder} cannot be written to: give its owner the right to. Nothing was changed.`, {
-          cause: error,
-        });
-      });
-    }
+    for (const folder of new Set(paths.map((path) => dirname(this.#place(path))))) await checkWritable(folder);
   }
 
   close(): void {}
