@@ -266,16 +266,22 @@ describe.each(TARGETS)('%s with little memory', (name) => {
   /** From now on each engine says that memory is short, until it uses one thread; returns how often it said so. */
   function runOutOfMemory(): () => number {
     const small = new WeakSet<Engine>();
-    const { run } = Engine.prototype;
+    const { run, rows } = Engine.prototype;
     let count = 0;
-    vi.spyOn(Engine.prototype, 'run').mockImplementation(function (this: Engine, sql, values) {
+    const check = (engine: Engine, sql: string) => {
+      if (!/^\s*(COPY|INSERT INTO (events|event_items)\b)/.test(sql) || small.has(engine)) return;
+      count++;
+      throw new Error('Out of Memory Error: could not allocate block');
+    };
+    vi.spyOn(Engine.prototype, 'run').mockImplementation(async function (this: Engine, sql, values) {
       if (sql === 'SET threads = 1') small.add(this);
       if (sql === 'RESET threads') small.delete(this);
-      if (/^\s*(COPY|INSERT INTO (events|event_items)\b)/.test(sql) && !small.has(this)) {
-        count++;
-        return Promise.reject(new Error('Out of Memory Error: could not allocate block'));
-      }
+      check(this, sql);
       return run.call(this, sql, values);
+    });
+    vi.spyOn(Engine.prototype, 'rows').mockImplementation(async function (this: Engine, sql, values) {
+      check(this, sql);
+      return rows.call(this, sql, values);
     });
     return () => count;
   }
