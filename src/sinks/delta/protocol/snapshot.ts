@@ -1,5 +1,5 @@
 import pLimit from 'p-limit';
-import { isObject, jsonOf } from '../../../base/json.ts';
+import { objectIn } from '../../../base/json.ts';
 import type { Action, Add, MetaData, Protocol, Remove, Txn } from './actions.ts';
 import { type LogPlace, readCheckpoint } from './checkpoint.ts';
 import {
@@ -101,9 +101,8 @@ async function findLog(place: LogPlace): Promise<Log> {
   const { storage, folder } = place;
   // A hint: whatever is wrong with it only costs a longer look.
   const text = (await storage.read(`${folder}/${LAST_CHECKPOINT}`))?.toString('utf8') ?? '';
-  const pointer = jsonOf(text);
-  const version = isObject(pointer) ? Number(pointer.version) : 0;
-  if (!Number.isInteger(version) || version <= 0) return listLog(place, 0);
+  const { version } = objectIn(text);
+  if (typeof version !== 'number' || !(version > 0)) return listLog(place, 0);
   const found = await listLog(place, version);
   // A pointer to what is not there, as a copy made by hand may have.
   return found.checkpoint < version ? listLog(place, 0) : found;
