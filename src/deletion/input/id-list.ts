@@ -1,9 +1,8 @@
-import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { extname } from 'node:path';
 import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
-import { configError, messageOf } from '../../base/errors.ts';
+import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 
@@ -16,101 +15,108 @@ export interface ListOptions {
 
 /** Extensions of files with columns, whose lines must not be taken for ids. */
 const WITH_COLUMNS = ['.csv', '.tsv', '.json', '.jsonl', '.ndjson'];
-const BRACE = 0x7b;
-/** The byte order mark of UTF-8. */
-const MARK = Buffer.from([0xef, 0xbb, 0xbf]);
-/** Space, tab and line ends. */
-const BLANKS = new Set([0x20, 0x09, 0x0a, 0x0d]);
-/** Bytes of blank lines that are read before a list counts as one of plain lines. */
+/** Characters of blank lines that are read before a list counts as one of plain lines. */
 const MAX_BLANK = 64 * 1024;
 const MAX_RECORD = 64 * 1024 * 1024;
+
+type Bytes = AsyncIterable<Uint8Array>;
 
 /** The id of each row of a file, unchanged. Throws config failures that name the line. */
 export async function* idsFromFile(path: string, options: ListOptions = {}): AsyncGenerator<unknown> {
   if (options.column === undefined && WITH_COLUMNS.includes(extname(path).toLowerCase())) throw columnWanted(path);
-  yield* fromFile(path, (begun) => idsIn(begun, path, options));
+  yield* fromFile(path, (input) => idsFrom(input, path, options));
 }
 
 /** Several columns of each row of such a file, in one pass: a pipe can be read only once. */
 export const rowsFromFile = (path: string, columns: readonly string[]): AsyncGenerator<readonly unknown[]> =>
-  fromFile(path, (begun) => columnsOf(begun, path, columns));
+  fromFile(path, (input) => rowsFrom(input, path, columns));
 
-async function* fromFile<T>(path: string, read: (begun: Begun) => AsyncIterable<T>): AsyncGenerator<T> {
+async function* fromFile<T>(path: string, read: (input: Bytes) => AsyncIterable<T>): AsyncGenerator<T> {
   try {
-    yield* read(await peeked(createReadStream(path)));
+    yield* read(createReadStream(path));
   } catch (error) {
-    if (error instanceof Error && error.name === 'UserError') throw error;
+    if (error instanceof UserError) throw error;
     throw configError(`The list ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
   }
 }
 
 /** The same from any stream of bytes; `name` is what failures call it. */
 export async function* idsFrom(
-  input: AsyncIterable<Uint8Array>,
+  input: Bytes,
   name: string,
-  options: ListOptions = {},
+  { column, header }: ListOptions = {},
 ): AsyncGenerator<unknown> {
-  yield* idsIn(await peeked(input), name, options);
+  if (column !== undefined) {
+    for await (const [id] of rowsFrom(input, name, [column])) yield id;
+    return;
+  }
+  const { first, all } = await peeked(input, name);
+  if (first === '{') throw columnWanted(name);
+  yield* plainLines(all, name, header);
 }
 
-async function* idsIn(begun: Begun, name: string, { column, header }: ListOptions): AsyncGenerator<unknown> {
-  if (column !== undefined) for await (const [id] of columnsOf(begun, name, [column])) yield id;
-  else if (begun.first === BRACE) throw columnWanted(name);
-  else yield* plainLines(begun.all, name, header);
+async function* rowsFrom(input: Bytes, name: string, columns: readonly string[]): AsyncGenerator<readonly unknown[]> {
+  const { first, all } = await peeked(input, name);
+  yield* first === '{' ? jsonMembers(all, name, columns) : csvColumns(all, name, columns);
 }
-
-const columnsOf = ({ first, all }: Begun, name: string, columns: readonly string[]) =>
-  first === BRACE ? jsonMembers(all, name, columns) : csvColumns(all, name, columns);
 
 const columnWanted = (name: string) => configError(`The list ${name} has named columns: say which with --column.`);
 
-interface Begun {
-  /** First byte that is not blank, after a byte order mark; 0 where there is none. */
-  readonly first: number;
-  /** Everything but the byte order mark. */
-  readonly all: AsyncGenerator<Uint8Array>;
-}
-
-/** Whoever writes to a pipe may write the byte order mark alone, or a part of it. */
-async function peeked(input: AsyncIterable<Uint8Array>): Promise<Begun> {
-  const iterator = input[Symbol.asyncIterator]();
-  let begin: Buffer = Buffer.alloc(0);
-  while (begin.length < MARK.length || (firstIn(withoutMark(begin)) === undefined && begin.length < MAX_BLANK)) {
-    const { value, done } = await iterator.next();
+/** The text of a list, and its first character that is not blank. */
+async function peeked(input: Bytes, name: string) {
+  const text = decoded(input, name);
+  let begin = '';
+  let first: string | undefined;
+  while (first === undefined && begin.length < MAX_BLANK) {
+    const { value, done } = await text.next();
     if (done) break;
-    begin = Buffer.concat([begin, value]);
+    begin += value;
+    first = /[^ \t\r\n]/.exec(begin)?.[0];
   }
-  const text = withoutMark(begin);
   const all = (async function* () {
-    yield text;
-    yield* { [Symbol.asyncIterator]: () => iterator };
+    yield begin;
+    yield* text;
   })();
-  return { first: firstIn(text) ?? 0, all };
+  return { first, all };
 }
 
-const withoutMark = (bytes: Buffer): Buffer =>
-  bytes.subarray(0, MARK.length).equals(MARK) ? bytes.subarray(MARK.length) : bytes;
+/** Without a byte order mark, in whatever parts a pipe delivers it. Rejects invalid UTF-8: replacing bytes would make another id. */
+async function* decoded(input: Bytes, name: string): AsyncGenerator<string, void, undefined> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let line = 1;
+  let chunk: Uint8Array = Buffer.alloc(0);
+  try {
+    for await (chunk of input) {
+      const text = decoder.decode(chunk, { stream: true });
+      line += lineEndsIn(text);
+      yield text;
+    }
+    decoder.decode();
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    const [valid] = new TextDecoder().decode(chunk).split('\ufffd', 1);
+    throw configError(
+      `The list ${name} is not valid UTF-8 at or after line ${line + lineEndsIn(valid)}; nothing was deleted.`,
+    );
+  }
+}
 
-const firstIn = (text: Buffer): number | undefined => text.find((byte) => !BLANKS.has(byte));
+const lineEndsIn = (text: string): number => text.split('\n').length - 1;
 
-async function* textLines(input: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<[string, number]> {
+async function* textLines(input: AsyncIterable<string>): AsyncGenerator<[string, number]> {
   let number = 0;
   for await (const lines of linesOf(input)) {
-    for (const line of lines) {
-      number++;
-      if (!isUtf8(line)) throw notText(name, number);
-      yield [line.toString().replace(/\r$/, ''), number];
-    }
+    for (const line of lines) yield [line.toString().replace(/\r$/, ''), ++number];
   }
 }
 
 async function* plainLines(
-  input: AsyncIterable<Uint8Array>,
+  input: AsyncIterable<string>,
   name: string,
   header: string | undefined,
 ): AsyncGenerator<string> {
   let isFirst = true;
-  for await (const [text, line] of textLines(input, name)) {
+  for await (const [text, line] of textLines(input)) {
     const isHeader = isFirst && text.trim() === header;
     if (isFirst && !isHeader) refuseHeader(text, name, line, header);
     isFirst &&= text.trim() === '';
@@ -140,11 +146,11 @@ function refuseHeader(text: string, name: string, line: number, header: string |
 const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 
 async function* jsonMembers(
-  input: AsyncIterable<Uint8Array>,
+  input: AsyncIterable<string>,
   name: string,
   keys: readonly string[],
 ): AsyncGenerator<unknown[]> {
-  for await (const [text, number] of textLines(input, name)) {
+  for await (const [text, number] of textLines(input)) {
     if (text.trim() === '') continue;
     let value: unknown;
     try {
@@ -159,12 +165,12 @@ async function* jsonMembers(
 }
 
 async function* csvColumns(
-  input: AsyncIterable<Uint8Array>,
+  input: AsyncIterable<string>,
   name: string,
   columns: readonly string[],
 ): AsyncGenerator<string[]> {
   const parser = parse({ max_record_size: MAX_RECORD, skip_empty_lines: true });
-  const source = Readable.from(decoded(input, name));
+  const source = Readable.from(input);
   source.on('error', (error) => parser.destroy(error));
   source.pipe(parser);
   let places: number[] | undefined;
@@ -174,25 +180,12 @@ async function* csvColumns(
       else yield places.map((at) => row[at]);
     }
   } catch (error) {
-    throw error instanceof CsvError ? notCsv(name, error) : error;
+    if (!(error instanceof CsvError)) throw error;
+    // The parser's own message may quote the text at fault.
+    const line = String(error.lines ?? '?');
+    throw configError(`The list ${name} is not sound CSV near line ${line} (${error.code}); nothing was deleted.`);
   } finally {
     source.destroy();
-  }
-}
-
-/** Rejects invalid UTF-8: replacing bytes would make another id. */
-async function* decoded(input: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-  let line = 1;
-  try {
-    for await (const chunk of input) {
-      const text = decoder.decode(chunk, { stream: true });
-      for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', end + 1)) line++;
-      if (text !== '') yield text;
-    }
-    decoder.decode();
-  } catch (error) {
-    throw error instanceof TypeError ? notText(name, line) : error;
   }
 }
 
@@ -202,10 +195,3 @@ function placeOf(header: readonly string[], name: string, column: string): numbe
   const why = at === -1 ? 'has no column' : 'has more than one column';
   throw configError(`The list ${name} ${why} ${JSON.stringify(column)}; nothing was deleted.`);
 }
-
-/** The parser's own message may quote the text at fault. */
-const notCsv = (name: string, { code, lines }: CsvError) =>
-  configError(`The list ${name} is not sound CSV near line ${String(lines ?? '?')} (${code}); nothing was deleted.`);
-
-const notText = (name: string, line: number) =>
-  configError(`The list ${name} is not valid UTF-8 at or after line ${line}; nothing was deleted.`);

@@ -72,7 +72,7 @@ function recordOf(record: unknown, line: number): InputMessage {
 }
 
 function stateOf(state: unknown, text: string, line: number): InputMessage {
-  const span = membersOf(text, 0).get('state');
+  const span = membersOf(text).get('state');
   if (!isObject(state) || span === undefined) throw noMessage(line, 'is a STATE without content');
   const raw = text.slice(span.from, span.to);
   const at = isObject(state.stream) ? state.stream.stream_descriptor : undefined;

@@ -12,7 +12,7 @@ describe('members of a JSON text', () => {
     fc.assert(
       fc.property(spaced, (text) => {
         const value = JSON.parse(text);
-        const found = membersOf(text, 0);
+        const found = membersOf(text);
         expect([...found.keys()].toSorted()).toEqual(Object.keys(value).toSorted());
         for (const [key, { from, to }] of found) {
           expect(JSON.stringify(JSON.parse(text.slice(from, to)))).toBe(JSON.stringify(value[key]));
