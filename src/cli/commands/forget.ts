@@ -3,13 +3,15 @@ import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { configError, EXIT, type ExitCode, type UserError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
+import type { Secret } from '../../base/secrets.ts';
+import type { DestinationConfig } from '../../config/destination.ts';
 import { refuseUnknownNames } from '../../config/environment.ts';
-import { runDeletionCase } from '../../deletion/case.ts';
+import { type CaseResult, runDeletionCase } from '../../deletion/case.ts';
 import { idsFrom, idsFromFile, type ListOptions } from '../../deletion/input/id-list.ts';
 import type { LedgerOutput } from '../../deletion/ledger/ledger.ts';
 import { type Proof, proveErasure, verifyLedger } from '../../deletion/ledger/verify.ts';
 import { type PurgePlace, type PurgeRequest, placeName } from '../../deletion/purge.ts';
-import { type DeletionReport, reportTable } from '../../deletion/report.ts';
+import { reportTable } from '../../deletion/report.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { HashKey } from '../../schema/hash-key.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
@@ -23,6 +25,7 @@ import {
   maintenanceOptions,
   type Options,
   placeOptions,
+  printResult,
   refuseEmpty,
   shownOption,
   text,
@@ -37,63 +40,80 @@ import {
 import { type Context, secretOf } from '../context.ts';
 import { failureLine, outcomeOf } from '../outcome.ts';
 
+/** The options that name people, and how they are found in what was loaded. */
+export const LIST_OPTIONS = {
+  id: { type: 'string', describe: 'An external ID' },
+  file: { type: 'string', describe: 'CSV, JSON Lines, or one ID a line; - for standard input' },
+  column: { type: 'string', describe: 'Name of the column with the external IDs' },
+} as const;
+export const MAPPING_OPTION = {
+  type: 'string',
+  describe: 'File with the columns external_id and df_unified_id',
+} as const;
+
+/** Options that a purge alone has, as the parser calls them. */
+const PURGE_OPTIONS = [
+  'purgeColumn',
+  'mapping',
+  'purgeOnly',
+  'maxPeople',
+  'allowShared',
+  'forgetCopy',
+  'suppressionFile',
+];
+
 export const forget: Command = {
   refusesUnknownNames: true,
   options: (yargs) =>
     maintenanceOptions(yargs)
-      .option('id', { type: 'string', describe: 'An external ID' })
-      .option('file', { type: 'string', describe: 'CSV, JSON Lines, or one ID a line; - for standard input' })
-      .option('column', { type: 'string', describe: 'Name of the column with the external IDs' })
-      .option('query', {
-        type: 'string',
-        describe: 'SQL that gives one column of external IDs, put read-only to --duckdb',
+      .options({
+        ...LIST_OPTIONS,
+        query: { type: 'string', describe: 'SQL that gives one column of external IDs, put read-only to --duckdb' },
+        duckdb: { type: 'string', describe: 'The file for --query' },
+        config: { type: 'string', describe: 'Destination configuration (JSON); default dfinery-destination.json' },
+        execute: { type: 'boolean', default: false, describe: 'Delete; needs --confirm' },
+        confirm: { type: 'string', describe: 'The hash that the plan of exactly this list and purge printed' },
+        purge: {
+          type: 'string',
+          nargs: 2,
+          describe: `${purgePlaces()}: the people leave it too; may be given several times`,
+        },
+        'purge-column': { type: 'string', describe: 'Column there that holds the external ID' },
+        mapping: MAPPING_OPTION,
+        'purge-only': {
+          type: 'boolean',
+          default: false,
+          describe: 'Purge without any request to the service: for a further place or key, or a restored backup',
+        },
+        'max-people': {
+          type: 'string',
+          describe: 'Most people that a place may lose; default three for each ID, ten at least',
+        },
+        'allow-shared': {
+          type: 'boolean',
+          default: false,
+          describe: 'Purge people whose rows also carry other IDs in the column',
+        },
+        'forget-copy': {
+          type: 'string',
+          nargs: 1,
+          describe: 'A copy for readers that is gone for good: it is taken off the list of the purged DuckDB file',
+        },
+        'suppression-file': {
+          type: 'string',
+          describe: 'List that keeps the people out of later syncs; key in DFINERY_SUPPRESSION_KEY',
+        },
+        'verify-ledger': { type: 'string', describe: 'A ledger file or folder: finds any edit' },
+        head: {
+          type: 'string',
+          describe: 'Hash of the last line, as a run printed it: shows whether lines are missing at the end, too',
+        },
+        proof: { type: 'string', describe: 'An external ID: when and with what answer it was erased' },
+        'ledger-dir': { type: 'string', describe: 'The ledger for --proof' },
       })
-      .option('duckdb', { type: 'string', describe: 'The file for --query' })
-      .option('config', {
-        type: 'string',
-        describe: 'Destination configuration (JSON); default dfinery-destination.json',
-      })
-      .option('execute', { type: 'boolean', default: false, describe: 'Delete; needs --confirm' })
-      .option('confirm', { type: 'string', describe: 'The hash that the plan of exactly this list and purge printed' })
-      .option('purge', {
-        type: 'string',
-        nargs: 2,
-        describe: `${purgePlaces()}: the people leave it too; may be given several times`,
-      })
-      .option('purge-column', { type: 'string', describe: 'Column there that holds the external ID' })
-      .option('mapping', { type: 'string', describe: 'File with the columns external_id and df_unified_id' })
-      .option('purge-only', {
-        type: 'boolean',
-        default: false,
-        describe: 'Purge without any request to the service: for a further place or key, or a restored backup',
-      })
-      .option('max-people', {
-        type: 'string',
-        describe: 'Most people that a place may lose; default three for each ID, ten at least',
-      })
-      .option('allow-shared', {
-        type: 'boolean',
-        default: false,
-        describe: 'Purge people whose rows also carry other IDs in the column',
-      })
-      .option('forget-copy', {
-        type: 'string',
-        nargs: 1,
-        describe: 'A copy for readers that is gone for good: it is taken off the list of the purged DuckDB file',
-      })
-      .option('suppression-file', {
-        type: 'string',
-        describe: 'List that keeps the people out of later syncs; key in DFINERY_SUPPRESSION_KEY',
-      })
-      .option('verify-ledger', { type: 'string', describe: 'A ledger file or folder: finds any edit' })
-      .option('head', {
-        type: 'string',
-        describe: 'Hash of the last line, as a run printed it: shows whether lines are missing at the end, too',
-      })
-      .option('proof', { type: 'string', describe: 'An external ID: when and with what answer it was erased' })
-      .option('ledger-dir', { type: 'string', describe: 'The ledger for --proof' })
       .epilogue(destinationEnvironmentHelp()),
   async run(options, context) {
+    let failure: UserError | undefined;
     try {
       refuseUnknownNames(context.env);
       refuseEmpty(options);
@@ -102,11 +122,14 @@ export const forget: Command = {
       if (ledger !== undefined) return await printLedgerVerdict(ledger, options, context);
       const proof = text(options, 'proof');
       if (proof !== undefined) return await printProof(proof, options, context);
+      failure = await forgetPeople(options, context);
     } catch (error) {
       printFailure(error, options, context);
       throw error;
     }
-    return forgetPeople(options, context);
+    // What was printed has it.
+    if (failure !== undefined) throw failure;
+    return EXIT.done;
   },
 };
 
@@ -117,70 +140,60 @@ export function printFailure(error: unknown, options: Options, { terminal, signa
   terminal.result(failureLine(exit, redactor.mask(message)));
 }
 
-/** Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. */
-async function forgetPeople(options: Options, context: Context): Promise<ExitCode> {
+/**
+ * Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. Prints the report, and returns
+ * the failure that is in it.
+ */
+async function forgetPeople(options: Options, context: Context): Promise<UserError | undefined> {
   const { clock, random, logger, signal, env } = context;
-  let printed = false;
+  const confirm = text(options, 'confirm');
+  if (flag(options, 'execute') && confirm === undefined) {
+    throw configError(
+      '--execute needs --confirm HASH: run without --execute first, look at the plan, and repeat its hash.',
+    );
+  }
+  const config = loadDestinationConfig(text(options, 'config'), context);
+  const purge = purgeRequest(options, context);
+  const ids = idsOf(options, { header: config.externalIdField }, context);
+  const deleter = createDeletionService({ ...config, clock, logger, env });
   try {
-    const confirm = text(options, 'confirm');
-    if (flag(options, 'execute') && confirm === undefined) {
-      throw configError(
-        '--execute needs --confirm HASH: run without --execute first, look at the plan, and repeat its hash.',
+    const result = await runDeletionCase({
+      config,
+      io: { clock, random, logger, signal, lines: logLines(context) },
+      consent: flag(options, 'execute') && confirm !== undefined ? { confirm } : undefined,
+      deleter,
+      purge,
+      async read(into) {
+        for await (const id of ids) {
+          signal.throwIfAborted();
+          into.addRow(0, id, config.maxIdLength);
+        }
+      },
+    });
+    printReport(result, options, context);
+    const isPurged = result.report.places.some((place) => place.rows_removed);
+    if (isPurged && purge?.suppression === undefined) {
+      logger.warn(
+        'purge.unsuppressed',
+        'Without --suppression-file the next sync may bring the rows back while the service still exports them.',
       );
     }
-    const config = loadDestinationConfig(text(options, 'config'), context);
-    const purge = purgeRequest(options, context);
-    const ids = idsOf(options, { header: config.externalIdField }, context);
-    const deleter = createDeletionService({ ...config, clock, logger, env });
-    try {
-      const { report, hash, failure } = await runDeletionCase({
-        config,
-        io: { clock, random, logger, signal, lines: logLines(context) },
-        consent: flag(options, 'execute') && confirm !== undefined ? { confirm } : undefined,
-        deleter,
-        purge,
-        async read(into) {
-          for await (const id of ids) {
-            signal.throwIfAborted();
-            into.addRow(0, id, config.maxIdLength);
-          }
-        },
-      });
-      printReport(report, hash, failure, options, context);
-      printed = true;
-      if (purge !== undefined && purge.suppression === undefined && report.places.some((place) => place.rows_removed)) {
-        logger.warn(
-          'purge.unsuppressed',
-          'Without --suppression-file the next sync may bring the rows back while the service still exports them.',
-        );
-      }
-      if (failure !== undefined) throw failure;
-      return EXIT.done;
-    } finally {
-      await deleter.close();
-    }
-  } catch (error) {
-    if (!printed) printFailure(error, options, context);
-    throw error;
+    return result.failure;
+  } finally {
+    await deleter.close();
   }
 }
 
-function printReport(
-  report: DeletionReport,
-  hash: string,
-  failure: UserError | undefined,
-  options: Options,
-  { terminal, logger, redactor }: Context,
-): void {
+function printReport({ report, hash, failure }: CaseResult, options: Options, context: Context): void {
+  const { logger, redactor } = context;
   const isPlan = report.mode === 'dry_run';
-  if (flag(options, 'json')) {
-    const error = failure === undefined ? null : redactor.mask(failure.message);
-    terminal.result(JSON.stringify({ ...report, hash, exit: failure?.exitCode ?? EXIT.done, error }));
-  } else {
-    for (const line of reportTable(report).split('\n')) terminal.result(line);
-    if (report.head !== null) terminal.result(`ledger head: ${report.head}`);
-    if (isPlan) terminal.result(`hash: ${hash}`);
-  }
+  const error = failure === undefined ? null : redactor.mask(failure.message);
+  const lines = [
+    ...reportTable(report).split('\n'),
+    ...(report.head === null ? [] : [`ledger head: ${report.head}`]),
+    ...(isPlan ? [`hash: ${hash}`] : []),
+  ];
+  printResult({ ...report, hash, exit: failure?.exitCode ?? EXIT.done, error }, lines, options, context);
   if (!isPlan || failure !== undefined) return;
   if (report.guard !== null) logger.warn('forget.guard', report.guard);
   logger.warn('forget.plan', `Nothing was deleted. To delete exactly this list: --execute --confirm ${hash}`);
@@ -260,7 +273,11 @@ export function placesOf(name: string, value: unknown): PurgePlace[] {
 /** Reads `--purge KIND PATH` and what belongs to it; undefined when nothing is to be purged. */
 function purgeRequest(options: Options, context: Context): PurgeRequest | undefined {
   const places = placesOf('purge', options.purge);
-  if (places.length === 0) return nothingToPurge(options);
+  if (places.length === 0) {
+    const without = PURGE_OPTIONS.find((name) => options[name] !== undefined && options[name] !== false);
+    if (without === undefined) return undefined;
+    throw configError(`${shownOption(without)} needs --purge: people are looked up in what was loaded.`);
+  }
   const [column, mapping] = [text(options, 'purgeColumn'), text(options, 'mapping')];
   if ((column === undefined) === (mapping === undefined)) {
     throw configError('--purge needs exactly one of --purge-column and --mapping, to find the people there.');
@@ -291,14 +308,6 @@ function purgeRequest(options: Options, context: Context): PurgeRequest | undefi
   };
 }
 
-function nothingToPurge(options: Options): undefined {
-  const texts = ['suppressionFile', 'mapping', 'purgeColumn', 'maxPeople'].filter((name) => text(options, name));
-  const flags = ['purgeOnly', 'allowShared'].filter((name) => flag(options, name));
-  const [without] = [...texts, ...flags, ...(options.forgetCopy === undefined ? [] : ['forgetCopy'])];
-  if (without === undefined) return undefined;
-  throw configError(`${shownOption(without)} needs --purge: people are looked up in what was loaded.`);
-}
-
 function maxPeopleOf(given: string | undefined): number | undefined {
   if (given === undefined || /^\d{1,9}$/.test(given)) return given === undefined ? undefined : Number(given);
   throw configError(`--max-people is ${JSON.stringify(given)}, wanted a whole number.`);
@@ -323,15 +332,15 @@ export function hashKeyFrom(context: Context): HashKey | undefined {
 }
 
 /** Every folder that is named for downloads, the one of this command first (S37). */
-function spoolDirsOf(options: Options, { env }: Context): [string, ...string[]] {
+function spoolDirsOf(options: Options, { env }: Context): readonly string[] {
   const named = [
     text(options, 'spoolDir'),
     env('DFINERY_SPOOL_DIR'),
     spoolDirIn(text(options, 'config') ?? DESTINATION_FILE),
     spoolDirIn(SOURCE_FILE),
-  ].filter((dir) => dir !== undefined && dir !== '');
-  const [first = tmpdir(), ...others] = [...new Set([...named, tmpdir()].map((dir) => resolve(dir ?? tmpdir())))];
-  return [first, ...others];
+    tmpdir(),
+  ];
+  return [...new Set(named.flatMap((dir) => (dir === undefined || dir === '' ? [] : [resolve(dir)])))];
 }
 
 function spoolDirIn(file: string): string | undefined {
@@ -354,52 +363,47 @@ function logLines({ terminal }: Context): LedgerOutput {
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
 async function printLedgerVerdict(path: string, options: Options, context: Context): Promise<ExitCode> {
   const config = findDestinationConfig(text(options, 'config'), context);
-  const verdict = await verifyLedger(path, config?.ledgerKey ?? secretOf('DFINERY_LEDGER_KEY', context), {
-    head: text(options, 'head'),
-  });
-  if (flag(options, 'json')) context.terminal.result(JSON.stringify(verdict));
-  else {
-    for (const { file, lines, closed } of verdict.files) {
-      context.terminal.result(`${file}: ${count(lines, 'line')}, ${closed ? 'closed' : 'not closed'}`);
-    }
-    for (const problem of [...verdict.problems, ...verdict.notes]) context.terminal.result(problem);
-    context.terminal.result(verdict.ok ? `The ledger is whole. Head: ${verdict.head}` : 'The ledger is broken.');
-  }
+  const verdict = await verifyLedger(path, ledgerKeyOf(config, context), { head: text(options, 'head') });
+  const lines = [
+    ...verdict.files.map(
+      ({ file, lines, closed }) => `${file}: ${count(lines, 'line')}, ${closed ? 'closed' : 'not closed'}`,
+    ),
+    ...verdict.problems,
+    ...verdict.notes,
+    verdict.ok ? `The ledger is whole. Head: ${verdict.head}` : 'The ledger is broken.',
+  ];
+  printResult(verdict, lines, options, context);
   return verdict.ok ? EXIT.done : EXIT.failed;
 }
+
+const ledgerKeyOf = (config: DestinationConfig | undefined, context: Context): Secret | undefined =>
+  config?.ledgerKey ?? secretOf('DFINERY_LEDGER_KEY', context);
 
 /** `--proof ID --ledger-dir DIR`: when, and with what answer, that id was erased at the configured service, and purged where. */
 async function printProof(id: string, options: Options, context: Context): Promise<ExitCode> {
   const service = findDestinationConfig(text(options, 'config'), context);
   const folder = text(options, 'ledgerDir') ?? service?.ledgerDir;
   if (folder === undefined) throw configError('--proof needs --ledger-dir DIR.');
-  const head = text(options, 'head');
-  const proof = await proveErasure(id, {
-    folder,
-    key: service?.ledgerKey ?? secretOf('DFINERY_LEDGER_KEY', context),
-    service,
-    head,
-  });
-  if (flag(options, 'json')) context.terminal.result(JSON.stringify(proof));
-  else {
-    for (const { at, outcome, code, status, file } of proof.answers) {
-      context.terminal.result(`${at}  ${outcome}  code ${code}  HTTP ${status ?? '-'}  ${file}`);
-    }
-    for (const { at, target, outcome, counts, unreached, file } of proof.purges) {
-      const removed =
-        counts.rows === undefined
-          ? 'broke off'
-          : `${count(counts.rows, 'row')} of ${count(counts.people ?? 0, 'person', 'people')} removed`;
-      context.terminal.result(`${at}  purge ${outcome}  ${target}: ${removed}  ${file}`);
-      for (const sentence of unreached) context.terminal.result(`  not reached: ${sentence}`);
-    }
-    for (const problem of proof.problems) context.terminal.result(problem);
-    context.terminal.result(`${sentenceOf(proof)}: service ${proof.service_id ?? '-'} at ${proof.base_url ?? '-'}.`);
-  }
+  const query = { folder, key: ledgerKeyOf(service, context), service, head: text(options, 'head') };
+  const proof = await proveErasure(id, query);
+  printResult(proof, proofLines(proof), options, context);
   return proof.problems.length > 0 || !proof.erased ? EXIT.failed : EXIT.done;
 }
 
-const sentenceOf = ({ erased, problems }: Proof): string => {
-  if (problems.length > 0) return 'The ledger is broken and proves nothing';
-  return erased ? 'This id was erased' : 'The ledger proves no erasure of this id';
-};
+function proofLines({ answers, purges, problems, erased, service_id, base_url }: Proof): string[] {
+  const verdict = erased ? 'This id was erased' : 'The ledger proves no erasure of this id';
+  const sentence = problems.length > 0 ? 'The ledger is broken and proves nothing' : verdict;
+  return [
+    ...answers.map(
+      ({ at, outcome, code, status, file }) => `${at}  ${outcome}  code ${code}  HTTP ${status ?? '-'}  ${file}`,
+    ),
+    ...purges.flatMap(({ at, target, outcome, counts: { rows, people = 0 }, unreached, file }) => {
+      const removed =
+        rows === undefined ? 'broke off' : `${count(rows, 'row')} of ${count(people, 'person', 'people')} removed`;
+      const line = `${at}  purge ${outcome}  ${target}: ${removed}  ${file}`;
+      return [line, ...unreached.map((missed) => `  not reached: ${missed}`)];
+    }),
+    ...problems,
+    `${sentence}: service ${service_id ?? '-'} at ${base_url ?? '-'}.`,
+  ];
+}

@@ -3,26 +3,24 @@ import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { refuseUnknownNames } from '../../config/environment.ts';
 import { accessPeople } from '../../deletion/access.ts';
-import { type Command, flag, maintenanceOptions, type Options, placeOptions, text } from '../command.ts';
+import { type Command, flag, maintenanceOptions, placeOptions, text } from '../command.ts';
 import { findDestinationConfig } from '../configuration.ts';
-import type { Context } from '../context.ts';
-import { hashKeyFrom, idsOf, placesOf, printFailure } from './forget.ts';
+import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, placesOf, printFailure } from './forget.ts';
 
 export const person: Command = {
   refusesUnknownNames: true,
   options: (yargs) =>
-    maintenanceOptions(yargs)
-      .option('id', { type: 'string', describe: 'An external ID' })
-      .option('file', { type: 'string', describe: 'CSV, JSON Lines, or one ID a line; - for standard input' })
-      .option('column', { type: 'string', describe: 'Name of the column with the external IDs' })
-      .option('in', { type: 'string', nargs: 2, describe: 'A target and its place; may be given several times' })
-      .option('by-column', { type: 'string', describe: 'Column there that holds the external ID' })
-      .option('mapping', { type: 'string', describe: 'File with the columns external_id and df_unified_id' })
-      .option('output', { alias: 'o', type: 'string', describe: 'A new file (mode 0600); default: stdout' })
-      .option('config', {
+    maintenanceOptions(yargs).options({
+      ...LIST_OPTIONS,
+      in: { type: 'string', nargs: 2, describe: 'A target and its place; may be given several times' },
+      'by-column': { type: 'string', describe: 'Column there that holds the external ID' },
+      mapping: MAPPING_OPTION,
+      output: { alias: 'o', type: 'string', describe: 'A new file (mode 0600); default: stdout' },
+      config: {
         type: 'string',
         describe: 'Destination configuration (JSON), for its ledger; default dfinery-destination.json',
-      }),
+      },
+    }),
   async run(options, context) {
     try {
       refuseUnknownNames(context.env);
@@ -33,7 +31,8 @@ export const person: Command = {
         throw configError('person needs exactly one of --by-column and --mapping, to find the people there.');
       }
       const config = findDestinationConfig(text(options, 'config'), context);
-      const output = await openOutput(options, context);
+      const path = text(options, 'output');
+      const file = path === undefined ? undefined : await newFile(path);
       try {
         const { ids, rows } = await accessPeople({
           ids: idsOf(options, { header: config?.externalIdField }, context, '--id and --file'),
@@ -43,15 +42,20 @@ export const person: Command = {
           hashKey: hashKeyFrom(context),
           options: placeOptions(options, context),
           config,
-          write: (line) => output.write(line),
+          async write(line) {
+            if (file === undefined) context.terminal.result(line);
+            else await file.writeFile(`${line}\n`);
+          },
         });
+        await file?.datasync();
         if (flag(options, 'json'))
           context.terminal.result(JSON.stringify({ v: 1, kind: 'access', ids, rows, exit: 0, error: null }));
         else context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'id')}.`);
-        await output.close();
+        await file?.close();
         return EXIT.done;
       } catch (error) {
-        await output.discard();
+        await file?.close();
+        if (path !== undefined) await rm(path, { force: true });
         throw error;
       }
     } catch (error) {
@@ -60,40 +64,6 @@ export const person: Command = {
     }
   },
 };
-
-interface Output {
-  write(line: string): Promise<void>;
-  close(): Promise<void>;
-  /** Closes it and leaves no file. */
-  discard(): Promise<void>;
-}
-
-async function openOutput(options: Options, { terminal }: Context): Promise<Output> {
-  const path = text(options, 'output');
-  if (path === undefined) {
-    return {
-      async write(line) {
-        terminal.result(line);
-      },
-      async close() {},
-      async discard() {},
-    };
-  }
-  const file = await newFile(path);
-  return {
-    async write(line) {
-      await file.writeFile(`${line}\n`);
-    },
-    async close() {
-      await file.datasync();
-      await file.close();
-    },
-    async discard() {
-      await file.close();
-      await rm(path, { force: true });
-    },
-  };
-}
 
 /** What is known about a person is for the owner's eyes alone, and replaces nothing. */
 async function newFile(path: string): Promise<FileHandle> {
