@@ -21,8 +21,6 @@ export interface Column {
   /** Of the name: cells of one row are drawn from different hashes. */
   readonly salt: number;
   readonly text: Generator;
-  /** Whether the text may need CSV quotes. */
-  readonly needsQuotes: boolean;
   /** System columns are in every export, whatever `properties` has. */
   readonly isSystem: boolean;
   /** In the header even where no row has a value. */
@@ -45,13 +43,9 @@ type Definition = readonly [string, readonly string[] | Generator, Partial<Colum
 const USUAL = { isSystem: false, isListed: false, grain: 'event', events: -1, fill: 256, days: 256 } as const;
 
 function columnOf([name, values, part]: Definition): Column {
-  const isList = typeof values !== 'function';
-  const text: Generator = isList ? (_row, h) => pick(values, h) : values;
-  const needsQuotes = isList && values.some(hasSpecial);
-  return { ...USUAL, name, salt: hashText(name), text, needsQuotes, ...part };
+  const text: Generator = typeof values === 'function' ? values : (_row, h) => pick(values, h);
+  return { ...USUAL, name, salt: hashText(name), text, ...part };
 }
-
-export const hasSpecial = (text: string): boolean => /[",\r\n]/.test(text);
 
 const pick = (values: readonly string[], h: number): string => values[(h >>> 8) % values.length];
 
@@ -206,7 +200,7 @@ const STANDARD: readonly Definition[] = [
   ['df_keyword', KEYWORDS, { events: maskOf('df_view_search_result') }],
   ['df_order_id', (row) => `${row.plan.compact}${String(row.index).padStart(7, '0')}`, PAYMENT],
   ['df_payment_method', ['card', 'bank_transfer', '네이버페이', 'kakao_pay', 'point'], { ...PAYMENT, fill: 240 }],
-  ['df_service_id', (_row, _h, { serviceId }) => serviceId, { needsQuotes: true }],
+  ['df_service_id', (_row, _h, { serviceId }) => serviceId],
   ['df_sharing_channel', CHANNELS, { events: maskOf('df_share_product') }],
   ['df_sign_channel', CHANNELS, { events: maskOf('df_sign_up', 'df_login') }],
   ['df_source_type', ['ANDROID', 'IOS', 'WEB', 'SERVER'], { fill: 250 }],
@@ -234,9 +228,9 @@ const CUSTOM: readonly Definition[] = [
   ['big_id', (_row, h) => `900719925474${String(h % 10_000_000).padStart(7, '0')}`, { fill: 25 }],
   ['birthday', birthday, { ...SIGN_UP, fill: 200 }],
   ['first_seen_at', (row) => new Date(row.occurred).toISOString(), { fill: 20 }],
-  ['tags', orNull(...LISTS), { fill: 50, needsQuotes: true }],
-  ['sizes', orNull('[1,2,3]', '[240]', '[]', '[9007199254740993]'), { fill: 20, needsQuotes: true }],
-  ['ratings', orNull('[1.5,2]', '[0.1]', '[]', '[4,4.5,5]'), { fill: 14, days: 170, needsQuotes: true }],
+  ['tags', orNull(...LISTS), { fill: 50 }],
+  ['sizes', orNull('[1,2,3]', '[240]', '[]', '[9007199254740993]'), { fill: 20 }],
+  ['ratings', orNull('[1.5,2]', '[0.1]', '[]', '[4,4.5,5]'), { fill: 14, days: 170 }],
   ['memo', MEMOS, { events: maskOf('df_purchase', 'df_refund'), fill: 160 }],
   ['가입 경로', ROUTES, SIGN_UP],
   ['utm.source', PLANS, { events: maskOf('df_start_session'), fill: 100 }],
@@ -250,7 +244,7 @@ const CUSTOM: readonly Definition[] = [
   ['df_items_color', ['빨강', 'navy', '#00ff00', '검정/흰색', 'off-white'], { ...ITEM, fill: 120 }],
   ['df_items_옵션', MEMOS, { ...ITEM, fill: 60, days: 180 }],
   ['df_items_is_gift', bool, { ...ITEM, fill: 100 }],
-  ['df_items_labels', orNull(...LISTS), { ...ITEM, fill: 40, needsQuotes: true }],
+  ['df_items_labels', orNull(...LISTS), { ...ITEM, fill: 40 }],
 ];
 
 /** Names that are keys of every object, that this program uses itself, that lack an item key, or that need quoting everywhere. */
@@ -292,7 +286,7 @@ function columnsOf(scenario: Scenario): readonly Column[] {
   const eventName: Generator = (row) => (row.kind === UNNAMED ? '' : EVENT_KINDS[row.kind].name);
   const definitions: Definition[] = [
     ...SYSTEM.map(([name, text]): Definition => [name, text, { isSystem: true }]),
-    [event_name, eventName, { isSystem: true, needsQuotes: true }],
+    [event_name, eventName, { isSystem: true }],
     ...STANDARD,
     ...CUSTOM,
     ...(type_drift ? [['level', level, { fill: 60 }] as const] : []),
@@ -312,5 +306,5 @@ function columnsOf(scenario: Scenario): readonly Column[] {
 function ownColumn({ name, values, per, share, days }: Scenario['columns']['own'][number]): Definition {
   const text: Generator = (row) => values[(per === 'day' ? row.plan.number : row.index) % values.length] ?? '';
   const onDay = days && { onDay: (day: string) => days.includes(day) };
-  return [name, text, { fill: Math.round(share * 256), needsQuotes: true, ...onDay }];
+  return [name, text, { fill: Math.round(share * 256), ...onDay }];
 }

@@ -1,4 +1,4 @@
-import { type Dataset, hasSpecial } from './columns.ts';
+import type { Dataset } from './columns.ts';
 import { cellOf, headerOf, type RowQuery, rowsOf } from './row-query.ts';
 
 /** How an export is written: the ends of its rows, and rows that are made too short or too long (data rows count from 1). */
@@ -13,7 +13,7 @@ export interface CsvForm {
 
 const CHUNK_CHARS = 48 * 1024;
 
-const quoted = (text: string): string => (hasSpecial(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** The bytes of an export, generated as they are taken: never more than one chunk (about 64 KiB) at a time. */
 export function* csvOf(dataset: Dataset, query: RowQuery, form: CsvForm): Generator<Buffer, void, undefined> {
@@ -22,10 +22,7 @@ export function* csvOf(dataset: Dataset, query: RowQuery, form: CsvForm): Genera
   let pending = (form.bom ? '\uFEFF' : '') + columns.map((column) => quoted(column.name)).join(',');
   let number = 0;
   for (const row of form.headerOnly ? [] : rowsOf(dataset, query)) {
-    const cells = columns.map((column) => {
-      const text = cellOf(column, row, dataset);
-      return column.needsQuotes ? quoted(text) : text;
-    });
+    const cells = columns.map((column) => quoted(cellOf(column, row, dataset)));
     number++;
     if (number === form.shortRow) cells.pop();
     if (number === form.longRow) cells.push('extra');

@@ -23,6 +23,4 @@ export const within = (hash: number, share: number): boolean => share > 0 && has
 /** A hash as a number in [0, 1). */
 export const unit = (hash: number): number => hash / TWO_32;
 
-const HEX = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'));
-
-export const hex8 = (h: number): string => HEX[h >>> 24] + HEX[(h >>> 16) & 255] + HEX[(h >>> 8) & 255] + HEX[h & 255];
+export const hex8 = (h: number): string => h.toString(16).padStart(8, '0');
