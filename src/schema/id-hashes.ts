@@ -68,11 +68,14 @@ export class IdHashes {
   }
 }
 
-/** Sorts numbers where they are, each once, and returns them. */
+/** Sorts positive numbers where they are, each once, and returns them. */
 function sortDistinct(numbers: Float64Array): Float64Array {
-  numbers.sort();
+  // Their bits as integers have the same order, and are sorted in half the time.
+  new BigUint64Array(numbers.buffer, numbers.byteOffset, numbers.length).sort();
   let count = 0;
-  for (const number of numbers) if (count === 0 || number !== numbers[count - 1]) numbers[count++] = number;
+  for (let i = 0; i < numbers.length; i++) {
+    if (count === 0 || numbers[i] !== numbers[count - 1]) numbers[count++] = numbers[i];
+  }
   return numbers.subarray(0, count);
 }
 
