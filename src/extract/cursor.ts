@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { addDays, type Day, daysOf, earlierOf, laterOf } from '../base/days.ts';
 import { mergeColumns } from '../schema/merge.ts';
-import type { ColumnScan } from '../schema/scan.ts';
 import { type Download, type ExportFile, sentAtOf } from './download/download.ts';
 import type { ServiceCache } from './download/run.ts';
 import { CLOCK_TOLERANCE_MS, type Coverage, lastDayOver, oldestDays } from './plan/days.ts';
@@ -98,60 +97,38 @@ export const foundBy = (known: ServiceCache, { ruleConfigured }: Plan, state: St
   ...(known.nameGroups !== undefined && { name_groups: known.nameGroups }),
 });
 
-/** The days that a download makes complete: certainly contained, and over in every time zone when it was requested. */
-export function coveredDays(download: Download): CoveredDays {
-  const { days, contains } = download;
-  const last = contains === undefined ? undefined : earlierOf(contains, lastDayOver(sentAtOf(download)));
-  return { first: days.first, last: last === undefined || last < days.first ? null : last };
-}
-
-/** The days that a window makes complete; `last` is null for none. */
-export interface CoveredDays {
-  readonly first: Day;
-  readonly last: Day | null;
-}
-
 /** The receipt of a window, from those of its parts. */
-export function receiptOf(download: Download, covers: CoveredDays, zoned: boolean): Receipt {
-  const { files: parts, split, from, to } = download;
+export function receiptOf(download: Download, zoned: boolean): Receipt {
+  const { files, split, from, to, days, contains } = download;
+  // What it makes complete is certainly contained, and was over in every time zone when it was requested.
+  const last = contains === undefined ? undefined : earlierOf(contains, lastDayOver(sentAtOf(download)));
+  const [first, ...others] = files;
   const columns = mergeColumns(
-    parts.map((part) => part.scan.columns),
+    files.map((file) => file.scan.columns),
     zoned,
   );
+  const sum = (of: (file: ExportFile) => number) => files.reduce((total, file) => total + of(file), 0);
+  const hashOfHashes = () => createHash('sha256').update(files.map((file) => file.sha256).join(''));
   return {
     v: 1,
-    id: parts[0].id,
+    id: first.id,
     from,
     to,
-    covers_from: covers.first,
-    covers_to: covers.last,
-    bytes: sum(parts, (part) => part.bytes),
-    sha256: hashOf(parts),
-    rows: sum(parts, (part) => part.scan.rows),
-    exports: sum(parts, (part) => part.exports),
-    header: headerOf(parts, columns),
+    covers_from: days.first,
+    covers_to: last === undefined || last < days.first ? null : last,
+    bytes: sum((file) => file.bytes),
+    sha256: others.length === 0 ? first.sha256 : hashOfHashes().digest('hex'),
+    rows: sum((file) => file.scan.rows),
+    exports: sum((file) => file.exports),
+    // Of several files the union, in the order of first sight.
+    header: others.length === 0 ? first.scan.header : columns.map((column) => column.source),
     columns,
     split,
-    verified_at: parts.map((part) => part.verifiedAt).sort()[parts.length - 1],
-    suppressed: sum(parts, (part) => part.scan.suppressed),
-    invalid_utf8: sum(parts, (part) => part.scan.invalidUtf8.cells),
+    verified_at: files.map((file) => file.verifiedAt).sort()[files.length - 1],
+    suppressed: sum((file) => file.scan.suppressed),
+    invalid_utf8: sum((file) => file.scan.invalidUtf8.cells),
   };
 }
 
 export const filesOf = (download: Download): SpoolFile[] =>
   download.files.flatMap(({ path, scan }) => (path === undefined ? [] : [{ path, ...scan }]));
-
-const sum = (parts: readonly ExportFile[], of: (part: ExportFile) => number): number =>
-  parts.reduce((total, part) => total + of(part), 0);
-
-function hashOf(parts: readonly ExportFile[]): string {
-  if (parts.length === 1) return parts[0].sha256;
-  return createHash('sha256')
-    .update(parts.map((part) => part.sha256).join(''))
-    .digest('hex');
-}
-
-/** Of one part its header as it is; of several the union, in the order of first sight. */
-function headerOf(parts: readonly ExportFile[], columns: readonly ColumnScan[]): readonly string[] {
-  return parts.length === 1 ? parts[0].scan.header : columns.map((column) => column.source);
-}

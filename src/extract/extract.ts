@@ -2,13 +2,12 @@
 // is a verified answer, `spool/` stores it on disk; the files beside them make windows, each with its receipt and state.
 
 import pLimit from 'p-limit';
-import { Scanner } from '../schema/scanner.ts';
 import { Batch, type BatchLimits, ONE_WINDOW, type Waiting } from './batch.ts';
 import { discard, type Run, type ServiceCache } from './download/run.ts';
 import { Scheduler } from './download/schedule.ts';
 import { sha256 } from './export-request.ts';
 import type { Plan } from './plan/plan.ts';
-import type { ExtractDeps, ExtractOptions } from './ports.ts';
+import type { ExtractDeps } from './ports.ts';
 import { Spool } from './spool/spool.ts';
 import { newTally } from './summary.ts';
 import type { Window } from './window.ts';
@@ -144,12 +143,8 @@ async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Prom
     limit: pLimit(options.maxConcurrentExports),
     known: cacheOf(plan),
     sentBefore: deps.service.sent,
-    newScanner: () => newScanner(options),
   };
 }
-
-const newScanner = ({ timezone, suppression, edits }: ExtractOptions): Scanner =>
-  new Scanner({ timezone, requireSystem: true, dropRow: suppression?.isSuppressed, edits });
 
 const cacheOf = (plan: Plan): ServiceCache => ({
   inclusive: plan.inclusive,

@@ -23,18 +23,7 @@ export const newTally = (): Tally => ({
 });
 
 /** What the command line's summary takes from an extraction; keys as in schemas/summary.json. */
-export interface ExtractSummary {
-  readonly exports: number;
-  readonly bytes: number;
-  /** First day asked for; null when nothing was to be read. */
-  readonly from_date: Day | null;
-  /** The cursor after the last committed window. */
-  readonly next_from_date: Day;
-  readonly to_date_inclusive: boolean | null;
-  readonly gaps: readonly Day[];
-}
-
-export function summaryOf(plan: Plan, tally: Tally): ExtractSummary {
+export function summaryOf(plan: Plan, tally: Tally) {
   return {
     exports: tally.exports,
     bytes: tally.bytes,

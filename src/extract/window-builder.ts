@@ -2,7 +2,7 @@ import { daysOf } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { unlisted } from '../schema/column-edits.ts';
-import { Cursor, coveredDays, filesOf, foundBy, receiptOf } from './cursor.ts';
+import { Cursor, filesOf, foundBy, receiptOf } from './cursor.ts';
 import type { DaysResult, Download } from './download/download.ts';
 import { earlierClock, type Run } from './download/run.ts';
 import { gapError, nameDays } from './plan/gaps.ts';
@@ -97,12 +97,9 @@ export class WindowBuilder {
       if (scan.listed !== undefined) this.#listed = new Set([...(this.#listed ?? []), ...scan.listed]);
     }
     const { deps, known, tally } = this.#run;
-    const receipt = receiptOf(download, coveredDays(download), deps.options.timezone !== undefined);
-    const state = this.#cursor.take(
-      receipt,
-      foundBy(known, this.#run.plan, this.#cursor.state),
-      earlierClock(this.#run),
-    );
+    const receipt = receiptOf(download, deps.options.timezone !== undefined);
+    const found = foundBy(known, this.#run.plan, this.#cursor.state);
+    const state = this.#cursor.take(receipt, found, earlierClock(this.#run));
     this.#warnOfFewerRows(receipt);
     this.#warnOfInvalidUtf8(download);
     tally.windows++;

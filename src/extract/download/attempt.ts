@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { transientError, UserError } from '../../base/errors.ts';
 import { MalformedCsv } from '../../csv/malformed.ts';
+import { Scanner } from '../../schema/scanner.ts';
 import type { ExportAnswer, ExportBody, ExportRequest } from '../../service/export/answer.ts';
 import { EXPORT_RETRY, type Refusal } from '../../service/export/retry.ts';
 import { keyOf, nameOf } from '../export-request.ts';
@@ -81,7 +82,8 @@ async function scanBody(
   file: SpoolWriter,
   raw: SpoolWriter | undefined,
 ): Promise<ReadBody | undefined> {
-  const scanner = run.newScanner();
+  const { timezone, suppression, edits } = run.deps.options;
+  const scanner = new Scanner({ timezone, requireSystem: true, dropRow: suppression?.isSuppressed, edits });
   const hash = createHash('sha256');
   let bytes = 0;
   for await (const chunk of answer.bytes) {

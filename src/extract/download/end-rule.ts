@@ -1,7 +1,7 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
-import { type DayRange, type DayRanges, lastDayOver, lastSettledDay, todayUtc } from '../plan/days.ts';
+import { type DayRanges, lastDayOver, lastSettledDay, only, todayUtc } from '../plan/days.ts';
 import { type DaysResult, type Download, type NoDownload, noDownload, rowCount, sentAtOf } from './download.ts';
 import { fetchRange, refused } from './range.ts';
 import { discard, earlierClock, type Run } from './run.ts';
@@ -294,8 +294,6 @@ export class EndRule {
     return [{ ...both, days: only(day), contains: day }];
   }
 }
-
-const only = (day: Day): DayRange => ({ first: day, last: day });
 
 const endFailure = (day: Day) =>
   configError(

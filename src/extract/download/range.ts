@@ -1,6 +1,6 @@
 import { addDays, type Day, daysOf, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import { type DayRange, earliestToday, lengthOf, toDateFor, todayUtc } from '../plan/days.ts';
+import { type DayRange, earliestToday, lengthOf, only, toDateFor, todayUtc } from '../plan/days.ts';
 import { type DaysResult, noDownload } from './download.ts';
 import { earlierClock, isSurelyGone, type Run } from './run.ts';
 import { fetchDays } from './split.ts';
@@ -33,7 +33,7 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
         // The others, without those that are known to be gone as well.
         const gone = daysOf(first, last).filter((day) => day === first || isSurelyGone(run, day));
         const next = addDays(first, gone.length);
-        const results = gone.map((day) => noDownload({ first: day, last: day }, 'gone', download.message));
+        const results = gone.map((day) => noDownload(only(day), 'gone', download.message));
         return next > last ? results : [...results, ...(await fetchRange(run, { first: next, last }, assumed))];
       }
       case 'too_big': {

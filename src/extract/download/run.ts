@@ -1,7 +1,6 @@
 import type pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
-import type { Scanner } from '../../schema/scanner.ts';
 import { CLOCK_TOLERANCE_MS, oldestDays } from '../plan/days.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { ExtractDeps } from '../ports.ts';
@@ -40,7 +39,6 @@ export interface Run {
   readonly known: ServiceCache;
   /** Requests that the service object had sent before. */
   readonly sentBefore: number;
-  readonly newScanner: () => Scanner;
 }
 
 /** Records a `Date` header (ms since 1970). Warns once a run if the clocks differ too much (S3). */

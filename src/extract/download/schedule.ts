@@ -1,5 +1,5 @@
 import { addDays, type Day, daysOf } from '../../base/days.ts';
-import { type DayRange, DayRanges, lastSettledDay, lengthOf } from '../plan/days.ts';
+import { type DayRange, DayRanges, lastSettledDay, lengthOf, only } from '../plan/days.ts';
 import { type DaysResult, noDownload, sentAtOf } from './download.ts';
 import { EndRule, observeRange } from './end-rule.ts';
 import { fetchRange } from './range.ts';
@@ -7,9 +7,8 @@ import { discard, earlierClock, isSurelyGone, type Run } from './run.ts';
 
 /** Requests that are sent one by one to prove the end-day rule, before it is left open. */
 const PROOF_ATTEMPTS = 3;
+const GONE = 'it is older than the service exports, by the clock of the service';
 const UNSETTLED = 'it has not been over for settle_hours, by the earlier of this clock and the service’s';
-
-type Task = () => Promise<DaysResult[]>;
 
 /** Starts the downloads of a plan, a bounded number at once, and returns their results in the order of days. */
 export class Scheduler {
@@ -32,14 +31,13 @@ export class Scheduler {
   /** Starts downloads until `most` are in progress or finished and not yet shifted. */
   fill(most: number): void {
     while (!this.#failed && this.#pending.length < most) {
-      const next = this.#next();
+      const next = this.#start();
       if (next === undefined) return;
-      const task = next();
       // The failure is thrown by `shift`; until then nothing new is started.
-      task.catch(() => {
+      next.catch(() => {
         this.#failed = true;
       });
-      this.#pending.push(task);
+      this.#pending.push(next);
     }
   }
 
@@ -101,53 +99,48 @@ export class Scheduler {
     return [...(await this.#fetch({ first: days.first, last: through })), noDownload(rest, 'later', UNSETTLED)];
   }
 
-  #next(): Task | undefined {
-    const first = this.#ranges.peek();
-    if (first === undefined || this.#isHeldBack) return undefined;
-    const settled = this.#settledThrough(earlierClock(this.#run));
-    if (settled !== undefined && first > settled) return undefined;
-    if (isSurelyGone(this.#run, first)) return this.#gone(first);
-    // One request shows whether all such days are gone, if the service sends a `Date`.
-    if (this.#run.plan.likelyGaps.includes(first) && this.#pending.length > 0) return undefined;
+  /**
+   * Starts the next download; undefined while it has to wait for those in progress. What may prove the end-day rule for later
+   * days goes alone.
+   */
+  #start(): Promise<DaysResult[]> | undefined {
     const { plan, known } = this.#run;
+    const { proveFirst } = plan;
+    const { inclusive, rangesInclusive } = known;
+    const isAlone = this.#pending.length === 0;
+    const first = this.#ranges.peek();
+    const settled = this.#settledThrough(earlierClock(this.#run));
+    if (first === undefined || this.#isHeldBack || (settled !== undefined && first > settled)) return undefined;
+    if (isSurelyGone(this.#run, first)) {
+      return Promise.resolve([noDownload(this.#takeDay(first), 'gone', GONE)]);
+    }
+    // One request shows whether all such days are gone, if the service sends a `Date`.
+    if (plan.likelyGaps.includes(first) && !isAlone) return undefined;
+    const ahead = this.#rule.takeAhead(first);
+    if (ahead !== undefined) return Promise.resolve([{ ...ahead, days: this.#takeDay(first), contains: first }]);
     const most = Math.min(plan.windowDays, known.maxWindowDays ?? plan.windowDays);
     const days = this.#ranges.peekRange(most, settled);
-    return this.#alreadyFetched(first) ?? (days && this.#nextOf(days));
-  }
-
-  #gone(day: Day): Task {
-    this.#ranges.next(1);
-    const message = 'it is older than the service exports, by the clock of the service';
-    return async () => [noDownload({ first: day, last: day }, 'gone', message)];
-  }
-
-  #alreadyFetched(day: Day): Task | undefined {
-    const download = this.#rule.takeAhead(day);
-    if (download === undefined) return undefined;
-    const days = this.#ranges.next(1);
-    return days && (async () => [{ ...download, days, contains: days.last }]);
-  }
-
-  /** The next request for these days, or for the first of them. What may prove the rule for later days goes alone. */
-  #nextOf(days: DayRange): Task | undefined {
-    const { proveFirst } = this.#run.plan;
-    const { inclusive, rangesInclusive } = this.#run.known;
-    const isAlone = this.#pending.length === 0;
-    const isSingleUsable = inclusive === true || rangesInclusive === false || (inclusive === false && !proveFirst);
-    if (lengthOf(days) > 1) {
-      if (rangesInclusive !== undefined) return this.#take(days, () => this.#fetch(days));
-      if (this.#mayRequestRange()) {
-        const isProof = this.#rangeAttempts < PROOF_ATTEMPTS && inclusive !== false;
+    if (days !== undefined && days.first !== days.last) {
+      const isKnown = rangesInclusive !== undefined;
+      if (isKnown || this.#mayRequestRange()) {
+        const isProof = !isKnown && this.#rangeAttempts < PROOF_ATTEMPTS && inclusive !== false;
         if (isProof && !isAlone) return undefined;
-        this.#rangeAttempts++;
-        return this.#take(days, () => (proveFirst ? this.#proveRange(days) : this.#fetch(days)));
+        if (!isKnown) this.#rangeAttempts++;
+        this.#ranges.next(lengthOf(days));
+        return !isKnown && proveFirst ? this.#proveRange(days) : this.#fetch(days);
       }
     }
-    const { first } = days;
-    if (isSingleUsable) return this.#take({ first, last: first }, () => this.#fetch({ first, last: first }));
+    const isSingleUsable = inclusive === true || rangesInclusive === false || (inclusive === false && !proveFirst);
+    if (isSingleUsable) return this.#fetch(this.#takeDay(first));
     if (!isAlone) return undefined;
     this.#singles++;
-    return this.#take({ first, last: first }, () => this.#rule.fetchDay(first));
+    this.#takeDay(first);
+    return this.#rule.fetchDay(first);
+  }
+
+  #takeDay(day: Day): DayRange {
+    this.#ranges.next(1);
+    return only(day);
   }
 
   /** Whether several days may be requested together although it is not proved that they contain their end. */
@@ -155,11 +148,6 @@ export class Scheduler {
     const { inclusive } = this.#run.known;
     if (this.#run.plan.proveFirst) return inclusive === true && this.#rangeAttempts === 0;
     return inclusive !== undefined || this.#singles >= PROOF_ATTEMPTS;
-  }
-
-  #take(days: DayRange, task: Task): Task {
-    this.#ranges.next(lengthOf(days));
-    return task;
   }
 
   /** Downloads days; what is not proved to contain its end asks for one day more, so that all of them are complete. */
@@ -176,9 +164,7 @@ export class Scheduler {
     if (ranges.length === 0 || ranges.some((download) => observeRange(this.#run, download))) return results;
     for (const result of results) await discard(this.#run, result);
     const singles: DaysResult[] = [];
-    for (const day of daysOf(days.first, days.last)) {
-      singles.push(...(await fetchRange(this.#run, { first: day, last: day })));
-    }
+    for (const day of daysOf(days.first, days.last)) singles.push(...(await fetchRange(this.#run, only(day))));
     return singles;
   }
 }

@@ -93,6 +93,8 @@ export interface WindowPlan extends DayRange {
   readonly to: Day;
 }
 
+export const only = (day: Day): DayRange => ({ first: day, last: day });
+
 export const lengthOf = (range: DayRange): number => daysBetween(range.first, range.last) + 1;
 
 /** The `to_date` that contains the last day of the range, once the end-day rule is known. */

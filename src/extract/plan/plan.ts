@@ -3,7 +3,14 @@
 import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { type Filters, filtersOf, hashedAfter, hashesOf, type RequestHashes } from '../export-request.ts';
+import {
+  type Filters,
+  filtersOf,
+  hashedAfter,
+  hashesOf,
+  type RequestHashes,
+  type RequestSettings,
+} from '../export-request.ts';
 import { parseState, StateError } from '../state.ts';
 import type { PriorLoads, State } from '../window.ts';
 import { Coverage, lastSettledDay, latestToday, oldestDays, planWindows, type WindowPlan } from './days.ts';
@@ -75,6 +82,10 @@ export function planRun(input: PlanInput): Plan {
   const days = wantedDays(bounds, input, coverage);
   const inclusive = ruleOf(settings.toDateInclusive, state?.to_date_inclusive);
   const cursor = coverage.cursor(bounds.start, now);
+  const { columns: _columns, hashed: _hashed, gaps: recorded = [], ...kept } = state ?? {};
+  const hashed = hashedAfter(state, settings);
+  // Days that were lost to other filters say nothing of these.
+  const gaps = startsOver ? [] : recorded;
   const proveFirst = input.delivery === 'settled' || input.fullRefresh === true;
   return {
     delivery: input.delivery,
@@ -110,7 +121,16 @@ export function planRun(input: PlanInput): Plan {
     coverage,
     eventNames: prior.eventNames,
     rowsOf: prior.rowsOf,
-    state: initialState(state, { startsOver, hashes, bounds, cursor, settings }),
+    state: {
+      ...kept,
+      version: 1,
+      from_date: state === undefined || startsOver ? cursor : laterOf(state.from_date, cursor),
+      start_date: bounds.start,
+      ...hashes,
+      ...(hashed !== undefined && { hashed }),
+      ...(gaps.length > 0 && { gaps: [...gaps].sort() }),
+      ...(startsOver && { by_cursor: true }),
+    },
     warnings: [...formWarnings(state, hashes), ...warningsOf(bounds, likelyGaps, cursor)],
   };
 }
@@ -183,33 +203,6 @@ function wantedDays(bounds: Bounds, input: PlanInput, coverage: Coverage): Day[]
 const ruleOf = (configured: PlanSettings['toDateInclusive'], proved: boolean | undefined): boolean | undefined =>
   configured === 'auto' ? proved : configured === 'true';
 
-interface InitialState {
-  readonly startsOver: boolean;
-  readonly hashes: RequestHashes;
-  readonly bounds: Bounds;
-  readonly cursor: Day;
-  readonly settings: PlanSettings;
-}
-
-function initialState(before: State | undefined, initial: InitialState): State {
-  const { startsOver, hashes, bounds, cursor, settings } = initial;
-  const { columns: _columns, hashed: _hashed, gaps = [], ...kept } = before ?? {};
-  const hashed = hashedAfter(before, settings);
-  const from = before === undefined || startsOver ? cursor : laterOf(before.from_date, cursor);
-  // Days that were lost to other filters say nothing of these.
-  const lost = startsOver ? [] : gaps;
-  return {
-    ...kept,
-    version: 1,
-    from_date: from,
-    start_date: bounds.start,
-    ...hashes,
-    ...(hashed !== undefined && { hashed }),
-    ...(lost.length > 0 && { gaps: [...lost].sort() }),
-    ...(startsOver && { by_cursor: true }),
-  };
-}
-
 function warningsOf(bounds: Bounds, likelyGaps: readonly Day[], cursor: Day): PlanWarning[] {
   const out: PlanWarning[] = [];
   if (likelyGaps.length > 0) out.push(gapWarning(likelyGaps));
@@ -223,32 +216,22 @@ function warningsOf(bounds: Bounds, likelyGaps: readonly Day[], cursor: Day): Pl
 export type Delivery = 'fresh' | 'settled';
 
 /** The effective delivery (S7): `auto` is `settled` for a stream that only appends rows, else `fresh`. */
-export const deliveryOf = (configured: SourceConfig['delivery'], isPlainAppend: boolean): Delivery => {
-  if (configured !== 'auto') return configured;
-  return isPlainAppend ? 'settled' : 'fresh';
-};
+export const deliveryOf = (configured: SourceConfig['delivery'], isPlainAppend: boolean): Delivery =>
+  configured === 'auto' ? (isPlainAppend ? 'settled' : 'fresh') : configured;
 
 /** What a plan needs of the configuration. */
-export type PlanSettings = Pick<
-  SourceConfig,
-  | 'baseUrl'
-  | 'serviceId'
-  | 'events'
-  | 'eventsCondition'
-  | 'properties'
-  | 'propertiesCondition'
-  | 'columnsDrop'
-  | 'columnsHash'
-  | 'hashKey'
-  | 'startDate'
-  | 'endDate'
-  | 'windowDays'
-  | 'lookbackDays'
-  | 'settleHours'
-  | 'toDateInclusive'
-  | 'historyDays'
-  | 'onGap'
->;
+export type PlanSettings = RequestSettings &
+  Pick<
+    SourceConfig,
+    | 'startDate'
+    | 'endDate'
+    | 'windowDays'
+    | 'lookbackDays'
+    | 'settleHours'
+    | 'toDateInclusive'
+    | 'historyDays'
+    | 'onGap'
+  >;
 
 export interface PlanInput {
   readonly settings: PlanSettings;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { coveredDays, filesOf, receiptOf } from '../../../src/extract/cursor.ts';
+import { filesOf, receiptOf } from '../../../src/extract/cursor.ts';
 import { type Download, type ExportFile, rowCount, sentAtOf } from '../../../src/extract/download/download.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
 import { at } from '../../support/extract/extraction.ts';
@@ -43,11 +43,10 @@ const download = (...parts: ExportFile[]): Download => ({
   days: DAYS,
   contains: undefined,
 });
-const COVERS = { first: '2026-03-05', last: null };
 
 describe('a receipt', () => {
   it('has the numbers of its one download', () => {
-    expect(receiptOf(download(part('x')), COVERS, false)).toEqual({
+    expect(receiptOf(download(part('x')), false)).toEqual({
       v: 1,
       id: 'x',
       from: '2026-03-05',
@@ -70,7 +69,7 @@ describe('a receipt', () => {
   it('adds up several downloads, as of the last, under the id of the first', () => {
     const later = part('y', { verifiedAt: '2026-03-07T13:00:09.000Z', exports: 1, bytes: 5 }, ['a', 'c']);
     const earlier = part('z', { verifiedAt: '2026-03-07T13:00:00.000Z' });
-    const receipt = receiptOf(download(part('x'), later, earlier), COVERS, false);
+    const receipt = receiptOf(download(part('x'), later, earlier), false);
     expect(receipt).toMatchObject({ id: 'x', bytes: 25, rows: 9, exports: 5, suppressed: 3, invalid_utf8: 12 });
     expect(receipt).toMatchObject({ split: 'names', verified_at: '2026-03-07T13:00:09.000Z', header: ['a', 'b', 'c'] });
     const all = createHash('sha256').update('hash of xhash of yhash of z').digest('hex');
@@ -88,7 +87,8 @@ describe('a receipt', () => {
 describe('what a download makes complete', () => {
   const covered = (contains: string | undefined, ...sent: string[]) => {
     const whole = download(...sent.map((text, i) => part(String(i), { sentAt: at(text) })));
-    return coveredDays({ ...whole, contains });
+    const { covers_from: first, covers_to: last } = receiptOf({ ...whole, contains }, false);
+    return { first, last };
   };
 
   it('is what it contains and was over when the first of it was asked for', () => {
