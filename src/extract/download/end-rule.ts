@@ -98,14 +98,10 @@ function followsClosely(before: Download, after: Download): boolean {
   return gaps.length > 0 && gaps.every((gap) => gap < GAP_MS && gap !== Number.NEGATIVE_INFINITY);
 }
 
-/** A day without rows and without a file: an export of more days, sent at `sentAt` (ms since 1970), had no row of it. */
-interface KnownEmpty {
-  readonly kind: 'empty';
-  readonly files: readonly [];
-  readonly sentAt: number;
-}
+/** A day without rows and without a file: an export of more days had no row of it. */
+const KNOWN_EMPTY = { kind: 'empty', files: [] } as const;
 
-type Answer = Download | KnownEmpty | NoDownload;
+type Answer = Download | NoDownload | typeof KNOWN_EMPTY;
 
 /** The download of [D,D], or that it is known to be empty from [D-1,D]. */
 interface SingleDay {
@@ -143,7 +139,7 @@ export class EndRule {
     }
     if (download.kind === 'rows' && provesSingleDays(this.#run, download)) {
       this.#prove(true, day);
-      return [{ ...download, days: only(day), contains: day }];
+      return windowOf(day, download);
     }
     const before = this.#before;
     this.#before = undefined;
@@ -200,10 +196,9 @@ export class EndRule {
     await discard(this.#run, download);
     if (isEmpty(download) && rows > 0 && wasDayOver(single)) this.#before = both;
     if (rows === 0 && !this.#run.plan.proveFirst) {
-      const sentAt = sentAtOf(both);
-      this.#ahead = { day: next, requestedAt: sentAt, download: { kind: 'empty', files: [], sentAt } };
+      this.#ahead = { day: next, requestedAt: sentAtOf(both), download: KNOWN_EMPTY };
     }
-    return [{ ...both, days: only(day), contains: day }];
+    return windowOf(day, both);
   }
 
   /** [D,D+1] was refused: a failure if D is over; otherwise D+1 has not begun. */
@@ -214,7 +209,7 @@ export class EndRule {
     }
     if (day <= lastDayOver(earlierClock(this.#run))) throw refused(only(day), both.message);
     if (download.kind !== 'rows') return [noDownload(only(day), 'invalid', both.message)];
-    return [{ ...download, days: only(day), contains: undefined }];
+    return windowOf(day, download, undefined);
   }
 
   /** The window of D where no row may be handed on twice (second table above). */
@@ -234,7 +229,7 @@ export class EndRule {
     const isAll = isRead(after) && rowCount(both) <= rowCount(download) + rowCount(after);
     if (download.kind === 'rows' && (isProved || isAll)) {
       await discard(this.#run, both);
-      return [{ ...download, days: only(day), contains: day }];
+      return windowOf(day, download);
     }
     await discard(this.#run, download);
     if (isEmpty(download) && isEmpty(after) && wasDayOver(single)) this.#prove(false, day);
@@ -248,7 +243,7 @@ export class EndRule {
     const end = addDays(day, 2);
     const all = await this.#countRows(day, end);
     const following = await this.#countRows(addDays(day, 1), end);
-    if (this.#sharesNoRow(both, following, all)) return [{ ...both, days: only(day), contains: day }];
+    if (this.#sharesNoRow(both, following, all)) return windowOf(day, both);
     const isSettled = end <= lastSettledDay(earlierClock(run), run.plan.settleHours ?? 0);
     if (isSettled && run.plan.appends) throw endFailure(day);
     return this.#undecided(day, both, 'whether an export contains its to_date is not proved yet');
@@ -291,9 +286,14 @@ export class EndRule {
       `Whether to_date is included could not be proved with ${day}: rows of the next day may come twice; set to_date_inclusive.`,
       { window: day },
     );
-    return [{ ...both, days: only(day), contains: day }];
+    return windowOf(day, both);
   }
 }
+
+/** The window of one day, which a download contains unless it is told otherwise. */
+const windowOf = (day: Day, download: Download, contains: Day | undefined = day): Download[] => [
+  { ...download, days: only(day), contains },
+];
 
 const endFailure = (day: Day) =>
   configError(
@@ -304,10 +304,8 @@ const endFailure = (day: Day) =>
   );
 
 /** Whether the day was over in every time zone when it was requested, so that no row of it came later. */
-function wasDayOver({ day, download, requestedAt }: SingleDay): boolean {
-  if (download.kind === 'rows') return day <= lastDayOver(sentAtOf(download));
-  return day <= lastDayOver(download.kind === 'empty' ? download.sentAt : requestedAt);
-}
+const wasDayOver = ({ day, download, requestedAt }: SingleDay): boolean =>
+  day <= lastDayOver(download.kind === 'rows' ? sentAtOf(download) : requestedAt);
 
 /** An answer that was read, with or without rows; a 400 is none (S62). */
 const isRead = (download: Answer): boolean => download.kind === 'rows' || download.kind === 'empty';

@@ -12,7 +12,7 @@ import { readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
 import { type DeletionAnswer, type DeletionService, deletionPost, isSendable } from './answer.ts';
-import { deletionFacts, deletionOutcome } from './outcomes.ts';
+import { type DeletionKind, deletionFacts, deletionOutcome } from './outcomes.ts';
 
 export interface DeletionServiceOptions
   extends Pick<DestinationConfig, 'baseUrl' | 'serviceId' | 'importToken' | 'maxConcurrentRequests'> {
@@ -49,7 +49,9 @@ async function deleteOne(
 ): Promise<DeletionAnswer> {
   signal.throwIfAborted();
   const { clock, timeoutMs = TIMEOUT_MS } = options;
-  if (!isSendable(externalId)) return unsendable;
+  if (!isSendable(externalId)) {
+    return unanswered('rejected', 'not_text', 'The id is empty or no valid Unicode text: nothing was sent for it.');
+  }
   const { serviceId, importToken } = options;
   const post = deletionPost({ externalId, at: clock.now() }, serviceId, importToken);
   try {
@@ -61,13 +63,13 @@ async function deleteOne(
   }
 }
 
-const unsendable: DeletionAnswer = {
-  kind: 'rejected',
-  code: 'not_text',
+const unanswered = (kind: DeletionKind, code: string, message: string): DeletionAnswer => ({
+  kind,
+  code,
   status: undefined,
-  message: 'The id is empty or no valid Unicode text: nothing was sent for it.',
+  message,
   limits: NO_LIMITS,
-};
+});
 
 async function exchange(transport: Transport, post: Post, clock: Clock, signal: AbortSignal): Promise<DeletionAnswer> {
   const answer = await transport.send(post, signal);
@@ -91,27 +93,26 @@ async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function answerFrom(answer: RawAnswer, text: string, host: string, now: number): DeletionAnswer {
-  const facts = deletionFacts(answer.status, text, host);
+function answerFrom({ status, headers }: RawAnswer, text: string, host: string, now: number): DeletionAnswer {
+  const facts = deletionFacts(status, text, host);
   const row = deletionOutcome(facts);
-  const { remaining, resetAt, retryAt } = readLimits(answer.headers, now);
-  const limits = { remaining, resetAt: row.kind === 'wait' ? laterOf(resetAt, retryAt) : resetAt };
-  const code = row.code ?? facts.code ?? `http_${answer.status}`;
-  return { kind: row.kind, code, status: answer.status, message: row.message(facts), limits };
+  const { remaining, resetAt, retryAt } = readLimits(headers, now);
+  const waitUntil = Math.max(resetAt ?? 0, retryAt ?? 0) || undefined;
+  return {
+    kind: row.kind,
+    code: row.code ?? facts.code ?? `http_${status}`,
+    status,
+    message: row.message(facts),
+    limits: { remaining, resetAt: row.kind === 'wait' ? waitUntil : resetAt },
+  };
 }
-
-const laterOf = (a: number | undefined, b: number | undefined): number | undefined =>
-  a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 
 /** A connection that broke after the request was sent may have deleted the profile: a second request is harmless. */
 function networkAnswer(error: unknown, host: string): DeletionAnswer {
   if (error instanceof TimeLimitReached) {
-    const message = `${host} did not answer in time: it may or may not be deleted.`;
-    return { kind: 'retry', code: 'timeout', status: undefined, message, limits: NO_LIMITS };
+    return unanswered('retry', 'timeout', `${host} did not answer in time: it may or may not be deleted.`);
   }
   const { config, code, message } = networkProblem(error, host);
-  return { kind: config ? 'stop' : 'retry', code, status: undefined, message: sentence(message), limits: NO_LIMITS };
+  if (config) return unanswered('stop', code, message);
+  return unanswered('retry', code, `Not sure whether it is deleted: ${message}.`);
 }
-
-const sentence = (clause: string): string =>
-  clause.endsWith('.') ? clause : `Not sure whether it is deleted: ${clause}.`;
