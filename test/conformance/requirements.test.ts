@@ -8,7 +8,7 @@ const PAGE = readFileSync(join(ROOT, 'spec/requirements.md'), 'utf8');
 
 const numbers = [...PAGE.matchAll(/^- \*\*R(\d+)\*\*/gm)].map((match) => match[1]);
 
-/** The numbers of the tags at the end of the titles in the tests: `it('is read once [R4]', …)`. */
+/** The numbers of the tags at the end of the titles in the tests: `it('a tag is read once [R4]', …)`. */
 const tagged = new Set(
   readdirSync(join(ROOT, 'test'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.(test\.ts|py)$/.test(entry.name))

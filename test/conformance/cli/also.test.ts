@@ -18,8 +18,8 @@ const rowsIn = async (folder: string) => {
 };
 const expected = () => fixture.sim.countRows({ from: daysBack(7), to: daysBack(2) });
 
-describe('one export for several targets', () => {
-  it('is downloaded once, and each target has all rows and a cursor of its own [R780]', async () => {
+describe('one download for several targets', () => {
+  it('serves each target with all rows and a cursor of its own [R780]', async () => {
     const also = ['--also', 'parquet', at('lake'), '--also', 'delta', at('delta')];
     const ended = await fixture.sync({}, also);
     expect(ended.code, ended.stderr).toBe(0);
@@ -36,7 +36,7 @@ describe('one export for several targets', () => {
     expect(fixture.spooled()).toEqual([]);
   });
 
-  it('serves days that are not over, which a later command asks for again', async () => {
+  it('serves days that are not over, which a later command requests again', async () => {
     const config = { start_date: daysBack(1), end_date: daysBack(-1) };
     const first = await fixture.sync(config, ['--also', 'parquet', at('lake')]);
     expect(first.code, first.stderr).toBe(0);
@@ -54,7 +54,7 @@ describe('one export for several targets', () => {
     expect(exports()).toBeGreaterThan(asked);
   });
 
-  it('gives a target that is behind the days that it lacks, and asks for no others', async () => {
+  it('gives a target that is behind only the days that it lacks', async () => {
     expect((await fixture.sync({ end_date: daysBack(4), lookback_days: 0 })).code).toBe(0);
     expect(exports()).toBe(4);
     const ended = await fixture.sync({ lookback_days: 0 }, ['--also', 'parquet', at('lake')]);
@@ -64,7 +64,7 @@ describe('one export for several targets', () => {
     expect(fixture.spooled()).toEqual([]);
   });
 
-  it('names a target that fails while the others go on, and exits with the worst code [R781]', async () => {
+  it('names a target that fails, goes on with the others, and exits with the worst code [R781]', async () => {
     mkdirSync(join(at('foreign'), 'events'), { recursive: true });
     writeFileSync(join(at('foreign'), 'events', 'x.parquet'), 'theirs');
     const also = ['--also', 'parquet', at('foreign'), '--also', 'parquet', at('lake')];
@@ -88,7 +88,7 @@ describe('one export for several targets', () => {
     ['a token that is not valid', { faults: [{ kind: 'status', status: 401 }] }, 2, 1],
     ['days that are gone', { days: { history_days: 5 } }, 4, 4],
     ['spans that are too large', { too_big: { longest_days: 1, status: 500 } }, 0, 6],
-  ])('is refused once for all targets: %s [R782]', async (_, scenario, code, least) => {
+  ])('sends an export that the service refuses once for all targets: %s [R782]', async (_, scenario, code, least) => {
     const also = ['--also', 'parquet', at('lake'), '--also', 'delta', at('delta')];
     const config = { window_days: 2, to_date_inclusive: 'true' };
     const asked: number[] = [];
@@ -106,7 +106,7 @@ describe('one export for several targets', () => {
     expect(asked[1]).toBe(asked[0]);
   });
 
-  it('names the failure of the first target where that of another is worse [R781]', async () => {
+  it('reports the error of the first target when another target has a worse one [R781]', async () => {
     fixture.sim.setScenario({ days: { history_days: 5 } });
     mkdirSync(join(at('foreign'), 'events'), { recursive: true });
     writeFileSync(join(at('foreign'), 'events', 'x.parquet'), 'not ours');
@@ -125,22 +125,25 @@ describe('one export for several targets', () => {
     expect(await rowsIn(at('lake'))).toBe(expected());
   });
 
-  it.each(['cursor', 'days'])('keeps for the next command what a target that failed lacks, by %s', async (by) => {
-    writeFileSync(at('lake'), 'no folder');
-    const days = by === 'days' ? ['--from', daysBack(7), '--to', daysBack(2)] : [];
-    const more = ['--also', 'parquet', at('lake'), '--also', 'delta', at('delta'), ...days];
-    expect((await fixture.sync({ lookback_days: 0 }, more)).code).toBe(2);
-    rmSync(at('lake'));
-    const ended = await fixture.sync({ lookback_days: 0 }, more);
-    expect(ended.code, ended.stderr).toBe(0);
-    // Named days are asked for again by those that have them, of the last of them anew.
-    expect(exports()).toBe(by === 'days' ? 7 : 6);
-    expect(await rowsIn(at('lake'))).toBe(expected());
-    expect(ended.stderr).toContain(`Loading parquet ${at('lake')}.`);
-    expect(fixture.spooled()).toEqual([]);
-  });
+  it.each(['cursor', 'days'])(
+    'keeps the downloads that a failed target lacks for the next command, by %s',
+    async (by) => {
+      writeFileSync(at('lake'), 'no folder');
+      const days = by === 'days' ? ['--from', daysBack(7), '--to', daysBack(2)] : [];
+      const more = ['--also', 'parquet', at('lake'), '--also', 'delta', at('delta'), ...days];
+      expect((await fixture.sync({ lookback_days: 0 }, more)).code).toBe(2);
+      rmSync(at('lake'));
+      const ended = await fixture.sync({ lookback_days: 0 }, more);
+      expect(ended.code, ended.stderr).toBe(0);
+      // Named days are asked for again by those that have them, of the last of them anew.
+      expect(exports()).toBe(by === 'days' ? 7 : 6);
+      expect(await rowsIn(at('lake'))).toBe(expected());
+      expect(ended.stderr).toContain(`Loading parquet ${at('lake')}.`);
+      expect(fixture.spooled()).toEqual([]);
+    },
+  );
 
-  it('is repaired by the same command after a kill between two targets', async () => {
+  it('is completed by the same command after a kill between two targets', async () => {
     const also = ['--also', 'parquet', at('lake'), '--log-level', 'debug'];
     const child = fixture.start(fixture.syncArgs({}, also));
     await child.says('Window .* is committed', 8);
@@ -157,12 +160,12 @@ describe('one export for several targets', () => {
   it.each([
     [['--also', 'nowhere', 'x'], /--also names "nowhere x"/],
     [['--also', 'arrow', '-'], /stdout/],
-  ])('is refused for %j', async (more, what) => {
+  ])('refuses %j', async (more, what) => {
     const ended = await fixture.sync({}, more);
     expect([ended.code, ended.stderr]).toEqual([2, expect.stringMatching(what)]);
   });
 
-  it('is refused where two targets would share a place', async () => {
+  it('refuses two targets with the same location', async () => {
     const ended = await fixture.sync({}, ['--also', 'duckdb', fixture.file]);
     expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining('is given twice')]);
     expect(exports()).toBe(0);

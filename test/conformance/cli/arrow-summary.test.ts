@@ -50,7 +50,7 @@ async function sync(env: Readonly<Record<string, string>>) {
   return { code, out, summary: JSON.parse(stdout) };
 }
 
-it('a stream into a file that was not finished counts for nothing, whatever was received for it [R558]', async () => {
+it('the summary of an unfinished Arrow file counts no rows, whatever was received [R558]', async () => {
   await start([{ kind: 'status', status: 401, body: '{}', content_type: 'application/json', when: { day: back(5) } }]);
   const { code, out, summary } = await sync({});
   expect(code).toBe(2);
@@ -59,7 +59,7 @@ it('a stream into a file that was not finished counts for nothing, whatever was 
   expect(summary.bytes).toBeGreaterThan(0);
 });
 
-it('a stream reports how many rows of forgotten people it left out [R558]', async () => {
+it('the summary of an Arrow stream counts the suppressed rows [R558]', async () => {
   await start([]);
   const whole = await sync({});
   expect([whole.code, whole.summary.suppressed_rows]).toEqual([0, 0]);

@@ -27,7 +27,7 @@ function smallDisk(kib: number): string | undefined {
 const remount = (at: string, kib: number) => spawnSync('mount', ['-o', `remount,size=${kib}k`, at]);
 
 describe('a full disk [R63]', () => {
-  it('under the spool: exit 3, the sentence names the folder, the table stays whole, the next run goes on', async (context) => {
+  it('of the spool: exit 3 naming the folder, the table stays whole, the next run continues', async (context) => {
     fixture = await CliFixture.start({}, { rowsPerDay: 1_500 });
     const disk = smallDisk(SMALL_KIB);
     if (disk === undefined) return context.skip();
@@ -43,7 +43,7 @@ describe('a full disk [R63]', () => {
     expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
   });
 
-  it('under the database: exit 3, what was committed is whole, the next run goes on', async (context) => {
+  it('of the database: exit 3, committed windows stay whole, the next run continues', async (context) => {
     fixture = await CliFixture.start({}, { rowsPerDay: 1_500 });
     const disk = smallDisk(5 * SMALL_KIB);
     if (disk === undefined) return context.skip();
@@ -63,7 +63,7 @@ describe('a full disk [R63]', () => {
     expect(await fixture.rows(file)).toBe(fixture.sim.countRows(WANTED));
   });
 
-  it('under the summary for scripts or a report: exit 3, the sentence names the file, the table is whole [R439]', async (context) => {
+  it('of the summary file or a report: exit 3 naming the file, the table stays whole [R439]', async (context) => {
     fixture = await CliFixture.start();
     const disk = smallDisk(4);
     if (disk === undefined) return context.skip();
@@ -84,7 +84,7 @@ describe('a full disk [R63]', () => {
     expect(readdirSync(disk)).toEqual(['filled']);
   });
 
-  it('as a limit of the size of files: exit 3, and the next run goes on', async () => {
+  it('simulated by a limit on file sizes: exit 3, and the next run continues', async () => {
     fixture = await CliFixture.start({}, { rowsPerDay: 1_500 });
     const ended = await fixture.startLimited(SMALL_KIB, fixture.syncArgs({ max_concurrent_exports: 1 })).ended;
     expect(ended.code, ended.stderr).toBe(3);
@@ -94,8 +94,8 @@ describe('a full disk [R63]', () => {
   });
 });
 
-describe('a place that cannot be written', () => {
-  it('is named: the spool folder, the folder of the database, a file that is no database; exit 2 [R63]', async () => {
+describe('a location that cannot be written', () => {
+  it('is named with exit 2: the spool folder, the folder of the database, a file that is not a database [R63]', async () => {
     fixture = await CliFixture.start();
     const plain = join(fixture.dir, 'plain.txt');
     writeFileSync(plain, 'a text that is no database, and long enough to be read as one, perhaps. '.repeat(200));
@@ -112,8 +112,8 @@ describe('a place that cannot be written', () => {
   });
 });
 
-describe('a folder that is named as a partition is', () => {
-  it('adds no column and changes no row, wherever it stands in a path [R187]', async () => {
+describe('a folder named like a Hive partition', () => {
+  it('adds no column and changes no row, wherever it stands in the path [R187]', async () => {
     fixture = await CliFixture.start();
     const folder = join(fixture.dir, 'c3=zz', 'df_event_name=no');
     mkdirSync(folder, { recursive: true });

@@ -107,7 +107,7 @@ async function found(texts: readonly string[]): Promise<string[]> {
 }
 
 it.each(Object.keys(PLACES) as Name[])(
-  'kill -9 at any step of a purge of %s: the same command again finishes it, and nothing else is lost [R626]',
+  'after kill -9 at any step of a purge of %s the same command finishes it, and no other row is lost [R626]',
   async (name) => {
     const env = { ...s3.env, DFINERY_SUPPRESSION_KEY: 'a suppression key of 32 characters' };
     mkdirSync(at('live/spool'), { recursive: true, mode: 0o700 });

@@ -17,7 +17,7 @@ describe('SIGKILL at any instant', () => {
   });
   afterAll(() => fixture.close());
 
-  it('loses nothing, doubles nothing, and leaves a file that is whole [R19]', async () => {
+  it('loses no row, duplicates no row, and leaves a valid file [R19]', async () => {
     const config = { start_date: RANGE.from, end_date: RANGE.to, exports_per_hour: 100_000, max_concurrent_exports: 3 };
     const random = new SeededRandom(KILLS);
     let [killed, needed, runs] = [0, 1_500, 0];

@@ -17,8 +17,8 @@ afterEach(() => fixture.close());
 const publish = (config: Record<string, unknown> = {}, to = copy) => fixture.sync(config, ['--publish', to]);
 const rowsIn = async (file: string) => Number((await query(file, 'SELECT count(*) AS n FROM events'))[0].n);
 
-describe('a copy for readers', () => {
-  it('is whole, keeps its mode, and leaves a reader of the former one alone [R124]', async () => {
+describe('a published copy', () => {
+  it('is complete, keeps its file mode, and leaves readers of the previous copy undisturbed [R124]', async () => {
     const first = await publish({ end_date: daysBack(4) });
     expect([first.code, first.stderr]).toEqual([0, expect.stringContaining('copy for readers')]);
     const before = await rowsIn(copy);
@@ -37,7 +37,7 @@ describe('a copy for readers', () => {
     expect(existsSync(`${copy}.wal`)).toBe(false);
   });
 
-  it('stays as it is after a run that committed nothing, and after one that failed [R124]', async () => {
+  it('is unchanged after a run that committed nothing or failed [R124]', async () => {
     expect((await publish({ lookback_days: 0 })).code).toBe(0);
     const { mtimeMs, ino } = statSync(copy);
     expect((await publish({ lookback_days: 0 })).code).toBe(0);
@@ -45,7 +45,7 @@ describe('a copy for readers', () => {
     expect([statSync(copy).mtimeMs, statSync(copy).ino]).toEqual([mtimeMs, ino]);
   });
 
-  it('is not replaced by one whose rows are not those of its receipts', async () => {
+  it('is not replaced when the rows of the database differ from its receipts', async () => {
     expect((await publish({ end_date: daysBack(4) })).code).toBe(0);
     const [before, { ino }] = [await rowsIn(copy), statSync(copy)];
     // Of the first day: no later run reads it again.
@@ -55,7 +55,7 @@ describe('a copy for readers', () => {
     expect([await rowsIn(copy), statSync(copy).ino]).toEqual([before, ino]);
   });
 
-  it('is refused over the file itself and over a file that is not a copy of it, which stays [R124]', async () => {
+  it('is refused at the path of the database itself and at a file that is not its copy [R124]', async () => {
     const other = join(fixture.dir, 'notes.txt');
     writeFileSync(other, 'mine');
     expect((await fixture.sync()).code).toBe(0);
@@ -107,7 +107,7 @@ describe('a purge', () => {
     return fixture.run([...asked, '--execute', '--confirm', String(hash)]);
   }
 
-  it('reaches every copy: no byte of the person is left in one [R124]', async () => {
+  it('purges every copy: no byte of the person remains [R124]', async () => {
     expect((await publish()).code).toBe(0);
     const [{ person }] = await query(fixture.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
     expect(readFileSync(copy).includes(String(person))).toBe(true);
@@ -117,7 +117,7 @@ describe('a purge', () => {
     expect(await fixture.verify(copy)).toEqual([]);
   });
 
-  it('replaces nothing that the file calls a copy and that is none [R124]', async () => {
+  it('replaces no file that is listed as a copy but is not one [R124]', async () => {
     expect((await publish()).code).toBe(0);
     const [{ person }] = await query(fixture.file, 'SELECT df_unified_id AS person FROM events LIMIT 1');
     const other = join(fixture.dir, 'notes.txt');

@@ -5,7 +5,7 @@ import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-chi
 let fixture: CliFixture;
 afterEach(() => fixture.close());
 
-it('two runs at once on one file: the second waits, then names the lock and who holds it [R63]', async () => {
+it('of two runs on one file the second waits, then names the lock and its owner [R63]', async () => {
   fixture = await CliFixture.start({ faults: [{ kind: 'stall', when: { nth: 2 } }] });
   const first = fixture.start(fixture.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
   await first.says('is committed');
@@ -20,7 +20,7 @@ it('two runs at once on one file: the second waits, then names the lock and who 
   expect((await fixture.sync()).code).toBe(0);
 });
 
-it('three processes on one quota, each with a file of its own: no 429, no export more than needed [R20]', async () => {
+it('three processes share one quota without a 429 or a superfluous export [R20]', async () => {
   fixture = await CliFixture.start({ limits: { concurrent_exports: 5 } }, { latencyMs: 30, rowsPerDay: 40 });
   const config = fixture.config({ start_date: daysBack(13) });
   const files = ['a', 'b', 'c'].map((name) => join(fixture.dir, `${name}.duckdb`));
@@ -36,7 +36,7 @@ it('three processes on one quota, each with a file of its own: no 429, no export
   for (const file of files) expect(await fixture.rows(file)).toBe(wanted);
 });
 
-it('--max-wait: what is done is committed, exit 3, and the next hour goes on [R20]', async () => {
+it('--max-wait commits what was downloaded, exits with 3, and the next hour continues [R20]', async () => {
   fixture = await CliFixture.start({ limits: { exports_per_hour: 4 } });
   const ended = await fixture.sync({}, ['--max-wait', '30s']);
   expect(ended.code, ended.stderr).toBe(3);

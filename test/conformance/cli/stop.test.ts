@@ -28,9 +28,9 @@ async function holdsWholeWindows(fixture: CliFixture, windows: number): Promise<
 const stallAt = (nth: number | number[]) => ({ kind: 'stall', at: 'mid_row', after_rows: 20, when: { nth } });
 const stalled = (fixture: CliFixture) => fixture.sim.requests().some(({ fault, done }) => fault === 'stall' && !done);
 
-describe.concurrent('a stop', () => {
+describe.concurrent('a stopped run', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'by %s in a download ends within 5 s, by it, with whole windows [R43]',
+    'ends within 5 s of %s during a download, by that signal, with whole windows committed [R43]',
     (signal) =>
       withFixture({ faults: [stallAt(4)] }, async (fixture) => {
         const child = fixture.start(fixture.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
@@ -50,7 +50,7 @@ describe.concurrent('a stop', () => {
       }),
   );
 
-  it('by SIGKILL leaves a spool folder, which the next run removes; it leaves that of a running process alone', () =>
+  it('leaves its spool folder after SIGKILL, which the next run removes; the folder of a live process stays', () =>
     withFixture({ faults: [stallAt(2)] }, async (fixture) => {
       const config = { max_concurrent_exports: 2 };
       const dead = fixture.start(fixture.syncArgs(config, ['--log-level', 'debug']));
@@ -78,7 +78,7 @@ describe.concurrent('a stop', () => {
       expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
     }));
 
-  it('by a signal ends a wait for the quota and a wait for a lock at once', () =>
+  it('stops waiting for the quota or for a lock at once', () =>
     withFixture({ limits: { exports_per_hour: 2 } }, async (fixture) => {
       const waiting = fixture.start(fixture.syncArgs({}, ['--log-level', 'debug']));
       await waiting.says('The limit of exports is reached');

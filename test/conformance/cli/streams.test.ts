@@ -33,7 +33,7 @@ function processorSeconds(pid: number | undefined): number {
 }
 
 describe.runIf(process.platform === 'linux')('a reader of stderr that stands still', () => {
-  it('costs nothing, and a stop is heard [R184]', async () => {
+  it('does not slow the run down, and a signal still stops it [R184]', async () => {
     fixture = await CliFixture.start(stall);
     const child = withFullStderr(fixture.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
     await until(isStalled);
@@ -47,7 +47,7 @@ describe.runIf(process.platform === 'linux')('a reader of stderr that stands sti
     expect(performance.now() - asked).toBeLessThan(5_500);
   });
 
-  it('keeps no run from its end and its result [R184]', async () => {
+  it('does not keep the run from ending with its result [R184]', async () => {
     fixture = await CliFixture.start();
     const ended = await withFullStderr(fixture.syncArgs({}, ['--log-level', 'debug'])).ended;
     expect(ended.code).toBe(0);
@@ -55,7 +55,7 @@ describe.runIf(process.platform === 'linux')('a reader of stderr that stands sti
   });
 });
 
-describe('a ledger that goes to stderr', () => {
+describe('a ledger written to stderr', () => {
   const forget = (...more: string[]): string[] => {
     const config = join(fixture.dir, 'destination.json');
     writeFileSync(config, JSON.stringify({ base_url: fixture.sim.url, service_id: SERVICE_ID, requested_by: 'us' }));
@@ -70,7 +70,7 @@ describe('a ledger that goes to stderr', () => {
   };
   const deletions = () => fixture.sim.requests().filter(({ path }) => !path.includes('export')).length;
 
-  it('without a reader stops the run before its first request [R185]', async () => {
+  it('whose reader is gone stops the run before its first request [R185]', async () => {
     fixture = await CliFixture.start();
     const child = fixture.start(await confirmed(), SECRETS);
     child.process.stderr?.destroy();
@@ -78,7 +78,7 @@ describe('a ledger that goes to stderr', () => {
     expect(deletions()).toBe(0);
   });
 
-  it('a full disk cuts short stops the run: no request without its whole line [R185]', async () => {
+  it('that a full disk truncates stops the run: no request is sent without its complete line [R185]', async () => {
     fixture = await CliFixture.start();
     const words = await confirmed();
     mkdirSync(join(fixture.dir, 'log'));

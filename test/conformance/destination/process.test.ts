@@ -62,8 +62,8 @@ const sound = (output: Output) => {
   expect(output.text).not.toContain(TOKEN);
 };
 
-describe('the verbs, as a platform starts them', () => {
-  it('spec: one message, quickly told, and nothing else', async () => {
+describe('the destination as a process', () => {
+  it('spec writes one message and nothing else', async () => {
     const output = await start(['spec'], '').ended;
     sound(output);
     expect(output.code).toBe(0);
@@ -83,7 +83,7 @@ describe('the verbs, as a platform starts them', () => {
     ]);
   });
 
-  it('check: reaches the host and never the path of deletions [R55]', async () => {
+  it('check connects to the host and sends no deletion [R55]', async () => {
     const output = await start(['check', '--config', setup.files.write(setup.config())], '').ended;
     sound(output);
     expect(output.code).toBe(0);
@@ -99,7 +99,7 @@ describe('the verbs, as a platform starts them', () => {
     ['no token', { import_token: null }],
     ['a folder that cannot be written', { ledger_dir: '/proc/nowhere' }],
     ['a real run without a ledger', { ledger_dir: null }],
-  ])('check: %s is FAILED with a sentence and exit 0', async (_name, more) => {
+  ])('check: %s is FAILED with a message and exit 0', async (_name, more) => {
     const output = await start(['check', '--config', setup.files.write(setup.config(more))], '').ended;
     sound(output);
     expect(output.code).toBe(0);
@@ -110,7 +110,7 @@ describe('the verbs, as a platform starts them', () => {
     });
   });
 
-  it('discover: one closed object with its matching key', async () => {
+  it('discover writes one closed object with its matching key', async () => {
     const output = await start(['discover', '--config', setup.files.write(setup.config())], '').ended;
     sound(output);
     const [catalog] = output
@@ -133,7 +133,7 @@ describe('the verbs, as a platform starts them', () => {
     [['read']],
     [['write', '--config', 'none.json']],
     [['write', '--config', '/none', '--catalog', '/none']],
-  ])('a command line that is not understood is a config_error: %j', async (words) => {
+  ])('an invalid command line is a config_error: %j', async (words) => {
     const output = await start(words, '').ended;
     sound(output);
     expect(output.code).not.toBe(0);
@@ -149,7 +149,7 @@ describe('write, in a process of its own', () => {
     expect(setup.server.seen[0].headers.access_token).toBe(TOKEN);
   });
 
-  it('leaves nothing in the temporary folder, and no id anywhere', async () => {
+  it('leaves no file in the temporary folder and no id in any file', async () => {
     const output = await write([record('person-8842'), record('x'.repeat(10_000_000)), state(1)]).ended;
     sound(output);
     expect(output.code).toBe(0);
@@ -187,7 +187,7 @@ describe('write, in a process of its own', () => {
     },
   );
 
-  it('stops within five seconds of SIGTERM, by that signal, with a whole ledger that is resumed', async () => {
+  it('stops within five seconds of SIGTERM, by that signal, with a ledger that the next run resumes', async () => {
     const ids = [...Array(200).keys()].map((n) => `u${n}`);
     const lines = [...ids.map((id) => record(id)), state(1)];
     // One at a time, a tenth of a second each: all of them would take far longer than a stop may.
@@ -211,7 +211,7 @@ describe('write, in a process of its own', () => {
     expect(again.text).toContain('"destinationStats":{"recordCount":200,"rejectedRecordCount":0}');
   });
 
-  it('survives kill -9 at any instant: each deleted, none that was not asked for, none twice but for what was open', async () => {
+  it('survives kill -9 at any time: each id is deleted, no other id is, and only pending ones are repeated', async () => {
     const ids = [...Array(300).keys()].map((n) => `u${n}`);
     const lines = [...ids.map((id) => record(id)), state(1)];
     setup.answer = ({ id }, response, nth) => {

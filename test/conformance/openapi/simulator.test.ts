@@ -136,7 +136,7 @@ describe('answers of the simulator follow openapi.yaml [R21]', () => {
     if (wants.code) expect(answer.body.code).toBe(wants.code);
   });
 
-  it('a wrong service has its code', async () => {
+  it('a wrong service_id is answered with its code', async () => {
     sim = await startTestSimulator();
     const url = `${sim.url}/api/v1/identities/delete?service_id=other`;
     const headers = { access_token: TOKENS.import, 'Content-Type': 'application/json' };
@@ -149,7 +149,7 @@ describe('the validator', () => {
   const query = { service_id: SERVICE_ID };
   const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
 
-  it('accepts what the specification asks for', () => {
+  it('accepts requests that follow the specification', () => {
     expect(
       validateRequest('exportEvents', { method: 'POST', path: '/api/v1/export/event', query, headers, body: asked }),
     ).toEqual([]);
@@ -195,7 +195,7 @@ describe('the validator', () => {
   });
 });
 
-it('every unknown that names a switch has one in the scenario', () => {
+it('every unknown of the specification with a switch has that key in the scenario', () => {
   const switches = [...operations.values()].flatMap(
     (one) => one.value['x-unknown'] as { id: string; switch?: string }[],
   );

@@ -49,7 +49,7 @@ async function probe(script: Script, options = {}) {
   return probeAt(server.url);
 }
 
-describe('what one smallest export tells', () => {
+describe('the verdict on one minimal export', () => {
   const rows: [string, Script, ProbeKind, boolean][] = [
     ['a header', () => whole(200, `${HEADER}\n`), 'ok', true],
     ['a header without a line end', () => whole(200, HEADER), 'ok', true],
@@ -79,7 +79,7 @@ describe('what one smallest export tells', () => {
     ['503', () => whole(503, '<html>'), 'unreachable', false],
     ['a reset', () => [{ reset: true }], 'unreachable', false],
   ];
-  it.each(rows)('%s', async (_name, script, kind, usable) => {
+  it.each(rows)('for %s', async (_name, script, kind, usable) => {
     const verdict = await probe(script);
     expect(verdict).toMatchObject({ kind, usable });
     expect(verdict.message).toMatch(/[.?]$/);
@@ -95,19 +95,22 @@ describe('what one smallest export tells', () => {
     ['everything, without a reason', () => whole(400, 'no'), 'wrong_service', false],
     ['the event, and the token is wrong', () => json(401, fail('unauthorized_token')), 'wrong_token', false],
     ['the event, and no more is left', () => json(429, fail('too_many_api_requests')), 'quota_spent', true],
-  ] as [string, Script, ProbeKind, boolean][])('refuses %s [R200]', async (_name, second, kind, usable) => {
-    const verdict = await probe((request, count) =>
-      forEvent(request.body) ? json(400, fail('invalid_parameter')) : second(request, count),
-    );
-    expect(verdict).toMatchObject({ kind, usable });
-    expect(verdict.message).toMatch(/[.?]$/);
-    const bodies = server?.requests.map((request) => JSON.parse(request.body)) ?? [];
-    expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
-    expect(bodies[1]).toMatchObject({ from_date: '2026-01-18', to_date: '2026-01-19' });
-    expect(bodies[1]).not.toHaveProperty('events');
-  });
+  ] as [string, Script, ProbeKind, boolean][])(
+    'when the service refuses %s [R200]',
+    async (_name, second, kind, usable) => {
+      const verdict = await probe((request, count) =>
+        forEvent(request.body) ? json(400, fail('invalid_parameter')) : second(request, count),
+      );
+      expect(verdict).toMatchObject({ kind, usable });
+      expect(verdict.message).toMatch(/[.?]$/);
+      const bodies = server?.requests.map((request) => JSON.parse(request.body)) ?? [];
+      expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
+      expect(bodies[1]).toMatchObject({ from_date: '2026-01-18', to_date: '2026-01-19' });
+      expect(bodies[1]).not.toHaveProperty('events');
+    },
+  );
 
-  it('a second question is counted as well, and hung up on behind its header [R200]', async () => {
+  it('counts the second request too, and disconnects after its header [R200]', async () => {
     const endless: Script = () => [{ send: head(200, CHUNKED) }, { send: chunks(`${HEADER}\n`) }, { hold: true }];
     server = await startFaultyServer((request, count) =>
       forEvent(request.body) ? json(400, fail('invalid_parameter')) : endless(request, count),
@@ -117,7 +120,7 @@ describe('what one smallest export tells', () => {
     expect(quota).toMatchObject({ entered: 2, released: 2 });
   });
 
-  it('says until when a spent quota lasts, and asks the smallest question', async () => {
+  it('names the reset of an exhausted quota, and requests the minimal export', async () => {
     const verdict = await probe(() => json(429, fail('x'), { 'X-Rate-Limit-Reset': NOW + 60_000 }));
     expect(verdict.message).toContain('2026-01-20T03:01:00.000Z, in 1 min');
     expect(verdict.limits.resetAt).toBe(NOW + 60_000);
@@ -128,18 +131,18 @@ describe('what one smallest export tells', () => {
     });
   });
 
-  it('a certificate that nobody signed, and a port where nobody listens', async () => {
+  it('is unreachable for an untrusted certificate and for a closed port', async () => {
     expect(await probe(() => [], { tls: selfSigned() })).toMatchObject({ kind: 'unreachable', code: 'certificate' });
     expect(await probeAt('http://127.0.0.1:1')).toMatchObject({ kind: 'unreachable', code: 'refused' });
   });
 
-  it('a token that no header can carry is wrong without any request', async () => {
+  it('is wrong_token without a request for a token that no header can carry', async () => {
     server = await startFaultyServer(() => []);
     expect(await probeAt(server.url, { exportToken: new Secret('') })).toMatchObject({ kind: 'wrong_token' });
     expect(server.requests).toEqual([]);
   });
 
-  it('answers in under five seconds: a silent host that takes connections is inconclusive', async () => {
+  it('is inconclusive within five seconds for a host that accepts connections but does not answer', async () => {
     server = await startFaultyServer(() => [{ hold: true }]);
     const clock = new ManualClock();
     const probing = probeAt(server.url, { clock });
@@ -148,14 +151,14 @@ describe('what one smallest export tells', () => {
     expect(await probing).toMatchObject({ kind: 'inconclusive', usable: true, code: 'slow' });
   });
 
-  it('is counted, and waits for nobody', async () => {
+  it('counts the request in the quota without waiting for it', async () => {
     server = await startFaultyServer(() => whole(200, HEADER));
     const quota = new OpenQuota();
     await probeAt(server.url, { quota });
     expect(quota).toMatchObject({ entered: 1, released: 1 });
   });
 
-  it('an abort rejects with its reason', async () => {
+  it('rejects with the reason of an abort', async () => {
     server = await startFaultyServer(() => [{ hold: true }]);
     const controller = new AbortController();
     const probing = probeAt(server.url, {}, controller.signal);
@@ -178,7 +181,7 @@ describe('against the simulator', () => {
     [{ answers: { unknown_service: '400' } }, TOKENS.export, 'other', 'wrong_service'],
     [{ answers: { known_events_only: true } }, TOKENS.export, SERVICE_ID, 'ok'],
     [{ limits: { exports_per_hour: 0 } }, TOKENS.export, SERVICE_ID, 'quota_spent'],
-  ])('%j %s %s is %s', async (scenario, token, serviceId, kind) => {
+  ])('scenario %j, token %s, service %s: %s', async (scenario, token, serviceId, kind) => {
     const sim = await startTestSimulator(scenario);
     expect(await probeAt(sim.url, { exportToken: new Secret(token), serviceId })).toMatchObject({ kind });
     await sim.close();

@@ -47,7 +47,7 @@ async function remove(script: Script, options = {}) {
   }
 }
 
-describe('what the wire may do to a deletion', () => {
+describe('network faults during a deletion', () => {
   it.each([
     ['reset', () => [{ reset: true }], 'retry', 'reset'],
     ['a FIN', () => [{ end: true }], 'retry', 'reset'],
@@ -74,7 +74,7 @@ describe('what the wire may do to a deletion', () => {
     expect(JSON.stringify(answer)).not.toMatch(/4711|canary/);
   });
 
-  it('a certificate that nobody signed stops everything', async () => {
+  it('an untrusted certificate stops the run', async () => {
     expect(await remove(() => json(200, OK), { tls: selfSigned() })).toMatchObject({
       kind: 'stop',
       code: 'certificate',
@@ -82,7 +82,7 @@ describe('what the wire may do to a deletion', () => {
     expect(server?.requests).toEqual([]);
   });
 
-  it('silence is given up after a minute, for the head and for the body', async () => {
+  it('a silent connection times out after a minute, before the head and within the body', async () => {
     for (const steps of [[{ hold: true }], [{ send: head(200, { 'Content-Length': 60 }) }, { hold: true }]] as const) {
       server = await startFaultyServer(() => steps);
       const clock = new ManualClock();
@@ -109,7 +109,7 @@ describe('what the wire may do to a deletion', () => {
     await service.close();
   });
 
-  it('carries the limits, and the later of reset and Retry-After where it must wait', async () => {
+  it('an answer carries the limits, and the later of Reset and Retry-After for a wait', async () => {
     const reset = Date.now() + 30_000;
     const headers = { 'X-Rate-Limit-Remaining': 0, 'X-Rate-Limit-Reset': reset, 'Retry-After': 50 };
     const waiting = await remove(() => json(429, { status: false, code: '40401', message: 'x' }, headers));
@@ -122,7 +122,7 @@ describe('what the wire may do to a deletion', () => {
 });
 
 describe('against the simulator', () => {
-  it('deletes, keeps its connections, and tells every code for what it is', async () => {
+  it('deletes over kept-alive connections and classifies every code', async () => {
     const codes = { a: '40000', b: '40001', c: '40402', d: '50000', e: '40403' };
     const sim = await startTestSimulator({ deletions: { codes, failure_status: 'by_code' } });
     const service = serviceAt(sim.url, { token: TOKENS.import });
@@ -138,7 +138,7 @@ describe('against the simulator', () => {
     await sim.close();
   });
 
-  it('takes a deletion that nobody confirmed for one to be asked again', async () => {
+  it('retries a deletion whose answer was lost', async () => {
     const sim = await startTestSimulator({ faults: [{ kind: 'cut_after', when: { nth: 1 } }] });
     const service = serviceAt(sim.url, { token: TOKENS.import });
     expect((await service.deleteProfile('x', SIGNAL)).kind).toBe('retry');

@@ -24,7 +24,7 @@ import { until } from '../../support/wait.ts';
 
 afterEach(closeServer);
 
-describe('silence', () => {
+describe('a connection without bytes', () => {
   const stalling = async (steps: readonly Step[]) => {
     const server = await serve(() => steps);
     const clock = new ManualClock();
@@ -33,7 +33,7 @@ describe('silence', () => {
     return { server, clock, asking, quota };
   };
 
-  it('instead of a head is a stall, after stallMs and not before', async () => {
+  it('stalls after stallMs when there is no head', async () => {
     const { server, clock, asking, quota } = await stalling([{ hold: true }]);
     let answer: ExportAnswer | undefined;
     void asking.then((one) => {
@@ -48,7 +48,7 @@ describe('silence', () => {
     expect(quota.released).toBe(1);
   });
 
-  it('behind a head, before the first byte', async () => {
+  it('stalls after the head when there is no body', async () => {
     const { clock, asking } = await stalling([{ send: head(200, CHUNKED) }, { hold: true }]);
     // The idle timeout starts twice: for the head, and for the body.
     await until(() => clock.set.filter((ms) => ms === 600_000).length === 2);
@@ -56,7 +56,7 @@ describe('silence', () => {
     expect(await asking).toMatchObject({ kind: 'retry_or_split', code: 'stall', status: 200 });
   });
 
-  it('in the middle of a body [R17]', async () => {
+  it('stalls in the middle of a body [R17]', async () => {
     const { clock, asking, quota } = await stalling([
       { send: head(200, CHUNKED) },
       { send: chunks(CSV) },
@@ -68,7 +68,7 @@ describe('silence', () => {
     expect((await failing).internal).toMatch(/^stall/);
   });
 
-  it('is none while bytes keep coming, however slowly [R17]', async () => {
+  it('does not stall while bytes arrive, however slowly [R17]', async () => {
     let go = () => {};
     const later = new Promise<void>((resolve) => {
       go = resolve;
@@ -88,8 +88,8 @@ describe('silence', () => {
   });
 });
 
-describe('letting go', () => {
-  it('an abort ends the wait for a head with its reason', async () => {
+describe('closing an export', () => {
+  it('by an abort before the head rejects with its reason', async () => {
     const server = await serve(() => [{ hold: true }]);
     const { service, quota } = exportService(server.url);
     const controller = new AbortController();
@@ -100,7 +100,7 @@ describe('letting go', () => {
     expect(quota.released).toBe(1);
   });
 
-  it('an abort ends a body with its reason', async () => {
+  it('by an abort within the body rejects with its reason', async () => {
     const controller = new AbortController();
     const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
     const { service, quota } = exportService(server.url);
@@ -112,7 +112,7 @@ describe('letting go', () => {
     expect(quota.released).toBe(1);
   });
 
-  it.each(['identity', 'gzip'])('closing an unread body hangs up (%s)', async (coding) => {
+  it.each(['identity', 'gzip'])('with an unread body closes the connection (%s)', async (coding) => {
     const bytes = coding === 'gzip' ? GZIP : Buffer.from(CSV);
     const server = await serve(() => [
       { send: head(200, { ...CHUNKED, 'Content-Encoding': coding }) },
@@ -129,7 +129,7 @@ describe('letting go', () => {
     await service.close();
   });
 
-  it('closing the service breaks off what is under way', async () => {
+  it('with the service closes every open connection', async () => {
     const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
     const { service } = exportService(server.url);
     const answer = await service.exportEvents(QUESTION, new AbortController().signal);
@@ -141,7 +141,7 @@ describe('letting go', () => {
 });
 
 describe('the token', () => {
-  it('goes to one origin: a redirect is not followed, and only its origin is shown [R58]', async () => {
+  it('is sent to one origin only: a redirect is not followed, and only its origin is printed [R58]', async () => {
     const other = await startFaultyServer(() => whole(200, CSV, CSV_HEAD));
     const { answer } = await ask(
       whole(302, '', { Location: `${other.url}/login?secret=1&token=${CANARY}`, 'Content-Type': 'text/html' }),
@@ -153,7 +153,7 @@ describe('the token', () => {
     await other.close();
   });
 
-  it('is never repeated, even where the service does', async () => {
+  it('is not printed even when the service echoes it', async () => {
     const { answer } = await ask(json(400, { result: 'fail', message: CANARY.replaceAll('-', '_'), code: CANARY }));
     expect(answer).toMatchObject({ kind: 'invalid' });
     expect(JSON.stringify(answer)).not.toContain(CANARY);

@@ -33,7 +33,7 @@ async function endsInReset(answer: ExportAnswer, read: (bytes: number) => unknow
   await expect(reading()).rejects.toMatchObject({ kind: 'transient', internal: expect.stringMatching(/^reset/) });
 }
 
-describe('bodies that arrive whole', () => {
+describe('complete bodies', () => {
   const cases: Record<string, { steps: Step[]; endDeclared: boolean; text?: string }> = {
     'with a length': { steps: whole(200, CSV, CSV_HEAD), endDeclared: true },
     chunked: { steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { send: LAST_CHUNK }], endDeclared: false },
@@ -73,7 +73,7 @@ describe('bodies that arrive whole', () => {
   });
 });
 
-describe('bodies that are not whole [R15]', () => {
+describe('incomplete bodies [R15]', () => {
   const cut = CSV.length - 300;
   const cases: Record<string, { steps: Step[]; code: string }> = {
     'a FIN before the declared length': {
@@ -129,7 +129,7 @@ describe('bodies that are not whole [R15]', () => {
     await endsInReset(answer, (bytes) => bytes === cut && go());
   });
 
-  it('a corrupt gzip trailer is never the end of data [R15]', async () => {
+  it('a corrupt gzip trailer is an error [R15]', async () => {
     const corrupt = Buffer.from(GZIP);
     corrupt[corrupt.length - 6] ^= 1;
     const { answer } = await ask(whole(200, corrupt, GZIP_HEAD));
@@ -137,7 +137,7 @@ describe('bodies that are not whole [R15]', () => {
     else expect(answer).toMatchObject({ kind: 'retry', code: 'gzip' });
   });
 
-  it('a reset while the reader is busy elsewhere is an error, not an end and not a crash', async () => {
+  it('a reset while the reader is paused is an error, not an end and not a crash', async () => {
     const big = 'x'.repeat(4 * 1024 * 1024);
     const { answer } = await ask([
       { send: head(200, CHUNKED) },
@@ -148,26 +148,26 @@ describe('bodies that are not whole [R15]', () => {
   });
 });
 
-describe('no answer at all', () => {
-  it('a connection that is reset', async () => {
+describe('requests without an answer', () => {
+  it('a reset connection is a retry', async () => {
     const { answer, quota } = await ask([], { resetOnConnect: true });
     expect(answer).toMatchObject({ kind: 'retry', code: 'reset', status: undefined });
     expect(quota).toMatchObject({ entered: 1, released: 1, heads: [] });
   });
 
-  it('a FIN in place of an answer, and half a head', async () => {
+  it('a connection closed before or within the head is a retry', async () => {
     for (const steps of [[{ end: true } as const], [{ send: 'HTTP/1.1 200 O' }, { end: true } as const]]) {
       const { answer } = await ask(steps);
       expect(answer).toMatchObject({ kind: 'retry', code: 'reset' });
     }
   });
 
-  it('something that is not HTTP', async () => {
+  it('an answer that is not HTTP is a retry', async () => {
     const { answer } = await ask([{ send: 'SSH-2.0-OpenSSH_9.6\r\n' }]);
     expect(answer).toMatchObject({ kind: 'retry', code: 'protocol' });
   });
 
-  it('a port where nobody listens', async () => {
+  it('a refused connection is a retry', async () => {
     // No system gives a port so low to anybody who asks for a free one.
     const url = 'http://127.0.0.1:1';
     const answer = await exportService(url).service.exportEvents(QUESTION, new AbortController().signal);
@@ -175,18 +175,18 @@ describe('no answer at all', () => {
     expect((answer as { message: string }).message).toContain('127.0.0.1:1');
   });
 
-  it('a name that cannot be looked up', async () => {
+  it('an unknown host is reported', async () => {
     const url = `https://${'a'.repeat(64)}.invalid`;
     const answer = await exportService(url).service.exportEvents(QUESTION, new AbortController().signal);
     expect(answer).toMatchObject({ kind: 'retry', code: 'dns' });
   });
 
-  it('a certificate that nobody signed is for the user to mend', async () => {
+  it('an untrusted certificate is a configuration error', async () => {
     const { answer } = await ask(whole(200, CSV), { tls: selfSigned() });
     expect(answer).toMatchObject({ kind: 'config', code: 'certificate' });
   });
 
-  it('a certificate that nobody signed is refused though Node is told to trust anybody [R189]', async () => {
+  it('an untrusted certificate is refused although Node is configured to accept any [R189]', async () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
     try {
       const { answer } = await ask(whole(200, CSV), { tls: selfSigned() });
@@ -196,7 +196,7 @@ describe('no answer at all', () => {
     }
   });
 
-  it('no TLS on the other side', async () => {
+  it('a server without TLS is reported', async () => {
     const server = await serve(() => [], { greeting: 'HTTP/1.1 400 Bad Request\r\n\r\n' });
     const { service } = exportService(server.url.replace('http:', 'https:'));
     const answer = await service.exportEvents(QUESTION, new AbortController().signal);

@@ -50,7 +50,7 @@ const sendThrough = (proxy: string) => {
 };
 
 describe('through a proxy', () => {
-  it('goes a tunnel by the name of the host; the proxy never sees the token [R58]', async () => {
+  it('requests a tunnel by host name; the proxy never sees the token [R58]', async () => {
     server = await startFaultyServer(() => whole(200, 'a\n'), { tls: selfSigned() });
     const proxy = await startProxy(200, server.port);
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
@@ -66,7 +66,7 @@ describe('through a proxy', () => {
     [407, true],
     [403, true],
     [502, false],
-  ])('a proxy that answers %i is named', async (status, config) => {
+  ])('reports an answer %i of the proxy', async (status, config) => {
     const proxy = await startProxy(status, 1);
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
     const trouble = networkProblem(error, 'api.example');

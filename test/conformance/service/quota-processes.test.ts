@@ -52,7 +52,7 @@ function child(sim: Simulator, spool: string, count: number) {
 const refusals = (sim: Simulator) => sim.requests().filter(({ status }) => status === 429).length;
 
 describe('processes of one machine on one quota', () => {
-  it.each(['fixed', 'sliding'])('take no more than there is, and meet no 429 (%s) [R20]', async (window) => {
+  it.each(['fixed', 'sliding'])('send no more exports than allowed and get no 429 (%s) [R20]', async (window) => {
     const limits = { exports_per_hour: 25, concurrent_exports: 5, window };
     const sim = await startTestSimulator({ limits }, { clock: systemClock });
     const spool = mkdtempSync(join(folder, 'spool-'));
@@ -68,7 +68,7 @@ describe('processes of one machine on one quota', () => {
     await sim.close();
   });
 
-  it('a killed one gives its places back [R12]', async () => {
+  it('the slots of a killed process are released [R12]', async () => {
     const sim = await startTestSimulator(
       { faults: [{ kind: 'stall', when: { nth: [1, 2, 3, 4, 5] } }] },
       { clock: systemClock },
@@ -85,7 +85,7 @@ describe('processes of one machine on one quota', () => {
   });
 });
 
-describe('a service that others use as well', () => {
+describe('a service that other clients use as well', () => {
   const open = (sim: Simulator) => {
     const quota = createExportQuota({
       baseUrl: sim.url,
@@ -115,7 +115,7 @@ describe('a service that others use as well', () => {
     return 'data';
   };
 
-  it('others took most of the hour: what is left is taken, not one more', async () => {
+  it('when others spent most of the hour the rest is used, and no more', async () => {
     const sim = await startTestSimulator({ limits: { exports_per_hour: 12 } }, { clock: systemClock });
     const other = open(sim);
     for (let i = 0; i < 7; i++) await ask(other);
@@ -129,7 +129,7 @@ describe('a service that others use as well', () => {
   });
 
   it.each(['actual', 'zero'])(
-    'it takes fewer at once than configured: lowered, and all is had (%s)',
+    'when others hold slots the concurrency is lowered and every export succeeds (%s)',
     async (remaining) => {
       const limits = { concurrent_exports: 2, concurrent_remaining: remaining };
       const sim = await startTestSimulator({ limits }, { clock: systemClock });

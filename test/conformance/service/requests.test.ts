@@ -44,7 +44,7 @@ describe('the request for an export [R1]', () => {
     ['everything', QUESTION],
     ['some events', { ...QUESTION, events: ['df_purchase', '가입, "new"'], eventsCondition: 'include' }],
     ['but some properties', { ...QUESTION, properties: ['__proto__', 'a b'], propertiesCondition: 'exclude' }],
-  ] as [string, ExportRequest][])('is what openapi.yaml describes: %s', async (_name, question) => {
+  ] as [string, ExportRequest][])('follows openapi.yaml: %s', async (_name, question) => {
     const request = await ask(question);
     expect(problems('exportEvents', request)).toEqual([]);
     expect(JSON.parse(request.body)).toEqual({
@@ -57,7 +57,7 @@ describe('the request for an export [R1]', () => {
     });
   });
 
-  it('carries the token in one header, and only gzip as coding', async () => {
+  it('carries the token in one header and accepts only gzip', async () => {
     const { headers, line, body } = await ask(QUESTION);
     expect(headers).toMatchObject({
       authorization: `Bearer ${CANARY}`,
@@ -111,7 +111,7 @@ describe('the request for a deletion', () => {
     return { answers, requests: server.requests };
   };
 
-  it('is what openapi.yaml describes, for any id, unchanged [R21]', async () => {
+  it('follows openapi.yaml for any id, which is sent unchanged [R21]', async () => {
     const ids = ['m-1', '../x', 'a b', '"', '🙂', '0', ' 가 ', 'x'.repeat(200_000)];
     const { answers, requests } = await remove(ids);
     expect(answers.every(({ kind }) => kind === 'done')).toBe(true);
@@ -127,7 +127,7 @@ describe('the request for a deletion', () => {
     expect(new Set(requests.map(({ connection }) => connection)).size).toBe(1);
   });
 
-  it('is never sent for an id that would reach the service as another one', async () => {
+  it('is never sent for an id that the service would read as another one', async () => {
     const { answers, requests } = await remove(['', 'half a pair \uD83D']);
     expect(answers.map(({ kind, code }) => [kind, code])).toEqual([
       ['rejected', 'not_text'],
@@ -137,7 +137,7 @@ describe('the request for a deletion', () => {
   });
 });
 
-it('a clock that nobody moves never cuts an export off [R17]', async () => {
+it('a clock that stands still never aborts an export [R17]', async () => {
   server = await startFaultyServer(() => whole(200, 'a\n'));
   const clock = new ManualClock();
   const { service } = exportService(server.url, { clock });

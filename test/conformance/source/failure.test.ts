@@ -6,7 +6,7 @@ describe('a read that fails', () => {
   let fixture: SourceFixture;
   afterEach(() => fixture.close());
 
-  it('leaves the state of the last good window, and a retry asks for none before it again [R40]', async () => {
+  it('leaves the state of the last complete window, and a retry requests nothing before it again [R40]', async () => {
     fixture = await SourceFixture.start();
     const catalog = await fixture.catalog();
     fixture.sim.setScenario({
@@ -34,7 +34,7 @@ describe('a read that fails', () => {
     expect(fixture.asked(next)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
   });
 
-  it('is no retry any more once rows may have come late to days it had read', async () => {
+  it('is not resumed once late rows may have arrived for days that it had read', async () => {
     fixture = await SourceFixture.start();
     const catalog = await fixture.catalog({}, ['events']);
     fixture.sim.setScenario({ faults: [{ kind: 'status', when: { day: '2026-01-19' }, status: 500 }] });
@@ -53,7 +53,7 @@ describe('a read that fails', () => {
     expect(await days(3 * 86_400_000)).toBe('2026-01-17');
   });
 
-  it('leaves the next read to look back if its last days have not begun [R487]', async () => {
+  it('lets the next read look back when its last days have not begun [R487]', async () => {
     fixture = await SourceFixture.start({ days: { future: 'error' } });
     const catalog = await fixture.catalog({}, ['events']);
     // 14:00 UTC: it is tomorrow in UTC+14, which the service does not take.
@@ -64,7 +64,7 @@ describe('a read that fails', () => {
     expect(output.states('events').at(-1)).not.toHaveProperty('reading_since');
   });
 
-  it('resumes a full refresh from the oldest day that is left if the history has become shorter [R488]', async () => {
+  it('resumes a full refresh from the oldest exportable day when the history has become shorter [R488]', async () => {
     fixture = await SourceFixture.start({ days: { history_days: 3 } });
     const mode = { sync_mode: 'full_refresh', destination_sync_mode: 'overwrite', sync_id: 41 };
     const catalog = await fixture.catalog(mode, ['events']);
@@ -76,7 +76,7 @@ describe('a read that fails', () => {
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
   });
 
-  it('says whose fault a reissued token is, without showing it', async () => {
+  it('reports a reissued token as a configuration error without printing it', async () => {
     fixture = await SourceFixture.start();
     const catalog = await fixture.catalog();
     fixture.sim.setTokens({ export: 'another-token' });
@@ -87,7 +87,7 @@ describe('a read that fails', () => {
     expect(output.states('events').map((one) => one.from_date)).toEqual(['2026-01-15']);
   });
 
-  it('names days that are lost, as the user has to decide', async () => {
+  it('names lost days in a configuration error', async () => {
     fixture = await SourceFixture.start({ days: { history_days: 3 } });
     const catalog = await fixture.catalog();
     const output = await fixture.read(catalog, undefined, { history_days: 3 });
@@ -102,7 +102,7 @@ describe('a read that fails', () => {
     expect(warned.states('events').at(-1)?.gaps).toContain('2026-01-15');
   });
 
-  it('names a day that one of two streams has lost, whichever comes first in the catalog [R724]', async () => {
+  it('names a day that one of two streams has lost, in any order of the catalog [R724]', async () => {
     fixture = await SourceFixture.start({ days: { history_days: 4 } });
     const catalog = await fixture.catalog({}, ['events', 'event_logs']);
     const stateFrom = (name: string, from_date: string) => ({
@@ -124,7 +124,7 @@ describe('a read that fails', () => {
     }
   });
 
-  it('waits for the quota aloud: RATE_LIMITED with its reset, and the last state again [R41]', async () => {
+  it('reports a wait for the quota as RATE_LIMITED with its reset and repeats the last state [R41]', async () => {
     fixture = await SourceFixture.start({ limits: { exports_per_hour: 4 } });
     const catalog = await fixture.catalog();
     // One at a time: a wait that this clock passes while records of another window are written is not told.
@@ -145,7 +145,7 @@ describe('a read that fails', () => {
   it.each([
     ['no JSON', 'not json', /not valid JSON/],
     ['no streams', {}, /streams/],
-  ])('says what is wrong with a catalog of %s', async (_, catalog, message) => {
+  ])('names the problem of a catalog with %s', async (_, catalog, message) => {
     fixture = await SourceFixture.start();
     const output = await fixture.run('read', fixture.config(), { catalog: catalog as Record<string, unknown> });
     expect(output.code).not.toBe(0);

@@ -9,7 +9,7 @@ const withHash = (name: string): string => `${name}_${hash(name)}`;
 let fixture: SourceFixture;
 afterEach(() => fixture.close());
 
-describe('columns whose names fold alike', () => {
+describe('columns whose names differ only in case', () => {
   const start = () =>
     SourceFixture.start({
       columns: {
@@ -24,7 +24,7 @@ describe('columns whose names fold alike', () => {
       },
     });
 
-  it('are told apart in the catalog by the hash of the raw name, which the description says [R204]', async () => {
+  it('get a hash of the raw name in the catalog, and a description [R204]', async () => {
     fixture = await start();
     const [events] = (await fixture.run('discover', fixture.config())).catalog().streams;
     const { properties } = events.json_schema;
@@ -38,7 +38,7 @@ describe('columns whose names fold alike', () => {
     expect(properties.plain).not.toHaveProperty('description');
   });
 
-  it('keep their cells apart in the records, on days that lack one of them too [R204]', async () => {
+  it('keep their cells apart in the records, also on days that lack one of them [R204]', async () => {
     fixture = await start();
     const catalog = await fixture.catalog();
     const output = await fixture.read(catalog);
@@ -51,7 +51,7 @@ describe('columns whose names fold alike', () => {
     expect(values(withHash('_KEY'))).toEqual(new Set(['theirs']));
   });
 
-  it('stay as a catalog of before has them [R204]', async () => {
+  it('keep the names that an older catalog has [R204]', async () => {
     fixture = await start();
     const catalog = await fixture.catalog();
     const text = JSON.stringify(catalog).replaceAll(withHash('color'), 'color').replaceAll('"Color":', '"other":');

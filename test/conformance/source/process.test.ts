@@ -54,7 +54,7 @@ describe('the source as a process', () => {
     files.write('[]', 'txt'),
   ];
 
-  it('answers spec without configuration or network', async () => {
+  it('answers spec without a configuration or the network', async () => {
     const output = await runChild(file, ['spec']);
     expect(formProblems(output.messages)).toEqual([]);
     expect(output.messages).toHaveLength(1);
@@ -63,7 +63,7 @@ describe('the source as a process', () => {
     expect(spec.spec?.connectionSpecification).toMatchObject({ required: ['base_url', 'service_id', 'export_token'] });
   });
 
-  it('checks and reads; stderr stays empty', async () => {
+  it('checks and reads without output on stderr', async () => {
     const checked = await runChild(file, ['check', '--config', files.write(config)]);
     expect([checked.of('CONNECTION_STATUS')[0].connectionStatus?.status, checked.stderr]).toEqual(['SUCCEEDED', '']);
     const output = await runChild(file, read());
@@ -72,7 +72,7 @@ describe('the source as a process', () => {
     expect(output.records('events')).toHaveLength(sim.countRows({ from: day(3), to: day(2) }));
   });
 
-  it('loses nothing to a reader that is slow [R44]', async () => {
+  it('loses no message when its reader is slow [R44]', async () => {
     const output = await runChild(file, read(), ({ stdout }) => {
       let pauses = 0;
       const pause = () => {
@@ -86,13 +86,13 @@ describe('the source as a process', () => {
     expect(output.records('events')).toHaveLength(sim.countRows({ from: day(3), to: day(2) }));
   });
 
-  it('ends without a word when its reader goes away', async () => {
+  it('ends without a message when its reader closes stdout', async () => {
     const output = await runChild(file, read(), ({ stdout }) => stdout.once('data', () => stdout.destroy()));
     expect(output.stderr).toBe('');
     expect(output.code).not.toBe(0);
   });
 
-  it('dies by SIGTERM, and what it said until then is whole [R43]', async () => {
+  it('dies by SIGTERM with whole messages written [R43]', async () => {
     const output = await runChild(file, read({ start_date: day(20), end_date: day(1) }), ({ stdout, kill }) => {
       let seen = 0;
       let killed = false;
@@ -109,7 +109,7 @@ describe('the source as a process', () => {
     expect(output.statuses('events').at(-1)).toBe('INCOMPLETE');
   });
 
-  it('says what is wrong with its command line', async () => {
+  it('reports an invalid command line', async () => {
     const output = await runChild(file, ['read', '--config', files.write(config)]);
     expect(output.errors()).toMatchObject([
       { failure_type: 'config_error', message: expect.stringMatching(/--catalog/) },

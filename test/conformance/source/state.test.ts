@@ -27,7 +27,7 @@ describe('a saved state', () => {
     ['a state without content', saved({}, 'events')],
     ['a marker of another kit', saved({ __ab_full_refresh_state_message: true }, 'events')],
     ['a state of another stream', saved({ version: 1, from_date: '2026-01-18' }, 'event_logs')],
-  ])('starts from the first day if it is %s', async (_, value) => {
+  ])('starts from the first day when it is %s', async (_, value) => {
     const output = await fixture.read(events, value);
     expect(readProblems(output, events)).toEqual([]);
     expect(output.records('events')).toEqual(whole.records('events'));
@@ -57,7 +57,7 @@ describe('a saved state', () => {
         },
       ],
     ],
-  ])('is used in the form of %s', async (_, value) => {
+  ])('is accepted in the form of %s', async (_, value) => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(events, value);
     expect(readProblems(output, events)).toEqual([]);
@@ -65,12 +65,12 @@ describe('a saved state', () => {
     expect(output.states('events')[0]).not.toHaveProperty('waiting_until');
   });
 
-  it('keeps keys that it does not know', async () => {
+  it('keeps unknown keys', async () => {
     const output = await fixture.read(events, saved({ ...last, new_key: { a: [1] } }, 'events'));
     expect(output.states('events').at(-1)).toMatchObject({ new_key: { a: [1] }, from_date: '2026-01-19' });
   });
 
-  it('gives no record and stays if it is in the future [R9]', async () => {
+  it('gives no record and stays unchanged when it lies in the future [R9]', async () => {
     const future = { ...last, from_date: '2099-01-01' };
     const output = await fixture.read(events, saved(future, 'events'));
     expect(readProblems(output, events)).toEqual([]);
@@ -79,20 +79,20 @@ describe('a saved state', () => {
     expect(output.logs('state.future')).toHaveLength(1);
   });
 
-  it('never goes back, also where the clock was set back [R487]', async () => {
+  it('never moves back, also after the clock was set back [R487]', async () => {
     const output = await fixture.read(events, saved({ version: 1, from_date: '2026-01-20' }, 'events'));
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
     expect(new Set(output.states('events').map((one) => one.from_date))).toEqual(new Set(['2026-01-20']));
   });
 
-  it('makes the read look back, not resume, if the clock was set back since [R487]', async () => {
+  it('makes the read look back instead of resuming when the clock was set back [R487]', async () => {
     const before = fixture.sim.requests().length;
     const since = { version: 1, from_date: '2026-01-19', reading_since: '2026-02-01T00:00:00.000Z' };
     await fixture.read(events, saved(since, 'events'));
     expect(fixture.asked(before)[0]).toMatch(/^2026-01-18/);
   });
 
-  it('is dropped with a warning if it is of other filters [R9]', async () => {
+  it('is dropped with a warning when the filters differ [R9]', async () => {
     const output = await fixture.read(events, saved(last, 'events'), {
       events_condition_type: 'include',
       events: ['df_purchase'],
@@ -108,7 +108,7 @@ describe('a saved state', () => {
     ['a later version', () => ({ ...last, version: 2 })],
     ['no form we know', () => ({ cursor: 'yesterday' })],
     ['an impossible day', () => ({ version: 1, from_date: '2026-02-30' })],
-  ])('is refused if it is of %s, and no export is requested', async (_, value) => {
+  ])('is refused without an export for %s', async (_, value) => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(events, saved(value(), 'events'));
     expect(readProblems(output, events)).toEqual([]);
@@ -118,7 +118,7 @@ describe('a saved state', () => {
     expect(fixture.asked(before)).toEqual([]);
   });
 
-  it('resumes a full refresh within its job alone, without a lookback [R488][R41]', async () => {
+  it('resumes a full refresh only within its job, without a lookback [R488][R41]', async () => {
     const refresh = async (syncId: number, state?: unknown, more: Json = {}) => {
       const before = fixture.sim.requests().length;
       const catalog = await fixture.catalog(

@@ -32,13 +32,13 @@ describe('check', () => {
     ['a bad address', { base_url: 'ftp://somewhere' }, /base_url/],
     ['a bad day and an unknown zone', { start_date: '2026-02-30', timezone: 'Mars/Base' }, /start_date.*/],
     ['no token', { export_token: null }, /export_token is missing/],
-  ])('fails for %s with a sentence and exit 0', async (_, more, message) => {
+  ])('fails for %s with a message and exit 0', async (_, more, message) => {
     const status = await check(more);
     expect(status).toMatchObject({ status: 'FAILED', message: expect.stringMatching(message) });
     expect(status?.message).not.toContain('wrong-token');
   });
 
-  it('succeeds while the limit is spent, and says so', async () => {
+  it('succeeds and says so while the quota is exhausted', async () => {
     fixture.sim.setScenario({ faults: [{ kind: 'rate_limit' }] });
     expect(await check()).toMatchObject({ status: 'SUCCEEDED', message: expect.stringMatching(/limit/) });
   });
@@ -55,7 +55,7 @@ describe('discover', () => {
     return output;
   };
 
-  it('costs two exports, says so, and gives the same answer twice [R37]', async () => {
+  it('costs two exports, says so, and gives the same catalog twice [R37]', async () => {
     fixture = await SourceFixture.start({}, { rowsPerDay: 2000 });
     const first = await discover();
     expect(first.logs('discover.cost')[0]).toMatch(/two exports/);
@@ -64,7 +64,7 @@ describe('discover', () => {
     expect((await discover()).text.split('\n').at(-2)).toBe(first.text.split('\n').at(-2));
   });
 
-  it('knows columns of the whole history, and standard ones that the sampled days lack', async () => {
+  it('lists columns of the whole history, and standard columns that the sampled days lack', async () => {
     const old = { name: 'old "한글" column', values: ['1'], days: ['2025-12-25'] };
     fixture = await SourceFixture.start({ columns: { own: [old, { name: 'mixed', values: ['1', 'x'] }] } });
     const { streams } = (await discover()).catalog();
@@ -105,7 +105,7 @@ describe('discover', () => {
     expect(schema.properties).not.toHaveProperty('df_keyword');
   });
 
-  it('does with the sampled days when the history is too long for one export', async () => {
+  it('uses the sampled days alone when the history is too long for one export', async () => {
     fixture = await SourceFixture.start({ too_big: { longest_days: 5 } });
     const output = await discover();
     expect(output.logs('discover.partial')).toHaveLength(1);
@@ -113,7 +113,7 @@ describe('discover', () => {
   });
 
   it.each(['error', 'empty'] as const)(
-    'has the types of one day, too, where the service gives no single days: %s [R37]',
+    'types the columns of one day when the service refuses or empties single days: %s [R37]',
     async (single_days) => {
       fixture = await SourceFixture.start({
         days: { to_date_inclusive: false, single_days },
@@ -131,7 +131,7 @@ describe('discover', () => {
     expect(output.catalog().streams[0].json_schema.properties).toHaveProperty('df_unified_id');
   });
 
-  it('goes on after a broken connection, and fails with a TRACE for a wrong token', async () => {
+  it('retries a broken connection, and fails with a TRACE for a wrong token', async () => {
     fixture = await SourceFixture.start({ faults: [{ kind: 'reset', when: { nth: 1 }, at_byte: 10 }] });
     await discover();
     const output = await fixture.run('discover', fixture.config({ export_token: 'wrong-token' }));
