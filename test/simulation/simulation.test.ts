@@ -82,7 +82,7 @@ async function keepsPromises(one: TestCase): Promise<readonly string[]> {
 
 describe('a simulation of one seed', () => {
   it.each(Array.from({ length: SEEDS }, (_, i) => FIRST + i))(
-    'seed %i: every promise is kept [R400][R560][R561][R568][R562][R563][R564][R565]',
+    'seed %i keeps every promise [R400][R560][R561][R568][R562][R563][R564][R565]',
     async (seed) => {
       const began = process.cpuUsage();
       const { failure, first } = await outcomeOf(seed);
@@ -94,7 +94,7 @@ describe('a simulation of one seed', () => {
     },
   );
 
-  it('is the same for the same seed, event for event [R400]', async () => {
+  it('is identical for the same seed, event for event [R400]', async () => {
     const killed = actionOf('sync', { end: { how: 'kill', side: 'before', effect: 'store', nth: 3 } });
     const one = caseOf('delta', [stepOf([killed, actionOf('sync')])], { order: 5 });
     const first = await execute(one);
@@ -110,7 +110,7 @@ describe('a full disk', () => {
   ]);
 
   it.each(['duckdb', 'parquet', 'delta'] as const)(
-    'ends sync %s and forget with exit code 3, whichever write fails, and nothing is lost [R401]',
+    'ends sync %s and forget with exit code 3 for every failing write, and no data is lost [R401]',
     async (target) => {
       const history = await keepsPromises(caseOf(target, runs));
       expect(history).toContain(`sync ${target}: 3`);
@@ -119,7 +119,7 @@ describe('a full disk', () => {
   );
 });
 
-describe('a process that is killed', () => {
+describe('a killed process', () => {
   const killedAfter = (what: 'sync' | 'forget', effect: Effect | 'any', nth: number) =>
     stepOf([actionOf(what, { end: { how: 'kill', side: 'after', effect, nth } })]);
 
@@ -128,7 +128,7 @@ describe('a process that is killed', () => {
     ['parquet', 'store'],
     ['delta', 'store'],
   ] as const)(
-    'while it loads into %s, right after any %s, has stored rows and state or nothing [R400]',
+    'leaves, while it loads %s, right after any %s, either both rows and state or neither [R400]',
     async (target, effect) => {
       for (const nth of IS_SOAK ? EARLY : [3]) {
         await keepsPromises(
@@ -143,7 +143,7 @@ describe('a process that is killed', () => {
     ['parquet', 'store', 2],
     ['delta', 'store', 5],
   ] as const)(
-    'while it loads into %s, by a power cut after any %s, has stored rows and state or nothing [R566]',
+    'leaves, while it loads %s, after a power cut after any %s, either both rows and state or neither [R566]',
     async (target, effect, usual) => {
       for (const nth of IS_SOAK ? EARLY : [usual]) {
         const cut = actionOf('sync', { end: { how: 'power', side: 'after', effect, nth } });
@@ -152,7 +152,7 @@ describe('a process that is killed', () => {
     },
   );
 
-  it('while it deletes has sent no deletion that is not in the ledger [R400]', async () => {
+  it('has sent no deletion without its line in the ledger [R400]', async () => {
     const steps = (IS_SOAK ? EARLY : [9]).flatMap((nth) => [
       killedAfter('forget', 'send', nth),
       killedAfter('forget', 'any', nth * 3),
@@ -166,7 +166,7 @@ describe('a process that is killed', () => {
     ['parquet', 1],
     ['delta', 1],
   ] as const)(
-    'while it loads into %s leaves nothing that names a person whom the next command purges [R564]',
+    'leaves, while it loads %s, nothing that names a person whom the next command purges [R564]',
     async (target, nth) => {
       const end = { how: 'kill', side: 'before', effect: 'commit', nth } as const;
       const steps = [
@@ -180,7 +180,7 @@ describe('a process that is killed', () => {
     },
   );
 
-  it('while it deletes does not count those who are deleted against the cap of the next run of the list [R562]', async () => {
+  it('leaves deleted ids that do not count against the cap of the next run of the list [R562]', async () => {
     const end = { how: 'kill', side: 'after', effect: 'send', nth: 6 } as const;
     const users = [0, 1, 2, 3];
     const steps = [
@@ -192,7 +192,7 @@ describe('a process that is killed', () => {
   });
 });
 
-describe('a load that crosses noon in UTC, when a day is over everywhere', () => {
+describe('a load that crosses noon in UTC, when a day ends everywhere', () => {
   // As many seconds before noon as a load of such days takes.
   const SECONDS = Array.from({ length: 30 }, (_, i) => i + 1);
   const days = { zone_hours: -12, to_date_inclusive: true };
@@ -204,7 +204,7 @@ describe('a load that crosses noon in UTC, when a day is over everywhere', () =>
     await keepsPromises(caseOf('duckdb', steps, { latencyMs: 1_500, ...more }));
   };
 
-  it('completes a day that is exported in parts only if it was over before the first of them', async () => {
+  it('completes a day exported in parts only if it was over before the first part', async () => {
     const cross = crossing({
       scenario: { days, rows: atDayEnd, too_big: { days: allDays, status: 500 } },
       config: { window_days: 1, to_date_inclusive: 'true', max_concurrent_exports: 1 },
@@ -212,7 +212,7 @@ describe('a load that crosses noon in UTC, when a day is over everywhere', () =>
     for (const before of IS_SOAK ? SECONDS : [10]) await cross(before);
   });
 
-  it('takes a day that was not over when it was requested for no proof of an exclusive end', async () => {
+  it('does not take a day that was not over when requested as proof of an exclusive end', async () => {
     const cross = crossing({
       scenario: { days, rows: { ...atDayEnd, by_day: Object.fromEntries(allDays.map((day) => [day, 1])) } },
       config: { window_days: 1, max_concurrent_exports: 1 },
@@ -235,7 +235,7 @@ describe('days that are loaded in any order', () => {
   });
 });
 
-describe('a read of all days, some of which share rows', () => {
+describe('a read of all days with shared rows', () => {
   const cases = (['Arrow stream', 'full refresh'] as const).flatMap((name) => [
     [name, true] as const,
     [name, false] as const,
@@ -254,8 +254,8 @@ describe('a read of all days, some of which share rows', () => {
   });
 });
 
-describe('a run after another one', () => {
-  it('requests a deletion that failed before a kill again, with the rest of the list', async () => {
+describe('a run after another run', () => {
+  it('retries a deletion that failed before a kill, with the rest of the list', async () => {
     const faults = [{ kind: 'status', status: 503, when: { operation: 'delete', nth: [2] } }];
     for (const nth of IS_SOAK ? EARLY : [2]) {
       const end = { how: 'kill', side: 'before', effect: 'send', nth } as const;
@@ -265,7 +265,7 @@ describe('a run after another one', () => {
     }
   });
 
-  it('adds people to a suppression list that a power cut has truncated', async () => {
+  it('adds people to a suppression list that a power cut truncated', async () => {
     for (const nth of IS_SOAK ? EARLY : [1]) {
       const end = { how: 'power', side: 'after', effect: 'write', nth } as const;
       const steps = [
@@ -278,7 +278,7 @@ describe('a run after another one', () => {
     }
   });
 
-  it('takes no two bodies that were cut at different rows for a whole day', async () => {
+  it('does not take two bodies truncated at different rows for a whole day', async () => {
     for (const first of IS_SOAK ? [1, 2, 3] : [1]) {
       const steps = [stepOf([actionOf('sync')], { faults: twoCuts([0, first, 0]) })];
       await keepsPromises(
@@ -287,7 +287,7 @@ describe('a run after another one', () => {
     }
   });
 
-  it('does not warn of missing rows of people who were purged here and are still at the service', async () => {
+  it('does not warn of rows that are missing because their people were purged', async () => {
     const steps = [
       stepOf([actionOf('sync')]),
       stepOf([actionOf('purge', { users: [0, 1] })]),
@@ -296,7 +296,7 @@ describe('a run after another one', () => {
     await keepsPromises(caseOf('duckdb', steps, { config: { window_days: 1, to_date_inclusive: 'true' } }));
   });
 
-  it('purges people from what a killed Arrow stream has left', async () => {
+  it('purges people from the leftovers of a killed Arrow stream', async () => {
     for (const nth of IS_SOAK ? EARLY : [9]) {
       const end = { how: 'kill', side: 'after', effect: 'write', nth } as const;
       const steps = [

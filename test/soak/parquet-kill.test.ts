@@ -71,8 +71,8 @@ async function readUntil(stop: AbortSignal, seen: { reads: number; doubled: numb
   instance.closeSync();
 }
 
-describe('a Parquet folder', () => {
-  it('is whole whenever its writer is killed, and readers never see a row twice', async () => {
+describe('a Parquet folder whose writer is killed', () => {
+  it('is complete at any time, and readers never see a row twice', async () => {
     const writer = await bundle();
     const list = join(fixture.dir, 'windows.json');
     writeFileSync(list, JSON.stringify(windows()));

@@ -68,7 +68,7 @@ async function watched(child: CliChild) {
 }
 
 describe('a Parquet folder with little memory', () => {
-  it(`takes a day of ${TIMES} times memory_limit, the same again, and what follows from it`, async () => {
+  it(`loads a day of ${TIMES} times memory_limit, loads it again, and derives the other tables`, async () => {
     const day = daysBack(3);
     const files = new Map<string, string>();
     fixture = await CliFixture.start({}, { files });

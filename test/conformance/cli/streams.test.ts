@@ -32,8 +32,8 @@ function processorSeconds(pid: number | undefined): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-describe.runIf(process.platform === 'linux')('a reader of stderr that stands still', () => {
-  it('does not slow the run down, and a signal still stops it [R184]', async () => {
+describe.runIf(process.platform === 'linux')('a blocked reader of stderr', () => {
+  it('costs no processor time, and a signal still stops the run [R184]', async () => {
     fixture = await CliFixture.start(stall);
     const child = withFullStderr(fixture.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
     await until(isStalled);

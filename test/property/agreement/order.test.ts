@@ -98,14 +98,14 @@ const ALL_CASES: ThreeDays = DAYS.map((_, d) => {
   }));
 });
 
-describe('a column that changes its type over three days', () => {
+describe('a column whose type changes over three days', () => {
   const found: Awaited<ReturnType<typeof inOrder>>[] = [];
   beforeAll(async () => {
     for (const order of ORDERS) found.push(await inOrder(ALL_CASES, order));
   });
 
   for (const [c, name] of NAMES.entries()) {
-    it(`is the same in every order: ${name} [R32]`, () => {
+    it(`has the same type and values in every order: ${name} [R32]`, () => {
       const { days, type, values } = CASES[name];
       const keys = days.flatMap((cells, d) => cells.map((_, i) => `${d}-${i}`));
       for (const { columns, rows } of found) {
@@ -137,8 +137,8 @@ const threeDays = fc
     ),
   }));
 
-describe('columns of any kinds of cells over three days', () => {
-  it('get the same types and values in every order, in DuckDB and in Parquet [R32]', async () => {
+describe('columns of arbitrary cells over three days', () => {
+  it('have the same types and values in every order, in DuckDB and in Parquet [R32]', async () => {
     await fc.assert(
       fc.asyncProperty(threeDays, async ({ days, timezone }) => {
         const first = await inOrder(days, ORDERS[0], timezone);

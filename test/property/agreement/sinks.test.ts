@@ -136,7 +136,7 @@ describe('records, DuckDB rows, the Parquet file and the Arrow stream', () => {
     });
   }
 
-  it('hold the same rows where a column name has U+0000 and a row has no id [R33]', async () => {
+  it('hold the same rows when a column name has U+0000 and a row has no id [R33]', async () => {
     const held = await agree(Buffer.from('df_event_detail_log_id,a\0b\n1,x\n,y\n'), [], undefined);
     expect([...held.keys()].filter((key) => key.startsWith('hash:'))).toHaveLength(1);
   });
@@ -174,7 +174,7 @@ function byZone<T extends { readonly timezone?: string }>(all: readonly T[]): [s
 describe('the vectors in every sink [R33]', () => {
   const cells: readonly CellVector[] = vectors('cells.json');
   for (const [timezone, own] of byZone(cells)) {
-    it(`each cell alone in its column (${timezone ?? 'no zone'})`, async () => {
+    it(`agree when each cell is alone in its column (${timezone ?? 'no zone'})`, async () => {
       const header = own.map((_, i) => `v${i}`);
       const csv = `df_event_detail_log_id,${header.join(',')}\nkey,${own.map((v) => quoted(v.cell)).join(',')}\n`;
       const row = (await agree(Buffer.from(csv), [], timezone)).get('key');
@@ -187,7 +187,7 @@ describe('the vectors in every sink [R33]', () => {
 
   const columns: readonly ColumnVector[] = vectors('columns.json');
   for (const [timezone, own] of byZone(columns)) {
-    it(`each column (${timezone ?? 'no zone'})`, async () => {
+    it(`agree for each whole column (${timezone ?? 'no zone'})`, async () => {
       const most = Math.max(...own.map((v) => v.cells.length));
       const lines = Array.from({ length: most }, (_, r) =>
         [`key${r}`, ...own.map((v) => quoted(v.cells[r] ?? ''))].join(','),

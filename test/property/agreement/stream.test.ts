@@ -24,7 +24,7 @@ const withoutNullTexts = (held: Held) =>
     .sort(([a], [b]) => (a < b ? -1 : 1));
 
 describe('an Arrow stream over windows in which a column has different types', () => {
-  it('holds what a DuckDB file holds after them [R420]', async () => {
+  it('holds the same rows as a DuckDB file loaded from them [R420]', async () => {
     await fc.assert(
       fc.asyncProperty(days, async ({ columns, timezone }) => {
         const fixture = new AgreementFixture();

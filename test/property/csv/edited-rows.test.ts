@@ -32,8 +32,8 @@ const table = fc.integer({ min: 2, max: 8 }).chain((width) =>
 );
 const fractions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 12 });
 
-describe('rows without the dropped columns and with hashes', () => {
-  it('are what csv-parse, a filter and an HMAC make of any CSV, however it is quoted and cut [R351]', () => {
+describe('rows with dropped and hashed columns', () => {
+  it('equal those of csv-parse, a filter and an HMAC for any CSV and any chunks [R351]', () => {
     fc.assert(
       fc.property(table, fractions, ({ header, rows, end, drop, hash: listed, bareCr }, where) => {
         const hash = listed.filter((name) => !drop.includes(name));
@@ -69,7 +69,7 @@ describe('rows without the dropped columns and with hashes', () => {
     );
   });
 
-  it('are the same in a body of many megabytes, with a row that is longer than the room for rows [R351]', () => {
+  it('are the same in a large body and for a row that is longer than the row buffer [R351]', () => {
     const row = (n: number) => [
       `id-${n}`,
       `mail-${n}@example.com`,
@@ -89,7 +89,7 @@ describe('rows without the dropped columns and with hashes', () => {
     }
   });
 
-  it('are the same where values come again, near and far, and under another key in the same memory [R351]', () => {
+  it('are the same for repeated values and for another key in the same memory [R351]', () => {
     // Two rows of each id apart, more ids than hashes are kept of, and one id in every other row.
     const ids = Array.from({ length: 60_000 }, (_, n) => (n % 2 === 0 ? 'again' : `u${(n * 7) % 20_011}`));
     const body = Buffer.from(['a,b', ...ids.map((id, n) => `${id},${n % 3}`), ''].join('\n'));

@@ -91,8 +91,8 @@ const fineColumn = fc.oneof(
 );
 const fine = fc.array(fineColumn, { minLength: 6, maxLength: 12 });
 
-describe('cells that SIMD takes in', () => {
-  it('tell of their columns what TypeScript learns from them [R580]', () => {
+describe('cells read by SIMD', () => {
+  it('give the same evidence for their columns as cells read by TypeScript [R580]', () => {
     fc.assert(
       fc.property(fc.oneof(columns, columns, fine), fc.constantFrom(...ZONES), (cells, timezone) => {
         const names = cells.map((_, i) => NAMES[i] ?? `x${i}`);

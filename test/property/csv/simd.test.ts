@@ -40,7 +40,7 @@ const body = fc.record({
 });
 
 describe('rows read by SIMD', () => {
-  it('are those that TypeScript reads, wherever they lie and whatever lies behind them [R18]', () => {
+  it('are the rows that TypeScript reads, wherever they begin and whatever follows them [R18]', () => {
     const memory = open();
     const [plain, simd] = [new RowTokenizer(), new RowTokenizer(memory)];
     fc.assert(
@@ -66,7 +66,7 @@ describe('rows read by SIMD', () => {
     );
   });
 
-  it('are left to TypeScript when they have more cells than there is room for', () => {
+  it('are left to TypeScript when they have more cells than fit', () => {
     const memory = open();
     const bytes = Buffer.from(`${'ab,'.repeat(15_000)}z\nc,d\n`);
     memory.grow(bytes.length + 64);
@@ -81,7 +81,7 @@ describe('rows read by SIMD', () => {
 });
 
 describe('text written by SIMD', () => {
-  it('is the JSON string that TypeScript writes, escapes and all', () => {
+  it('is the JSON string that TypeScript writes, with the same escapes', () => {
     const memory = open();
     const unit = fc.constantFrom(
       'a',
@@ -133,7 +133,7 @@ const list = fc
   );
 
 describe('lists written by SIMD', () => {
-  it('are what TypeScript writes; those with escapes or white space between items are left to it', () => {
+  it('are the lists that TypeScript writes; lists with escapes or white space between items are left to TypeScript', () => {
     const memory = open();
     fc.assert(
       fc.property(list, fc.nat(40), (text, shift) => {

@@ -58,7 +58,7 @@ const fractions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLeng
 const withoutTail = ({ tail: _, ...rest }: ScanResult) => rest;
 
 describe('the tokenizer', () => {
-  it('reads what csv-parse reads from any RFC 4180 text, however the bytes are cut [R18]', () => {
+  it('reads what csv-parse reads from any RFC 4180 text, in any chunks [R18]', () => {
     fc.assert(
       fc.property(table, fractions, (t, where) => {
         const body = document(t);
@@ -77,7 +77,7 @@ describe('the tokenizer', () => {
     );
   });
 
-  it('sees each row and cell where csv-parse sees them: fill counts, longest row, bytes written', () => {
+  it('counts the same rows and cells as csv-parse: fill counts, longest row, bytes written', () => {
     fc.assert(
       fc.property(table, (t) => {
         const body = document({ ...t, bom: false, end: '\n', finalNewline: true });
@@ -94,7 +94,7 @@ describe('the tokenizer', () => {
     );
   });
 
-  it('gives the same answer for any bytes at all, however they are cut: the same result or the same failure', () => {
+  it('gives the same result or the same error for any bytes in any chunks', () => {
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 60 }),
       fc
@@ -118,7 +118,7 @@ describe('the tokenizer', () => {
     );
   });
 
-  it('repairs text as WHATWG decodes it [R39]', () => {
+  it('replaces invalid bytes as WHATWG decoding does [R39]', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 40 }), fractions, (junk, where) => {
         const inner = junk.filter((c) => c !== 0x22);

@@ -34,8 +34,8 @@ const joined = (rows: readonly (readonly Buffer[])[], end: string): Buffer =>
     ]),
   );
 
-describe('a row that is broken', () => {
-  it('is named by its byte in the body as it came, however many bytes before it were no text', () => {
+describe('an invalid row', () => {
+  it('is located by its byte in the original body, however many invalid bytes precede it', () => {
     fc.assert(
       fc.property(
         fc.array(row, { maxLength: 12 }),
@@ -57,7 +57,7 @@ describe('a row that is broken', () => {
   });
 });
 
-describe('a CR without LF', () => {
+describe('a CR without an LF', () => {
   it.each([
     ['at the end of a body of lines that end in LF, but for the last,', 'a,b\nx,y\nx,z\r'],
     ['between cells of such a body', 'a,b\nx\r,y\n'],

@@ -8,7 +8,7 @@ const spaced = fc
   .map(([value, space]) => JSON.stringify(value, null, space));
 
 describe('members of a JSON text', () => {
-  it('are found where they stand', () => {
+  it('are found at their position', () => {
     fc.assert(
       fc.property(spaced, (text) => {
         const value = JSON.parse(text);
@@ -21,7 +21,7 @@ describe('members of a JSON text', () => {
     );
   });
 
-  it('are set without a change to the others', () => {
+  it('are replaced without a change to the others', () => {
     fc.assert(
       fc.property(spaced, fc.constantFrom('destinationStats', '"', 'é'), (text, key) => {
         const before = JSON.parse(text);
@@ -32,7 +32,7 @@ describe('members of a JSON text', () => {
     );
   });
 
-  it('keep spellings that a parser would lose', () => {
+  it('keep spellings that JSON.parse would lose', () => {
     const text = '{"a":1.0,"b":12345678901234567890,"c":"\\u0041","a\\u0062":-0}';
     expect(withMember(text, 'z', '1')).toBe(`${text.slice(0, -1)},"z":1}`);
     expect(withMember(text, 'ab', '1')).toBe(text.replace('-0', '1'));

@@ -143,7 +143,7 @@ function check(fixture: Fixture, before: string): void {
   }
 }
 
-it('what is committed is the truth, whatever the service is and wherever a run stops [R19]', async () => {
+it('committed rows are the rows of the service, for any service and any interruption [R19]', async () => {
   await fc.assert(
     fc.asyncProperty(setup, async (given) => {
       // Where no row may come twice, few rows a day prove nothing of a service that gives no single days.

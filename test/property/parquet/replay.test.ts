@@ -71,8 +71,8 @@ async function seen(fixture: ParquetFixture) {
   return { rows: rows.map(({ r }) => String(r)).sort(), logs: logs.n };
 }
 
-describe('a day read again and again, with rows that move between dates', () => {
-  it('leaves the rows that each id last had, in every dataset', async () => {
+describe('a day that is read repeatedly while rows move between dates', () => {
+  it('leaves the latest row of each id in every dataset', async () => {
     const property = fc.asyncProperty(windows, async (list) => {
       const fixture = new ParquetFixture();
       try {

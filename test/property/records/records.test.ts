@@ -43,7 +43,7 @@ describe('records', () => {
     );
   });
 
-  it('are the same whoever does the work and wherever the file is cut', async () => {
+  it('are the same for any number of workers and any split of the file', async () => {
     const rows = Array.from(
       { length: 30_000 },
       (_, i) => `e${i % 20_000}:${i % 7},e${i % 9000},${i},"a ""b""\n${'x'.repeat(i % 90)}",p${i % 3}`,
@@ -64,8 +64,8 @@ describe('records', () => {
   });
 });
 
-describe('workers that live as long as the run', () => {
-  it('write one window after another, whatever header and streams each has', async () => {
+describe('workers that live as long as a run', () => {
+  it('write consecutive windows with different headers and streams', async () => {
     const entry = await workerEntry(fixture.dir);
     const clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
     const writer = new RecordWriter({ timezone: undefined, clock, threads: { entry, workers: 2 } });
@@ -87,8 +87,8 @@ describe('workers that live as long as the run', () => {
   });
 });
 
-describe('a file cut into parts', () => {
-  it('is cut where the scan saw rows end, however its bytes came', async () => {
+describe('a file split into parts', () => {
+  it('is split at ends of rows that the scan recorded, in any chunks', async () => {
     const rows = Array.from({ length: 20_000 }, (_, i) => `e${i},"line\n${'y'.repeat(i % 70)}, ""q"""`);
     const csv = Buffer.from(`df_event_detail_log_id,memo\r\n${rows.join('\r\n')}`);
     const cuts = Array.from({ length: 300 }, (_, i) => (i + 1) * 1_001);

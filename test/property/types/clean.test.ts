@@ -50,7 +50,7 @@ function columns(type: ColumnType, zone: Zone | undefined) {
 
 const quoted = (cell: string) => `"${cell.replaceAll('"', '""')}"`;
 
-describe('the cheap ways to read a clean column', () => {
+describe('the fast path for a clean column', () => {
   let duck: Duck;
   let folder: string;
   beforeAll(async () => {
@@ -75,7 +75,7 @@ describe('the cheap ways to read a clean column', () => {
   for (const name of [undefined, 'Asia/Seoul', 'America/New_York']) {
     const zone = name === undefined ? undefined : new Zone(name);
     for (const type of name === undefined ? COLUMN_TYPES : (['datetime'] as const)) {
-      it(`gives a column of ${type} its values (${name ?? 'no zone'})`, async () => {
+      it(`gives a column of type ${type} its values (${name ?? 'no zone'})`, async () => {
         const codec = TYPES[type];
         await fc.assert(
           fc.asyncProperty(columns(type, zone), async ({ cells, evidence }) => {
@@ -96,7 +96,7 @@ describe('the cheap ways to read a clean column', () => {
     }
   }
 
-  it('is not claimed for a column with the text null, nor for zoned datetimes', () => {
+  it('is not used for a column with the text null, nor for zoned datetimes', () => {
     for (const type of COLUMN_TYPES) {
       if (type !== 'string') expect(TYPES[type].native(evidenceOf('null', undefined), false)).toBe(false);
     }

@@ -40,7 +40,7 @@ describe('widening a stored column', () => {
     });
   }
 
-  it('every widening yields the type it names, in a table that holds rows', async () => {
+  it('every widening yields the declared type in a table with rows', async () => {
     for (const zone of [undefined, new Zone('Asia/Seoul')]) {
       for (const from of COLUMN_TYPES) {
         for (const to of widenings(from)) {
@@ -55,7 +55,7 @@ describe('widening a stored column', () => {
     }
   });
 
-  it('writes an instant in the wall clock of its zone, and the second of two equal times in UTC', async () => {
+  it('writes an instant in local time, and the second of two equal local times in UTC', async () => {
     const zone = new Zone('America/New_York');
     await duck.load(['2024-07-01 12:00:00', '2024-11-03 01:30:00', '2024-11-03T01:30:00-05:00']);
     expect(await duck.column(sqlWiden(TYPES.datetime.sql('c', zone), 'datetime', 'string', zone))).toEqual([

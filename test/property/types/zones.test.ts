@@ -56,7 +56,7 @@ describe('a time zone', () => {
   const micros = (sql: string) => duck.column(`CAST(epoch_us(${sql}) AS VARCHAR)`);
 
   for (const name of ZONES) {
-    it(`gives a local time one instant in every engine (${name}) [R740]`, async () => {
+    it(`maps a local time to the same instant in every engine (${name}) [R740]`, async () => {
       const zone = new Zone(name);
       const shown = clockOf(name);
       await fc.assert(
@@ -85,7 +85,7 @@ describe('a time zone', () => {
       );
     });
 
-    it(`shows an instant by one clock in every engine (${name}) [R740]`, async () => {
+    it(`shows an instant as the same local time in every engine (${name}) [R740]`, async () => {
       const zone = new Zone(name);
       const shown = clockOf(name);
       await fc.assert(
@@ -114,7 +114,7 @@ describe('a time zone', () => {
     });
   }
 
-  it('finds every time that a zone skips, also in a column whose range is known', async () => {
+  it('finds every local time that a zone skips, also in a column with a known range', async () => {
     const zone = new Zone('Europe/Berlin');
     await duck.load(['2026-03-29 01:59:59', '2026-03-29 02:00:00', '2026-03-29 02:59:59', '2026-03-29 03:00:00']);
     for (const one of [zone, zone.within('2026-03-29T01:59:59.000', '2026-03-29T03:00:00.000')]) {

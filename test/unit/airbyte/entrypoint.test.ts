@@ -50,7 +50,7 @@ async function check(work: Check, uncaught: (tell: (error: unknown) => void) => 
 }
 
 describe('the process of a connector', () => {
-  it('answers a problem of the user or of the network, without its secrets, and fails for one of the machine [R557]', async () => {
+  it('reports a problem of the user or of the network without secrets, and fails for a defect [R557]', async () => {
     const user = await check(async () => {
       throw configError('the token canary-token is wrong.');
     });
@@ -62,7 +62,7 @@ describe('the process of a connector', () => {
     expect(machine).toMatchObject({ code: 1, messages: [{ trace: { error: { failure_type: 'system_error' } } }] });
   });
 
-  it('fails where an error was not caught, however its work ended [R557]', async () => {
+  it('fails for an uncaught error, however its work ended [R557]', async () => {
     let tell: (error: unknown) => void = () => {};
     const ended = await check(
       async () => {
@@ -79,7 +79,7 @@ describe('the process of a connector', () => {
     });
   });
 
-  it('lets its work close what it opened after such an error [R557]', async () => {
+  it('closes what it opened after an uncaught error [R557]', async () => {
     let isClosed = false;
     let tell: (error: unknown) => void = () => {};
     const ended = await check(
@@ -98,7 +98,7 @@ describe('the process of a connector', () => {
     expect([ended.code, isClosed]).toEqual([1, true]);
   });
 
-  it('fails where its answer could not be written [R557]', async () => {
+  it('fails when its answer could not be written [R557]', async () => {
     expect(await check(async () => succeeded(), undefined, true)).toMatchObject({ code: 1, text: '' });
   });
 });

@@ -21,7 +21,7 @@ describe('a saved state', () => {
     expect([streams.size, legacy]).toEqual([0, undefined]);
   });
 
-  it('is found by stream, whichever way an absent namespace is written [R547]', () => {
+  it('is found by stream, with any spelling of an absent namespace [R547]', () => {
     const found = parseStateInput([stream('a', { n: 1 }, null), stream('b', { n: 2 }), stream('a', { n: 3 }, 'x')]);
     expect(stateOf(found, { name: 'a' })).toEqual({ n: 1 });
     expect(stateOf(found, { name: 'b', namespace: null })).toEqual({ n: 2 });
@@ -32,7 +32,7 @@ describe('a saved state', () => {
     expect(stateOf(found, { name: 'b', namespace: '' })).toEqual({ n: 2 });
   });
 
-  it('may be global, legacy, bare, single, or still in its envelope', () => {
+  it('may be global, legacy, bare, single or in its envelope', () => {
     const global = {
       type: 'GLOBAL',
       global: { shared_state: { s: 1 }, stream_states: [stream('a', { n: 1 }).stream] },
@@ -46,7 +46,7 @@ describe('a saved state', () => {
     });
   });
 
-  it('may have the oldest form: one state for all streams, or one by stream name', () => {
+  it('may have the oldest form: one state for all streams, or a state by stream name', () => {
     const one = parseStateInput({ version: 1, from_date: '2026-01-02', future: { n: 1 } });
     expect(stateOf(one, { name: 'a' })).toMatchObject({ from_date: '2026-01-02' });
     for (const map of [{ a: { n: 1 }, b: { n: 2 } }, [{ type: 'LEGACY', data: { a: { n: 1 }, b: { n: 2 } } }]]) {
@@ -71,7 +71,7 @@ describe('a saved state', () => {
 });
 
 describe('a configured catalog', () => {
-  it('takes nulls for absent and ignores what it does not know', () => {
+  it('reads null as absent and ignores unknown keys', () => {
     const value = {
       streams: [
         {
@@ -101,7 +101,7 @@ describe('a configured catalog', () => {
     },
   );
 
-  it('names a stream that occurs twice', () => {
+  it('names a duplicate stream', () => {
     const one = { stream: { name: 'a' } };
     expect(() => parseConfiguredCatalog({ streams: [one, one] })).toThrow(/"a" occurs twice/);
   });
@@ -110,7 +110,7 @@ describe('a configured catalog', () => {
 describe('the command line', () => {
   const verbs = ['spec', 'check', 'read'] as const;
 
-  it('is understood in both spellings', () => {
+  it('is parsed in both spellings', () => {
     expect(parseArguments(['read', '--config=a=b', '--debug', '--catalog', 'c', '--state', 's'], verbs)).toEqual({
       verb: 'read',
       config: 'a=b',

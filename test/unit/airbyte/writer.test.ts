@@ -36,7 +36,7 @@ const settled = async (promise: Promise<unknown>) => {
 };
 
 describe('the writer', () => {
-  it('keeps messages and bytes in the order of the calls', async () => {
+  it('writes messages and bytes in the order of the calls', async () => {
     const { out, take, text } = slowReader();
     const writer = new MessageWriter(out);
     void writer.write(log('INFO', 'one'));
@@ -48,7 +48,7 @@ describe('the writer', () => {
     expect(text()).toBe('{"type":"LOG","log":{"level":"INFO","message":"one"}}\ntwo\nthree\n');
   });
 
-  it('gives a buffer back only when it was taken [R44]', async () => {
+  it('returns a buffer only after it was written [R44]', async () => {
     const { out, take } = slowReader();
     const written = new MessageWriter(out).writeBytes(Buffer.from('x\n'));
     expect(await settled(written)).toBe(false);
@@ -56,7 +56,7 @@ describe('the writer', () => {
     expect(await settled(written)).toBe(true);
   });
 
-  it('makes its callers wait once a megabyte is queued [R44]', async () => {
+  it('makes callers wait once a megabyte is queued [R44]', async () => {
     const { out, take } = slowReader();
     const writer = new MessageWriter(out);
     const line = 'x'.repeat(100_000);
@@ -69,7 +69,7 @@ describe('the writer', () => {
     await take(20);
   });
 
-  it('rejects everything after the reader has closed the pipe, and reports it once', async () => {
+  it('rejects writes after the reader closed the pipe, and reports it once', async () => {
     const out = new Writable({
       write(_chunk, _encoding, done) {
         done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
@@ -88,7 +88,7 @@ describe('the writer', () => {
 describe('a trace', () => {
   const mask = (text: string) => text.replaceAll('hush', '******');
 
-  it('has a message for the user and one for maintainers, masked', () => {
+  it('has a message for the user and one for maintainers, both masked', () => {
     const cause = new Error('not taken: hush');
     const where = { stream: 'events', row: 3 };
     const error = configError('Wrong token hush.', { internal: 'got hush', where, cause });
@@ -107,7 +107,7 @@ describe('a trace', () => {
     expect(text).not.toContain('hush');
   });
 
-  it('never quotes what a parser quoted', () => {
+  it('never quotes the text of a parse error', () => {
     let thrown: unknown;
     try {
       JSON.parse('somebody@example.com');

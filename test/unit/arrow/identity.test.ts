@@ -33,8 +33,8 @@ const at = (df_server_datetime: string, df_correction_datetime = '2026-01-09 00:
   df_correction_datetime,
 });
 
-describe('a row that two windows hold', () => {
-  it('is sent once where both have it on one day, whatever the time', async () => {
+describe('a row in two windows', () => {
+  it('is sent once when both have it on the same day, at any time of the day', async () => {
     expect(await sent(at('2026-01-02 00:00:00'), at('2026-01-02 23:59:59.999'))).toBe(1);
     expect(await sent(at('2026.1.2 3:04'), at('2026-01-02'))).toBe(1);
   });
@@ -43,11 +43,11 @@ describe('a row that two windows hold', () => {
     ['day', '2026-01-02 10:00:00', '2026-01-03 10:00:00'],
     ['month', '2026-01-02 10:00:00', '2026-02-02 10:00:00'],
     ['year', '2026-01-02 10:00:00', '2025-01-02 10:00:00'],
-  ])('is two rows where they differ in the %s', async (_, first, second) => {
+  ])('is sent twice when they differ in the %s', async (_, first, second) => {
     expect(await sent(at(first), at(second))).toBe(2);
   });
 
-  it('has its day by the second datetime if it lacks the first, and none if it lacks both', async () => {
+  it('has the day of its second datetime if the first is missing, and none if both are', async () => {
     expect(await sent(at('', '2026-01-02 10:00:00'), at('2026-01-02 11:00:00', '2026-01-09 00:00:00'))).toBe(1);
     expect(await sent(at('null', '2026-01-02 10:00:00'), at('', '2026-01-02 11:00:00'))).toBe(1);
     expect(await sent(at('no time', '2026-01-02 10:00:00'), at('', '2026-01-02 11:00:00'))).toBe(1);
@@ -55,7 +55,7 @@ describe('a row that two windows hold', () => {
     expect(await sent(at('', ''), at('2026-01-02 11:00:00'))).toBe(2);
   });
 
-  it('has its day in the configured zone, by the zone that its cell has', async () => {
+  it('has its day in the configured zone, converted from the zone of the cell', async () => {
     const zoned = { timezone: 'America/New_York' };
     // 03:00 in UTC is ten in the evening of the day before.
     expect(await sent(at('2026-01-02T03:00:00+00:00'), at('2026-01-01 10:00:00'), zoned)).toBe(1);
@@ -64,12 +64,12 @@ describe('a row that two windows hold', () => {
     expect(await sent(at('2026-01-02T10:00:00+09:00'), at('2026-01-01 10:00:00'), zoned)).toBe(1);
   });
 
-  it('has the date of a column of dates', async () => {
+  it('has the date of a date column', async () => {
     expect(await sent(at('2026-01-02'), at('2026-01-02'), { type: 'date' })).toBe(1);
     expect(await sent(at('2026-01-02'), at('2026-01-03'), { type: 'date' })).toBe(2);
   });
 
-  it('has the first ten characters of a column of texts as its date', async () => {
+  it('has the first ten characters of a text column as its date', async () => {
     const type = 'string';
     expect(await sent(at('2026-01-02 10:00:00'), at('2026-01-02 "noon"'), { type })).toBe(1);
     expect(await sent(at('the "2nd" of May'), at('the "2nd" of June'), { type })).toBe(1);

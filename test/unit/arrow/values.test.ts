@@ -38,7 +38,7 @@ async function widened(cells: readonly string[], timezone?: string): Promise<unk
 }
 
 describe('a value of an Arrow stream', () => {
-  it('is the time of the wall clock, however it is written and whenever it was', async () => {
+  it('is a local time in every spelling and for every year', async () => {
     const t = [
       '2026.1.2 3:04',
       '2026-01-02 03:04:05.678901',
@@ -56,7 +56,7 @@ describe('a value of an Arrow stream', () => {
     ]);
   });
 
-  it('is an instant where a zone is configured, by that or by the zone that the cell has', async () => {
+  it('is an instant with a configured zone, by that zone or by the zone in the cell', async () => {
     const t = [
       '2026.1.2 3:04',
       '2026-07-02 03:04:05.678',
@@ -77,7 +77,7 @@ describe('a value of an Arrow stream', () => {
     expect(streamed().u).toEqual([...expected.slice(1, 3), null, null, null]);
   });
 
-  it('is an instant in the first hour of 1970, too, and right before it', async () => {
+  it('is an instant also in the first hour of 1970 and just before it', async () => {
     const t = ['1970-01-01 00:30:00.000', '1970-01-01 00:45:00.000', '1969-12-31 23:30:00.000'];
     await fixture.write([fixture.window('2026-01-01', csvOfColumns({ t }), NEW_YORK)], { timezone: NEW_YORK });
     expect(streamed().t).toEqual([
@@ -87,7 +87,7 @@ describe('a value of an Arrow stream', () => {
     ]);
   });
 
-  it('is a day, a number or a list of them, the quoted and the long ones too', async () => {
+  it('is a date, a number or a list, also when quoted or long', async () => {
     const columns = {
       d: ['1969-12-31', '0001-01-01', '9999-12-31'],
       n: ['-9223372036854775808', '9223372036854775807', '-0'],
@@ -116,7 +116,7 @@ describe('a value of an Arrow stream', () => {
     });
   });
 
-  it('is rescued, with the escapes of DuckDB, if it does not fit its column', async () => {
+  it('is rescued with the escapes of DuckDB if it does not fit its column', async () => {
     const pinned = new Map([['n', 'long' as const]]);
     const window = fixture.window('2026-01-01', csvOfColumns({ n: ['1', 'a"\\\u001f\n안녕'], other: ['', '2'] }));
     const { rescued } = await fixture.write([window], { pinned });
@@ -130,7 +130,7 @@ describe('a value of an Arrow stream', () => {
   });
 });
 
-describe('a column of which a later window makes text', () => {
+describe('a column that a later window widens to text', () => {
   it.each([
     ['booleans', ['true', 'false'], ['TRUE', 'FALSE']],
     ['whole numbers', ['9007199254740993', '-5'], ['9007199254740993', '-5']],
@@ -149,11 +149,11 @@ describe('a column of which a later window makes text', () => {
       ['["a","1"]', '[1,null]', '[1.50,-2]', '[null]'],
       ['["a","1"]', '[1,null]', '[1.5,-2]', '[null]'],
     ],
-  ])('has %s as a table of DuckDB has them', async (_, cells, texts) => {
+  ])('has the same %s as a DuckDB table', async (_, cells, texts) => {
     expect(await widened(cells)).toEqual(texts);
   });
 
-  it('has instants by the clock of the configured zone, and the second of two equal times in UTC', async () => {
+  it('has instants in the configured zone, and the second of two equal local times in UTC', async () => {
     const cells = [
       '2026-07-02 12:00:00',
       '2026-07-02T03:04:05+09:00',
@@ -171,7 +171,7 @@ describe('a column of which a later window makes text', () => {
   });
 });
 
-describe('a list of numbers of which a later window makes more', () => {
+describe('a list of numbers that a later window widens', () => {
   it.each([
     ['whole numbers become doubles', ['[1,null]', '[-7]'], '[1.5]', [[1, null], [-7]]],
     ['whole numbers become texts', ['[1,null]', '[-9007199254740993]'], '["t"]', [['1', null], ['-9007199254740993']]],
@@ -201,7 +201,7 @@ describe('a list of numbers of which a later window makes more', () => {
 describe('a batch of an Arrow stream', () => {
   const csv = `df_event_detail_log_id\n${Array.from({ length: 70_000 }, (_, i) => i).join('\n')}\n`;
 
-  it('is the last one when the run is stopped while it is written', async () => {
+  it('is the last one when the run is stopped while writing it', async () => {
     const stop = new AbortController();
     /** Bytes that a run writes; `isStopped`: the run is stopped with the first large part of a batch. */
     const written = async (isStopped: boolean) => {

@@ -12,7 +12,7 @@ afterEach(() => fixture.close());
 const valuesOf = (wanted: string) => streamedColumns(fixture.out).find(({ name }) => name === wanted)?.values;
 
 describe('the windows of an Arrow stream', () => {
-  it('keep their own rows and keys, whatever the one before them held [R556]', async () => {
+  it('keep their own rows and keys, whatever the previous window held [R556]', async () => {
     const first = csvOf(['x', 'x', 'y'].map((id) => ({ id, b: 'TRUE', n: '4711' })));
     const second = csvOf(['p', 'q', 'r'].map((id) => ({ id, b: 'FALSE', n: '' })));
     await fixture.write([fixture.window('2026-01-01', first), fixture.window('2026-01-02', second)]);
@@ -25,14 +25,14 @@ describe('the windows of an Arrow stream', () => {
     expect([...(batches.at(-1)?.data.children[n].values.slice(-3) ?? [])]).toEqual([0n, 0n, 0n]);
   });
 
-  it('count a cell that does not fit once, however long their files go on behind it [R556]', async () => {
+  it('count a cell that does not fit once, in files of any length [R556]', async () => {
     const rows = Array.from({ length: 700 }, (_, i) => ({ id: `k${i}`, memo: 'x'.repeat(1_000) }));
     const csv = csvOf([{ id: 'first', df_server_datetime: 'no time' }, ...rows]);
     const { rescued } = await fixture.write([fixture.window('2026-01-01', csv)]);
     expect(rescued).toEqual(new Map([['df_server_datetime', 1]]));
   });
 
-  it('are not sent where a row more stands behind the last row of one', async () => {
+  it('are not sent when the last row is followed by an extra row', async () => {
     const window = fixture.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'b' }]));
     appendFileSync(window.files[0].path, 'a,b"c\n');
     await expect(fixture.write([window])).rejects.toThrow(

@@ -97,7 +97,7 @@ describe('an Arrow stream', () => {
     expect(readdirSync(fixture.dir).filter((name) => name.startsWith('dfinery-arrow-'))).toEqual([]);
   });
 
-  it('has the pinned schema, and rescues what does not fit it [R47]', async () => {
+  it('has the pinned schema and rescues what does not fit it [R47]', async () => {
     const pinned = new Map([
       ['n', 'long' as const],
       ['never', 'date' as const],
@@ -116,7 +116,7 @@ describe('an Arrow stream', () => {
     expect(Object.fromEntries(result.rescued)).toEqual({ other: 1, n: 1 });
   });
 
-  it('comes in batches of bounded size, its rows in the order of the export [R422]', async () => {
+  it('has batches of bounded size, with rows in the order of the export [R422]', async () => {
     const rows = Array.from({ length: 70_000 }, (_, i) => ({
       id: `r${i}`,
       df_event_name: i < 69_000 ? 'early' : 'late',
@@ -130,12 +130,12 @@ describe('an Arrow stream', () => {
     expect(fixture.table().getChild('_key')?.get(69_999)).toBe('r69999');
   });
 
-  it('has its schema even without rows', async () => {
+  it('has its schema also without rows', async () => {
     expect(await fixture.write([])).toMatchObject({ rows: 0 });
     expect(fixture.table().schema.fields.map(({ name }) => name)).toContain('df_event_name');
   });
 
-  it('sends a row once where two windows share a day', async () => {
+  it('sends a row once when two windows share a day', async () => {
     const shared = (id: string, n: string) => ({ id, n });
     const first = fixture.window('2026-01-01', csvOf([shared('a', '1'), shared('b', '1')]));
     const open = { ...first, receipt: { ...first.receipt, to: '2026-01-02' } };
@@ -143,14 +143,14 @@ describe('an Arrow stream', () => {
     expect(plainRows(fixture.table()).map(({ _key, n }) => `${_key}${n}`)).toEqual(['a1', 'b1', 'c2']);
   });
 
-  it('sends a row once where a window covers no day yet, and the next one begins within it', async () => {
+  it('sends a row once when the next window begins within a window that completes no day', async () => {
     const first = fixture.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'b' }]));
     const open = { ...first, receipt: { ...first.receipt, covers_to: null } };
     await fixture.write([open, fixture.window('2026-01-01', csvOf([{ id: 'b' }, { id: 'c' }]))]);
     expect(plainRows(fixture.table()).map(({ _key }) => _key)).toEqual(['a', 'b', 'c']);
   });
 
-  it('numbers keys that repeat and makes those that are missing', async () => {
+  it('numbers repeated keys and creates missing ones', async () => {
     await fixture.write([fixture.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'a' }, { n: '1' }]))]);
     const keys = plainRows(fixture.table()).map(({ _key }) => String(_key));
     expect(keys.slice(0, 2)).toEqual(['a', 'a#2']);
@@ -162,7 +162,7 @@ describe('the reader of a stream', () => {
   const many = () =>
     fixture.window('2026-01-01', csvOf(Array.from({ length: 100_000 }, (_, i) => ({ id: `a-rather-long-id-${i}` }))));
 
-  it('sets the pace', async () => {
+  it('sets the pace of the writer', async () => {
     const out = new PassThrough({ highWaterMark: 1024 });
     let isOver = false;
     const writing = fixture.write([many()], { out }).finally(() => {
@@ -191,7 +191,7 @@ describe('the reader of a stream', () => {
     expect(await fixture.write([many()], { out })).toMatchObject({ readerLeft: true });
   });
 
-  it('never finds half a file', async () => {
+  it('never finds a partial file', async () => {
     async function* broken(): AsyncGenerator<Window> {
       yield fixture.window('2026-01-01', csvOf([{ id: 'a' }]));
       throw new UserError('transient', 'the service is down.');
@@ -204,8 +204,10 @@ describe('the reader of a stream', () => {
     ).toEqual([]);
     await expect(fixture.write([], { out: `${fixture.dir}/none/x.arrows` })).rejects.toMatchObject({ kind: 'config' });
   });
+});
 
-  it('removes what a killed run left of the file, once it is a day old [R472]', async () => {
+describe('writing an Arrow stream', () => {
+  it('removes the temporary file of a killed run after a day [R472]', async () => {
     const drafts = ['0123456789ab', 'ba9876543210'].map((id) => join(fixture.dir, `.events.arrows.${id}.tmp`));
     for (const draft of drafts) writeFileSync(draft, 'rows of somebody');
     const yesterday = Date.now() / 1_000 - 90_000;
@@ -214,7 +216,7 @@ describe('the reader of a stream', () => {
     expect(drafts.map((draft) => existsSync(draft))).toEqual([false, true]);
   });
 
-  it('clears away what a dead run held, and nothing of a living one', async () => {
+  it('removes the folders of dead processes of this machine alone', async () => {
     const { pid } = spawnSync(process.execPath, ['-e', '0']);
     const holder = (folder: string, lease: string | undefined) => {
       mkdirSync(join(fixture.dir, folder), { mode: 0o700 });
@@ -233,7 +235,7 @@ describe('the reader of a stream', () => {
     ]);
   });
 
-  it('makes a spool directory that is not there, and names one that cannot be used', async () => {
+  it('creates the spool folder, and names one that cannot be used', async () => {
     const windows = [fixture.window('2026-01-01', csvOf([{ id: 'a' }]))];
     expect(await fixture.write(windows, { spoolDir: join(fixture.dir, 'none', 'yet') })).toMatchObject({ rows: 1 });
     await expect(fixture.write(windows, { spoolDir: join(fixture.out, 'x') })).rejects.toMatchObject({
@@ -242,7 +244,7 @@ describe('the reader of a stream', () => {
     });
   });
 
-  it('asks for nothing when the file cannot be written', async () => {
+  it('requests no window when the file cannot be written', async () => {
     let asked = 0;
     async function* windows(): AsyncGenerator<Window> {
       asked++;
@@ -257,7 +259,7 @@ describe('the reader of a stream', () => {
 });
 
 describe('a record batch', () => {
-  it('stays small where the schema has very many columns [R422]', async () => {
+  it('stays small when the schema has very many columns [R422]', async () => {
     const columns = 1_500;
     const pinned = new Map(Array.from({ length: columns }, (_, i) => [`n${i}`, 'long'] as [string, ColumnType]));
     const rows = 4_000;
@@ -269,8 +271,8 @@ describe('a record batch', () => {
   });
 });
 
-describe('a column that a stream has no place for', () => {
-  it('is rescued, whatever column_types say of it [R423]', async () => {
+describe('a column that the pinned schema lacks', () => {
+  it('is rescued, whatever its column_types [R423]', async () => {
     const pinned = new Map([['n', 'long' as const]]);
     const columnTypes = new Map([['x', 'boolean' as const]]);
     const csv = csvOf([

@@ -4,11 +4,11 @@ import { formatDuration, parseDuration } from '../../../src/base/durations.ts';
 
 describe('days', () => {
   it.each(['2024-02-29', '0001-01-01', '9999-12-31'])('%s is a day', (day) => expect(isDay(day)).toBe(true));
-  it.each(['2026-02-29', '0000-01-01', '2026-1-1', '2026-13-01', '2026-01-01T00', ''])('%s is none', (day) =>
+  it.each(['2026-02-29', '0000-01-01', '2026-1-1', '2026-13-01', '2026-01-01T00', ''])('%s is not a day', (day) =>
     expect(isDay(day)).toBe(false),
   );
 
-  it('counts over months, leap days and years', () => {
+  it('are added over months, leap days and years', () => {
     expect(addDays('2024-02-28', 2)).toBe('2024-03-01');
     expect(addDays('2026-01-01', -1)).toBe('2025-12-31');
     expect(daysBetween('2026-02-27', '2026-03-02')).toBe(3);
@@ -16,7 +16,7 @@ describe('days', () => {
     expect(daysOf('2026-02-02', '2026-02-01')).toEqual([]);
   });
 
-  it('gives the day at the edges of the zones', () => {
+  it('are found for instants at the first and last zone', () => {
     const noon = Date.UTC(2026, 0, 2, 11);
     expect([dayAt(noon, -12), dayAt(noon), dayAt(noon, 14)]).toEqual(['2026-01-01', '2026-01-02', '2026-01-03']);
   });
@@ -29,8 +29,10 @@ describe('durations', () => {
     ['1h', 3_600_000],
     ['500ms', 500],
   ])('%s is %d ms', (text, ms) => expect(parseDuration(text)).toBe(ms));
-  it.each(['', '1', '1d', '-1s', '1 h', '1.5h'])('%j is none', (text) => expect(parseDuration(text)).toBeUndefined());
-  it('speaks to people', () => {
+  it.each(['', '1', '1d', '-1s', '1 h', '1.5h'])('%j is not a duration', (text) =>
+    expect(parseDuration(text)).toBeUndefined(),
+  );
+  it('are formatted for people', () => {
     expect([850, 12_000, 270_000, 7_500_000].map(formatDuration)).toEqual([
       '850 ms',
       '12 s',

@@ -28,8 +28,8 @@ function stillReader() {
   return { out, goOn, lines: () => text.split('\n').slice(0, -1) };
 }
 
-describe('a log whose reader stands still', () => {
-  it('waits within a bound: the oldest debug lines give way, then the oldest of the log, what is kept never [R184]', async () => {
+describe('a log whose reader is blocked', () => {
+  it('stays bounded: it drops the oldest debug lines, then the oldest other lines, and never those marked to be kept [R184]', async () => {
     const { out, goOn, lines } = stillReader();
     const queue = new OutputQueue(out, leftOut);
     queue.add(LINE.repeat(300), 'kept');
@@ -51,7 +51,7 @@ describe('a log whose reader stands still', () => {
     expect(said.filter((line) => line.startsWith('left out'))).toEqual([`left out: ${missing}`]);
   });
 
-  it('of the log gives way too when there is no debug line left', async () => {
+  it('drops its own lines when there is no debug line left', async () => {
     const { out, goOn, lines } = stillReader();
     const queue = new OutputQueue(out, leftOut);
     queue.add(LINE.repeat(300), 'kept');
@@ -63,7 +63,7 @@ describe('a log whose reader stands still', () => {
     expect(lines().at(-1)).toMatch(/^info 2999 /);
   });
 
-  it('resolves when it was taken, and rejects when it was not', async () => {
+  it('resolves when a line was written, and rejects when it was not', async () => {
     const { out, goOn } = stillReader();
     const queue = new OutputQueue(out, leftOut);
     let isTaken = false;

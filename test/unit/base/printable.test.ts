@@ -18,18 +18,18 @@ const RAW = [
   '\ud800',
 ];
 
-describe('a text from outside', () => {
-  it.each(RAW)('shows %j as an escape, in one line', (raw) => {
+describe('a text from an untrusted source', () => {
+  it.each(RAW)('shows %j as an escape on one line', (raw) => {
     const shown = printable(`a${raw}b`);
     expect(shown).toMatch(/^a\\u[0-9a-f]{4}[^\p{C}\p{Zl}]*b$/u);
     expect(JSON.parse(`"${shown}"`)).toBe(`a${raw}b`);
   });
 
-  it('stays as it is where every character shows', () => {
+  it('is unchanged when every character is printable', () => {
     for (const text of ['', 'df_event_name', '상품 😀 é', 'a\u00a0b', '"\\u000a"']) expect(printable(text)).toBe(text);
   });
 
-  it('reaches a log as one printable line, in message and fields [R760]', () => {
+  it('is one printable line of the log, in message and fields [R760]', () => {
     const events: LogEvent[] = [];
     const logger = createLogger(
       (event) => events.push(event),

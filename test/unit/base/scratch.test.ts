@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Scratch } from '../../../src/base/scratch.ts';
 
-describe('memory for a while', () => {
-  it('is zeroed and holds what is written, until it is given back: then nothing is left of it', () => {
+describe('temporary memory', () => {
+  it('is zeroed, holds what is written, and is cleared when it is freed', () => {
     const scratch = new Scratch(1024);
     const numbers = new Uint32Array(scratch.buffer, 0, 256);
     expect(numbers).toEqual(new Uint32Array(256));
@@ -13,7 +13,7 @@ describe('memory for a while', () => {
     expect(numbers).toHaveLength(0);
   });
 
-  it('may be released twice', () => {
+  it('may be freed twice', () => {
     const scratch = new Scratch(8);
     scratch.free();
     scratch.free();

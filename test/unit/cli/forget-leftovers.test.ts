@@ -55,7 +55,7 @@ const bytesUnder = (folder: string): string =>
     .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
     .join('\n');
 
-it('a purge leaves nothing of the person in the spools of earlier runs, nor in the folders of dead ones [R53]', async () => {
+it('a purge removes the person from the spools of earlier runs and the folders of dead ones [R53]', async () => {
   await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'the-person', member: 'm-1' }]))]);
   const spool = at('spool', 'dfinery-elt-0123456789abcdef');
   const dead = at('spool', 'dfinery-arrow-abc123');
@@ -75,7 +75,7 @@ it('a purge leaves nothing of the person in the spools of earlier runs, nor in t
   expect(bytesUnder(at('spool'))).not.toContain('the-person');
 });
 
-it('a purge leaves nothing of the person that a later run would load from the downloads of one that is under way [R932]', async () => {
+it('a purge removes the person from the downloads of a live run that a later run would load [R932]', async () => {
   await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'the-person', member: 'm-1' }]))]);
   const open = () => Spool.open(at('spool'), 'question', 'fingerprint', systemClock);
   const live = await open();
@@ -91,7 +91,7 @@ it('a purge leaves nothing of the person that a later run would load from the do
   expect(readdirSync(at('spool'), { recursive: true }).filter((name) => String(name).endsWith('.csv'))).toEqual([]);
 });
 
-it('a purge removes the rows that name the person by the external ID alone [R53]', async () => {
+it('a purge removes rows that name the person by the external id alone [R53]', async () => {
   const rows = [
     { id: 'e1', df_unified_id: 'the-person', member: 'm-1' },
     { id: 'e2', df_unified_id: 'the-person', member: '' },

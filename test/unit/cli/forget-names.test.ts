@@ -54,9 +54,9 @@ const files = () =>
     .sort();
 const contents = () => files().map((file) => [file, readFileSync(file).toString('base64')]);
 
-describe('forget, where bytes would outlive a purge', () => {
+describe('forget, with hard links to the files of a target', () => {
   it.each(['parquet', 'delta'])(
-    'deletes nobody while a file of %s has another name, and all bytes once it has none [R385]',
+    'deletes nobody while a file of %s has a second name, and every byte once it has none [R385]',
     async (name) => {
       const sink = await openPlace(name);
       const rows = [{ id: 'e1', df_unified_id: 'u-4711' }, { id: 'e2' }];

@@ -75,7 +75,7 @@ const holding = (text: string) =>
     .filter((entry) => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(text))
     .map(({ name }) => name);
 
-it('a purge that fails after the deletion says that the deletion is done; the next run purges alone [R454][R490]', async () => {
+it('a purge that fails after the deletion says that the deletion is done, and the next run only purges [R454][R490]', async () => {
   await load('delta', '2026-01-01', [{ id: 'e1', df_unified_id: 'marked-person', member: 'm-1' }, { id: 'e2' }]);
   const log = join(placeOf('delta'), 'events/_delta_log');
   const last = readdirSync(log).sort().at(-1) ?? '';
@@ -106,7 +106,7 @@ it('a purge that fails after the deletion says that the deletion is done; the ne
 
 describe('a person whom a purge looks up', () => {
   it.each(TARGETS)(
-    'is found in %s by a cell that did not fit its column, and leaves whole; the files are counted [R450]',
+    'is found in %s by a cell that did not fit its column, and removed completely; the files are counted [R450]',
     async (target) => {
       await load(target, '2026-01-01', [{ id: 'e1', df_unified_id: 'somebody', member: '1' }]);
       const person = 'marked-person';
@@ -126,7 +126,7 @@ describe('a person whom a purge looks up', () => {
     },
   );
 
-  it('is found by a cell that was refused under freeze before the column was let in, and leaves whole [R499]', async () => {
+  it('is found by a cell that was refused under freeze before the column was added, and removed completely [R499]', async () => {
     const target = 'delta';
     const person = 'marked-person';
     await load(target, '2026-01-01', [{ id: 'e1', df_unified_id: 'somebody' }]);
@@ -142,24 +142,21 @@ describe('a person whom a purge looks up', () => {
     expect([...holding(person), ...holding('A-77')]).toEqual([]);
   });
 
-  it.each(TARGETS)(
-    'is found in %s by an id that the column holds as a number or as true and false [R520]',
-    async (target) => {
-      const rows = [
-        { id: 'e1', df_unified_id: 'marked-person', member: '12', letter: 'FALSE' },
-        { id: 'e2', df_unified_id: 'somebody', member: '1.5', letter: 'TRUE' },
-        { id: 'e3', df_unified_id: '', member: '12', letter: '' },
-      ];
-      await load(target, '2026-01-01', rows);
-      const { result } = await forget(target, '12');
-      expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 2 } });
-      expect(holding('marked-person')).toEqual([]);
-      const { result: second } = await forget(target, 'TRUE', 'letter');
-      expect(second).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 1 } });
-    },
-  );
+  it.each(TARGETS)('is found in %s by an id that the column holds as a number or a boolean [R520]', async (target) => {
+    const rows = [
+      { id: 'e1', df_unified_id: 'marked-person', member: '12', letter: 'FALSE' },
+      { id: 'e2', df_unified_id: 'somebody', member: '1.5', letter: 'TRUE' },
+      { id: 'e3', df_unified_id: '', member: '12', letter: '' },
+    ];
+    await load(target, '2026-01-01', rows);
+    const { result } = await forget(target, '12');
+    expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 2 } });
+    expect(holding('marked-person')).toEqual([]);
+    const { result: second } = await forget(target, 'TRUE', 'letter');
+    expect(second).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 1 } });
+  });
 
-  it('is found by a mapping that comes through a pipe, where it can be read once [R520]', async () => {
+  it('is found by a mapping read from a pipe [R520]', async () => {
     await load('duckdb', '2026-01-01', [{ id: 'e1', df_unified_id: 'u-2', member: 'x' }, { id: 'e2' }]);
     const pairs = Array.from({ length: 20_000 }, (_, i) => `${i},u-${i}`);
     writeFileSync(at('mapping.csv'), `external_id,df_unified_id\n${pairs.join('\n')}\n`);
@@ -173,7 +170,7 @@ describe('a person whom a purge looks up', () => {
   });
 
   it.each(TARGETS)(
-    'is found in %s though no row has a unified id, and it is said who may come back [R451]',
+    'is found in %s when no row has a unified id, and the report says who may come back [R451]',
     async (target) => {
       const rows = [
         { id: 'e1', df_unified_id: '', member: 'marked-member' },

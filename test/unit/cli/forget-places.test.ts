@@ -91,7 +91,7 @@ const lines = () =>
 const person = (id: string, unified: string, member: string): Cells => ({ id, df_unified_id: unified, member });
 
 describe('a purge', () => {
-  it('takes several places, each with a line of its own, and --proof says what was removed where [R611]', async () => {
+  it('takes several locations, each with its own line of the ledger, and --proof lists what was removed where [R611]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     await load('b.duckdb', [person('e1', 'u1', 'm1'), person('e3', 'u1', ''), person('e4', 'u3', 'm3')]);
     const { report, code } = await forget(['m1', 'm9', 'm3'], ...placeWords('a.duckdb', 'b.duckdb'), ...BY_MEMBER);
@@ -131,7 +131,7 @@ describe('a purge', () => {
     expect([cut.code, JSON.parse(cut.stdout).erased]).toEqual([1, false]);
   });
 
-  it('takes no place twice, also not by a link, and knows a place by what a link leads to [R931]', async () => {
+  it('purges each location once, also when a symbolic link leads to it [R931]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     await load('lake', [person('e1', 'u1', 'm1')]);
     for (const name of ['a.duckdb', 'lake']) {
@@ -147,7 +147,7 @@ describe('a purge', () => {
     }
   });
 
-  it('goes on with the other places where one fails, and the same list again finishes it [R611]', async () => {
+  it('continues with the other locations when one fails, and the same list finishes it [R611]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     await load('b.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     const kept = readFileSync(at('a.duckdb'));
@@ -167,7 +167,7 @@ describe('a purge', () => {
     expect(server.ids()).toEqual(['m1']);
   });
 
-  it('looks people up anew when it removes them: what came in during the deletion goes too [R612]', async () => {
+  it('looks people up at the moment of their removal: rows loaded during the deletion are removed too [R612]', async () => {
     for (const name of ['a.duckdb', 'lake']) await load(name, [person('e1', 'u1', 'm1')]);
     onDeletion = async () => {
       for (const name of ['a.duckdb', 'lake']) {
@@ -182,7 +182,7 @@ describe('a purge', () => {
     expect(readFileSync(at('suppressed.jsonl'), 'utf8').trimEnd().split('\n')).toHaveLength(3);
   });
 
-  it('is of those alone whom the service has deleted; nobody else is suppressed [R613][R620]', async () => {
+  it('covers only people whom the service has deleted, and suppresses nobody else [R613][R620]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2'), person('e3', 'u3', 'm3')]);
     answerTo = (id) => (id === 'm1' ? SUCCESS : id === 'm2' ? REJECTED : UNCLEAR);
     const list = ['--suppression-file', at('suppressed.jsonl')];
@@ -200,7 +200,7 @@ describe('a purge', () => {
     expect(await keysIn('a.duckdb')).toEqual(['e2']);
   });
 
-  it('removes nobody whom the service has not deleted [R613]', async () => {
+  it('removes nobody whom the service rejected [R613]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     answerTo = () => REJECTED;
     const { report, code, stderr } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
@@ -209,7 +209,7 @@ describe('a purge', () => {
     expect(await keysIn('a.duckdb')).toEqual(['e1']);
   });
 
-  it('without any request purges a further place, and stands in the ledger [R614]', async () => {
+  it('with --purge-only covers a further location without a request, and is recorded in the ledger [R614]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     const words = [...placeWords('a.duckdb'), ...BY_MEMBER];
     const { report, plan, code } = await forget(['m1'], ...words, '--purge-only');
@@ -231,7 +231,7 @@ describe('a purge', () => {
     expect(proof).toMatchObject({ erased: false, purges: [{ counts: { rows: 1 } }] });
   });
 
-  it('without any request is no part of a deletion: what that left open is still asked for alone [R614][R620]', async () => {
+  it('with --purge-only does not count as a deletion: undecided ids are still requested alone [R614][R620]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     const words = [...placeWords('a.duckdb'), ...BY_MEMBER];
     answerTo = (id) => (id === 'm1' ? SUCCESS : UNCLEAR);
@@ -246,7 +246,7 @@ describe('a purge', () => {
     expect([code, server.ids()]).toEqual([0, ['m1', 'm2', 'm2', 'm2']]);
   });
 
-  it('is not begun, nor anybody deleted, where the suppression list cannot be written [R620]', async () => {
+  it('does not begin, and no id is deleted, when the suppression list is not writable [R620]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     mkdirSync(at('suppressed.jsonl.lock'));
     const words = [...placeWords('a.duckdb'), ...BY_MEMBER, '--suppression-file', at('suppressed.jsonl')];
@@ -257,7 +257,7 @@ describe('a purge', () => {
     expect([server.ids(), await keysIn('a.duckdb')]).toEqual([[], ['e1']]);
   });
 
-  it('is stopped before any request by more people than are meant, and by people who are shared [R610]', async () => {
+  it('stops before any request for more people than --max-people, and for shared people [R610]', async () => {
     await load('a.duckdb', [
       ...Array.from({ length: 11 }, (_, n) => person(`e${n}`, `u${n}`, 'm1')),
       person('s1', 'shared', 'm2'),
@@ -278,7 +278,7 @@ describe('a purge', () => {
     expect(await keysIn('a.duckdb')).toEqual([]);
   });
 
-  it('is confirmed with its places, its column and what its mapping says of the ids [R615]', async () => {
+  it('is confirmed by a hash of its locations, its column and the content of the mapping [R615]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     const mapping = (people: string) => {
       writeFileSync(at('map.csv'), `external_id,df_unified_id\n${people}\n`);
@@ -294,7 +294,7 @@ describe('a purge', () => {
     expect(new Set([planned, ...others]).size).toBe(4);
   });
 
-  it('suppresses whom the mapping names though no row is there yet, and counts the id [R616]', async () => {
+  it('suppresses people of the mapping without rows, and counts their ids [R616]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     writeFileSync(at('map.csv'), 'external_id,df_unified_id\nm1,u1\nm2,u2\nm3,null\n');
     const list = ['--suppression-file', at('suppressed.jsonl')];
@@ -304,7 +304,7 @@ describe('a purge', () => {
     expect(readFileSync(at('suppressed.jsonl'), 'utf8').trimEnd().split('\n')).toHaveLength(3);
   });
 
-  it('empties every spool folder that is named anywhere [R617]', async () => {
+  it('empties every configured spool folder [R617]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     const folder = join(at('elsewhere'), `dfinery-elt-${'0'.repeat(16)}`);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -314,7 +314,7 @@ describe('a purge', () => {
     expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
   });
 
-  it('tells whoever asked for JSON also that an option or an environment variable means nothing [R618]', async () => {
+  it('reports unknown options and environment variables in its JSON [R618]', async () => {
     const env = { ...ENV, DFINERY_NONSENSE: '1' };
     for (const command of ['forget', 'person']) {
       const wrong = await runHere([command, '--id', 'm1', '--jsno', '--json'], { env: ENV });
@@ -324,7 +324,7 @@ describe('a purge', () => {
     }
   });
 
-  it('tells whoever asked for JSON also what failed before there was a report [R618]', async () => {
+  it('reports an early failure in its JSON [R618]', async () => {
     const { code, stdout } = await run(['--id', 'm1', '--purge', 'duckdb', at('none.duckdb'), ...BY_MEMBER]);
     expect(code).toBe(2);
     expect(JSON.parse(stdout)).toMatchObject({
@@ -335,7 +335,7 @@ describe('a purge', () => {
   });
 });
 
-it('--query tells a refusal of the engine without any cell [R265]', async () => {
+it('--query reports an error of the engine without any cell [R265]', async () => {
   await load('a.duckdb', [person('e1', 'u1', 'secret-member')]);
   const sql = 'SELECT CAST(CAST(member AS INTEGER) AS VARCHAR) FROM events';
   const { code, stdout, stderr } = await run(['--query', sql, '--duckdb', at('a.duckdb')]);
@@ -343,7 +343,7 @@ it('--query tells a refusal of the engine without any cell [R265]', async () => 
   expect(stderr).toContain('Conversion Error');
 });
 
-it('--forget-copy names a copy of the one DuckDB file that is purged, and is gone [R881]', async () => {
+it('--forget-copy removes a copy of the DuckDB file from the list of copies [R881]', async () => {
   await load('lake', [person('e1', 'u1', 'm1')]);
   const { code, stderr } = await run(['--id', 'm1', ...placeWords('lake'), ...BY_MEMBER, '--forget-copy', at('copy')]);
   expect([code, stderr]).toEqual([2, expect.stringContaining('needs exactly one --purge duckdb FILE')]);
@@ -352,7 +352,7 @@ it('--forget-copy names a copy of the one DuckDB file that is purged, and is gon
   expect([done.code, done.stderr]).toEqual([2, expect.stringContaining('is still there')]);
 });
 
-it('a purge names a copy for readers that has a second name, and why it stays [R714]', async () => {
+it('names a copy for readers that has a second hard link, and why it is kept [R714]', async () => {
   await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, at('copy'));
   linkSync(at('copy'), at('other'));
   const { code, report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
@@ -361,7 +361,7 @@ it('a purge names a copy for readers that has a second name, and why it stays [R
   expect([await keysIn('a.duckdb'), await keysIn('copy')]).toEqual([[], ['e1']]);
 });
 
-it('a file that was put back from a plain copy names the copies for readers of then, which it cannot replace [R880]', async () => {
+it('of a restored plain copy names the copies for readers that it cannot replace [R880]', async () => {
   await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, at('copy'));
   copyFileSync(at('a.duckdb'), at('backup'));
   rmSync(at('a.duckdb'));
@@ -371,7 +371,7 @@ it('a file that was put back from a plain copy names the copies for readers of t
 });
 
 describe('person', () => {
-  it('shows every row of the people, found as by a purge, and writes it down in the ledger [R619]', async () => {
+  it('writes every row of the people, found as by a purge, and a line of the ledger [R619]', async () => {
     await load('a.duckdb', [
       person('e1', 'u1', 'm1'),
       { id: 'e2', df_unified_id: 'u1', note: 'no member' },

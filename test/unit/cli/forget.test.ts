@@ -48,7 +48,7 @@ async function database(...statements: string[]): Promise<string> {
 }
 
 describe('forget, from a query', () => {
-  it('takes texts as they are, and nothing else for an id', async () => {
+  it('takes texts unchanged, and no other value as an id', async () => {
     const file = await database(
       "CREATE TABLE p AS SELECT * FROM (VALUES ('007', 7, true), (NULL, 8, false)) t(id, n, b)",
     );
@@ -62,7 +62,7 @@ describe('forget, from a query', () => {
     }
   });
 
-  it('takes no JSON, whose texts stand in quotes [R522]', async () => {
+  it('refuses JSON, whose texts are quoted [R522]', async () => {
     const file = await database(`CREATE TABLE p AS SELECT '{"id":"007"}' AS r`);
     const plan = await forget('--query', "SELECT r->>'$.id' FROM p", '--duckdb', file, '--json');
     expect(JSON.parse(plan.result)).toMatchObject({ received: 1, ids: 1 });
@@ -84,7 +84,7 @@ describe('forget, with a query that is no SELECT', () => {
     [' -- nothing', 'not usable'],
     ["SELECT * FROM read_text('%')", 'not usable'],
     ['SELECT id, id FROM p', '2 columns'],
-  ])('runs nothing: %s [R265]', async (sql, sentence) => {
+  ])('runs no statement: %s [R265]', async (sql, sentence) => {
     const file = await database("CREATE TABLE p AS SELECT 'me' AS id");
     const before = readFileSync(file);
     const found = await forget('--query', sql.replaceAll('%', file), '--duckdb', file);
@@ -94,7 +94,7 @@ describe('forget, with a query that is no SELECT', () => {
 });
 
 describe('forget, from a file', () => {
-  it('reads a CSV, whatever its name, if a column is given [R54]', async () => {
+  it('reads a CSV of any file name if a column is given [R54]', async () => {
     writeFileSync(at('people.txt'), 'n,external_id\n1,a\n2,b\n');
     const words = ['--file', at('people.txt'), '--column', 'external_id', '--json'];
     const plan = JSON.parse((await forget(...words)).result);
@@ -106,7 +106,7 @@ describe('forget, from a file', () => {
 });
 
 describe('forget, asked for a proof', () => {
-  it('speaks of the configured service alone, and names it [R52]', async () => {
+  it('covers the configured service alone, and names it [R52]', async () => {
     const plan = JSON.parse((await forget('--id', 'a', '--json')).result);
     const done = await forget('--id', 'a', '--execute', '--confirm', plan.hash);
     expect(done.result).toMatch(/^ledger head: [0-9a-f]{64}$/m);
@@ -125,7 +125,7 @@ describe('forget, asked for a proof', () => {
     });
   });
 
-  it('or whether its ledger is whole, finds by the head that its end was cut off [R546]', async () => {
+  it('or for a verification with --head, detects a truncated ledger [R546]', async () => {
     const plan = JSON.parse((await forget('--id', 'a', '--json')).result);
     await forget('--id', 'a', '--execute', '--confirm', plan.hash);
     const verdict = async (...more: string[]) => await forget('--verify-ledger', at('ledger'), ...more, '--json');
@@ -156,7 +156,7 @@ describe('forget, asked for a proof', () => {
 });
 
 describe('forget, stopped by a guard', () => {
-  it('deletes nobody, exits with 5, and still gives its report', async () => {
+  it('deletes nobody, exits with 5, and prints its report', async () => {
     writeFileSync(at('ids.txt'), Array.from({ length: 501 }, (_, i) => `p${i}\n`).join(''));
     const plan = await forget('--file', at('ids.txt'), '--json');
     const { hash } = JSON.parse(plan.result);
@@ -189,7 +189,7 @@ describe('forget, with a purge', () => {
     return at('mapping.csv');
   };
 
-  it('deletes nobody when what is to be purged, or to be written, is not what it should be', async () => {
+  it('deletes nobody when a location or an output is invalid', async () => {
     const file = await target();
     const people = mapping('external_id,df_unified_id\na,u1\n');
     writeFileSync(at('other.txt'), 'something else\n');
@@ -214,7 +214,7 @@ describe('forget, with a purge', () => {
     expect(existsSync(at('list.jsonl'))).toBe(false);
   });
 
-  it('deletes, purges and keeps out whom the mapping names', async () => {
+  it('deletes, purges and suppresses the people of the mapping', async () => {
     const file = await target();
     const people = mapping('external_id,df_unified_id\na,u1\n');
     const words = ['--id', 'a', '--json', '--purge', 'duckdb', file, '--mapping', people, '--spool-dir', at('spool')];
@@ -230,7 +230,7 @@ describe('forget, with a purge', () => {
     expect(readFileSync(at('list.jsonl'), 'utf8').trimEnd().split('\n')).toHaveLength(2);
   });
 
-  it('says so when nobody was found', async () => {
+  it('reports that nobody was found', async () => {
     const people = mapping('external_id,df_unified_id\nb,u1\na,\n');
     const plan = await forget('--id', 'a', '--json', '--purge', 'duckdb', await target(), '--mapping', people);
     expect(plan).toMatchObject({ code: 0, said: expect.stringContaining('None of these IDs was found by --mapping') });
@@ -247,7 +247,7 @@ describe('forget, with a purge', () => {
       `CREATE TABLE theirs (a INTEGER PRIMARY KEY); CREATE TABLE mine (a INTEGER REFERENCES theirs (a));
        INSERT INTO theirs VALUES (1); INSERT INTO mine VALUES (1)`,
     ],
-  ])('deletes nobody where %s keeps the file from being written anew [R267]', async (_what, sql) => {
+  ])('deletes nobody when %s prevents the file from being rewritten [R267]', async (_what, sql) => {
     const file = await target();
     await fixture.query(sql);
     const words = [
@@ -270,7 +270,7 @@ describe('forget, with a purge', () => {
     expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
   });
 
-  it('names what it does not reach, and counts the IDs without a match [R267]', async () => {
+  it('names what it cannot reach, and counts the ids without a row [R267]', async () => {
     const file = await target();
     await fixture.query("CREATE TABLE notes AS SELECT 'a' AS who");
     mkdirSync(at('spool'));

@@ -45,7 +45,7 @@ function person(answers: Readonly<Record<string, string | boolean>>) {
 }
 
 describe('init', () => {
-  it('asks, checks, and writes the file for its owner alone, without the token [R263]', async () => {
+  it('asks, checks, and writes the file with mode 0600 and without the token [R263]', async () => {
     const { asked, prompts } = person({ Address: sim.url, Service: SERVICE_ID, Export: TOKENS.export });
     const { code, text } = await run(given(), [], prompts);
     expect([code, text]).toEqual([0, expect.stringContaining('DFINERY_EXPORT_TOKEN')]);
@@ -55,7 +55,7 @@ describe('init', () => {
     expect(text).not.toContain(TOKENS.export);
   });
 
-  it('leaves a file alone that somebody made while it asked [R559]', async () => {
+  it('does not overwrite a file that was created while it asked [R559]', async () => {
     const { prompts } = person({ Address: sim.url, Service: SERVICE_ID });
     const secret = async () => {
       writeFileSync(written(), 'theirs');
@@ -66,7 +66,7 @@ describe('init', () => {
     expect(readFileSync(written(), 'utf8')).toBe('theirs');
   });
 
-  it('asks nothing under --yes: options and environment are enough, and what lacks is named [R263]', async () => {
+  it('asks nothing with --yes: options and environment suffice, and missing keys are named [R263]', async () => {
     expect(await run(given({ DFINERY_EXPORT_TOKEN: TOKENS.export }), whole())).toMatchObject({ code: 0 });
     expect(existsSync(written())).toBe(true);
     rmSync(written());
@@ -108,7 +108,7 @@ describe('init', () => {
     return { prompts, input, seen, until: (what: string) => expect.poll(() => seen.text).toContain(what) };
   }
 
-  it('puts its questions to a terminal, again where the answer cannot be, and never shows the token [R263]', async () => {
+  it('prompts in a terminal, repeats a prompt after an invalid answer, and never prints the token [R263]', async () => {
     const first = asking();
     const address = first.prompts.text('Address', undefined, (answer) => (answer === 'b' ? undefined : 'not that'));
     await first.until('Address');

@@ -66,7 +66,7 @@ describe('inspect', () => {
   });
 
   it.each(['text', 'json'])(
-    'shows names and values with escapes, one line each, beside a log as %s [R760]',
+    'prints names and values with escapes, one line each, beside a log as %s [R760]',
     async (format) => {
       const evil = 'x\u001b[2J\n  forged';
       const path = fileOf(
@@ -86,7 +86,7 @@ describe('inspect', () => {
     },
   );
 
-  it('counts what a declared type and a pinned schema would rescue [R64]', async () => {
+  it('counts the cells that a declared type and a pinned schema would rescue [R64]', async () => {
     const path = fileOf(EXPORT);
     const declared = await json(path);
     expect(declared.result.rescued_cells).toBe(1);
@@ -110,7 +110,7 @@ describe('inspect', () => {
     expect(pinned.result.rescued_cells).toBe(3);
   });
 
-  it('pins the first of two columns with one name, and the event name by either of its names', async () => {
+  it('pins the first of two columns of one name, and the event name by either of its names', async () => {
     const path = fileOf('df_event_detail_log_id,event_name,x,x\na,7,1,1\nb,8,,2\n');
     const schema = join(dir, 'names.json');
     const pin = async (...columns: { source: string; group: string; type: string }[]) => {
@@ -130,7 +130,7 @@ describe('inspect', () => {
     }
   });
 
-  it('shows the three most frequent cells, cut to 200 characters, and no null that is none', async () => {
+  it('prints the three most frequent cells, truncated to 200 characters, and no null that is a text', async () => {
     const long = 'x'.repeat(300);
     const cells = [long, long, long, 'b', 'b', 'c', 'c', 'd'];
     const numbers = ['null', 'null', 'null', '1', '1', '2', '3', 'null'];
@@ -143,7 +143,7 @@ describe('inspect', () => {
     expect(column('n')?.examples).toEqual(expect.arrayContaining(['1', '2', '3']));
   });
 
-  it('counts the ids of a file: none at all, each of its own, some repeated', async () => {
+  it('counts the ids of a file: none, distinct ones, repeated ones', async () => {
     const ids = async (csv: string) => {
       const { result } = await json(fileOf(csv));
       return [result.rows, result.repeated_ids, result.rows_without_id];
@@ -153,7 +153,7 @@ describe('inspect', () => {
     expect(await ids('df_event_detail_log_id,x\na,1\nb,1\na,1\na,1\n,1\n')).toEqual([5, 2, 1]);
   });
 
-  it('takes datetimes that carry a zone where a timezone is given', async () => {
+  it('accepts datetimes with a zone when a timezone is configured', async () => {
     const path = fileOf(csvOf([{ id: 'a', at: '2026-01-02T03:04:05Z' }]));
     expect((await json(path)).column('at')).toMatchObject({ type: 'string' });
     const zoned = (await json(path, '--timezone', 'Asia/Seoul')).column('at');
@@ -161,7 +161,7 @@ describe('inspect', () => {
     expect(await run([path, '--timezone', 'Mars/Base'])).toMatchObject({ code: 2, out: [] });
   });
 
-  it('reports ids that repeat or are missing, bytes that are not UTF-8, and missing system columns [R39]', async () => {
+  it('reports repeated or missing ids, invalid UTF-8 and missing system columns [R39]', async () => {
     const body = Buffer.from('df_event_detail_log_id,v\na,1\na,\xff2\n,\n', 'latin1');
     const path = fileOf(body);
     const { result } = await json(path);
@@ -180,7 +180,7 @@ describe('inspect', () => {
     expect((await json(fileOf('a,b\n1,2'))).result.final_newline).toBe(false);
   });
 
-  it('names row and byte of what is no CSV, and exits 2 [R64]', async () => {
+  it('names row and byte of invalid CSV, and exits with 2 [R64]', async () => {
     const { code, err, out } = await run([fileOf('a,b\n1,2\n3\n4,5\n')]);
     expect([code, out]).toEqual([2, []]);
     expect(err).toMatch(/Row 3 of the export \(byte 8\) has too few cells: expected 2 cells, found 1 cells\.$/);
@@ -189,7 +189,7 @@ describe('inspect', () => {
     expect((await run([dir])).code).toBe(2);
   });
 
-  it('leaves nothing in the temporary folder', async () => {
+  it('leaves no file in the temporary folder', async () => {
     // One of its own: others on this machine may inspect as well.
     const own = join(dir, 'own');
     mkdirSync(own);
@@ -204,7 +204,7 @@ describe('inspect', () => {
     }
   });
 
-  it('keeps to the width of the terminal, and groups the columns', async () => {
+  it('fits the width of the terminal, and groups the columns', async () => {
     const long = { [`long name ${'한글'.repeat(30)}`]: 'x'.repeat(300), line: 'one\ntwo\tthree' };
     const empty = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`empty_${i}`, '']));
     const path = fileOf(csvOf([{ id: 'e:1', ...long, ...empty, at: '2026.1.2 3:04' }, { id: 'e:2' }]));
@@ -222,7 +222,7 @@ describe('inspect', () => {
     expect(out.find((line) => line.startsWith('  line'))).toContain(String.raw`one\u000atwo\u0009three`);
   });
 
-  it('shows a file with a header alone, and one with more columns than one query measures', async () => {
+  it('prints a file with a header alone, and one with more columns than one query measures', async () => {
     expect((await run([fileOf('a,b\n')])).out.join('\n')).toMatch(
       /0 rows, 2 columns[\s\S]*Without a value \(2 columns\)/,
     );

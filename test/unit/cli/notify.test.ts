@@ -76,13 +76,13 @@ describe('a notification', () => {
       { next_from_date: back(1), also: [{ ...OTHER, next_from_date: back(22) }] },
       [`${back(22)}, the first day not yet complete in parquet lake, can no longer be exported in 7 days.`],
     ],
-  ])('tells of %s [R549]', async (_what, summary, reasons) => {
+  ])('reports %s [R549]', async (_what, summary, reasons) => {
     const found = await reported(summary);
     expect(found.reasons).toEqual(reasons);
     expect(found.posts).toHaveLength(reasons.length);
   });
 
-  it('counts the days that the service keeps, as they are configured [R549]', async () => {
+  it('counts the days that the service keeps by history_days [R549]', async () => {
     expect((await reported({ next_from_date: back(22) }, { historyDays: 60 })).posts).toEqual([]);
     expect((await reported({ next_from_date: back(52) }, { historyDays: 60 })).posts).toHaveLength(1);
   });

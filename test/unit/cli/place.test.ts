@@ -16,9 +16,9 @@ const env = {
 const none = join(folder, 'none');
 const page = join(folder, 'page.html');
 
-describe('a place that is not there, or is no such place', () => {
+describe('a location that does not exist or is of another kind', () => {
   it.each(['duckdb', 'parquet', 'delta', 'ducklake'])(
-    '%s: is named, and nothing is made there [R891]',
+    '%s: is named, and nothing is created there [R891]',
     async (target) => {
       for (const argv of [
         ['verify', target, none],
@@ -31,17 +31,14 @@ describe('a place that is not there, or is no such place', () => {
     },
   );
 
-  it.each(['parquet', 'delta'])(
-    'sync %s: a file is called as it was given, and stays as it was [R891]',
-    async (target) => {
-      const file = join(folder, 'notes.txt');
-      writeFileSync(file, 'notes');
-      const given = relative(process.cwd(), file);
-      const { code, stderr } = await runHere(['sync', target, given], { env });
-      expect(code).toBe(2);
-      expect(stderr).toContain(` ${given}/_dfinery`);
-      expect(stderr).toContain('cannot be written (ENOTDIR): give another');
-      expect(readFileSync(file, 'utf8')).toBe('notes');
-    },
-  );
+  it.each(['parquet', 'delta'])('sync %s: a file is named as given and stays unchanged [R891]', async (target) => {
+    const file = join(folder, 'notes.txt');
+    writeFileSync(file, 'notes');
+    const given = relative(process.cwd(), file);
+    const { code, stderr } = await runHere(['sync', target, given], { env });
+    expect(code).toBe(2);
+    expect(stderr).toContain(` ${given}/_dfinery`);
+    expect(stderr).toContain('cannot be written (ENOTDIR): give another');
+    expect(readFileSync(file, 'utf8')).toBe('notes');
+  });
 });

@@ -23,7 +23,7 @@ async function plan(file: string, target = 'duckdb') {
 }
 
 describe('plan with a target', () => {
-  it('makes nothing in somebody else’s file, and no file where there is none [R266]', async () => {
+  it('creates nothing in a file of another program, and no file where there is none [R266]', async () => {
     const file = join(dir, 'theirs.duckdb');
     await query(file, 'CREATE TABLE theirs AS SELECT 1 AS x');
     const before = readFileSync(file);
@@ -34,15 +34,12 @@ describe('plan with a target', () => {
     expect(readdirSync(dir).filter((name) => name.includes('duckdb'))).toEqual(['theirs.duckdb']);
   });
 
-  it.each(['parquet', 'delta'])(
-    'plans a first run of %s where there is no folder, and makes none [R381]',
-    async (target) => {
-      expect((await plan(join(dir, 'none'), target)).code).toBe(0);
-      expect(readdirSync(dir).filter((name) => name !== 'spool')).toEqual([]);
-    },
-  );
+  it.each(['parquet', 'delta'])('plans a first run of %s without a folder, and creates none [R381]', async (target) => {
+    expect((await plan(join(dir, 'none'), target)).code).toBe(0);
+    expect(readdirSync(dir).filter((name) => name !== 'spool')).toEqual([]);
+  });
 
-  it('refuses a table with one of our names that this program did not write', async () => {
+  it('refuses a table with a reserved name that this program did not write', async () => {
     const file = join(dir, 'theirs.duckdb');
     await query(file, 'CREATE TABLE events AS SELECT 1 AS x');
     expect(await plan(file)).toMatchObject({ code: 2, text: expect.stringContaining('that is not ours') });

@@ -23,7 +23,7 @@ async function run(...argv: string[]) {
 }
 
 describe('the command line', () => {
-  it.each(['ko_KR.UTF-8', 'de_DE.UTF-8', 'C', ''])('speaks one language, under the locale %j too', async (locale) => {
+  it.each(['ko_KR.UTF-8', 'de_DE.UTF-8', 'C', ''])('prints English, under the locale %j too', async (locale) => {
     for (const name of ['LC_ALL', 'LC_MESSAGES', 'LANG', 'LANGUAGE']) vi.stubEnv(name, locale);
     expect(await run('--help')).toEqual({ code: 0, text: expect.stringMatching(/^Commands:$/m) });
     expect(await run('sync', 'duckdb', 'x', '--colour')).toEqual({
@@ -44,7 +44,7 @@ describe('the command line', () => {
     [['forget', '--id', 'x', '--lock-wait', 'long'], '--lock-wait is "long", wanted a time such as 30s'],
     [['forget', '--id', '-x', '--config', '/none'], '/none cannot be read'],
     [['forget', '--file', '-', '--config', '/none'], '/none cannot be read'],
-  ])('leaves out nothing that was meant: %j', async (argv, sentence) => {
+  ])('names an option that is empty, repeated or invalid: %j', async (argv, sentence) => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
   });
 
@@ -53,14 +53,14 @@ describe('the command line', () => {
     [['sync', 'nonsense', 'x', '--json'], 'sync knows no "nonsense": wanted duckdb, parquet, delta, ducklake, arrow.'],
     [['verify', 'arrow', 'x'], 'verify knows no "arrow": wanted duckdb, parquet, delta, ducklake.'],
     [['plan', '--log-level', 'loud'], 'Invalid values: Argument: log-level, Given: "loud", Choices: "debug", '],
-  ])('says in one line which word is wrong, and which there are: %j [R890]', async (argv, sentence) => {
+  ])('names the unknown word and the known ones in one line: %j [R890]', async (argv, sentence) => {
     const { code, text: said } = await run(...argv);
     expect([code, said.split('\n')[0].slice(0, sentence.length)]).toEqual([2, sentence]);
   });
 });
 
 describe('the port of simulate', () => {
-  it('that cannot be used is refused by name [R205]', async () => {
+  it('is refused by name if it cannot be used [R205]', async () => {
     const holder = createServer();
     await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
     try {
@@ -80,7 +80,7 @@ describe('the port of simulate', () => {
 });
 
 describe('a JSON file that a command is given', () => {
-  it('is refused by its path where it is empty, as by a script that wrote nothing into it', async () => {
+  it('is refused by its path when it is empty', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'dfinery-program-'));
     try {
       const path = join(dir, 'scenario.json');
@@ -94,7 +94,7 @@ describe('a JSON file that a command is given', () => {
 });
 
 describe('days and lengths of time on the command line', () => {
-  it('may be left out, but are not empty: an empty one is a variable that was never set [R205]', () => {
+  it('may be absent, but an empty text is refused [R205]', () => {
     expect([dayOption('from', undefined), durationOption('max-wait', undefined)]).toEqual([undefined, undefined]);
     expect([dayOption('from', '2026-01-02'), durationOption('max-wait', '20m')]).toEqual(['2026-01-02', 1_200_000]);
     const options = { logLevel: 'info', logFormat: 'text', config: 'a.json', purgeColumn: '' } as const;

@@ -15,7 +15,7 @@ const OPTIONS = {
 const section = (page: string, title: string) => page.slice(page.indexOf(`<h2>${title}`)).split('</section>')[0];
 
 describe('the page of a target', () => {
-  it('is one file below 3 MB without a script, a request or an unescaped name [R121]', async () => {
+  it('is one file below 3 MB without scripts, requests or unescaped names [R121]', async () => {
     const page = await reportPage(exampleReport(), OPTIONS);
     expect(page.length).toBeLessThan(3_000_000);
     expect(page).not.toMatch(/<script|<link|<img|<iframe|<[^>]*\son\w+=|javascript:|@import|url\(/i);
@@ -26,7 +26,7 @@ describe('the page of a target', () => {
     expect(page).toContain('\\u202e');
   });
 
-  it('shows what became of each day [R121]', async () => {
+  it('shows the status of each day [R121]', async () => {
     const days = section(await reportPage(exampleReport(), OPTIONS), 'Days');
     const stateOf = (day: string) => new RegExp(`class="([a-z-]+)" title="${day}: ([^"]*)"`).exec(days)?.slice(1, 3);
     expect(stateOf('2026-01-15')).toEqual(['lost-soon', 'lost in 4 days']);
@@ -36,7 +36,7 @@ describe('the page of a target', () => {
     expect(stateOf('2026-02-09')).toEqual(['not-there-yet', 'not there yet']);
   });
 
-  it('shows a requested day that is not over as read so far, and each day under its weekday [R550]', async () => {
+  it('shows a day that is not over as read so far, and each day under its weekday [R550]', async () => {
     const report = exampleReport();
     const [window] = report.windows;
     const today = { ...window, from: '2026-02-08', to: '2026-02-10', coversFrom: '2026-02-08', coversTo: '2026-02-09' };
@@ -67,14 +67,14 @@ describe('the page of a target', () => {
     expect(times).toEqual(reported);
   });
 
-  it('counts events by name, the most frequent apart, and the hours of the day', async () => {
+  it('counts events by name, the most frequent ones separately, and by hour of the day', async () => {
     const page = await reportPage(exampleReport(), OPTIONS);
     expect(section(page, 'Events by name')).toContain('<td class="text">all others</td><td class="number">180</td>');
     expect(page).toContain('most at 20:00, 500 events');
     expect(page.match(/<svg /g)).toHaveLength(4);
   });
 
-  it('lists columns with fill and rescues, changes, runs with their causes, and deletions', async () => {
+  it('lists columns with fill and rescued cells, changes, runs with their causes, and deletions', async () => {
     const deletions = [
       { run: 'r1', began: '2026-02-01T10:00:00.000Z', done: 12, rejected: 1, undecided: 0, isClosed: true },
     ];
@@ -93,7 +93,7 @@ describe('the page of a target', () => {
     expect(section(broken, 'Deletions')).not.toContain('<td');
   });
 
-  it('is a page for a target without a row, too', async () => {
+  it('is a page also for a target without rows', async () => {
     const empty = {
       ...exampleReport(),
       rows: 0,
@@ -110,7 +110,7 @@ describe('the page of a target', () => {
   });
 });
 
-it('a report takes a day for lost if the service no longer has it, by the days that are given [R559]', async () => {
+it('a report calls a day lost by the given history_days [R559]', async () => {
   const fixture = new DuckDbFixture();
   try {
     await fixture.load([fixture.windowOf('2026-01-06')]);

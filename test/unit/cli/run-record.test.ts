@@ -28,7 +28,7 @@ async function recorded(work: () => Promise<void>, afterwards = nothing) {
   return { ends, error };
 }
 
-it('the record of a run holds why it failed, without its secrets [R545]', async () => {
+it('the record of a failed run holds its cause without secrets [R545]', async () => {
   const { ends, error } = await recorded(async () => {
     throw configError('canary-token is no token.');
   });
@@ -36,7 +36,7 @@ it('the record of a run holds why it failed, without its secrets [R545]', async 
   expect(error).toBeInstanceOf(Error);
 });
 
-it('the record of a run is closed before its copy is published, and names the failure where that fails', async () => {
+it('the record of a run is closed before its copy is published, and holds a failure of the publication', async () => {
   const { ends } = await recorded(nothing, async () => {
     throw transientError('the disk is full.');
   });
@@ -46,7 +46,7 @@ it('the record of a run is closed before its copy is published, and names the fa
   ]);
 });
 
-it('the summary for scripts is written to the file that a link names, which stays a link', () => {
+it('the summary file is written through a symbolic link, which stays a link', () => {
   const folder = mkdtempSync(join(tmpdir(), 'dfinery-xcom-'));
   try {
     const [file, link] = [join(folder, 'return.json'), join(folder, 'link.json')];

@@ -5,7 +5,7 @@ import { openStorage } from '../../../src/sinks/storage/open.ts';
 
 describe('the endpoint of an object store', () => {
   it.each(['https://store.example', 'http://127.0.0.1:9000', 'http://localhost', 'http://[::1]:9000/path'])(
-    'is taken where nobody reads along: %s',
+    'is accepted when it is encrypted or local: %s',
     (endpoint) => {
       expect(endpointProblem('AWS_ENDPOINT_URL', endpoint)).toBeUndefined();
     },
@@ -21,7 +21,7 @@ describe('the endpoint of an object store', () => {
   });
 
   it.each(['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3'])(
-    'over plain http to another machine sends nothing: exit 2 [R727]',
+    'that is plain http to another machine gets no request: exit 2 [R727]',
     async (name) => {
       const env = (asked: string) => (asked === name ? 'http://store.example:9000' : undefined);
       await expect(openStorage('s3://bucket', env, undefined)).rejects.toMatchObject({

@@ -5,7 +5,7 @@ const MINIMAL = { base_url: 'https://example.com', service_id: 'svc', import_tok
 const NONE = () => undefined;
 
 describe('the destination configuration', () => {
-  it('deletes nothing and caps everything by default [R61]', () => {
+  it('is a dry run with caps by default [R61]', () => {
     expect(parseDestinationConfig(MINIMAL, NONE).config).toMatchObject({
       dryRun: true,
       externalIdField: 'external_id',
@@ -18,26 +18,26 @@ describe('the destination configuration', () => {
     });
   });
 
-  it('wants the number of profiles beside a cap in percent', () => {
+  it('requires known_profiles beside a cap in percent', () => {
     expect(() => parseDestinationConfig({ ...MINIMAL, max_deletions_percent: 5 }, NONE)).toThrow(
       /known_profiles is missing/,
     );
   });
 
-  it.each(['reason', 'requested_by'])('bounds %s, which stands in the first line of the ledger [R521]', (name) => {
+  it.each(['reason', 'requested_by'])('limits %s, which is written to the first line of the ledger [R521]', (name) => {
     expect(() => parseDestinationConfig({ ...MINIMAL, [name]: 'x'.repeat(4_000) }, NONE)).not.toThrow();
     expect(() => parseDestinationConfig({ ...MINIMAL, [name]: 'x'.repeat(4_001) }, NONE)).toThrow(
       new RegExp(`${name} is "x+…, wanted at most 4000 characters`),
     );
   });
 
-  it('never takes a text for a dry run', () => {
+  it('accepts no text for dry_run', () => {
     expect(() => parseDestinationConfig({ ...MINIMAL, dry_run: 'false' }, NONE)).toThrow(
       /dry_run is "false", wanted a boolean/,
     );
   });
 
-  it('keeps secrets out of its own words', () => {
+  it('keeps secrets out of its messages', () => {
     expect(() => parseDestinationConfig({ ...MINIMAL, import_token: { a: 'canary' } }, NONE)).toThrow(
       expect.not.objectContaining({ message: expect.stringContaining('canary') }),
     );
@@ -47,7 +47,7 @@ describe('the destination configuration', () => {
     expect(JSON.stringify(config)).not.toContain('canary');
   });
 
-  it.each(['import_token', 'ledger_key'])('repeats no %s, wherever it was written by mistake [R543]', (name) => {
+  it.each(['import_token', 'ledger_key'])('prints no %s, wherever it was written by mistake [R543]', (name) => {
     const secret = 'canary-secret-of-32-characters-or-so';
     expect(() => parseDestinationConfig({ ...MINIMAL, [name]: secret, on_rejected: secret }, NONE)).toThrow(
       /^the configuration is not usable: on_rejected is "\*{6}", wanted one of "?fail"?, "?continue"?/,
@@ -55,7 +55,7 @@ describe('the destination configuration', () => {
   });
 
   it.each(['to\nken', 'to\u0000ken', '토큰', 'tok€n'])(
-    'refuses a token that no header can carry, before anything is sent: %j [R205]',
+    'refuses a token that no header can carry: %j [R205]',
     (token) => {
       const parse = () => parseDestinationConfig({ ...MINIMAL, import_token: token }, NONE);
       expect(parse).toThrow('import_token holds a line end, or another character that no HTTP header can carry');

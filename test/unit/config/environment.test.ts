@@ -119,7 +119,7 @@ describe('the environment as a configuration', () => {
   it.each([
     ['source', source, parseSourceConfig],
     ['destination', destination, parseDestinationConfig],
-  ] as const)('has a variable for every key of the %s, and is enough without a file [R160]', (_name, schema, parse) => {
+  ] as const)('has a variable for every key of the %s, and suffices without a file [R160]', (_name, schema, parse) => {
     const given = variablesOf(schema).map(({ name, key, property }) => {
       const choice = property.enum?.at(-1);
       const text =
@@ -132,7 +132,7 @@ describe('the environment as a configuration', () => {
     expect(parse(values, () => undefined).unknown).toEqual([]);
   });
 
-  it('takes lists with commas or as JSON, objects as JSON, and numbers as numbers', () => {
+  it('parses lists with commas or as JSON, objects as JSON, and numbers', () => {
     const given = {
       ...MINIMAL,
       DFINERY_EVENTS: 'one, two,세 번째',
@@ -168,12 +168,12 @@ describe('the environment as a configuration', () => {
     expect(wrong({ ...MINIMAL, [name]: value })).toContain(sentence);
   });
 
-  it.each(['True', 'yes', '1', ' true'])('takes %j for no boolean', (text) => {
+  it.each(['True', 'yes', '1', ' true'])('refuses %j as a boolean', (text) => {
     const message = refusal(() => readEnvironment(destination, envOf({ DFINERY_DRY_RUN: text })));
     expect(message).toContain('wanted true or false');
   });
 
-  it('names all that is wrong at once, and the variable behind what the schema refuses', () => {
+  it('names all problems at once, with the variable of each', () => {
     const message = wrong({ ...MINIMAL, DFINERY_WINDOW_DAYS: 'a', DFINERY_SETTLE_HOURS: 'b' });
     expect(message).toMatch(/DFINERY_WINDOW_DAYS.*DFINERY_SETTLE_HOURS/);
     const { values, names } = readEnvironment(source, envOf({ ...MINIMAL, DFINERY_WINDOW_DAYS: '99' }));
@@ -182,7 +182,7 @@ describe('the environment as a configuration', () => {
     );
   });
 
-  it('takes secrets, and nothing else, from the file that NAME_FILE names too [R160]', () => {
+  it('reads secrets, and no other key, from the file in NAME_FILE [R160]', () => {
     const path = join(folder, 'token');
     writeFileSync(path, 'canary-token-2\n');
     const { values, names } = readEnvironment(source, envOf({ DFINERY_EXPORT_TOKEN_FILE: path }));
@@ -195,7 +195,7 @@ describe('the environment as a configuration', () => {
     );
   });
 
-  it.each(['\n', '\r\n', ''])('reads the same key from a file whichever line end an editor left: %j [R543]', (end) => {
+  it.each(['\n', '\r\n', ''])('reads the same key from a file with any line end: %j [R543]', (end) => {
     const key = 'a key of thirty-two characters !';
     const path = join(folder, 'key');
     writeFileSync(path, `${key}${end}`);
@@ -204,7 +204,7 @@ describe('the environment as a configuration', () => {
     expect(config.hashKey?.reveal()).toBe(key);
   });
 
-  it('never repeats a secret, written into another variable by mistake', () => {
+  it('never prints a secret that was written into another variable', () => {
     const message = wrong({ ...MINIMAL, DFINERY_WINDOW_DAYS: 'canary-token-1' });
     expect(message).toContain('DFINERY_WINDOW_DAYS');
     expect(message).not.toContain('canary-token-1');
@@ -217,12 +217,12 @@ describe('the environment as a configuration', () => {
     ['dfinery_base_url', 'DFINERY_BASE_URL'],
     ['DFINERY_EXPORT_TOKEN_FILES', 'DFINERY_EXPORT_TOKEN_FILE'],
     ['DFINERY_', 'DFINERY_'],
-  ])('refuses the name %s with the nearest that means something [R160]', (name, near) => {
+  ])('refuses the name %s with the nearest known name [R160]', (name, near) => {
     const message = refusal(() => refuseUnknownNames(envOf({ ...MINIMAL, [name]: '1' })));
     expect(message).toContain(`${name} (did you mean ${near}`);
   });
 
-  it('leaves alone what the examples, forget and Kubernetes set', () => {
+  it('ignores variables of the examples, of forget and of Kubernetes', () => {
     const names = [
       'CLI',
       'CONFIG',
@@ -242,7 +242,7 @@ describe('the environment as a configuration', () => {
 });
 
 describe('docs/configuration.md', () => {
-  it('lists every key with its variable (made anew by vitest --update) [R160]', async () => {
+  it('lists every key with its variable (written by vitest --update) [R160]', async () => {
     await expect(configurationPage()).toMatchFileSnapshot('../../../docs/configuration.md');
   });
 });

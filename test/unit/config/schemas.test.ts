@@ -13,12 +13,12 @@ const schemas = readdirSync(FOLDER).filter((name) => !DATA.includes(name));
 
 // The program compiles its schemas without looking at them first.
 describe('our own schemas', () => {
-  it.each(schemas)('are schemas: %s', (name) => {
+  it.each(schemas)('are valid JSON schemas: %s', (name) => {
     const ajv = new Ajv();
     expect(ajv.validateSchema(JSON.parse(readFileSync(join(FOLDER, name), 'utf8'))), ajv.errorsText()).toBe(true);
   });
 
-  it('list every column type where they list one', () => {
+  it('list every column type where they list types', () => {
     const lists = schemas.flatMap((name) => listsIn(JSON.parse(readFileSync(join(FOLDER, name), 'utf8')), name));
     const ofTypes = lists.filter(({ values }) => values.includes('long') && values.includes('string'));
     expect(ofTypes.map(({ name }) => name)).toEqual(expect.arrayContaining(['receipt.json', 'manifest.json']));

@@ -48,7 +48,7 @@ describe('the source configuration', () => {
     expect(Object.isFrozen(config)).toBe(true);
   });
 
-  it('takes times and addresses as they are written, whatever is the default [R543]', () => {
+  it('accepts every documented spelling of times and addresses [R543]', () => {
     const given = { ...MINIMAL, base_url: 'https://host/api//', lock_wait: '5m', retention: '48h', stall_minutes: 0.5 };
     expect(parseSourceConfig(given, NONE).config).toMatchObject({
       baseUrl: 'https://host/api',
@@ -59,13 +59,13 @@ describe('the source configuration', () => {
   });
 
   it.each(['127.0.0.1.example.com', '127.example.com', 'localhost.example.com'])(
-    'sends no token unencrypted to a host that only looks like this machine: %s [R543]',
+    'refuses plain http to a host that only resembles this machine: %s [R543]',
     (host) => {
       expect(refusal({ ...MINIMAL, base_url: `http://${host}` })).toContain(`base_url is http://${host}, wanted https`);
     },
   );
 
-  it('names every problem at once, each with its key, what was found and what is wanted [R61]', () => {
+  it('names every problem at once, each with its key, the value and what is wanted [R61]', () => {
     const message = refusal({
       base_url: 'http://example.com',
       service_id: 3,
@@ -78,7 +78,7 @@ describe('the source configuration', () => {
     expect(message).toContain('window_days is 0, wanted >= 1');
   });
 
-  it('names the problems that no schema can say, and unknown keys, beside the others, each key once', () => {
+  it('names problems that no schema can express, and unknown keys, each key once', () => {
     const message = refusal({
       ...MINIMAL,
       window_days: 0,
@@ -115,27 +115,27 @@ describe('the source configuration', () => {
     ['http://localhost:9/', 'http://localhost:9'],
     ['http://[::1]:9', 'http://[::1]:9'],
     ['https://example.com/proxy/', 'https://example.com/proxy'],
-  ])('takes the address %s as %s', (base_url, clean) => {
+  ])('normalises the address %s to %s', (base_url, clean) => {
     expect(parseSourceConfig({ ...MINIMAL, base_url }, NONE).config.baseUrl).toBe(clean);
   });
 
-  it('treats a null as absent, as platforms write it', () => {
+  it('reads null as absent', () => {
     const { config } = parseSourceConfig({ ...MINIMAL, timezone: null, window_days: null }, NONE);
     expect(config.timezone).toBeUndefined();
     expect(config.windowDays).toBe(1);
   });
 
-  it('lists unknown keys with the key that was probably meant, and lets underscored ones pass', () => {
+  it('lists unknown keys with the nearest known key, and ignores keys with an underscore', () => {
     const { unknown } = parseSourceConfig({ ...MINIMAL, windowdays: 3, zzz: 1, __injected: true }, NONE);
     expect(unknown).toEqual(['windowdays (did you mean window_days?)', 'zzz']);
   });
 
-  it('refuses days in the wrong order', () => {
+  it('refuses a start_date after the end_date', () => {
     const message = refusal({ ...MINIMAL, start_date: '2026-02-02', end_date: '2026-02-01' });
     expect(message).toContain('start_date 2026-02-02 is after end_date 2026-02-01');
   });
 
-  it('repeats no token, wherever it was written by mistake', () => {
+  it('prints no token, wherever it was written by mistake', () => {
     const token = MINIMAL.export_token;
     const message = refusal({ ...MINIMAL, base_url: `ftp://${token}@host`, [token]: 1, timezone: token });
     expect(message).toContain('timezone is');
@@ -143,7 +143,7 @@ describe('the source configuration', () => {
     expect(message).not.toContain(token);
   });
 
-  it.each(['suppression_key', 'hash_key'])('repeats no %s, wherever it was written by mistake [R353]', (name) => {
+  it.each(['suppression_key', 'hash_key'])('prints no %s, wherever it was written by mistake [R353]', (name) => {
     const key = 'a secret key of 32 characters, at least';
     const message = refusal({ ...MINIMAL, [name]: key, [key]: 1, timezone: key });
     expect(message).toContain('timezone is');
@@ -151,7 +151,7 @@ describe('the source configuration', () => {
     expect(message).not.toContain(key.slice(0, 20));
   });
 
-  it('takes no offset for a zone, whatever the runtime thinks of it', () => {
+  it('refuses an offset as a timezone on every version of Node', () => {
     expect(refusal({ ...MINIMAL, timezone: '+09:00' })).toContain('timezone is "+09:00", wanted an IANA name');
   });
 
@@ -169,7 +169,7 @@ describe('the source configuration', () => {
       expect(refusal({ ...MINIMAL, export_token: token })).toContain('a blank');
   });
 
-  it('takes the token from the environment or a file, and never prints it [R543]', () => {
+  it('reads the token from the environment or a file, and never prints it [R543]', () => {
     const { export_token: _dropped, ...rest } = MINIMAL;
     const direct = parseSourceConfig(rest, (name) => (name === 'DFINERY_EXPORT_TOKEN' ? 'canary-env' : undefined));
     expect(direct.config.exportToken.reveal()).toBe('canary-env');
@@ -193,11 +193,11 @@ describe('the source configuration', () => {
     expect(refusal({ ...MINIMAL, export_token: ['canary-list'] })).not.toContain('canary');
   });
 
-  it.each([[null], [[]], ['text'], [3]])('refuses %j, which is no object', (value) => {
+  it.each([[null], [[]], ['text'], [3]])('refuses %j, which is not an object', (value) => {
     expect(refusal(value)).toContain('not a JSON object');
   });
 
-  it('has a title, a description and an order for every key, each order once', () => {
+  it('has a title, a description and a unique order for every key', () => {
     const properties = Object.entries(schema.properties);
     expect(properties.length).toBe(33);
     for (const [key, property] of properties) {

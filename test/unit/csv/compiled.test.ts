@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 const ROOT = join(import.meta.dirname, '../../..');
 
 describe('the compiled module', () => {
-  it('is what its sources compile to', { timeout: 120_000 }, () => {
+  it('equals the compiled sources', { timeout: 120_000 }, () => {
     const compiled = execFileSync(process.execPath, ['assembly/compile.mjs', '--print'], {
       cwd: ROOT,
       encoding: 'utf8',

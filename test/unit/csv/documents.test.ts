@@ -31,7 +31,7 @@ describe('an export', () => {
   for (const vector of documents) {
     const bytes = bytesOf(vector);
     if (vector.error === undefined) {
-      it(`with ${vector.name} is read and normalised, however it is cut`, () => {
+      it(`with ${vector.name} is read and normalised, in any chunks`, () => {
         for (const cut of cuts(bytes.length)) {
           const { result, written } = scanIn(new Scanner({ requireSystem: false, blockBytes: 1 }), bytes, cut);
           expect(new TextDecoder('utf-8', { ignoreBOM: true }).decode(written)).toBe(vector.normalised);
@@ -44,7 +44,7 @@ describe('an export', () => {
         }
       });
     } else {
-      it(`with ${vector.name} is refused with row and byte, however it is cut [R15]`, () => {
+      it(`with ${vector.name} is refused with row and byte, in any chunks [R15]`, () => {
         for (const cut of cuts(bytes.length)) {
           let thrown: unknown;
           try {

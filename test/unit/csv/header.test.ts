@@ -44,12 +44,12 @@ describe('a long header', () => {
     ['plain', names('x'.repeat(4_000))],
     ['with line ends inside its names', names(`"${'ab\n'.repeat(1_300)}"`)],
     ['with no end', names('x'.repeat(4_000)).replace(/\n.*$/, '')],
-  ])('%s is read in time that grows with its length alone [R201]', (_, header) => {
+  ])('%s is read in linear time [R201]', (_, header) => {
     expect(header.length).toBeGreaterThan(3.5 * MIB);
     expect(bytesRead(`${header}\n`, 1_024)).toBeLessThan(4 * header.length);
   });
 
-  it('is scanned a few times, not once a chunk, if it begins like JSON [R201]', () => {
+  it('that begins like JSON is scanned a few times, not once a chunk [R201]', () => {
     const comparisons = vi.spyOn(Uint8Array.prototype, 'every');
     const source = new RowSource(new Rows());
     const chunk = Buffer.from('{a,'.repeat(100));
@@ -58,7 +58,7 @@ describe('a long header', () => {
     expect(comparisons.mock.calls.length).toBeLessThan(1_000_000);
   });
 
-  it('is there as soon as its line ends, however it is cut', () => {
+  it('is known as soon as its line ends, in any chunks', () => {
     const rows = new Rows();
     const source = new RowSource(rows);
     for (const byte of Buffer.from('"a\n""b",df_unified_id')) source.push(Uint8Array.of(byte));
@@ -68,7 +68,7 @@ describe('a long header', () => {
   });
 });
 
-describe('a header of too many columns', () => {
+describe('a header with too many columns', () => {
   const parse = (text: string) => {
     const source = new RowSource(new Rows());
     source.push(Buffer.from(text));
@@ -76,7 +76,7 @@ describe('a header of too many columns', () => {
   };
   const header = (count: number, name = 'a') => Array.from({ length: count }, () => name).join(',');
 
-  it('is refused with a sentence that names the limit [R201]', () => {
+  it('is refused with the limit in the message [R201]', () => {
     for (const text of [header(MAX_COLUMNS + 1), header(MAX_COLUMNS + 1, ''), header(500_000), ','.repeat(MIB)]) {
       const failure = failureOf(() => parse(`${text}\n`));
       expect(failure.reason).toBe('too_many_columns');
@@ -96,7 +96,7 @@ const REST =
 const bytes = (text: string) => Buffer.from(text);
 
 describe('a header whose first name begins with a bracket', () => {
-  it.each(['[promo]', '{x}', '<tag>'])('is CSV all the same: %s', (name) => {
+  it.each(['[promo]', '{x}', '<tag>'])('is read as CSV: %s', (name) => {
     const body = bytes(`${name},${REST}\nv,1,2026-01-01 00:00:00.000,a,a,e,2026-01-01 00:00:00.000,u\n`);
     expect(contentOf(body, false)).toBe('other');
     const scanner = new Scanner({ requireSystem: true });
@@ -104,7 +104,7 @@ describe('a header whose first name begins with a bracket', () => {
     expect(scanner.finish().header[0]).toBe(name);
   });
 
-  it('is waited for when it has not come whole', () => {
+  it('is waited for when it is incomplete', () => {
     expect(contentOf(bytes(`[promo],df_api`), false)).toBeUndefined();
   });
 
@@ -112,7 +112,7 @@ describe('a header whose first name begins with a bracket', () => {
     ['{"result":"fail","message":"client_connection_closed"}', 'json'],
     ['[]\n', 'json'],
     ['<html>\n<body>,df_unified_id</body>', 'html'],
-  ])('leaves %s what it is', (text, content) => {
+  ])('is not confused with %s', (text, content) => {
     expect(contentOf(bytes(text), true)).toBe(content);
     const scanner = new Scanner({ requireSystem: true });
     expect(() => {

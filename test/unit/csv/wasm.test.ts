@@ -6,8 +6,8 @@ import { HashKey } from '../../../src/schema/hash-key.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
 import { scanIn } from '../../support/scan.ts';
 
-describe('the memory of a module', () => {
-  it('keeps what it holds when it grows, and is used again once it was released', () => {
+describe('the memory of a WebAssembly module', () => {
+  it('keeps its content when it grows, and is reused after its release', () => {
     const memory = CsvMemory.open(1_000);
     if (memory === undefined) throw new Error('this machine has no SIMD');
     memory.bytes.set([1, 2, 3]);
@@ -18,7 +18,7 @@ describe('the memory of a module', () => {
     expect(CsvMemory.open(10)).toBe(memory);
   });
 
-  it('goes to one user alone, however often it was released', () => {
+  it('has one user at a time, also after a double release', () => {
     const memory = CsvMemory.open(10);
     memory?.release();
     memory?.release();
@@ -26,13 +26,13 @@ describe('the memory of a module', () => {
     expect(CsvMemory.open(10)).not.toBe(memory);
   });
 
-  it('is not kept once it was large', () => {
+  it('is not kept when it was large', () => {
     const memory = CsvMemory.open(20_000_000);
     memory?.release();
     expect(CsvMemory.open(10)).not.toBe(memory);
   });
 
-  it('holds nothing of a hash key, and no hash of a value, for its next user [R542]', () => {
+  it('holds no hash key and no hash of a value for its next user [R542]', () => {
     const left = ['a', 'b'].map((letter) => {
       const edits = columnEdits([], ['mail'], new HashKey(new Secret(letter.repeat(32))));
       const rows = 'x,erna@example.com\n'.repeat(20);
@@ -47,7 +47,7 @@ describe('the memory of a module', () => {
     expect(left[0].includes('erna@')).toBe(false);
   });
 
-  it('leaves what a scan handed out at its end as it was, when the next scan takes the memory over [R542]', () => {
+  it('does not change results of a scan when the next scan reuses it [R542]', () => {
     const scanner = new Scanner({ requireSystem: false });
     scanner.push(Buffer.from('id,memo\n'));
     scanner.push(Buffer.from('x,first\n'));

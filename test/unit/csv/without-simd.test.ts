@@ -57,7 +57,7 @@ describe('a machine without SIMD', () => {
     ['few rows of instants', () => LINES, 'America/New_York'],
     ['a row larger than the first memory', manyRows, 'Asia/Seoul'],
     ['no row', () => [], undefined],
-  ])('reads and writes %s as one with it', async (_, lines, timezone) => {
+  ])('reads and writes %s as a machine with SIMD', async (_, lines, timezone) => {
     const csv = csvOf(lines());
     const fast = await readOf(csv, timezone);
     const opened = vi.spyOn(CsvMemory, 'open').mockReturnValue(undefined);

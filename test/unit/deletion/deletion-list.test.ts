@@ -10,8 +10,8 @@ function listWith(emitted: Emitted[]): DeletionList {
   });
 }
 
-describe('a list', () => {
-  it('counts its rows, has each id once with its first row, and refuses what was withdrawn', () => {
+describe('a deletion list', () => {
+  it('counts its rows, keeps the first row of each id, and refuses withdrawn requests', () => {
     const list = new DeletionList();
     for (const id of ['b', 'a', null, 'b', 'c']) list.addRow(0, id, 10);
     list.addWithdrawn(0, 'b');
@@ -31,7 +31,7 @@ describe('a list', () => {
     });
   });
 
-  it('has a digest of exactly its ids', () => {
+  it('has a hash of exactly its ids', () => {
     const digestOf = (...ids: unknown[]) => {
       const list = new DeletionList();
       for (const id of ids) list.addRow(0, id, 10);
@@ -42,7 +42,7 @@ describe('a list', () => {
     expect(digestOf('ab')).not.toBe(digestOf('a', 'b'));
   });
 
-  it('lets states go that wait for one id, however many they are, and holds them back for one that stays undecided', async () => {
+  it('releases states once their ids are decided, and holds them back for an undecided id', async () => {
     for (const [decision, states] of [
       ['done', 150_001],
       ['undecided', 0],
@@ -58,7 +58,7 @@ describe('a list', () => {
     }
   });
 
-  it('emits each state once all rows before it are decided, with the counts of its stream since its last one', async () => {
+  it('emits each state once all rows before it are decided, with the counts of its stream since the last one', async () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('id' as const), stream: fc.nat(2), id: fc.constantFrom('a', 'b', 'c', 'd', 'e') }),
       fc.record({ kind: fc.constant('refused' as const), stream: fc.nat(2) }),

@@ -10,7 +10,7 @@ const setup = setUpDeletions({ service_id: 's', import_token: 'tok-1234' });
 const signal = new AbortController().signal;
 
 describe('discover', () => {
-  it('offers the one object, with its matching key and nothing else', async () => {
+  it('offers one object with its matching key', async () => {
     const output = await run(['discover', '--config', setup.files.write(setup.config({ colour: 'red' }))]);
     expect(output.logs('config.unknown_keys')).toHaveLength(1);
     expect(output.of('DESTINATION_CATALOG')).toEqual([
@@ -38,7 +38,7 @@ describe('discover', () => {
 });
 
 describe('spec', () => {
-  it('says what a connection may be', async () => {
+  it('gives the schema of the configuration', async () => {
     const [{ spec }] = (await run(['spec'])).of('SPEC');
     expect(spec).toMatchObject({
       protocol_version: '0.2.0',
@@ -50,7 +50,7 @@ describe('spec', () => {
 });
 
 describe('check', () => {
-  it('says what a proxy refused, for which nobody need look at base_url', async () => {
+  it('reports what a proxy refused without blaming base_url', async () => {
     const proxy = createServer().on('connect', (_request, socket) =>
       socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'),
     );
@@ -68,13 +68,13 @@ describe('check', () => {
     }
   });
 
-  it('says that the address of the proxy is invalid', async () => {
+  it('reports an invalid proxy URL', async () => {
     const config = setup.files.write(setup.config({ base_url: 'https://service.invalid' }));
     const output = await run(['check', '--config', config], { env: { HTTPS_PROXY: 'socks5://127.0.0.1:1' } });
     expect(output.of('CONNECTION_STATUS')[0].connectionStatus?.message).toMatch(/^HTTPS_PROXY is not the address/);
   });
 
-  it('fails as a configuration error, with its cause, if the certificate is not trusted', async () => {
+  it('fails as a configuration error with its cause for an untrusted certificate', async () => {
     const server = createSecureServer(selfSigned());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     try {
@@ -87,7 +87,7 @@ describe('check', () => {
     }
   });
 
-  it('fails as a transient error, with its cause, if the host does not answer', async () => {
+  it('fails as a transient error with its cause when the host does not answer', async () => {
     await setup.server.close();
     const cause = expect.objectContaining({ code: 'ECONNREFUSED' });
     await expect(checkHost(setup.server.url, () => undefined, signal)).rejects.toMatchObject({
@@ -96,14 +96,14 @@ describe('check', () => {
     });
   });
 
-  it('ends with the reason of a stop', async () => {
+  it('rejects with the reason of a stop', async () => {
     const reason = new Error('stopped');
     await expect(checkHost(setup.server.url, () => undefined, AbortSignal.abort(reason))).rejects.toBe(reason);
   });
 });
 
 describe('write', () => {
-  it('masks secrets of the environment in whatever it says', async () => {
+  it('masks secrets of the environment in every message', async () => {
     const env = { DFINERY_IMPORT_TOKEN: 'token-of-the-environment', DFINERY_LEDGER_KEY: 'k'.repeat(32) };
     const name = Object.values(env).join(' and ');
     const catalog = setup.files.write(people({ destination_sync_mode: 'overwrite' }, { name }), 'txt');
@@ -113,7 +113,7 @@ describe('write', () => {
     expect(output.text).not.toMatch(/token-of-the-environment|kkkk/);
   });
 
-  it('counts against the cap what it is about to ask for, not what an unfinished run has done', async () => {
+  it('compares the cap with the ids about to be requested, without those that an unfinished run has deleted', async () => {
     setup.answer = ({ id }, response) => (id === 'c' ? code(response, '40201') : json(response, SUCCESS));
     const input = [...['a', 'b', 'c'].map((id) => record(id)), state(1)];
     await setup.write(input);
@@ -137,11 +137,11 @@ describe('write', () => {
     ]);
   });
 
-  it('has no head to tell where nothing was asked for', async () => {
+  it('reports no head when nothing was requested', async () => {
     expect((await setup.write([state(1)])).logs('ledger.head')).toEqual([]);
   });
 
-  it('says first of a dry run that it is one, and gives its whole report', async () => {
+  it('begins a dry run with a warning, and prints its whole report', async () => {
     const input = [record('a'), record('a')];
     expect((await setup.write(input)).logs('erase.dry_run')).toEqual([]);
     const output = await setup.write([...input, record(null)], { dry_run: true });

@@ -35,7 +35,7 @@ const generation = (generation_id: unknown, minimum_generation_id: unknown, sync
 });
 
 describe('the streams of a connection', () => {
-  it('are found by name and namespace, each with its place and the field of its ids', () => {
+  it('are found by name and namespace, each with its location and its id field', () => {
     const plans = planned([{}, { namespace: 'n' }, { name: 'more', more: activation() }], [], 'external_id');
     expect(plans({ name: 'people', namespace: null })).toEqual({ index: 0, name: 'people', idField: 'external_id' });
     expect(plans({ name: 'people', namespace: 'n' })).toMatchObject({ index: 1 });
@@ -44,14 +44,14 @@ describe('the streams of a connection', () => {
     expect(plans({ name: 'other' })).toBeUndefined();
   });
 
-  it('are read by the set field, but for data activation, which has its own', () => {
+  it('are read by the configured field, except data activation, which has its own', () => {
     const user = { user: textType };
     expect(planned([{ properties: user }], [], 'user')({ name: 'people' })?.idField).toBe('user');
     expect(planned([{ more: activation() }], [], 'user')({ name: 'people' })?.idField).toBe('external_id');
     expect(() => planned([{ properties: user, more: activation() }], [], 'user')).toThrow('no property "external_id"');
   });
 
-  it('are refused all at once, each by its name', () => {
+  it('are refused all at once, each by name', () => {
     const shapes = [{ more: { destination_sync_mode: 'overwrite' } }, {}, { properties: {} }];
     const named = shapes.map((shape, n) => ({ ...shape, name: `s${n}` }));
     expect(() => planned(named)).toThrow(
@@ -76,7 +76,7 @@ describe('the streams of a connection', () => {
     ['no type', {}, false],
     ['anything', true, false],
     ['nothing', null, false],
-  ])('have an id that is a text in the schema: %s', (_name, external_id, fits) => {
+  ])('must have an id of type string in the schema: %s', (_name, external_id, fits) => {
     const plan = () => planned([{ properties: { external_id } }]);
     if (fits) expect(plan).not.toThrow();
     else expect(plan).toThrow('"external_id" is not a string in its schema');
@@ -87,7 +87,7 @@ describe('the streams of a connection', () => {
     [['external_id', 'a'], '(\\("a"\\))'],
     [['external_id', 'a', 'b', 'c', 'd', 'e'], '("a", "b", "c", "d", "e"\\))'],
     [['external_id', 'a', 'b', 'c', 'd', 'e', 'f'], '("a", "b", "c", "d", "e", …\\))'],
-  ])('carry the id alone, or are named in the configuration: %s', (names, shown) => {
+  ])('must have the id alone, or be named in the configuration: %s', (names, shown) => {
     const properties = Object.fromEntries(names.map((name) => [name, textType]));
     if (shown === undefined) expect(() => planned([{ properties }])).not.toThrow();
     else expect(() => planned([{ properties }])).toThrow(new RegExp(`more than the ID .*${shown}, as a table`));
@@ -102,7 +102,7 @@ describe('the streams of a connection', () => {
     ['another sync', generation(1, 1, 2), false],
     ['a minimum of none', generation(7, 0, 9), true],
     ['no minimum', generation(7, undefined, 9), true],
-  ])('are never a refresh that removes: %s', (_name, more, fits) => {
+  ])('must not be a refresh that removes rows: %s', (_name, more, fits) => {
     const plan = () => planned([{ more }]);
     if (fits) expect(plan).not.toThrow();
     else expect(plan).toThrow('a refresh that removes what was there');
@@ -116,7 +116,7 @@ describe('the streams of a connection', () => {
     ['two keys', { primary_key: [['external_id'], ['email']] }, 'matching key must be external_id'],
     ['another object', { destination_object_name: 'people' }, 'there is no object "people"'],
     ['another mode', { destination_sync_mode: 'append' }, 'profiles has no "append"'],
-  ])('of data activation have the one object, mode and key: %s', (_name, more, problem) => {
+  ])('of data activation must have the one object, mode and key: %s', (_name, more, problem) => {
     const plan = () => planned([{ more: activation(more) }]);
     if (problem === undefined) expect(plan).not.toThrow();
     else expect(plan).toThrow(problem);
@@ -124,7 +124,7 @@ describe('the streams of a connection', () => {
 });
 
 describe('write', () => {
-  it('takes as an id only what stands in the record itself', async () => {
+  it('takes only own members of a record as an id', async () => {
     const field = { external_id_field: 'toString' };
     const catalog = people({}, { json_schema: { properties: { toString: textType } } });
     const output = await setup.write([record('a'), state(1)], field, catalog);
@@ -132,14 +132,14 @@ describe('write', () => {
     expect(setup.server.ids()).toEqual([]);
   });
 
-  it('refuses a state of a stream that the connection has not', async () => {
+  it('refuses a state of an unknown stream', async () => {
     const output = await setup.write([record('a'), state(1, 'strangers')]);
     expect(output.errors()[0].message).toContain('line 2 of the input is of the stream "strangers"');
     expect(output.text).toContain('(row 2)');
     expect(setup.server.ids()).toEqual([]);
   });
 
-  it('logs what it ignores, and how long it will take', async () => {
+  it('logs unknown keys and the estimated duration', async () => {
     const ids = [...Array(30).keys()].map((n) => record(`u${n}`));
     const output = await setup.write(['{"type":"NEWS"}', ...ids, state(1)], { requests_per_minute: 60 });
     expect(output.text).toContain('Line 1 of the input is a message of an unknown type');
@@ -148,7 +148,7 @@ describe('write', () => {
     expect(output.code).toBe(0);
   });
 
-  it('says what an unfinished run has done, in a dry run too', async () => {
+  it('reports what an unfinished run has done, in a dry run too', async () => {
     setup.answer = ({ id }, response) => (id === 'c' ? code(response, '40201') : json(response, SUCCESS));
     const input = [...['a', 'b', 'c'].map((id) => record(id)), state(1)];
     await setup.write(input);
@@ -159,7 +159,7 @@ describe('write', () => {
     expect(output.text).toContain('Deleting 1 profile (2 were done by the unfinished run before): about');
   });
 
-  it('leaves no connection open', async () => {
+  it('closes its connections', async () => {
     await setup.write([record('a'), state(1)]);
     await expect.poll(() => setup.server.connections()).toBe(0);
   });
@@ -182,14 +182,14 @@ describe('write', () => {
 describe('a dry run', () => {
   const dry = (input: readonly string[], more: Json = {}) => setup.write(input, { dry_run: true, ...more });
 
-  it('says that a real run would stop at a cap, and deletes nothing', async () => {
+  it('reports that a real run would stop at a cap, and deletes nothing', async () => {
     const output = await dry([record('a'), record('b')], { max_deletions_per_sync: 1 });
     expect(output.text).toContain('A real run would stop before its first deletion: 2 profiles would be deleted');
     expect(output.code).toBe(0);
     expect((await dry([record('a')], { max_deletions_per_sync: 1 })).text).not.toContain('would stop');
   });
 
-  it('ends as the real one would under on_rejected "fail"', async () => {
+  it('exits as a real run would under on_rejected "fail"', async () => {
     const refused = await dry([record('a'), record('')], { on_rejected: 'fail' });
     expect(refused.errors()[0].message).toContain('1 of 2 rows are refused and never sent');
     expect(refused.code).toBe(1);
@@ -208,7 +208,7 @@ describe('check', () => {
     return output.of('CONNECTION_STATUS')[0].connectionStatus;
   };
 
-  it('asks the host and never for a deletion, and leaves no file', async () => {
+  it('connects to the host without a deletion, and leaves no file', async () => {
     expect(await check()).toEqual({
       status: 'SUCCEEDED',
       message: 'The host answers. Whether the token is right only the first deletion shows.',
@@ -219,13 +219,13 @@ describe('check', () => {
     expect((await check({ dry_run: true }))?.message).toMatch(/^dry_run is on: nothing will be deleted\. The host/);
   });
 
-  it('wants a ledger, but for a dry run', async () => {
+  it('requires a ledger, except for a dry run', async () => {
     expect(await check({ ledger_dir: undefined })).toMatchObject({ status: 'FAILED' });
     expect(await check({ ledger_dir: undefined, dry_run: true })).toMatchObject({ status: 'SUCCEEDED' });
     expect(await check({ ledger_dir: undefined, ledger_key: 'k'.repeat(32) })).toMatchObject({ status: 'SUCCEEDED' });
   });
 
-  it('wants a place for the ledger that can be written', async () => {
+  it('requires a writable location of the ledger', async () => {
     writeFileSync(join(setup.folders.root, 'file'), '');
     const inFile = join(setup.folders.root, 'file', 'ledger');
     expect((await check({ ledger_dir: inFile }))?.message).toMatch(/ledger_dir .* cannot be written/);
@@ -233,7 +233,7 @@ describe('check', () => {
     expect(readdirSync(setup.folders.root)).toEqual(['file']);
   });
 
-  it('looks at the ledger that is there', async () => {
+  it('verifies an existing ledger', async () => {
     await setup.write([record('a'), state(1)]);
     expect(await check()).toMatchObject({ status: 'SUCCEEDED' });
     expect((await check({ ledger_key: 'k'.repeat(32) }))?.message).toContain('under another key');
@@ -243,7 +243,7 @@ describe('check', () => {
     expect(await check()).toMatchObject({ status: 'FAILED', message: expect.stringContaining('lost its key') });
   });
 
-  it('says that nobody answers, and what the address may be', async () => {
+  it('reports a host that does not answer, and advises on base_url', async () => {
     const port = Number(new URL(setup.server.url).port);
     await setup.server.close();
     expect((await check({ base_url: `http://127.0.0.1:${port}` }))?.message).toMatch(
@@ -251,7 +251,7 @@ describe('check', () => {
     );
   });
 
-  it('warns of keys that mean nothing', async () => {
+  it('warns of unknown keys', async () => {
     mkdirSync(setup.folders.ledger);
     const output = await run(['check', '--config', setup.files.write(setup.config({ colour: 'red' }))]);
     expect(output.text).toContain('keys that mean nothing here: colour');

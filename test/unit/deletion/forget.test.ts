@@ -75,7 +75,7 @@ describe('a confirmed deletion', () => {
     return (await plan(ids, more)).hash;
   }
 
-  it('fails if it is stopped after its last request, and the next one does the rest [R402]', async () => {
+  it('fails if it is stopped after its last request, and the next run finishes it [R402]', async () => {
     const hash = await hashOf(['a', 'b']);
     const stop = new AbortController();
     const last: ProfileDeleter = {
@@ -99,7 +99,7 @@ describe('a confirmed deletion', () => {
     expect(deleted).toEqual(['a', 'b']);
   });
 
-  it('has a hash of exactly its ids, its address and its service [R54]', async () => {
+  it('has a hash of exactly its ids, its base_url and its service_id [R54]', async () => {
     const hash = await hashOf(['a', 'b', 'c']);
     expect(hash).toMatch(/^[0-9a-f]{64}$/);
     expect(await hashOf(['c', 'a', 'b', 'a', ''])).toBe(hash);
@@ -112,7 +112,7 @@ describe('a confirmed deletion', () => {
     );
   });
 
-  it('acts on the hash of the same list alone, whatever dry_run says [R54]', async () => {
+  it('executes for the hash of the same list only, whatever dry_run says [R54]', async () => {
     const ids = ['a', 'b', 'a', 7];
     const hash = await hashOf(ids);
     const other = await plan([...ids, 'c']);
@@ -134,13 +134,13 @@ describe('a confirmed deletion', () => {
     expect(reportTable(report)).toMatch(/deleted +2\n/);
   });
 
-  it('has its guards', async () => {
+  it('is subject to the guards', async () => {
     const real = await plan(['a', 'b'], { max_deletions_per_sync: 1 });
     await expect(real.execute(real.hash, deleter)).rejects.toMatchObject({ exitCode: 5 });
     expect(deleted).toEqual([]);
   });
 
-  it('has a cap on what is about to be requested, not on what an unfinished run has done', async () => {
+  it('compares the cap with the ids about to be requested, without those that an unfinished run has deleted', async () => {
     const limits = { remaining: undefined, resetAt: undefined };
     const first = await plan(['a', 'b']);
     await first.execute(first.hash, {
@@ -155,7 +155,7 @@ describe('a confirmed deletion', () => {
     expect(deleted).toEqual(['a', 'b']);
   });
 
-  it('gives its head also when it breaks off after its deletions [R52]', async () => {
+  it('reports the head of its ledger also when it fails after its deletions [R52]', async () => {
     const real = await plan(['a']);
     const broken = real.execute(real.hash, deleter, async () => {
       throw new Error('the purge failed');
@@ -166,7 +166,7 @@ describe('a confirmed deletion', () => {
     expect(logged).toContain(`Head of the ledger: ${String(lines[3].mac)}`);
   });
 
-  it('is closed as usual if it is stopped when all is done', async () => {
+  it('is closed as usual if it is stopped after its last step', async () => {
     const stop = new AbortController();
     const real = await plan(['a'], {}, stop.signal);
     const { failure, report } = await real.execute(real.hash, deleter, async () => stop.abort(new Error('SIGTERM')));
@@ -174,7 +174,7 @@ describe('a confirmed deletion', () => {
     expect(folders.ledgerLines().at(-1)?.kind).toBe('close');
   });
 
-  it('reports no number of removed rows if its purge fails half-way, and the next run names the place that it leaves out', async () => {
+  it('reports no number of removed rows if its purge fails, and the next run names a location that it leaves out', async () => {
     const real = await plan(['a']);
     const { report, failure } = await real.execute(real.hash, deleter, async () => {
       throw transientError('The disk is full.');
@@ -196,7 +196,7 @@ describe('a confirmed deletion', () => {
     );
   });
 
-  it('says that nobody was purged yet if the service ends it early', async () => {
+  it('reports that nobody was purged yet if the service ends it early', async () => {
     const limits = { remaining: undefined, resetAt: undefined };
     const real = await plan(['a', 'b']);
     const refusing: ProfileDeleter = {
@@ -222,7 +222,7 @@ describe('a confirmed deletion', () => {
     expect(kinds).toEqual(['open', 'before', 'after', 'before', 'after', 'purging']);
   });
 
-  it('purges before its closing line, with what it found and what it removed in the ledger', async () => {
+  it('purges before its closing line, with the people found and the rows removed in the ledger', async () => {
     const real = await plan(['a']);
     await real.execute(real.hash, deleter, async () => {});
     const kinds = ['open', 'before', 'after', 'purging', 'purge', 'close'];
@@ -241,7 +241,7 @@ describe('the suppression list', () => {
   const hashOf = (id: string) => suppressionHmac(key, Buffer.from(id));
   const holds = (path: string, id: string) => loadSuppression(path, key).isSuppressed(Buffer.from(id), 0, id.length);
 
-  it('begins with its header and names everybody once, by hash', async () => {
+  it('begins with its header and names each person once, by hash', async () => {
     const path = join(folders.root, 'sub', 'forgotten.jsonl');
     expect(await suppress(path, persons('u1', 'u2', 'u1'), key, io)).toBe(2);
     expect(await suppress(path, persons('u2', 'u3'), key, io)).toBe(1);
@@ -255,7 +255,7 @@ describe('the suppression list', () => {
     expect(holds(path, 'u4')).toBe(false);
   });
 
-  it('loses nobody when several runs write at once [R183]', async () => {
+  it('loses nobody when several runs append at once [R183]', async () => {
     const path = join(folders.root, 'sub', 'f.jsonl');
     const people = (run: number) => Array.from({ length: 300 }, (_, i) => `u${run}-${i}`);
     const added = await Promise.all(
@@ -267,7 +267,7 @@ describe('the suppression list', () => {
     expect(readdirSync(join(folders.root, 'sub'))).toEqual(['f.jsonl']);
   });
 
-  it('drops half a line that a crash left, so that it can be read again', async () => {
+  it('drops an incomplete last line after a crash', async () => {
     const path = join(folders.root, 'f.jsonl');
     await suppress(path, persons('u1'), key, io);
     writeFileSync(path, `${readFileSync(path, 'utf8')}{"hmac":"12`);
@@ -276,7 +276,7 @@ describe('the suppression list', () => {
     expect(holds(path, 'u1') && holds(path, 'u2')).toBe(true);
   });
 
-  it('is not written to, nor read, under another key', async () => {
+  it('is neither written nor read under another key', async () => {
     const path = join(folders.root, 'f.jsonl');
     await suppress(path, persons('u1'), key, io);
     const other = new Secret('another suppression key of 32 of them');
@@ -285,7 +285,7 @@ describe('the suppression list', () => {
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(2);
   });
 
-  it('wants a key of at least 32 characters', async () => {
+  it('requires a key of at least 32 characters', async () => {
     const path = join(folders.root, 'f.jsonl');
     const short = new Secret('k'.repeat(31));
     await expect(suppress(path, persons('u1'), short, io)).rejects.toThrow(/32 characters/);
@@ -293,7 +293,7 @@ describe('the suppression list', () => {
     expect(() => loadSuppression(path, short)).toThrow(/32 characters/);
   });
 
-  it('is not written into a file that is something else', async () => {
+  it('is not appended to a file of another kind', async () => {
     const path = join(folders.root, 'people.csv');
     for (const text of ['external_id\nu1', '{"v":1,"kind":"proof"}\n', '\u0000']) {
       writeFileSync(path, text);
@@ -303,14 +303,14 @@ describe('the suppression list', () => {
     await expect(suppress(folders.root, persons('u1'), key, io)).rejects.toMatchObject({ kind: 'config' });
   });
 
-  it('may have been made by hand, without a header', async () => {
+  it('may be written by hand without a header', async () => {
     const path = join(folders.root, 'f.jsonl');
     writeFileSync(path, `{"hmac":"${hashOf('u1')}"}\n`);
     expect(await suppress(path, persons('u1', 'u2'), key, io)).toBe(1);
     expect(holds(path, 'u1') && holds(path, 'u2')).toBe(true);
   });
 
-  it('may be empty before', async () => {
+  it('may be an empty file before', async () => {
     const path = join(folders.root, 'f.jsonl');
     writeFileSync(path, '');
     expect(await suppress(path, persons('u1'), key, io)).toBe(1);

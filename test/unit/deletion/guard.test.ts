@@ -5,14 +5,14 @@ const share = (count: number, maxDeletionsPercent: number, knownProfiles: number
   guardProblem(count, { maxDeletionsPerSync: 1_000_000, maxDeletionsPercent, knownProfiles });
 
 describe('the guard', () => {
-  it('lets every share through that is exactly the one allowed, and nothing above it', () => {
+  it('allows exactly the configured share, and no more', () => {
     for (let hundredths = 1; hundredths <= 10_000; hundredths++) {
       expect(share(hundredths, hundredths / 100, 10_000), `${hundredths / 100} %`).toBeUndefined();
       expect(share(hundredths + 1, hundredths / 100, 10_000), `${hundredths / 100} %`).toBeDefined();
     }
   });
 
-  it('knows no share without the number of known profiles, and asks for none where none is to be deleted', () => {
+  it('requires known_profiles for a share, unless nobody is to be deleted', () => {
     const limits = { maxDeletionsPerSync: 1_000 };
     expect(guardProblem(1_000, { ...limits, maxDeletionsPercent: 1, knownProfiles: undefined })).toBeUndefined();
     expect(guardProblem(1_000, { ...limits, maxDeletionsPercent: undefined, knownProfiles: 1 })).toBeUndefined();
@@ -20,7 +20,7 @@ describe('the guard', () => {
     expect(share(1, 0, 100)).toContain('1.00 % of known_profiles (100)');
   });
 
-  it('lets the number through that is allowed, and not one more', () => {
+  it('allows exactly the configured number, and no more', () => {
     const limits = { maxDeletionsPerSync: 3, maxDeletionsPercent: undefined, knownProfiles: undefined };
     expect(guardProblem(3, limits)).toBeUndefined();
     expect(guardProblem(4, limits)).toContain('raise max_deletions_per_sync to 4');

@@ -21,13 +21,13 @@ describe('a list of ids', () => {
   const read = (text: string | Buffer, options?: ListOptions) =>
     all(idsFrom(Readable.from([Buffer.from(text)]), 'list', options));
 
-  it('is one id a line', async () => {
+  it('has one id a line', async () => {
     expect(await read('a\r\n b \n\n00\n')).toEqual(['a', ' b ', '', '00']);
     expect(await read('\ufeffa')).toEqual(['a']);
     expect(await read('')).toEqual([]);
   });
 
-  it('may begin with the name of the id field, which is no id [R930]', async () => {
+  it('may begin with the name of the id field, which is not an id [R930]', async () => {
     expect(await read('member\nexternal_id\n', { header: 'member' })).toEqual(['external_id']);
     expect(await read('\n external_id \r\na\nexternal_id\n', { header: 'external_id' })).toEqual([
       '',
@@ -45,19 +45,19 @@ describe('a list of ids', () => {
     ['external_id,name', 'several columns'],
     ['name\tmember_no', 'several columns'],
     ['nr;"id";name', 'several columns'],
-  ])('is refused where its first line is a header in another spelling, not an id: %j [R930]', async (text, what) => {
+  ])('is refused when its first line is a header in another spelling: %j [R930]', async (text, what) => {
     const refused = read(`${text}\nkim\n`, { header: 'member_no' });
     await expect(refused).rejects.toThrow(`looks like the header of ${what}: name the column with --column`);
     expect(await read(`kim\n${text.trim()}\n`, { header: 'member_no' })).toEqual(['kim', text.trim()]);
   });
 
-  it('is a column of a CSV, whatever stands in it', async () => {
+  it('is a column of a CSV, with any content', async () => {
     const csv = 'n,id\r\n1,"a,""b"""\r\n2,\r\n3,"x\ny"\r\n';
     expect(await read(csv, { column: 'id' })).toEqual(['a,"b"', '', 'x\ny']);
     expect(await read(`\ufeff${csv}`, { column: 'n' })).toEqual(['1', '2', '3']);
   });
 
-  it.each([[1], [2], [3]])('may begin with a byte order mark that a pipe cuts after byte %i [R520]', async (at) => {
+  it.each([[1], [2], [3]])('may begin with a byte order mark that a pipe splits after byte %i [R520]', async (at) => {
     const cut = (text: string) => {
       const bytes = Buffer.from(`\ufeff${text}`);
       return Readable.from([bytes.subarray(0, at), bytes.subarray(at)]);
@@ -96,7 +96,7 @@ describe('a list of ids', () => {
     ['a cut character at its end', Buffer.from([0x61, 0x0a, 0xe2, 0x82]), { column: 'a' }],
     ['a line that is no JSON', '{"a":1}\nsecret\n', { column: 'a' }],
     ['no column named', '{"a":1}\n', {}],
-  ])('is refused for %s, without its content', async (_name, text, options) => {
+  ])('is refused for %s, without quoting it', async (_name, text, options) => {
     const error = await read(text, options).then(
       () => undefined,
       (thrown) => thrown,
@@ -105,7 +105,7 @@ describe('a list of ids', () => {
     expect(error.message).not.toContain('secret');
   });
 
-  it('is read by its file name', async () => {
+  it('has the format of its file name', async () => {
     const path = join(folders.root, 'people.csv');
     writeFileSync(path, 'id\na\n');
     expect(await all(idsFromFile(path, { column: 'id' }))).toEqual(['a']);
@@ -114,7 +114,7 @@ describe('a list of ids', () => {
   });
 
   it.each(['people.txt', 'people', 'people.jsonl', 'people.csv.old'])(
-    'is a CSV where a column is given, called %s [R54]',
+    'is a CSV when a column is given, in a file called %s [R54]',
     async (name) => {
       const path = join(folders.root, name);
       writeFileSync(path, 'n,id\n1,a\n2,b\n');
@@ -124,7 +124,7 @@ describe('a list of ids', () => {
   );
 
   it.each(['people.CSV', 'people.tsv', 'people.json', 'people.jsonl', 'people.ndjson'])(
-    'has columns by the name of its file, and wants one to be named: %s',
+    'of columns requires a column to be named: %s',
     async (name) => {
       const path = join(folders.root, name);
       writeFileSync(path, 'id\na\n');
@@ -133,7 +133,7 @@ describe('a list of ids', () => {
     },
   );
 
-  it('gives several columns of each row, in the order asked for, of either kind of file', async () => {
+  it('gives several columns of each row in the requested order, for CSV and JSON lines', async () => {
     const path = join(folders.root, 'map');
     writeFileSync(path, '\ufeffa,b,c\n1,2,3\n\n4,5,6\n');
     expect(await all(rowsFromFile(path, ['c', 'a']))).toEqual([
@@ -148,14 +148,14 @@ describe('a list of ids', () => {
     await expect(all(rowsFromFile(join(folders.root, 'none'), ['a']))).rejects.toThrow(/The list .* cannot be read/);
   });
 
-  it('counts as one of plain lines when it begins with very many blank ones', async () => {
+  it('is a list of plain lines also after very many blank ones', async () => {
     const blank = (count: number) =>
       all(idsFrom(Readable.from([Buffer.alloc(count, '\n'), Buffer.from('{"id":"a"}')]), 'list'));
     await expect(blank(64 * 1024 - 1)).rejects.toThrow('say which with --column');
     expect(await blank(64 * 1024)).toHaveLength(64 * 1024 + 1);
   });
 
-  it('is read no further than it is asked for', async () => {
+  it('is read only as far as it is consumed', async () => {
     let [isClosed, chunks] = [false, 0];
     const endless = async function* () {
       try {
@@ -185,7 +185,7 @@ describe('a list of ids', () => {
     await expect(all(idsFrom(input, 'list', options))).rejects.toThrow(why);
   });
 
-  it('changes no id: not one with a carriage return within, nor one whose bytes a pipe cuts', async () => {
+  it('keeps ids unchanged, with a carriage return inside or split by a pipe', async () => {
     expect(await read('a\rb\r\nc\r\r\n')).toEqual(['a\rb', 'c\r']);
     const bytes = Buffer.from('id\n한국\n');
     const cut = Readable.from(Array.from(bytes, (byte) => Buffer.of(byte)));
@@ -193,13 +193,13 @@ describe('a list of ids', () => {
     expect(await read('\ufeff\ufeffid\na\n', { column: '\ufeffid' })).toEqual(['a']);
   });
 
-  it('is refused with one message for all its faults, also from a file', async () => {
+  it('is refused with one message for all its problems, also from a file', async () => {
     const path = join(folders.root, 'people.csv');
     writeFileSync(path, 'id\na\n');
     await expect(all(idsFromFile(path, { column: 'no' }))).rejects.toThrow(/^The list \S* has no column "no"/);
   });
 
-  it('breaks off where its source does', async () => {
+  it('fails when its source fails', async () => {
     const broken = async function* () {
       yield Buffer.from('key\na\n');
       throw new Error('the pipe is gone');

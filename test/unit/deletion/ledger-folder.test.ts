@@ -22,14 +22,14 @@ const KEY = { ledger_key: 'k'.repeat(32) };
 const dry = async (more = {}) => (await setup.plans.plan(['a'], more)).report;
 
 describe('the folder of a ledger', () => {
-  it('is made with its parents, only for its owner', async () => {
+  it('is created with its parents, with mode 0700', async () => {
     const ledger_dir = join(setup.plans.folders.root, 'x', 'y');
     await setup.plans.execute(['a'], done, { ledger_dir });
     expect(statSync(ledger_dir).mode & 0o777).toBe(0o700);
     expect(readdirSync(ledger_dir).sort()).toEqual([expect.stringMatching(/^ledger-000001-/), 'ledger.key']);
   });
 
-  it('has no key of its own where one is given', async () => {
+  it('has no key file when a key is given', async () => {
     await setup.plans.execute(['a'], done, KEY);
     expect(readdirSync(folder())).toEqual([expect.stringMatching(/^ledger-000001-[0-9a-f]{16}\.jsonl$/)]);
   });
@@ -42,7 +42,7 @@ describe('the folder of a ledger', () => {
     await expect(setup.plans.plan(['a'])).rejects.toMatchObject(refused);
   });
 
-  it('is verified with a note if other users may have taken files away [R52]', async () => {
+  it('is verified with a note if other users may have removed files [R52]', async () => {
     await setup.plans.execute(['a'], done);
     expect(await verifyLedger(folder(), undefined)).toMatchObject({ ok: true, notes: [] });
     chmodSync(folder(), 0o777);
@@ -50,13 +50,13 @@ describe('the folder of a ledger', () => {
     expect(verdict).toMatchObject({ ok: true, notes: [expect.stringContaining('Other users may write to')] });
   });
 
-  it('fails the run before any request if it cannot be made', async () => {
+  it('fails the run before any request if it cannot be created', async () => {
     writeFileSync(join(setup.plans.folders.root, 'file'), '');
     const broken = setup.plans.run(['a'], { ledger_dir: join(setup.plans.folders.root, 'file', 'ledger') });
     await expect(broken).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining('cannot be made') });
   });
 
-  it('on a full disk is told before anything is sent, and unlocked', async () => {
+  it('on a full disk is reported before any request, and unlocked', async () => {
     const asked: string[] = [];
     const full = (real: (...all: unknown[]) => unknown, path: unknown, ...more: unknown[]) => {
       if (String(path).endsWith('.jsonl')) throw systemError('ENOSPC');
@@ -76,7 +76,7 @@ describe('the folder of a ledger', () => {
     expect(readdirSync(folder())).toEqual(['ledger.key']);
   });
 
-  it('is unlocked again by a run that could not open it, and by one that ended', async () => {
+  it('is unlocked again after a failed start and after the end of a run', async () => {
     const { plans } = setup;
     await plans.execute(['a'], done);
     expect(existsSync(lock())).toBe(false);
@@ -85,7 +85,7 @@ describe('the folder of a ledger', () => {
     expect((await plans.execute(['b'], done)).report.done).toBe(1);
   });
 
-  it('is locked while a run reads its list, so that no other begins', async () => {
+  it('is locked while a run reads its list', async () => {
     const { plans } = setup;
     let refused: unknown;
     let second = Promise.resolve();
@@ -104,7 +104,7 @@ describe('the folder of a ledger', () => {
     await plans.run(['b']);
   });
 
-  it('gets no further line, and no request is sent, once another run has taken it over', async () => {
+  it('gets no further line, and no request is sent, once another run has stolen the lock', async () => {
     const { plans } = setup;
     const asked: string[] = [];
     const taken = plans.execute(['a', 'b', 'c'], (id) => {
@@ -128,7 +128,7 @@ describe('the folder of a ledger', () => {
   it.each([
     ['the last one', 1, 'ledger-000002'],
     ['the last one that has a line', 0, 'ledger-000001'],
-  ])('whose file is broken takes no further run, nor a dry one: %s', async (_name, at, name) => {
+  ])('with a broken file stops every run, also a dry one: %s', async (_name, at, name) => {
     const { plans } = setup;
     await plans.execute(['a'], done);
     if (at === 0) writeFileSync(join(folder(), 'ledger-000002-0.jsonl'), '');
@@ -144,7 +144,7 @@ describe('the folder of a ledger', () => {
 });
 
 describe('a dry run', () => {
-  it('writes nothing where there is no ledger, nor into an empty folder', async () => {
+  it('writes nothing when there is no ledger, nor into an empty folder', async () => {
     expect(await dry()).toMatchObject({ ids: 1, done_before: 0 });
     expect(existsSync(folder())).toBe(false);
     mkdirSync(folder());
@@ -154,7 +154,7 @@ describe('a dry run', () => {
     expect(readdirSync(folder())).toEqual([]);
   });
 
-  it('is refused as a real one is where the ledger has lost its key, and the folder stays without one [R574]', async () => {
+  it('is refused like a real run when the ledger has lost its key, and creates no key [R574]', async () => {
     const { plans } = setup;
     await plans.execute(['a'], done);
     rmSync(join(folder(), 'ledger.key'));
@@ -167,7 +167,7 @@ describe('a dry run', () => {
     expect(readdirSync(folder())).toEqual(plans.folders.ledgerFiles());
   });
 
-  it('neither takes the lock nor heeds it', async () => {
+  it('neither takes nor heeds the lock', async () => {
     const { plans } = setup;
     let planned: Promise<unknown> = Promise.resolve();
     const ids = (function* () {
@@ -179,7 +179,7 @@ describe('a dry run', () => {
     expect(await planned).toMatchObject({ ids: 1 });
   });
 
-  it('knows what an unfinished run has done, with the key beside it or one that is given', async () => {
+  it('knows what an unfinished run has done, with the key file or a given key', async () => {
     const { plans } = setup;
     for (const more of [{}, { ...KEY, ledger_dir: join(plans.folders.root, 'other') }]) {
       const broken = plans.execute(['a'], done, more, () => Promise.reject(new Error('no purge')));

@@ -21,7 +21,7 @@ function take(): Promise<LedgerStore> {
 }
 
 describe('the lock', () => {
-  it('lets one run in, and names the other', async () => {
+  it('admits one run, and names it to the next', async () => {
     await runs.go(['a']);
     const store = await take();
     const output = await runs.go(['b']);
@@ -31,13 +31,13 @@ describe('the lock', () => {
     expect((await runs.go(['b'])).code).toBe(0);
   });
 
-  it('is taken over from a dead process', async () => {
+  it('of a dead process is stolen', async () => {
     await runs.go(['a']);
     writeFileSync(join(runs.folders.ledger, 'ledger.lock'), holderText({ pid: DEAD_PID }));
     expect((await runs.go(['b'])).code).toBe(0);
   });
 
-  it('is taken over from another machine only after its silence', async () => {
+  it('of another machine is stolen only after a minute of silence', async () => {
     await runs.go(['a']);
     const path = join(runs.folders.ledger, 'ledger.lock');
     writeFileSync(path, holderText({ pid: 1, host: 'elsewhere' }));
@@ -47,7 +47,7 @@ describe('the lock', () => {
     (await take()).close();
   });
 
-  it('stops a run that was suspended for long before its next request, once another run has taken the lock [R181]', async () => {
+  it('that was stolen stops a suspended run before its next request [R181]', async () => {
     await runs.go(['a']);
     const ledger = await (await take()).start({ list: 'l', ids: 1 });
     await ledger.write({ kind: 'purge_only', id: 'a' });

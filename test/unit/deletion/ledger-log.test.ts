@@ -10,7 +10,7 @@ const KEY = 'k'.repeat(32);
 const setup = setUpDeletions({ service_id: 's', import_token: 'tok-1234', ledger_dir: undefined, ledger_key: KEY });
 
 describe('a ledger in the log', () => {
-  it('is one that can be verified when its lines are put into a file', async () => {
+  it('can be verified when its lines are written to a file', async () => {
     const output = await setup.write([record('a'), record('b'), state(1)]);
     const lines = output.logs('ledger.line');
     const { run } = JSON.parse(lines[0]);
@@ -22,7 +22,7 @@ describe('a ledger in the log', () => {
     expect(output.text).toContain(`Head of the ledger: ${verdict.head}`);
   });
 
-  it('knows of no run before: who asks again is erased again', async () => {
+  it('has no earlier run: an id that is requested again is deleted again', async () => {
     setup.answer = ({ id }, response) => (id === 'b' ? code(response, '40201') : json(response, SUCCESS));
     await setup.write([record('a'), record('b'), state(1)]);
     setup.answer = (_d, response) => json(response, SUCCESS);

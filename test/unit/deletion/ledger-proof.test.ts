@@ -13,7 +13,7 @@ describe('the proof of an erasure', () => {
     return proveErasure(id, { folder: path, key: undefined, service });
   };
 
-  it('names every answer with its place, and who asked', async () => {
+  it('lists every answer with its position, and who requested it', async () => {
     const { plans } = setup;
     const answer = (_id: string, nth: number) => (nth === 1 ? answerOf('retry', '50000') : done());
     await plans.execute(['a'], answer, { requested_by: 'dpo', reason: 'art. 17' });
@@ -36,7 +36,7 @@ describe('the proof of an erasure', () => {
     expect(there).toMatchObject({ erased: false, answers: [], base_url: elsewhere.baseUrl });
   });
 
-  it('needs the name of a service if the ledger has several', async () => {
+  it('requires the name of a service if the ledger has several', async () => {
     const { plans } = setup;
     await plans.execute(['a'], done);
     await plans.execute(['b'], done, { service_id: 'other' });

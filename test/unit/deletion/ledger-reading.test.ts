@@ -50,7 +50,7 @@ async function signed(...lines: object[]) {
 }
 
 describe('the verification of a ledger', () => {
-  it('lists each file, each line if asked, and the head', async () => {
+  it('lists each file, each line if requested, and the head', async () => {
     const heads = await runs(['a'], ['b', 'c']);
     const seen: unknown[] = [];
     const verdict = await verify({ see: ({ kind }, file, number) => seen.push([file, number, kind]) });
@@ -75,7 +75,7 @@ describe('the verification of a ledger', () => {
     ]);
   });
 
-  it('knows a head that was kept elsewhere, however it is spelt, and says what came after it', async () => {
+  it('finds a head that was kept elsewhere, in any spelling, and counts the lines after it', async () => {
     const [first, second] = await runs(['a'], ['b']);
     expect(await verify({ head: ` ${second.toUpperCase()}\n` })).toMatchObject({ ok: true, notes: [] });
     expect(await verify({ head: first })).toMatchObject({
@@ -86,7 +86,7 @@ describe('the verification of a ledger', () => {
     expect(gone).toMatchObject({ ok: false, notes: [], problems: [expect.stringContaining('code of no line')] });
   });
 
-  it('covers the files before a given one, and none after it', async () => {
+  it('covers the files up to the given one', async () => {
     const heads = await runs(['a'], ['b'], ['c']);
     const last = pathOf(2);
     appendFileSync(last, 'x\n');
@@ -96,7 +96,7 @@ describe('the verification of a ledger', () => {
     expect(await verify({}, pathOf(1))).toMatchObject({ ok: false });
   });
 
-  it('takes a file of another name for the first of a ledger', async () => {
+  it('takes a file of another name as the first of a ledger', async () => {
     await runs(['a'], ['b']);
     const copies = ['one', 'two'].map((name) => join(folder(), `${name}.jsonl`));
     for (const [n, copy] of copies.entries()) cpSync(pathOf(n === 0 ? 0 : 1), copy);
@@ -112,7 +112,7 @@ describe('the verification of a ledger', () => {
     });
   });
 
-  it('wants a ledger and its key', async () => {
+  it('requires a ledger and its key', async () => {
     await expect(verify()).rejects.toThrow('There is no ledger at');
     mkdirSync(folder());
     await expect(verify()).rejects.toThrow('has no key beside it');
@@ -120,7 +120,7 @@ describe('the verification of a ledger', () => {
     expect(empty).toMatchObject({ ok: false, head: null, problems: ['There is no file of a ledger here.'] });
   });
 
-  it('shows a file under the name of another run, and each line of it', async () => {
+  it('lists a file under the name of another run, and each of its lines', async () => {
     await runs(['a']);
     const [name] = setup.plans.folders.ledgerFiles();
     renameSync(pathOf(0), join(folder(), name.replace(/[0-9a-f]{16}/, '0'.repeat(16))));
@@ -130,7 +130,7 @@ describe('the verification of a ledger', () => {
     expect(problems[2]).toMatch(/line 3: is of the run [0-9a-f]{16}\.$/);
   });
 
-  it('names the files that are missing between two', async () => {
+  it('names missing files between two others', async () => {
     await runs(['a'], ['b'], ['c'], ['d']);
     rmSync(pathOf(1));
     rmSync(pathOf(1));
@@ -140,7 +140,7 @@ describe('the verification of a ledger', () => {
     });
   });
 
-  it('passes over a run that ended before its first line, and the next one follows the one before', async () => {
+  it('accepts a run that ended before its first line', async () => {
     const [first] = await runs(['a']);
     writeFileSync(join(folder(), fileName(2, '00')), '{"v":1,"ki');
     const [third] = await runs(['b']);
@@ -156,7 +156,7 @@ describe('the verification of a ledger', () => {
     expect(await countLedger(folder(), undefined)).toMatchObject({ problems: [], runs: [{ done: 1 }, { done: 1 }] });
   });
 
-  it('shows no line behind one that is broken', async () => {
+  it('lists no line after a broken one', async () => {
     await runs(['a', 'b']);
     const lines = readFileSync(pathOf(0), 'utf8').split('\n');
     writeFileSync(pathOf(0), lines.toSpliced(2, 1).join('\n'));
@@ -165,7 +165,7 @@ describe('the verification of a ledger', () => {
     expect({ ok, seen, lines: files[0].lines }).toEqual({ ok: false, seen: [1, 2], lines: 2 });
   });
 
-  it('takes for torn only a last line without its end', async () => {
+  it('calls only a last line without its end truncated', async () => {
     await runs(['a']);
     const last = setup.plans.folders.ledgerLines().at(-1);
     truncateSync(pathOf(0), JSON.stringify(last).length * 2);
@@ -184,7 +184,7 @@ describe('the verification of a ledger', () => {
     ['a kind that is unknown', [open, { ...before, kind: 'pause' }], 'line 2: was written by a later version'],
     ['a version that is unknown', [open, { ...before, v: 2 }, close], 'line 2: was written by a later version'],
     ['no version', [open, { ...before, v: undefined }], 'line 2: was written by a later version'],
-  ])('of lines with valid codes finds %s', async (_name, lines, problem) => {
+  ])('finds, in lines with valid codes, %s', async (_name, lines, problem) => {
     const verdict = await signed(...lines);
     expect(verdict.ok).toBe(problem === undefined);
     if (problem !== undefined) expect(verdict.problems[0]).toContain(problem);
@@ -192,7 +192,7 @@ describe('the verification of a ledger', () => {
 });
 
 describe('the files of a ledger', () => {
-  it('are those of its name alone, by number, beyond six digits too', () => {
+  it('are the files of its naming pattern, ordered by number, also beyond six digits', () => {
     mkdirSync(folder());
     const others = [
       'xledger-000001-a.jsonl',
@@ -212,7 +212,7 @@ describe('the files of a ledger', () => {
 });
 
 describe('the counts of a ledger', () => {
-  it('are of each run by the last answer for each id', async () => {
+  it('are those of the last answer for each id, by run', async () => {
     const { plans } = setup;
     await plans.execute(['a', 'b', 'c', 'd'], (id, nth) => {
       if (id === 'b') return answerOf('rejected', '40001');
@@ -232,7 +232,7 @@ describe('the counts of a ledger', () => {
   });
 });
 
-describe('the runs that a run does not go on with', () => {
+describe('the earlier runs that a run does not resume', () => {
   const notice = () => setup.plans.events.findLast(({ event }) => event === 'ledger.unfinished')?.message;
   const stopped = () => answerOf('stop', '40201');
 
@@ -245,7 +245,7 @@ describe('the runs that a run does not go on with', () => {
     expect(notice()).toContain(`${named.join(', ')}, and 2 before them. What they left open`);
   });
 
-  it('are not those that came to their end, however long', async () => {
+  it('do not include those that were closed', async () => {
     const { plans } = setup;
     await plans.execute(names(150), done);
     await plans.plan(['new']);
@@ -255,7 +255,7 @@ describe('the runs that a run does not go on with', () => {
     expect(notice()).not.toContain('before them');
   });
 
-  it('are not those of another service, nor of one at another address', async () => {
+  it('do not include those of another service or base_url', async () => {
     const { plans } = setup;
     await plans.execute(['x'], stopped, { service_id: 'other' });
     await plans.execute(['x'], stopped, { base_url: 'http://127.0.0.1:8' });
@@ -263,7 +263,7 @@ describe('the runs that a run does not go on with', () => {
     expect(notice()).toBeUndefined();
   });
 
-  it('are named though their date was made unreadable', async () => {
+  it('are named also when their date is unreadable', async () => {
     const { plans } = setup;
     await plans.execute(['x'], stopped);
     const [{ run }] = plans.folders.ledgerLines();

@@ -73,7 +73,7 @@ describe('the ledger of a run', () => {
     await added;
   });
 
-  it('writes the lines that wait together at once, in the order of the calls, each after the one before it', async () => {
+  it('writes waiting lines together, in the order of the calls, each chained to the one before', async () => {
     const first = ledger.write(asking(1));
     const second = ledger.write(asking(2));
     ledger.add(answered('retry', '50000', null));
@@ -90,7 +90,7 @@ describe('the ledger of a run', () => {
     expect(signed[2]).toMatchObject({ v: 1, run: 'r1', status: null, at: new Date(quickClock().now()).toISOString() });
   });
 
-  it('waits for an answer that is not on disk yet, and for nothing where all is', async () => {
+  it('waits for an answer that is not on disk yet, and for nothing when all are', async () => {
     await ledger.sync();
     ledger.add(answered('done', '20000', 200));
     expect(output.writes).toEqual([]);
@@ -112,7 +112,7 @@ describe('the ledger of a run', () => {
     expect(ledger.head).toBe(JSON.parse(output.writes[0][0]).mac);
   });
 
-  it('takes no more lines once it could not be written, and is closed nevertheless', async () => {
+  it('accepts no line after a failed write, and can still be closed', async () => {
     const first = ledger.write(asking(1));
     const second = ledger.write(asking(2));
     first.catch(() => {});
@@ -150,7 +150,7 @@ describe('the files of a ledger', () => {
   const held = { isHeld: () => true };
   const path = () => join(folders.ledger, 'ledger-000001-x.jsonl');
 
-  it('are new, only for their owner, and hold whole lines', async () => {
+  it('are new, have mode 0600, and hold complete lines', async () => {
     const file = await createLedgerFile(folders.ledger, 'x', held);
     await file.write(['{"a":1}', '{"b":2}']);
     await file.write(['{"c":3}']);
@@ -186,7 +186,7 @@ describe('the files of a ledger', () => {
     },
   );
 
-  it('have a key of 64 random hex digits, made once, only for its owner', async () => {
+  it('have a key of 64 random hex digits, created once with mode 0600', async () => {
     expect(storedKey(folders.ledger)).toBeUndefined();
     const made = (await makeKey(folders.ledger)).reveal();
     expect(made).toMatch(/^[0-9a-f]{64}$/);
@@ -203,7 +203,7 @@ describe('the files of a ledger', () => {
     expect(readdirSync(folders.ledger)).toEqual(['ledger.key']);
   });
 
-  it('have a key that others cannot read, or it is named', () => {
+  it('must have a key that only their owner can read', () => {
     const path = join(folders.ledger, 'ledger.key');
     writeFileSync(path, 'k'.repeat(64));
     // Not left to the umask.
@@ -215,7 +215,7 @@ describe('the files of a ledger', () => {
     ['empty', '', 'is empty'],
     ['blank', ' \n', 'is empty'],
     ['a folder', undefined, 'is a link, belongs to another user'],
-  ])('do without no key that is %s', (_name, text, why) => {
+  ])('are refused with a key that is %s', (_name, text, why) => {
     const path = join(folders.ledger, 'ledger.key');
     if (text === undefined) mkdirSync(path, { mode: 0o700 });
     else writeFileSync(path, text, { mode: 0o600 });
@@ -226,12 +226,12 @@ describe('the files of a ledger', () => {
     expect(existsSync(path)).toBe(true);
   });
 
-  it('fail with a message if their key cannot be looked for', () => {
+  it('fail with a message if their key cannot be read', () => {
     writeFileSync(join(folders.root, 'file'), '');
     expect(() => storedKey(join(folders.root, 'file'))).toThrow(/cannot be read: .*ENOTDIR/);
   });
 
-  it('have hashes of ids, lists and lines that differ, though the text is the same', () => {
+  it('have different hashes of ids, lists and lines of the same text', () => {
     const text = 'x'.repeat(64);
     const all = [KEY.idHash(text), KEY.listHash(text), KEY.mac(text)];
     expect(new Set(all).size).toBe(3);

@@ -32,14 +32,14 @@ beforeEach(async () => {
 afterEach(() => runs.close());
 
 describe('a ledger', () => {
-  it('holds lines that keep to their schema, under a key of mode 0600 [R60]', async () => {
+  it('holds lines that match their schema, under a key of mode 0600 [R60]', async () => {
     await runs.go(['a', 'b']);
     const valid = ajv.compile(lineSchema);
     for (const line of runs.folders.ledgerLines()) expect(valid(line), JSON.stringify(valid.errors)).toBe(true);
     expect(ajv.validate(verdictSchema, await runs.verify())).toBe(true);
   });
 
-  it('shows every edit of one byte, wherever it is [R52]', async () => {
+  it('reveals every edit of one byte [R52]', async () => {
     await runs.go(['a']);
     const whole = readFileSync(runs.pathOf(0));
     expect((await runs.verify()).ok).toBe(true);
@@ -51,7 +51,7 @@ describe('a ledger', () => {
     }
   });
 
-  it('shows an edit that only makes its bytes no text [R521]', async () => {
+  it('reveals an edit that only makes its bytes invalid UTF-8 [R521]', async () => {
     await runs.go(['a'], { reason: 'unknown: \ufffd' });
     const text = readFileSync(runs.pathOf(0), 'latin1');
     expect((await runs.verify()).ok).toBe(true);
@@ -74,7 +74,7 @@ describe('a ledger', () => {
     expect(verdict.problems[0]).toContain('line');
   });
 
-  it('is one chain over its files: a file taken out or exchanged shows', async () => {
+  it('is one chain over its files: a removed or exchanged file is found', async () => {
     await runs.go(['a']);
     const { head } = await runs.verify();
     await runs.go(['b']);
@@ -86,7 +86,7 @@ describe('a ledger', () => {
     expect((await runs.verify()).ok).toBe(false);
   });
 
-  it('shows that two files have one number [R453]', async () => {
+  it('reveals two files of one number [R453]', async () => {
     await runs.go(['a']);
     await runs.go(['b']);
     cpSync(runs.pathOf(1), runs.pathOf(1).replace(/[0-9a-f]{16}/, 'f'.repeat(16)));
@@ -96,7 +96,7 @@ describe('a ledger', () => {
     expect(problems.join()).not.toContain('are missing');
   });
 
-  it('shows that its first file is missing', async () => {
+  it('reveals a missing first file', async () => {
     await runs.go(['a']);
     await runs.go(['b']);
     rmSync(runs.pathOf(0));
@@ -104,7 +104,7 @@ describe('a ledger', () => {
     expect(verdict).toMatchObject({ ok: false, problems: [expect.stringContaining('files before it are missing')] });
   });
 
-  it('shows what was added after a closing line, with or without a line end', async () => {
+  it('reveals lines added after a closing line, with or without a line end', async () => {
     await runs.go(['a']);
     for (const more of ['x', 'x\n', '{"v":1,"kind":"open"']) {
       const whole = readFileSync(runs.pathOf(0));
@@ -115,14 +115,14 @@ describe('a ledger', () => {
     expect(await runs.verify()).toMatchObject({ ok: true });
   });
 
-  it('is wanted as a folder that is there, for a proof', async () => {
+  it('must exist as a folder for a proof', async () => {
     await runs.go(['a']);
     const missing = runs.prove('a', join(runs.folders.ledger, 'no'));
     await expect(missing).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining('no ledger') });
     await expect(runs.prove('a', runs.pathOf(0))).rejects.toThrow('is no folder');
   });
 
-  it('shows a cut tail to whoever kept the head [R52]', async () => {
+  it('reveals a truncated end to whoever kept the head [R52]', async () => {
     const output = await runs.go(['a', 'b']);
     const head = /Head of the ledger: ([0-9a-f]{64})/.exec(output.text)?.[1];
     expect(await runs.verify(head)).toMatchObject({ ok: true, head });
@@ -131,7 +131,7 @@ describe('a ledger', () => {
     expect((await runs.verify(head)).ok).toBe(false);
   });
 
-  it('is not verified under another key, nor written to', async () => {
+  it('is neither verified nor written under another key', async () => {
     await runs.go(['a']);
     expect((await verifyLedger(runs.folders.ledger, new Secret(ANOTHER))).ok).toBe(false);
     const output = await runs.go(['b'], { ledger_key: ANOTHER });
@@ -139,7 +139,7 @@ describe('a ledger', () => {
     expect(runs.server.ids()).toEqual(['a']);
   });
 
-  it('has no key that an id can ask for: neither of its own ids nor by a label of its derivation [R52]', async () => {
+  it('has a key that no id can reproduce: neither by its hash nor by a derivation label [R52]', async () => {
     const key = 'a-ledger-key-of-32-characters-or-so';
     const ids = [
       'dfinery-elt ledger chain v1',
@@ -160,7 +160,7 @@ describe('a ledger', () => {
     }
   });
 
-  it('is refused where its key is open to others, is gone, or where a link has its name [R52]', async () => {
+  it('is refused when its key is readable by others, missing, or a link [R52]', async () => {
     await runs.go(['a']);
     const [key, link] = [join(runs.folders.ledger, 'ledger.key'), join(runs.folders.ledger, 'ledger-000002-x.jsonl')];
     chmodSync(key, 0o644);
@@ -175,7 +175,7 @@ describe('a ledger', () => {
     expect(runs.server.ids()).toEqual(['a']);
   });
 
-  it('is refused in a folder of another user, in a dry run too; one of root will do [R521]', async () => {
+  it('is refused in a folder of another user, in a dry run too; a folder of root is accepted [R521]', async () => {
     mkdirSync(runs.folders.ledger, { mode: 0o755 });
     const { uid } = statSync(runs.folders.ledger);
     const user = vi.spyOn(process, 'getuid').mockReturnValue(uid + 1);
@@ -192,7 +192,7 @@ describe('a ledger', () => {
     expect(runs.server.ids()).not.toContain('b');
   });
 
-  it('wants a key of at least 32 characters, given or in its folder [R52]', async () => {
+  it('requires a key of at least 32 characters, given or in its folder [R52]', async () => {
     const output = await runs.go(['a'], { ledger_key: 'k'.repeat(31) });
     expect(output.errors()[0].message).toMatch(/ledger_key .*32/);
     await expect(verifyLedger(runs.folders.root, new Secret('k'.repeat(31)))).rejects.toThrow(/32/);
@@ -202,7 +202,7 @@ describe('a ledger', () => {
     expect(runs.server.ids()).toEqual([]);
   });
 
-  it('proves one erasure and no other', async () => {
+  it('proves the erasure of one id and of no other', async () => {
     runs.answer = ({ id }, response) => (id === 'no' ? code(response, '40001') : json(response, SUCCESS));
     await runs.go(['a', 'no'], { requested_by: 'dpo' });
     const proof = await runs.prove('a');
@@ -216,7 +216,7 @@ describe('a ledger', () => {
     expect(JSON.stringify(proof)).not.toContain('"a"');
   });
 
-  it('proves nothing once its chain is broken anywhere, nor by the file of another service [R52]', async () => {
+  it('proves nothing when its chain is broken, nor with the file of another service [R52]', async () => {
     await runs.go(['a']);
     await runs.go(['b']);
     const first = runs.pathOf(0);

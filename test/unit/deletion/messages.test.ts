@@ -17,7 +17,7 @@ const stateOf = (state: unknown) => JSON.stringify({ type: 'STATE', state });
 const named = (descriptor: unknown) => stateOf({ stream: { stream_descriptor: descriptor } });
 
 describe('the messages of an input', () => {
-  it('are its records and states, each with its line, however the input is cut', async () => {
+  it('are its records and states, each with its line, in any chunks', async () => {
     const state = '{"type":"STATE", "state" : {"a": 1.0} }';
     const { messages, unknown } = await read('\n  \n', row({}).slice(0, 20), `${row({}).slice(20)}\n${state}\n`);
     expect(messages).toEqual([
@@ -27,7 +27,7 @@ describe('the messages of an input', () => {
     expect(unknown).toEqual([]);
   });
 
-  it('are as many at a time as arrived together', async () => {
+  it('are delivered in groups as they arrive', async () => {
     const sizes: number[] = [];
     for await (const some of readMessages(of(`${row({})}\n${row({})}\n`, `${row({})}\n`))) sizes.push(some.length);
     expect(sizes).toEqual([2, 1]);
@@ -55,7 +55,7 @@ describe('the messages of an input', () => {
     expect((await read(text)).messages).toMatchObject([{ kind: 'state', stream: undefined }]);
   });
 
-  it('are no others: the known ones are passed over, unknown ones are told by their line', async () => {
+  it('exclude other known types, and unknown ones are reported with their line', async () => {
     const known = ['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG'];
     const lines = [...known, 'NEWS', 'record'].map((type) => JSON.stringify({ type }));
     expect(await read(lines.join('\n'))).toEqual({ messages: [], unknown: [8, 9] });

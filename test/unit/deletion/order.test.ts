@@ -59,8 +59,8 @@ async function writeSlowly(input: readonly string[], taken: (text: string) => vo
   });
 }
 
-describe('a request', () => {
-  it('goes out only when its line of the ledger was taken, however slow the reader is [R52]', async () => {
+describe('a deletion request', () => {
+  it('is sent only after its ledger line was written, however slow the reader is [R52]', async () => {
     let text = '';
     const linesAtRequest: number[] = [];
     setup.answer = (_d, response) => {
@@ -78,7 +78,7 @@ describe('a request', () => {
 });
 
 describe('a state', () => {
-  it('goes out only when the answers before it are in the ledger on disk [R52]', async () => {
+  it('is emitted only when the answers before it are in the ledger on disk [R52]', async () => {
     const seen: number[] = [];
     const onText = (text: string) => {
       if (!text.includes('"type":"STATE"') || !existsSync(setup.folders.ledger)) return;
@@ -92,7 +92,7 @@ describe('a state', () => {
     expect(seen.length).toBeGreaterThan(0);
   });
 
-  it('comes after the answers before it in the log, too', async () => {
+  it('follows the answers before it in the log, too', async () => {
     const output = await write({
       files: setup.files,
       config: setup.config(inLog),
@@ -104,11 +104,11 @@ describe('a state', () => {
   });
 });
 
-describe('a wait for the limit', () => {
+describe('a wait for the rate limit', () => {
   it.each<[string, Answer]>([
     ['HTTP 429', (_d, response) => code(response, '40401', 429)],
     ['40401 in a 200', (_d, response) => code(response, '40401')],
-  ])('is no attempt: an id that had to wait many times is deleted all the same (%s) [R49]', async (_name, wait) => {
+  ])('is not an attempt: an id that waited many times is still deleted (%s) [R49]', async (_name, wait) => {
     setup.answer = (deletion, response, nth) => (nth <= 20 ? wait(deletion, response, nth) : json(response, SUCCESS));
     const output = await write({ files: setup.files, config: setup.config(), input: [record('a'), state(1)] });
     expect(output.code).toBe(0);
@@ -121,7 +121,7 @@ describe('a wait for the limit', () => {
   it.each([
     ['from the first request on', 'nobody', 0],
     ['after a first deletion', 'a', 1],
-  ])('that never ends stops the run, after two hours of a minute each: %s [R455]', async (_name, only, done) => {
+  ])('that does not end stops the run after two hours of one minute each: %s [R455]', async (_name, only, done) => {
     setup.answer = ({ id }, response) => (id === only ? json(response, SUCCESS) : code(response, '40401', 429));
     const clock = quickClock();
     const input = [...['a', 'b', 'c', 'd'].map((id) => record(id)), state(1)];
@@ -138,7 +138,7 @@ describe('a wait for the limit', () => {
     expect(minutes).toBeLessThan(130);
   });
 
-  it('is spent with every answer so far in the ledger on disk [R452]', async () => {
+  it('begins with every answer so far in the ledger on disk [R452]', async () => {
     setup.answer = ({ id }, response, nth) => {
       if (id === 'b' && nth < 5) code(response, '40401', 429);
       else if (id === 'a') json(response, SUCCESS);
@@ -168,8 +168,8 @@ describe('a wait for the limit', () => {
   });
 });
 
-describe('the cap', () => {
-  it('counts what is about to be requested, not what the unfinished run before has done [R50]', async () => {
+describe('the cap on deletions', () => {
+  it('counts the ids about to be requested, without those that an unfinished run has deleted [R50]', async () => {
     const input = [...['a', 'b', 'c'].map((id) => record(id)), state(1)];
     setup.answer = ({ id }, response) => (id === 'c' ? code(response, '40201') : json(response, SUCCESS));
     await write({ files: setup.files, config: setup.config({ max_concurrent_requests: 1 }), input });

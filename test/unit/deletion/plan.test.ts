@@ -5,8 +5,8 @@ import { answerOf, done, names, setUpPlans } from '../../support/deletion/plans.
 const setup = setUpPlans();
 const without = { ledger_dir: undefined };
 
-describe('a plan', () => {
-  it('needs a ledger before it reads an id, unless it is a dry run', async () => {
+describe('a plan of deletions', () => {
+  it('requires a ledger before it reads an id, unless it is a dry run', async () => {
     let isRead = false;
     const ids = (function* () {
       isRead = true;
@@ -18,13 +18,13 @@ describe('a plan', () => {
     expect(dry.report).toMatchObject({ mode: 'dry_run', ids: 1, run: null, head: null });
   });
 
-  it('is confirmed by its hash in capitals and with spaces, as it may have been copied', async () => {
+  it('is confirmed by its hash in capitals and with spaces', async () => {
     const real = await setup.plans.plan(['a']);
     const { report } = await real.execute(` ${real.hash.toUpperCase()}\n`, { deleteProfile: async () => done() });
     expect(report.done).toBe(1);
   });
 
-  it('is refused without any id in its rows, and begins no run', async () => {
+  it('is refused when no row has an id, and begins no run', async () => {
     const { plans } = setup;
     await expect(plans.execute(['', null, ' '], done)).rejects.toThrow(
       /3 of 3 rows are refused .* Check that the ID field is the right one/,
@@ -34,7 +34,7 @@ describe('a plan', () => {
     expect(plans.folders.ledgerFiles()).toEqual([]);
   });
 
-  it('reads no further once it is stopped, and unlocks the ledger', async () => {
+  it('stops reading when it is stopped, and unlocks the ledger', async () => {
     const { plans } = setup;
     const taken: string[] = [];
     const ids = (function* () {
@@ -51,7 +51,7 @@ describe('a plan', () => {
 });
 
 describe('a deletion', () => {
-  it('leaves its run open and purges nothing if the service does not answer, and is resumed', async () => {
+  it('stays open and purges nothing if the service does not answer, and is resumed', async () => {
     const { plans } = setup;
     let purges = 0;
     const purge = async () => void purges++;
@@ -73,7 +73,7 @@ describe('a deletion', () => {
     expect(plans.kinds().at(-1)).toBe('close');
   });
 
-  it('worked through to its end closes its ledger, undecided ids or not', async () => {
+  it('closes its ledger after its last id, with or without undecided ids', async () => {
     const { plans } = setup;
     const answer = (id: string) => (id === 'b' ? answerOf('undecided', '40402') : done());
     const { failure } = await plans.execute(['a', 'b', 'c'], answer);
@@ -84,7 +84,7 @@ describe('a deletion', () => {
     });
   });
 
-  it('reports what it deleted if its purge fails, and leaves its run open', async () => {
+  it('reports its deletions if its purge fails, and stays open', async () => {
     const { plans } = setup;
     const purge = async () => {
       throw configError('The table is locked.');
@@ -96,7 +96,7 @@ describe('a deletion', () => {
     expect(plans.folders.ledgerLines().at(-1)).toMatchObject({ outcome: 'open', unreached: ['The table is locked.'] });
   });
 
-  it('reports the head of its ledger in a field of its own if it fails', async () => {
+  it('reports the head of its ledger in its own field if it fails', async () => {
     const { plans } = setup;
     const purge = () => Promise.reject(new Error('the disk is gone'));
     await expect(plans.execute(['a'], done, {}, purge)).rejects.toThrow('the disk is gone');
@@ -104,13 +104,13 @@ describe('a deletion', () => {
     expect(head).toMatchObject({ level: 'warn', fields: { head: plans.folders.ledgerLines().at(-1)?.mac } });
   });
 
-  it('takes as many seconds as its clock says', async () => {
+  it('measures its seconds by the given clock', async () => {
     const { report } = await setup.plans.execute(names(3), done, { requests_per_minute: 60 });
     expect(report.seconds).toBeGreaterThan(1.9);
     expect(report.seconds).toBeLessThan(4);
   });
 
-  it('reports its progress by what is left of a list that it goes on with', async () => {
+  it('reports its progress within the remaining ids of a resumed list', async () => {
     const { plans } = setup;
     const stop = (id: string) => (id === 'c' ? answerOf('stop', '40201') : done());
     const { report, failure } = await plans.execute(['a', 'b', 'c'], stop);

@@ -25,7 +25,7 @@ async function sendsOf(requestsPerMinute: number, count: number): Promise<number
 }
 
 describe('the rate limiter', () => {
-  it.each([1, 7, 60, 1_000, 5_000, 9_500])('never lets more than %i out in any minute [R49]', async (rate) => {
+  it.each([1, 7, 60, 1_000, 5_000, 9_500])('never sends more than %i in any minute [R49]', async (rate) => {
     const sent = await sendsOf(rate, Math.min(3 * rate, 12_000) + 2);
     let first = 0;
     for (let i = 0; i < sent.length; i++) {
@@ -34,7 +34,7 @@ describe('the rate limiter', () => {
     }
   });
 
-  it('never lets more out in any minute when many were held up', async () => {
+  it('never sends more in any minute when many were waiting', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 20 });
     const sent: number[] = [];
@@ -58,14 +58,14 @@ describe('the rate limiter', () => {
     expect(inMinute).toBeGreaterThanOrEqual(0.95 * rate);
   });
 
-  it('spreads them evenly', async () => {
+  it('spreads requests evenly', async () => {
     const sent = await sendsOf(600, 100);
     const gaps = sent.slice(1).map((at, i) => at - sent[i]);
     expect(Math.max(...gaps.slice(2))).toBeLessThan(150);
     expect(Math.min(...gaps.slice(2))).toBeGreaterThan(90);
   });
 
-  it('stops at a refusal until the reset that it names', async () => {
+  it('stops at a 429 until the reset that it names', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     await limiter.acquire(never);
@@ -75,7 +75,7 @@ describe('the rate limiter', () => {
     expect(clock.now()).toBeGreaterThanOrEqual(reset);
   });
 
-  it('lets out nobody whose turn had come when the refusal arrived [R497]', async () => {
+  it('also stops requests that were admitted when the 429 arrived [R497]', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 5 });
     await limiter.acquire(never);
@@ -88,7 +88,7 @@ describe('the rate limiter', () => {
     expect(clock.now()).toBeGreaterThanOrEqual(reset);
   });
 
-  it('waits a minute after a refusal that names no reset', async () => {
+  it('waits a minute after a 429 without a reset', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     const start = clock.now();
@@ -98,7 +98,7 @@ describe('the rate limiter', () => {
     expect(clock.now() - start).toBe(60_000);
   });
 
-  it('keeps a fifth of the quota for others [R49]', async () => {
+  it('keeps a fifth of the quota for other clients [R49]', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
@@ -112,7 +112,7 @@ describe('the rate limiter', () => {
     expect(limiter.pausedMs).toBe(reset - clock.now());
   });
 
-  it('takes a quota that was reset for whole again, whatever was left of the one before [R497]', async () => {
+  it('takes a quota as full after its reset, whatever was left before [R497]', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
@@ -127,7 +127,7 @@ describe('the rate limiter', () => {
     expect(limiter.pausedMs).toBe(0);
   });
 
-  it('goes into the fifth only as far as the set rate itself asks', async () => {
+  it('uses the reserved fifth only as far as the configured rate requires', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 9_500, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
@@ -141,7 +141,7 @@ describe('the rate limiter', () => {
     expect(limiter.pausedMs).toBe(reset - clock.now());
   });
 
-  it('keeps a fifth of a quota that is smaller than the set rate', async () => {
+  it('keeps a fifth of a quota that is smaller than the configured rate', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
@@ -155,7 +155,7 @@ describe('the rate limiter', () => {
     expect(limiter.pausedMs).toBe(reset - clock.now());
   });
 
-  it('never sends into an exhausted quota, counting what is under way', async () => {
+  it('never sends into an exhausted quota, counting requests under way', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 100_000, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
@@ -164,7 +164,7 @@ describe('the rate limiter', () => {
     expect(limiter.pausedMs).toBe(reset - clock.now());
   });
 
-  it('lets no more than the set number be under way', async () => {
+  it('limits the number of requests under way', async () => {
     const limiter = new RateLimiter(quickClock(), { requestsPerMinute: 100_000, maxConcurrent: 2 });
     await limiter.acquire(never);
     await limiter.acquire(never);
@@ -179,7 +179,7 @@ describe('the rate limiter', () => {
     expect(isIn).toBe(true);
   });
 
-  it('counts the smallest of what answers of one minute say is left, in whatever order they come', async () => {
+  it('takes the smallest Remaining among the answers of one minute, in any order', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
@@ -192,7 +192,7 @@ describe('the rate limiter', () => {
     expect(limiter.pausedMs).toBe(reset - clock.now());
   });
 
-  it('may use up a quota that is the set rate itself, and stops where nothing is left of it', async () => {
+  it('may use up a quota equal to the configured rate, and stops when nothing remains', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
@@ -206,7 +206,7 @@ describe('the rate limiter', () => {
     expect(limiter.pausedMs).toBe(reset - clock.now());
   });
 
-  it('goes by the quota that it knows when an answer says nothing of it', async () => {
+  it('keeps the known quota when an answer has no headers', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     const reset = clock.now() + 30_000;
@@ -228,7 +228,7 @@ describe('the rate limiter', () => {
     ['the next instant', 1, 1],
     ['one within 400 days', DAYS_400 - 1, DAYS_400 - 1],
     ['one that is 400 days away', DAYS_400, 60_000],
-  ])('waits for a reset that can be one, and for others a minute: %s', async (_name, after, wait) => {
+  ])('waits for a plausible reset, and a minute for another: %s', async (_name, after, wait) => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
     await limiter.acquire(never);
@@ -236,7 +236,7 @@ describe('the rate limiter', () => {
     expect(limiter.pausedMs).toBe(wait);
   });
 
-  it('waits for the latest reset of several refusals, which count as one', async () => {
+  it('waits for the latest reset of several 429s, which count as one', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 100_000, maxConcurrent: 5 });
     for (let i = 0; i < 3; i++) await limiter.acquire(never);
@@ -249,7 +249,7 @@ describe('the rate limiter', () => {
     expect(limiter.waits).toBe(2);
   });
 
-  it('sleeps only where there is time to wait for', async () => {
+  it('sleeps only for a positive time', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 5 });
     await limiter.acquire(never);
@@ -261,7 +261,7 @@ describe('the rate limiter', () => {
     expect(clock.slept).toEqual([960, 1_010]);
   });
 
-  it('takes nothing for a request that is stopped before it waits', async () => {
+  it('takes no slot for a request that is stopped before it waits', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 5 });
     const stopped = AbortSignal.abort(new Error('stopped'));

@@ -65,8 +65,8 @@ const refused = [
   ['😀'.repeat(9), 'too_long'],
 ] as const;
 
-describe('an id', () => {
-  it.each(accepted)('%j is sent as it is', (id) => {
+describe('an external id', () => {
+  it.each(accepted)('%j is accepted unchanged', (id) => {
     expect(refusalOf(id, 32)).toBeUndefined();
   });
 
@@ -74,12 +74,12 @@ describe('an id', () => {
     expect(refusalOf(id, 32)).toBe(reason);
   });
 
-  it('may have exactly the longest length, in bytes', () => {
+  it('may have exactly the maximum length in bytes', () => {
     expect(refusalOf('😀'.repeat(8), 32)).toBeUndefined();
     expect(refusalOf('x'.repeat(32), 32)).toBeUndefined();
   });
 
-  it('is checked at once even with ten megabytes', () => {
+  it('of ten megabytes is checked at once', () => {
     expect(refusalOf(' '.repeat(10_000_000), 1_024)).toBe('too_long');
     expect(refusalOf('<'.repeat(1_000_000), 1_048_576)).toBeUndefined();
   });

@@ -34,7 +34,7 @@ function executed(more: Partial<DeletionReport> = {}): DeletionReport {
 }
 
 describe('a report', () => {
-  it('of a run has a table with a line for every code', () => {
+  it('of a run has a table with a line for each code', () => {
     expect(
       reportTable(executed())
         .split('\n')
@@ -55,7 +55,7 @@ describe('a report', () => {
     ]);
   });
 
-  it('of a plan has a table of what would be deleted, with its numbers in one column', () => {
+  it('of a plan has a table of ids to be deleted, with aligned numbers', () => {
     const plan = (done_before: number) => reportTable(executed({ mode: 'dry_run', done_before, refused: {} }));
     expect(plan(1)).toMatch(/\nids +6\n {2}done by the unfinished run before +1\nwould be deleted +5$/);
     expect(plan(0)).toMatch(/\nids +6\nwould be deleted +6$/);
@@ -73,19 +73,19 @@ describe('the failure of a run', () => {
   const failure = (more: Partial<DeletionReport>, onRejected: 'fail' | 'continue' = 'continue', stopped?: UserError) =>
     failureOf(executed(more), { onRejected, ledgerDir: '/ledger' }, stopped);
 
-  it('is absent if everybody was deleted', () => {
+  it('is absent if every id was deleted', () => {
     expect(failure(clean)).toBeUndefined();
     expect(failure(clean, 'fail')).toBeUndefined();
   });
 
-  it('is the answer that stopped it, before anything else', () => {
+  it('is the answer that stopped it, before any other reason', () => {
     expect(failure({}, 'fail', configError('The token is refused.'))).toMatchObject({
       kind: 'config',
       message: 'The token is refused. This run deleted 2 of 5 ids and left 2 undecided.',
     });
   });
 
-  it('is that ids are undecided, with the codes of their answers where there were any', () => {
+  it('names undecided ids with the codes of their answers', () => {
     expect(failure({}, 'fail')).toMatchObject({
       kind: 'transient',
       message: expect.stringMatching(
@@ -96,7 +96,7 @@ describe('the failure of a run', () => {
     expect(failure({ undecided_codes: { 50000: 1, odd_body: 2 } })?.message).toContain('(50000: 1, odd_body: 2)');
   });
 
-  it('is that the service rejected every id, unless others were deleted, now or before', () => {
+  it('says that the service rejected every id, unless others were deleted now or before', () => {
     const every = { ...clean, done: 0, rejected: 3, rejected_codes: { 40001: 3 } };
     expect(failure(every)).toMatchObject({ kind: 'config', message: expect.stringContaining('(40001: 3)') });
     expect(failure(every)?.exitCode).not.toBe(5);
@@ -106,7 +106,7 @@ describe('the failure of a run', () => {
     expect(failure({ ...clean, ids: 0, done: 0 })).toBeUndefined();
   });
 
-  it('is under on_rejected "fail" that rows were refused or ids rejected', () => {
+  it('under on_rejected "fail" names refused rows and rejected ids', () => {
     const refused = { ...clean, received: 5, refused: { blank: 2 } };
     const some = { done: 2, rejected: 1, rejected_codes: { 40001: 1 } };
     expect(failure(refused, 'fail')).toMatchObject({
@@ -124,7 +124,7 @@ describe('the failure of a run', () => {
   });
 });
 
-describe('an input', () => {
+describe('the input of a deletion', () => {
   const problem = (more: Partial<DeletionReport>) => nothingAccepted(executed(more));
 
   it('is a configuration error if all its rows are refused', () => {

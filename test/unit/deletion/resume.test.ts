@@ -12,14 +12,14 @@ beforeEach(async () => {
 });
 afterEach(() => runs.close());
 
-describe('a run after another', () => {
-  it('asks again for whoever asks again, when the run before came to its end [R51]', async () => {
+describe('a run after an earlier run', () => {
+  it('requests an id again when the earlier run was closed [R51]', async () => {
     await runs.go(['a']);
     await runs.go(['a']);
     expect(runs.server.ids()).toEqual(['a', 'a']);
   });
 
-  it('goes on with one of the same list that was killed: what is proved done is skipped, the rest asked again, states exact [R51]', async () => {
+  it('resumes an earlier run of the same list that was killed: proved ids are skipped, the rest is requested, states are exact [R51]', async () => {
     runs.answer = ({ id }, response) => (id === 'c' ? code(response, '40201') : json(response, SUCCESS));
     await runs.go(['a', 'b', 'c']);
     expect(runs.folders.ledgerLines().at(-1)?.kind).not.toBe('close');
@@ -34,7 +34,7 @@ describe('a run after another', () => {
     expect(runs.server.ids()).toHaveLength(7);
   });
 
-  it('does not fail because all that was left is rejected: others were deleted before [R496]', async () => {
+  it('does not fail because the remaining ids are rejected when others were deleted before [R496]', async () => {
     runs.answer = ({ id }, response) => (id === 'b' ? code(response, '40201') : json(response, SUCCESS));
     await runs.go(['a', 'b']);
     runs.answer = (_d, response) => code(response, '40001');
@@ -44,7 +44,7 @@ describe('a run after another', () => {
     expect(output.text).toContain('"destinationStats":{"recordCount":1,"rejectedRecordCount":1}');
   });
 
-  it('goes on over several of the same list that were killed', async () => {
+  it('resumes several killed runs of the same list', async () => {
     for (const stop of ['b', 'c']) {
       runs.answer = ({ id }, response) => (id === stop ? code(response, '40201') : json(response, SUCCESS));
       await runs.go(['a', 'b', 'c'], { max_concurrent_requests: 1 });
@@ -60,7 +60,7 @@ describe('a run after another', () => {
     ['begun a day before', ['a', 'b'], NOW + 24 * HOUR],
     ['begun in what is now the future', ['a', 'b'], NOW - 25 * HOUR],
   ])(
-    'never goes on with one %s: who asks again is erased again, and it is named with its date [R51]',
+    'does not resume one %s: ids are requested again, and it is named with its date [R51]',
     async (_name, ids, now) => {
       await runs.go(['a', 'b']);
       runs.cutShort();
@@ -72,7 +72,7 @@ describe('a run after another', () => {
     },
   );
 
-  it('goes on with one begun less than a day before', async () => {
+  it('resumes one that began less than a day ago', async () => {
     await runs.go(['a', 'b']);
     runs.cutShort();
     const output = await runs.go(['a', 'b'], {}, NOW + 24 * HOUR - 60_000);
@@ -81,7 +81,7 @@ describe('a run after another', () => {
     expect(output.text).not.toContain('never ended');
   });
 
-  it('does not believe what the run before that one did, when it began a day before [R496]', async () => {
+  it('does not count deletions of a run that began a day before the resumed one [R496]', async () => {
     for (const [stop, hours] of [
       ['b', 0],
       ['c', 20],
@@ -94,7 +94,7 @@ describe('a run after another', () => {
     expect(runs.server.ids()).toEqual(['a', 'b', 'b', 'c', 'a', 'c']);
   });
 
-  it('is not led back to a run that was gone on with by a copy of its file [R51]', async () => {
+  it('is not misled by a copied file to a run that was already resumed [R51]', async () => {
     await runs.go(['a', 'b']);
     runs.cutShort();
     const [first] = runs.folders.ledgerFiles();
@@ -104,7 +104,7 @@ describe('a run after another', () => {
     expect(runs.server.ids()).toEqual(['a', 'b', 'a', 'b']);
   });
 
-  it('goes on with its own list, whatever lists came before and between', async () => {
+  it('resumes its own list, whatever lists were run before and between', async () => {
     let stop = '';
     runs.answer = ({ id }, response) => (id === stop ? code(response, '40201') : json(response, SUCCESS));
     const list = ['a', 'b', 'c'];
@@ -122,7 +122,7 @@ describe('a run after another', () => {
     expect(runs.server.ids()).toEqual(['x', 'a', 'b', 'y', 'b', 'c', 'z', 'c']);
   });
 
-  it('believes no copy of a file under the name of another run', async () => {
+  it('ignores a copy of a file under the name of another run', async () => {
     await runs.go(['a', 'b']);
     runs.cutShort();
     await runs.go(['a', 'b']);
@@ -131,7 +131,7 @@ describe('a run after another', () => {
     expect(runs.server.ids()).toEqual(['a', 'b', 'a', 'b']);
   });
 
-  it('never goes on with one that was gone on with to its end', async () => {
+  it('does not resume one whose resumption was closed', async () => {
     await runs.go(['a', 'b']);
     runs.cutShort();
     await runs.go(['a', 'b']);
@@ -139,7 +139,7 @@ describe('a run after another', () => {
     expect(runs.server.ids()).toEqual(['a', 'b', 'a', 'b']);
   });
 
-  it.each([1, 40, 200])('takes a last line torn %i bytes before its end for what it is', async (bytes) => {
+  it.each([1, 40, 200])('accepts a last line that was truncated %i bytes before its end', async (bytes) => {
     await runs.go(['a', 'b']);
     runs.cutShort(bytes);
     const output = await runs.go(['a', 'b']);
@@ -148,7 +148,7 @@ describe('a run after another', () => {
     expect((await runs.verify()).ok).toBe(true);
   });
 
-  it('never goes on with a run of another service', async () => {
+  it('does not resume a run of another service', async () => {
     await runs.go(['a']);
     runs.cutShort();
     await runs.go(['a'], { service_id: 'other' });
@@ -157,7 +157,7 @@ describe('a run after another', () => {
     expect(runs.server.ids()).toEqual(['a', 'a']);
   });
 
-  it('refuses to write after a ledger that was changed', async () => {
+  it('refuses to write after a ledger that was edited', async () => {
     await runs.go(['a', 'b']);
     const text = readFileSync(runs.pathOf(0), 'utf8');
     writeFileSync(runs.pathOf(0), text.replace('"attempt":1', '"attempt":2'));

@@ -8,8 +8,8 @@ import { answerOf, names, setUpPlans } from '../../support/deletion/plans.ts';
 
 const setup = setUpPlans();
 
-describe('a run that cannot begin', () => {
-  it('leaves the ledger to the next one [R457]', async () => {
+describe('a run whose ledger cannot be opened', () => {
+  it('leaves the ledger to the next run [R457]', async () => {
     const { config } = parseDestinationConfig(
       { base_url: 'http://127.0.0.1:9', service_id: 's', import_token: 't', ledger_dir: setup.plans.folders.ledger },
       () => undefined,
@@ -34,8 +34,8 @@ describe('a run that cannot begin', () => {
   });
 });
 
-describe('an answer', () => {
-  it('is requested once more if its meaning is unknown, and counted by its code [R456]', async () => {
+describe('the answer to a deletion', () => {
+  it('is requested again if its meaning is unknown, and counted by its code [R456]', async () => {
     const { report, asked } = await setup.plans.execute(['a', 'b', 'c'], (id) =>
       id === 'b' ? answerOf('undecided', '40402') : answerOf('done', '20000'),
     );
@@ -58,7 +58,7 @@ describe('an answer', () => {
     expect(report).toMatchObject({ rejected: 1, rejected_codes: { 40001: 1 }, undecided: 13 });
   });
 
-  it('ends the run, and is unknown in the ledger, if the request cannot be sent at all [R456]', async () => {
+  it('ends the run, and is unknown in the ledger, if the request cannot be sent [R456]', async () => {
     const answer = (id: string) => {
       if (id === 'b') throw configError('The proxy is no address.');
       return answerOf('done', '20000');
@@ -77,7 +77,7 @@ describe('an answer', () => {
 });
 
 describe('a long deletion', () => {
-  it('says each minute how far it is, and for what it waits [R456]', async () => {
+  it('logs each minute its progress and what it waits for [R456]', async () => {
     const { plans } = setup;
     const reset = plans.clock.now() + 90_000;
     plans.onLongSleep = () => plans.timers.at(-1)?.call();
@@ -102,7 +102,7 @@ describe('a long deletion', () => {
 });
 
 describe('the rate limiter', () => {
-  it('gives back the place of a request that was stopped while it waited', async () => {
+  it('releases the slot of a request that was stopped while it waited', async () => {
     const limiter = new RateLimiter(quickClock(), { requestsPerMinute: 60, maxConcurrent: 1 });
     await limiter.acquire(new AbortController().signal);
     limiter.release(undefined);

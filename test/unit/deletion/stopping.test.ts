@@ -12,7 +12,7 @@ const answers = () =>
 const requests = () => setup.plans.folders.ledgerLines().filter(({ kind }) => kind === 'before').length;
 
 describe('a run that is stopped', () => {
-  it('lets its requests end for some seconds, sends no other, and says so in the ledger of those that had their line', async () => {
+  it('gives its requests some seconds to end, sends no other, and records the answers in the ledger', async () => {
     const { plans } = setup;
     const { report, failure, asked } = await plans.execute(names(6), async (id) => {
       if (id !== 'p1') return done();
@@ -31,7 +31,7 @@ describe('a run that is stopped', () => {
     expect(plans.timers.filter(({ ms }) => ms === CLOSING_MS)).toHaveLength(1);
   });
 
-  it('cuts a request that does not end by then: nobody knows what became of it', async () => {
+  it('aborts a request that does not end by then, whose answer is unknown', async () => {
     const { plans } = setup;
     const cut: unknown[] = [];
     const { report, failure } = await plans.execute(['a', 'b', 'c'], (id, _nth, signal) => {
@@ -48,14 +48,14 @@ describe('a run that is stopped', () => {
     expect(answers().slice(0, 2)).toEqual(['done 20000', 'undecided failed']);
   });
 
-  it('after its end is not stopped any more', async () => {
+  it('after its end is not affected', async () => {
     const { plans } = setup;
     await plans.execute(['a'], done);
     plans.stop.abort(new Error('SIGTERM'));
     expect(plans.timers.filter(({ ms }) => ms === CLOSING_MS)).toEqual([]);
   });
 
-  it('during the pause after a fault gives that id up at once', async () => {
+  it('during the pause after a fault leaves that id undecided at once', async () => {
     const { plans } = setup;
     const { report, asked } = await plans.execute(['a', 'b'], (_id, nth) => {
       if (nth === 2) plans.stop.abort(new Error('SIGTERM'));
@@ -65,7 +65,7 @@ describe('a run that is stopped', () => {
     expect(report).toMatchObject({ undecided: 2, undecided_codes: {}, requests: 2 });
   });
 
-  it('while it waits for the limit ends at once', async () => {
+  it('during a wait for the limit ends at once', async () => {
     const { plans } = setup;
     plans.onLongSleep = () => plans.stop.abort(new Error('SIGTERM'));
     const { report, asked } = await plans.execute(['a', 'b'], () => answerOf('wait', '40401'));
@@ -86,15 +86,15 @@ describe('a run that is stopped', () => {
   });
 });
 
-describe('waits for the limit', () => {
-  it('end the run only when nobody is decided for two hours: each decision begins them anew', async () => {
+describe('waits for the rate limit', () => {
+  it('end the run after two hours without a decision, counted anew from each decision', async () => {
     const fifty = (_id: string, nth: number) => (nth <= 50 ? answerOf('wait', '40401') : done());
     const { report, failure } = await setup.plans.execute(names(5), fifty);
     expect(failure).toBeUndefined();
     expect(report).toMatchObject({ done: 5, requests: 255 });
   });
 
-  it('end it after 120 in a row, with a message', async () => {
+  it('end the run after 120 in a row, with a message', async () => {
     const { plans } = setup;
     const { report, asked } = await plans.execute(['a', 'b'], () => answerOf('wait', '40401'));
     expect(asked).toHaveLength(120);
@@ -106,7 +106,7 @@ describe('waits for the limit', () => {
 });
 
 describe('a service that is down', () => {
-  it('is given up once, though several requests are under way', async () => {
+  it('is reported once, though several requests are under way', async () => {
     const { plans } = setup;
     const answer = (id: string) => (id === 'p0' ? done() : answerOf('retry', '50000'));
     const { report } = await plans.execute(names(40), answer, { max_concurrent_requests: 5 });
@@ -123,8 +123,8 @@ describe('a service that is down', () => {
   });
 });
 
-describe('requests', () => {
-  it('are one at a time until one is done, and then as many as may be', async () => {
+describe('deletion requests', () => {
+  it('are sent one at a time until the first success, and then concurrently', async () => {
     let [under, most, mostBefore] = [0, 0, 0];
     let isDone = false;
     await setup.plans.execute(
@@ -144,7 +144,7 @@ describe('requests', () => {
     expect([mostBefore, most]).toEqual([1, 4]);
   });
 
-  it('are counted by what became of their ids, also those of which nobody knows', async () => {
+  it('are counted by the outcome of their ids, including unknown outcomes', async () => {
     const { plans } = setup;
     const kinds = { a: answerOf('done', '20000'), b: answerOf('rejected', '40001'), c: answerOf('undecided', '40402') };
     const { report } = await plans.execute(['b', 'c', 'a', 'd'], (id) => {
@@ -169,7 +169,7 @@ describe('requests', () => {
     ]);
   });
 
-  it('are retried after ever longer pauses, up to half a minute', async () => {
+  it('are retried after growing pauses of up to half a minute', async () => {
     const { plans } = setup;
     await plans.execute(['a'], () => answerOf('retry', '50000'), { requests_per_minute: 1_000_000 });
     expect(plans.clock.slept.filter((ms) => ms >= 200)).toEqual([250, 500, 1_000, 2_000, 4_000]);

@@ -7,7 +7,7 @@ const setup = setUpDeletions();
 
 const failure = (output: Output) => output.errors().at(-1);
 
-describe('a run that must not delete [R48]', () => {
+describe('a run that deletes nothing [R48]', () => {
   const nothing = (output: Output) => {
     expect(setup.server.seen).toEqual([]);
     expect(output.of('STATE')).toEqual([]);
@@ -18,7 +18,7 @@ describe('a run that must not delete [R48]', () => {
     expect(output.code).not.toBe(0);
   };
 
-  it('is a dry run: first and last message WARN, exit 0, no trace on disk [R50]', async () => {
+  it('is a dry run: it warns first and last, exits with 0, and leaves no file [R50]', async () => {
     const output = await setup.write([record('a'), record(null), state(1)], { dry_run: true });
     nothing(output);
     expect(output.code).toBe(0);
@@ -28,7 +28,7 @@ describe('a run that must not delete [R48]', () => {
     expect(existsSync(setup.folders.ledger)).toBe(false);
   });
 
-  it('has 501 ids against a cap of 500 [R50]', async () => {
+  it('is refused with 501 ids against a cap of 500 [R50]', async () => {
     const input = [...Array(501).keys()].map((n) => record(`u${n}`));
     refused(await setup.write([...input, record('u0'), state(1)]));
     expect((await setup.write([...input.slice(0, 500), record('u0')], { requests_per_minute: 1_000_000 })).code).toBe(
@@ -37,7 +37,7 @@ describe('a run that must not delete [R48]', () => {
     expect(setup.server.ids()).toHaveLength(500);
   });
 
-  it('has more than the share of the known profiles', async () => {
+  it('is refused with more ids than the allowed share of known profiles', async () => {
     const limits = { max_deletions_percent: 10, known_profiles: 20 };
     const output = await setup.write([record('a'), record('b'), record('c')], limits);
     refused(output);
@@ -71,16 +71,16 @@ describe('a run that must not delete [R48]', () => {
       {},
       { json_schema: { properties: { external_id: { type: 'string' }, email: { type: 'string' } } } },
     ],
-  ])('has a stream with %s', async (_name, more, stream) => {
+  ])('is refused for a stream with %s', async (_name, more, stream) => {
     refused(await setup.write([record('a'), state(1)], {}, people(more, stream)));
     expect(existsSync(setup.folders.ledger)).toBe(false);
   });
 
-  it('names a stream that it does not have', async () => {
+  it('is refused for an unknown stream, which it names', async () => {
     refused(await setup.write([record('a'), record('b', {}, 'strangers'), state(1)]));
   });
 
-  it('has nothing but refused rows [R48]', async () => {
+  it('is refused with only refused rows [R48]', async () => {
     refused(await setup.write([record(''), record(5), record('a', { _ab_cdc_deleted_at: '2026-01-01' }), state(1)]));
   });
 
@@ -92,13 +92,13 @@ describe('a run that must not delete [R48]', () => {
     'know_profiles',
     '_max_deletions_per_sync',
     'on_reject',
-  ])('has a guard that is spelt nearly right: %s [R50]', async (key) => {
+  ])('is refused for a misspelt guard: %s [R50]', async (key) => {
     const output = await setup.write([record('a'), state(1)], { [key]: 1 });
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', message: expect.stringContaining(key) });
     expect(setup.server.ids()).toEqual([]);
   });
 
-  it('has neither a folder nor a key for its ledger', async () => {
+  it('is refused without a folder or a key for its ledger', async () => {
     refused(await setup.write([record('a')], { ledger_dir: undefined }));
   });
 
@@ -108,7 +108,7 @@ describe('a run that must not delete [R48]', () => {
     ['{"hello":"secret-content"}'],
     ['[1]'],
     [Buffer.from([0x7b, 0xff, 0x7d, 0x0a])],
-  ])('has a line that is no message: its number is told, never its content (%#)', async (line) => {
+  ])('is refused for a line that is not a message, whose number is reported, never its content (%#)', async (line) => {
     const output = await setup.write([record('a'), '', line, state(1)]);
     nothing(output);
     expect(failure(output)?.message).toContain('Line 3');
@@ -117,7 +117,7 @@ describe('a run that must not delete [R48]', () => {
   });
 });
 
-describe('what is accepted all the same', () => {
+describe('a run that is accepted', () => {
   it.each<[string, Json, Json]>([
     ['data activation', { destination_object_name: 'profiles', destination_sync_mode: 'soft_delete' }, {}],
     ["PyAirbyte's three ones", { generation_id: 1, minimum_generation_id: 1, sync_id: 1 }, {}],
@@ -139,7 +139,7 @@ describe('what is accepted all the same', () => {
       {},
       { json_schema: { properties: { external_id: { type: 'string' }, _airbyte_raw_id: { type: 'string' } } } },
     ],
-  ])('%s', async (_name, more, stream) => {
+  ])('with %s', async (_name, more, stream) => {
     const pydantic =
       '{"type":"RECORD","log":null,"record":{"namespace":null,"stream":"people","data":{"external_id":"p","_ab_cdc_deleted_at":null},"emitted_at":1700000000,"meta":null,"file_reference":null},"state":null,"trace":null}';
     const trace =
@@ -150,7 +150,7 @@ describe('what is accepted all the same', () => {
     expect(statsOf(output)).toEqual([{ recordCount: 1, rejectedRecordCount: 0 }]);
   });
 
-  it('a wide stream that is named, and another id field', async () => {
+  it('with a wide stream that is named, and another id field', async () => {
     const properties = { user: { type: 'string' }, email: { type: 'string' } };
     const row = JSON.stringify({
       type: 'RECORD',
@@ -166,7 +166,7 @@ describe('what is accepted all the same', () => {
   });
 
   it.each(['max_concurrent_request', 'id', 'sync', 'name', 'max'])(
-    'a key that is unknown and no guard, with a warning: %s',
+    'with an unknown key that is not a guard, after a warning: %s',
     async (key) => {
       const output = await setup.write([record('a'), state(1)], { [key]: 1 });
       expect(output.code).toBe(0);
@@ -175,13 +175,13 @@ describe('what is accepted all the same', () => {
     },
   );
 
-  it('an empty input, with its states', async () => {
+  it('with an empty input, and returns its states', async () => {
     const output = await setup.write([state(1)]);
     expect(output.code).toBe(0);
     expect(statsOf(output)).toEqual([{ recordCount: 0, rejectedRecordCount: 0 }]);
   });
 
-  it('a ledger in the log', async () => {
+  it('with a ledger in the log', async () => {
     const output = await setup.write([record('a'), state(1)], { ledger_dir: undefined, ledger_key: 'k'.repeat(32) });
     expect(output.code).toBe(0);
     expect(output.logs('ledger.line').map((line) => JSON.parse(line).kind)).toEqual([

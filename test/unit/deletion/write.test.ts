@@ -18,7 +18,7 @@ const setup = setUpDeletions();
 const failure = (output: Output) => output.errors().at(-1);
 
 describe('a run that deletes', () => {
-  it('sends exactly the request that is specified, each id once, unchanged', async () => {
+  it('sends the specified request for each id once, unchanged', async () => {
     const ids = ['../x', 'a b', '"', '😀', '0', ' lead', 'x'.repeat(1_024)];
     const output = await setup.write([...ids, ...ids].map((id) => record(id)));
     expect(output.code).toBe(0);
@@ -33,7 +33,7 @@ describe('a run that deletes', () => {
     }
   });
 
-  it('gives every state back whole and in order, with exact counts', async () => {
+  it('returns every state complete and in order, with exact counts', async () => {
     setup.answer = ({ id }, response) => (id === 'bad' ? code(response, '40001') : json(response, SUCCESS));
     const odd =
       '{"type":"STATE","state": {"type":"STREAM","id":12345678901234567890,"stream":{"stream_descriptor":{"name":"people","namespace":null},"stream_state":{"x":1.0,"destinationStats":1}},"destinationStats":null,"more":[1e400]} }';
@@ -59,7 +59,7 @@ describe('a run that deletes', () => {
     );
   });
 
-  it('counts by stream, and all streams for a global state', async () => {
+  it('counts by stream, and over all streams for a global state', async () => {
     const two = people();
     const [first] = (two as { streams: { stream: Json }[] }).streams;
     const catalog = { streams: [first, { ...first, stream: { ...first.stream, name: 'more' } }] };
@@ -77,7 +77,7 @@ describe('a run that deletes', () => {
     expect(statsOf(output).map((one) => (one as Json).recordCount)).toEqual([1, 2, 1]);
   });
 
-  it('leaves whole ledger lines, no id, no token [R52]', async () => {
+  it('writes complete ledger lines without ids or the token [R52]', async () => {
     const output = await setup.write([record('somebody-4711'), state(1)], { requested_by: 'dpo', reason: 'art. 17' });
     const lines = setup.folders.ledgerLines();
     expect(lines.map(({ kind }) => kind)).toEqual(['open', 'before', 'after', 'close']);
@@ -89,7 +89,7 @@ describe('a run that deletes', () => {
     expect(output.text).toContain(String(lines.at(-1)?.mac));
   });
 
-  it('sends the first alone and nothing after a refused token [R49]', async () => {
+  it('sends the first request alone, and nothing after a refused token [R49]', async () => {
     setup.answer = (_deletion, response) => code(response, '40201');
     const output = await setup.write([...Array(50).keys()].map((n) => record(`u${n}`)).concat(state(1)));
     expect(setup.server.ids()).toEqual(['u0']);
@@ -98,7 +98,7 @@ describe('a run that deletes', () => {
     expect(output.code).not.toBe(0);
   });
 
-  it('asks again after every kind of fault, and never calls an unclear end done [R56]', async () => {
+  it('retries every kind of fault, and never takes an unclear end for a success [R56]', async () => {
     const faults: Answer[] = [
       (_d, response) => response.socket?.destroy(),
       (_d, response) => json(response, SUCCESS, 503),
@@ -136,7 +136,7 @@ describe('a run that deletes', () => {
   it.each([
     [429, '40401'],
     [200, '40401'],
-  ])('waits for the reset at HTTP %i %s and then goes on', async (status, value) => {
+  ])('waits for the reset at HTTP %i %s and then continues', async (status, value) => {
     const resets = Date.UTC(2026, 10, 21) + 90_000;
     setup.answer = ({ id }, response, nth) => {
       const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(resets) };
@@ -150,7 +150,7 @@ describe('a run that deletes', () => {
     expect(Date.parse(JSON.parse(again?.body ?? '').request_datetime)).toBeGreaterThanOrEqual(resets);
   });
 
-  it('fails, without a state, when the service rejects every id', async () => {
+  it('fails without a state when the service rejects every id', async () => {
     setup.answer = (_d, response) => code(response, '40001');
     const output = await setup.write([record('a'), record('b'), state(1)]);
     expect(setup.server.ids()).toEqual(['a', 'b']);
@@ -158,7 +158,7 @@ describe('a run that deletes', () => {
     expect(failure(output)).toMatchObject({ failure_type: 'config_error' });
   });
 
-  it('deletes what it can and fails under on_rejected "fail"', async () => {
+  it('deletes what it can, and fails under on_rejected "fail"', async () => {
     const output = await setup.write([record('a'), record(''), state(1)], { on_rejected: 'fail' });
     expect(setup.server.ids()).toEqual(['a']);
     expect(statsOf(output)).toEqual([{ recordCount: 1, rejectedRecordCount: 1 }]);
