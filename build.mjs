@@ -60,9 +60,7 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
-  // What the package depends on stays outside. A library that only one rarely used command needs is bundled, in a chunk of its
-  // own, and so is the parser of the command line, whose fifty files would take most of a short command's time: both are
-  // development dependencies.
+  // What the package depends on stays outside.
   external: Object.keys(dependencies).flatMap((name) => [name, `${name}/*`]),
   plugins: [requirePackages, asciiWidth],
   loader: { '.sql': 'text' },

@@ -1,130 +1,166 @@
 import { tmpdir } from 'node:os';
-import type { Argv } from 'yargs';
-import { type Day, isDay } from '../base/days.ts';
+import { isDay } from '../base/days.ts';
 import { parseDuration } from '../base/durations.ts';
 import { configError, type ExitCode } from '../base/errors.ts';
 import type { PlaceOptions, Target } from '../sinks/target.ts';
-import type { Context, GlobalOptions } from './context.ts';
-import type { WantedDays } from './sync/sync.ts';
+import type { Context } from './context.ts';
+import type { Outcome } from './outcome.ts';
 
-/** Option values as yargs parsed them, under the names a command declared. */
-export type Options = Readonly<Record<string, unknown>> & GlobalOptions;
-
-/** One command, in a file of its own: its options, and what it does with them. */
+/** One command, in a file of its own: its options, and what it does with them. `command` makes one. */
 export interface Command {
-  options(yargs: Argv): Argv;
-  /** True when it refuses unknown environment variables itself, since it reports every failure to scripts; else that is done before it. */
-  readonly refusesUnknownNames?: true;
+  /** By name in camel case: `maxWait` is `--max-wait`. */
+  readonly options: OptionTable;
+  /** The end of its help. */
+  readonly epilogue?: (() => string) | undefined;
   /** Throws UserError. */
-  run(options: Options, context: Context): Promise<ExitCode>;
+  run(values: Values, context: Context): Promise<ExitCode>;
+  /** Gives scripts the failure of a run, or of a command line that was refused; then `values` holds what could be read. */
+  failed?(outcome: Outcome, values: Values, context: Context): Promise<void>;
 }
 
-/** A line of the list of commands: the text of help, and how to load its file once it was chosen. */
-export interface CommandEntry {
-  /** yargs' own notation: `sync duckdb <file>`. */
-  readonly usage: string;
-  readonly summary: string;
-  load(): Promise<Command>;
-}
+type Values = Readonly<Record<string, unknown>>;
 
-/**
- * An option that was given once, as text; given twice is refused by the parser. Throws a UserError for an empty one: a
- * variable of a script that was never set would otherwise mean the default.
- */
-export const text = (options: Options, name: string): string | undefined => {
-  const value = options[name];
-  if (value === '')
-    throw configError(`The value of ${shownOption(name).slice(2)} is empty: give one, or leave it out.`);
-  return typeof value === 'string' ? value : undefined;
+/** The values of a command's options. */
+export type ValuesOf<O extends OptionTable> = {
+  readonly [N in keyof O]: NonNullable<O[N]> extends Option<infer T> ? T : never;
 };
 
-/** An empty variable of a script must not quietly leave out a check, a list or a purge: throws a UserError. */
-export function refuseEmpty(options: Options): void {
-  for (const [name, value] of Object.entries(options)) {
-    if (name.includes('-') || (Array.isArray(value) ? !value.includes('') : value !== '')) continue;
-    throw configError(`${shownOption(name)} is empty.`);
-  }
+interface CommandOf<O extends OptionTable> extends Pick<Command, 'epilogue'> {
+  readonly options: O;
+  run(values: ValuesOf<O>, context: Context): Promise<ExitCode>;
+  failed?(outcome: Outcome, values: Partial<ValuesOf<O>>, context: Context): Promise<void>;
 }
 
-/** An option as it is written on the command line; `name`: as the parser calls it. */
-export const shownOption = (name: string): string =>
-  `--${name.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;
+/** A command whose values have the types of its options. */
+export const command = <O extends OptionTable>(definition: CommandOf<O>): Command => definition;
 
-export const flag = (options: Options, name: string): boolean => options[name] === true;
-
-/** A day given on the command line, or undefined. An empty text is no day: perhaps a variable that was never set. */
-export function dayOption(name: string, value: unknown): Day | undefined {
-  if (value === undefined) return undefined;
-  if (typeof value === 'string' && isDay(value)) return value;
-  throw configError(`--${name} is ${JSON.stringify(value)}, wanted a day of the calendar as yyyy-MM-dd.`);
+/** An option of the command line. */
+export interface Option<T> {
+  readonly describe: string;
+  /** Words that follow its name; 0: none, it is on or off. */
+  readonly words: 0 | 1 | 2;
+  /** True if it may be given several times. */
+  readonly isList?: boolean;
+  /** Its short name, `-o`. */
+  readonly short?: string;
+  /** The word after the command, which has this name in messages, instead of an option with a name of its own. */
+  readonly argument?: string;
+  /** What must be given; `fallback` stands for it where nothing is. */
+  readonly isRequired?: boolean;
+  readonly fallback?: string;
+  /** The value of the words that were given, none of them empty; throws a UserError, which calls the option `name`. */
+  read(words: readonly string[], name: string): T;
 }
 
-/** The options for the days of a run; the same for its plan. */
-export const dayOptions = (yargs: Argv): Argv =>
-  yargs
-    .option('from', { type: 'string', describe: 'First day, yyyy-MM-dd; with it exactly the days requested are read' })
-    .option('to', { type: 'string', describe: 'Last day, included' })
-    .option('full-refresh', {
-      type: 'boolean',
-      default: false,
-      describe: 'Read every day again and merge; nothing is emptied',
-    });
+export type OptionTable = Readonly<Record<string, Option<unknown> | undefined>>;
 
-export const wantedDays = (options: Options): WantedDays => ({
-  from: dayOption('from', options.from),
-  to: dayOption('to', options.to),
-  fullRefresh: flag(options, 'fullRefresh'),
+export const flag = (describe: string): Option<boolean> => ({
+  describe,
+  words: 0,
+  read([word = 'false'], name) {
+    if (word === 'true' || word === 'false') return word === 'true';
+    throw configError(`${name} takes no value.`);
+  },
 });
 
-/** A length of time given on the command line, in ms, or undefined. */
-export function durationOption(name: string, value: unknown): number | undefined {
-  if (value === undefined) return undefined;
-  const ms = typeof value === 'string' ? parseDuration(value) : undefined;
-  if (ms !== undefined) return ms;
-  throw configError(`--${name} is ${JSON.stringify(value)}, wanted a time such as 30s, 20m or 1h.`);
+/** An option of one word that `parse` reads, undefined when it is left out; undefined from `parse`: the word is not as `wanted`. */
+export function parsed<T>(
+  describe: string,
+  wanted: string,
+  parse: (word: string) => T | undefined,
+): Option<T | undefined> {
+  return {
+    describe,
+    words: 1,
+    read([word], name) {
+      const value = word === undefined ? undefined : parse(word);
+      if (word === undefined || value !== undefined) return value;
+      throw configError(`${name} is ${JSON.stringify(word)}, wanted ${wanted}.`);
+    },
+  };
 }
+
+export const text = (describe: string) => parsed(describe, 'a text', (word) => word);
+
+const day = (describe: string) =>
+  parsed(describe, 'a day of the calendar as yyyy-MM-dd', (word) => (isDay(word) ? word : undefined));
+
+/** A length of time, in ms. */
+export const duration = (describe: string) => parsed(describe, 'a time such as 30s, 20m or 1h', parseDuration);
+
+export const whole = (describe: string, least = 0, most = 999_999_999) =>
+  parsed(describe, `a whole number from ${least} to ${most}`, (word) => {
+    const number = /^\d{1,9}$/.test(word) ? Number(word) : -1;
+    return number >= least && number <= most ? number : undefined;
+  });
+
+export const choice = <T extends string>(describe: string, choices: readonly T[]) =>
+  parsed(`${describe}: ${choices.join(', ')}`, `one of ${choices.join(', ')}`, (word) =>
+    choices.find((one) => one === word),
+  );
+
+/** An option that may be given several times. */
+export const texts = (describe: string): Option<readonly string[]> => ({
+  describe,
+  words: 1,
+  isList: true,
+  read: (words) => words,
+});
+
+/** An option of two words, `TARGET PLACE`, that may be given several times. */
+export const places = (describe: string): Option<readonly (readonly [target: string, place: string])[]> => ({
+  describe,
+  words: 2,
+  isList: true,
+  read: (words) => words.flatMap((word, i) => (i % 2 === 0 ? [[word, words[i + 1]] as const] : [])),
+});
+
+/** The same option with a value where it is left out, as one would write it. */
+export const withDefault = <T>(fallback: string, option: Option<T | undefined>): Option<T> =>
+  ({ ...option, fallback }) as Option<T>;
+
+/** The same option, without which the command is refused. */
+export const required = <T>(option: Option<T | undefined>): Option<T> => ({ ...option, isRequired: true }) as Option<T>;
+
+/** The word after the command, which messages call `name`. */
+export const argument = <T>(name: string, option: Option<T>): Option<T> => ({ ...option, argument: name });
 
 /** `--config` of the commands that read a source configuration. */
-export const CONFIG_OPTION = {
-  type: 'string',
-  describe: 'Source configuration (JSON); default dfinery.json',
-} as const;
+export const CONFIG_OPTION = text('Source configuration (JSON); default dfinery.json');
 
 /** `--json`, with what is printed: `The plan`. */
-export const jsonOption = (what: string) =>
-  ({ type: 'boolean', default: false, describe: `${what} as one JSON object on stdout` }) as const;
+export const jsonOption = (what: string) => flag(`${what} as one JSON object on stdout`);
 
-/** Prints the result of a command: with `--json` one JSON object, else lines for people. */
-export function printResult(json: object, lines: readonly string[], options: Options, { terminal }: Context): void {
-  for (const line of flag(options, 'json') ? [JSON.stringify(json)] : lines) terminal.result(line);
-}
-
-const DEFAULT_WAIT = '30s';
+/** The options for the days of a run; the same for its plan. */
+export const DAY_OPTIONS = {
+  from: day('First day, yyyy-MM-dd; with it exactly the days requested are read'),
+  to: day('Last day, included'),
+  fullRefresh: flag('Read every day again and merge; nothing is emptied'),
+};
 
 /** The options of commands that work on a target without calling the service. */
-export function maintenanceOptions(yargs: Argv): Argv {
-  return yargs
-    .option('lock-wait', { type: 'string', default: DEFAULT_WAIT, describe: 'How long to wait for a target in use' })
-    .option('spool-dir', {
-      type: 'string',
-      describe: 'Spool folder; default DFINERY_SPOOL_DIR, else the temporary folder of the system',
-    })
-    .option('json', jsonOption('The result'));
-}
+export const PLACE_OPTIONS = {
+  lockWait: withDefault('30s', duration('How long to wait for a target in use')),
+  spoolDir: text('Spool folder; default DFINERY_SPOOL_DIR, else the temporary folder of the system'),
+  json: jsonOption('The result'),
+};
 
-/** ms. */
-export const lockWait = (options: Options): number => durationOption('lock-wait', options.lockWait) ?? 0;
+/** The same after the place of a target: `verify duckdb <file>`. */
+export const placeOf = ({ name, place }: Target) => ({
+  place: argument(place.name, required(text(`What sync ${name} has loaded`))),
+  ...PLACE_OPTIONS,
+});
 
 /** What such a command gives a target. */
-export function placeOptions(options: Options, { clock, logger, signal, env }: Context): PlaceOptions {
-  const spoolDir = text(options, 'spoolDir') || env('DFINERY_SPOOL_DIR') || tmpdir();
-  return { lockWaitMs: lockWait(options), spoolDir, env, clock, logger, signal };
+export function placeOptions(
+  { lockWait, spoolDir }: Omit<ValuesOf<typeof PLACE_OPTIONS>, 'json'>,
+  { clock, logger, signal, env }: Context,
+): PlaceOptions {
+  const folder = spoolDir ?? (env('DFINERY_SPOOL_DIR') || tmpdir());
+  return { lockWaitMs: lockWait, spoolDir: folder, env, clock, logger, signal };
 }
 
-/** The same options, after the place of a target: `verify duckdb <file>`. */
-export const placeArgument =
-  ({ place }: Target) =>
-  (yargs: Argv): Argv =>
-    maintenanceOptions(yargs.positional(place.name, { type: 'string', demandOption: true }));
-
-export const placeOf = ({ place }: Target, options: Options): string => text(options, place.name) ?? '';
+/** Prints the result of a command: one JSON object for scripts, else lines for people. */
+export function printResult(result: object, lines: readonly string[], json: boolean, { terminal }: Context): void {
+  for (const line of json ? [JSON.stringify(result)] : lines) terminal.result(line);
+}

@@ -16,8 +16,8 @@ export interface Io {
   readonly prompts?: Prompts | undefined;
 }
 
-/** The options that all commands share. */
-export interface GlobalOptions {
+/** What of the command line the context is made of. */
+export interface LogOptions {
   readonly logLevel: LogLevel;
   readonly logFormat: 'text' | 'json';
 }
@@ -30,7 +30,7 @@ export interface Context extends Io {
   loggerThrough(wrap: (log: LogSink) => LogSink): Logger;
 }
 
-export function contextOf(io: Io, options: GlobalOptions): Context {
+export function contextOf(io: Io, options: LogOptions): Context {
   const redactor = new Redactor();
   const sink = terminalLog(io.terminal, options.logFormat, () => io.clock.now());
   const loggerThrough = (wrap: (log: LogSink) => LogSink) => createLogger(wrap(sink), options.logLevel, redactor.mask);

@@ -40,7 +40,3 @@ function placed({ message, where }: UserError): string {
   if (where.window === undefined || message.includes(where.window)) return message;
   return `${where.window}${where.attempt === undefined ? '' : `, attempt ${where.attempt}`}: ${message}`;
 }
-
-/** What `forget --json` and `person --json` print where there is no report. */
-export const failureLine = (exit: ExitCode, error: string): string =>
-  JSON.stringify({ v: 1, kind: 'failure', exit, error });

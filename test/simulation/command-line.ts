@@ -1,29 +1,28 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Command, Options } from '../../src/cli/command.ts';
-import { COMMANDS } from '../../src/cli/commands/index.ts';
+import type { Command } from '../../src/cli/command.ts';
+import { COMMANDS, wordsOf } from '../../src/cli/commands/index.ts';
 import { contextOf, type Io } from '../../src/cli/context.ts';
 import { outcomeOf } from '../../src/cli/outcome.ts';
+import { nameOf, parseArguments } from '../../src/cli/parse.ts';
 import { loadConnectors } from './connectors.ts';
 
-/** A command line that is parsed already: the parser takes longer than most runs of a simulation. */
+/** A command line, its options by their names in the program, its place among them. */
 export interface Line {
   /** `sync duckdb`. */
   readonly command: string;
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-const GLOBAL = { logLevel: 'info', logFormat: 'text' } as const;
-const DEFAULTS = { ...GLOBAL, json: true, lockWait: '30s' };
 const USED = /^(sync|verify|compact) (duckdb|parquet|delta|arrow) |^forget/;
 
-const handlers = new Map<string, Command['run']>();
+const commands = new Map<string, Command>();
 
 /** Loads what commands load when they are run: no simulation waits for files of the program. */
 export async function loadCommands(): Promise<void> {
   await loadConnectors();
-  for (const { usage, load } of COMMANDS) {
-    if (USED.test(usage)) handlers.set(usage.replace(/ <.*/, ''), (await load()).run);
+  for (const entry of COMMANDS) {
+    if (USED.test(entry.usage)) commands.set(wordsOf(entry).join(' '), await entry.load());
   }
   for (const target of ['duckdb', 'files', 'parquet', 'delta', 'arrow']) {
     const folder = join(import.meta.dirname, '../../src/sinks', target);
@@ -32,17 +31,26 @@ export async function loadCommands(): Promise<void> {
 }
 
 /** Runs it as the program does; gives its exit code. */
-export async function runLine({ command, options }: Line, io: Io): Promise<number> {
-  const context = contextOf(io, GLOBAL);
+export async function runLine({ command: name, options }: Line, io: Io): Promise<number> {
+  const context = contextOf(io, { logLevel: 'info', logFormat: 'text' });
   try {
-    const handler = handlers.get(command);
-    if (handler === undefined) throw new Error(`no command ${command}`);
-    return await handler({ ...DEFAULTS, ...options } as Options, context);
+    const command = commands.get(name);
+    if (command === undefined) throw new Error(`no command ${name}`);
+    const argv = Object.entries(options).flatMap(([key, value]) => wordsFor(command, key, value));
+    const { values, problem } = parseArguments([...argv, '--json'], command.options, []);
+    if (problem !== undefined) throw problem;
+    return await command.run(values, context);
   } catch (error) {
     const outcome = outcomeOf(error, context.signal);
     outcome.log(context.logger);
     return outcome.exit;
   }
+}
+
+function wordsFor({ options }: Command, key: string, value: unknown): string[] {
+  const option = options[key];
+  if (option === undefined) return [`${value}`];
+  return [nameOf(key, option), ...(value === true ? [] : [value].flat().map(String))];
 }
 
 const TELLING = ['fullRefresh', 'execute', 'purge', 'verifyLedger'];

@@ -2,7 +2,7 @@ import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { openQuota } from '../../extract/session.ts';
 import { type ProbeKind, type ProbeVerdict, probeExport } from '../../source/probe.ts';
-import { CONFIG_OPTION, type Command, jsonOption, printResult, text } from '../command.ts';
+import { CONFIG_OPTION, command, jsonOption, printResult } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import type { Context } from '../context.ts';
 
@@ -25,15 +25,15 @@ export function exitOf({ kind, usable, code }: Pick<ProbeVerdict, 'kind' | 'usab
   return kind === 'inconclusive' && !usable ? EXIT.later : EXITS[kind];
 }
 
-export const check: Command = {
-  options: (yargs) => yargs.option('config', CONFIG_OPTION).option('json', jsonOption('The verdict')),
-  async run(options, context) {
-    const config = loadSourceConfig(text(options, 'config'), context);
+export const check = command({
+  options: { config: CONFIG_OPTION, json: jsonOption('The verdict') },
+  async run({ config: path, json }, context) {
+    const config = loadSourceConfig(path, context);
     const { verdict, sentence, code } = await checkSource(config, context);
-    printResult(verdict, [sentence], options, context);
+    printResult(verdict, [sentence], json, context);
     return code;
   },
-};
+});
 
 /** Makes the check, which costs an export; `sentence` is for people, `verdict` for scripts. */
 export async function checkSource(config: SourceConfig, context: Context) {

@@ -9,7 +9,7 @@ import { type QueryResult, queryDuckDb } from '../../sinks/duckdb/query.ts';
 import { reportDuckDb } from '../../sinks/duckdb/report.ts';
 import { openDuckDbSink } from '../../sinks/duckdb/sink.ts';
 import { loaderOf } from '../../sinks/load.ts';
-import { type Command, text } from '../command.ts';
+import { argument, command, text, withDefault } from '../command.ts';
 import type { Context } from '../context.ts';
 import { describeSummary, EMPTY_SUMMARY, type Summary } from '../sync/summary.ts';
 import { sync } from '../sync/sync.ts';
@@ -48,15 +48,11 @@ FROM event_logs GROUP BY ALL ORDER BY day DESC LIMIT 14`;
 
 const DEFAULT_FILE = 'dfinery-demo.duckdb';
 
-export const demo: Command = {
-  options: (yargs) =>
-    yargs.positional('file', {
-      type: 'string',
-      default: DEFAULT_FILE,
-      describe: 'The DuckDB file; a second run loads only what is new',
-    }),
-  async run(options, context) {
-    const file = text(options, 'file') ?? '';
+export const demo = command({
+  options: {
+    file: argument('file', withDefault(DEFAULT_FILE, text('The DuckDB file; a second run loads only what is new'))),
+  },
+  async run({ file }, context) {
     const { clock, terminal } = context;
     terminal.result(
       `An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`,
@@ -77,7 +73,7 @@ export const demo: Command = {
     for (const line of nextSteps(file)) terminal.result(line);
     return EXIT.done;
   },
-};
+});
 
 async function loadDemo(file: string, context: Context): Promise<Summary> {
   const spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-demo-'));

@@ -1,18 +1,15 @@
 import { EXIT } from '../../base/errors.ts';
 import { extractDeps, openExportSession } from '../../extract/session.ts';
 import { discoverColumns } from '../../source/columns.ts';
-import { CONFIG_OPTION, type Command, durationOption, text } from '../command.ts';
+import { CONFIG_OPTION, command, duration } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import type { SchemaFile } from '../schema-file.ts';
 
-export const discover: Command = {
-  options: (yargs) =>
-    yargs
-      .option('config', CONFIG_OPTION)
-      .option('max-wait', { type: 'string', describe: 'Longest wait for the quota (30s, 20m, 1h)' }),
-  async run(options, context) {
-    const config = loadSourceConfig(text(options, 'config'), context);
-    const session = openExportSession(config, context, durationOption('max-wait', options.maxWait));
+export const discover = command({
+  options: { config: CONFIG_OPTION, maxWait: duration('Longest wait for the quota (30s, 20m, 1h)') },
+  async run(values, context) {
+    const config = loadSourceConfig(values.config, context);
+    const session = openExportSession(config, context, values.maxWait);
     try {
       const columns = await discoverColumns(config, extractDeps(config, session.service, context));
       const file: SchemaFile = { v: 1, columns };
@@ -22,4 +19,4 @@ export const discover: Command = {
       await session.close();
     }
   },
-};
+});

@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
-import { configError, EXIT, type ExitCode, type UserError } from '../../base/errors.ts';
+import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { refuseUnknownNames } from '../../config/environment.ts';
 import { type CaseResult, runDeletionCase } from '../../deletion/case.ts';
 import { idsFrom, idsFromFile, type ListOptions } from '../../deletion/input/id-list.ts';
 import type { LedgerOutput } from '../../deletion/ledger/ledger.ts';
@@ -19,16 +18,16 @@ import { queryDuckDb } from '../../sinks/duckdb/query.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression } from '../../suppression/list.ts';
 import {
-  type Command,
+  command,
   flag,
-  lockWait,
-  maintenanceOptions,
-  type Options,
+  PLACE_OPTIONS,
   placeOptions,
+  places,
   printResult,
-  refuseEmpty,
-  shownOption,
   text,
+  texts,
+  type ValuesOf,
+  whole,
 } from '../command.ts';
 import {
   DESTINATION_FILE,
@@ -38,129 +37,86 @@ import {
   SOURCE_FILE,
 } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
-import { failureLine, outcomeOf } from '../outcome.ts';
+import { type Outcome, outcomeOf } from '../outcome.ts';
+import { nameOf } from '../parse.ts';
 
-/** The options that name people, and how they are found in what was loaded. */
+/** The options that name people. */
 export const LIST_OPTIONS = {
-  id: { type: 'string', describe: 'An external ID' },
-  file: { type: 'string', describe: 'CSV, JSON Lines, or one ID a line; - for standard input' },
-  column: { type: 'string', describe: 'Name of the column with the external IDs' },
-} as const;
-export const MAPPING_OPTION = {
-  type: 'string',
-  describe: 'File with the columns external_id and df_unified_id',
-} as const;
+  id: text('An external ID'),
+  file: text('CSV, JSON Lines, or one ID a line; - for standard input'),
+  column: text('Name of the column with the external IDs'),
+};
+export const MAPPING_OPTION = text('File with the columns external_id and df_unified_id');
 
-/** Options that a purge alone has, as the parser calls them. */
-const PURGE_OPTIONS = [
-  'purgeColumn',
-  'mapping',
-  'purgeOnly',
-  'maxPeople',
-  'allowShared',
-  'forgetCopy',
-  'suppressionFile',
-];
-
-export const forget: Command = {
-  refusesUnknownNames: true,
-  options: (yargs) =>
-    maintenanceOptions(yargs)
-      .options({
-        ...LIST_OPTIONS,
-        query: { type: 'string', describe: 'SQL that gives one column of external IDs, put read-only to --duckdb' },
-        duckdb: { type: 'string', describe: 'The file for --query' },
-        config: { type: 'string', describe: 'Destination configuration (JSON); default dfinery-destination.json' },
-        execute: { type: 'boolean', default: false, describe: 'Delete; needs --confirm' },
-        confirm: { type: 'string', describe: 'The hash that the plan of exactly this list and purge printed' },
-        purge: {
-          type: 'string',
-          nargs: 2,
-          describe: `${purgePlaces()}: the people leave it too; may be given several times`,
-        },
-        'purge-column': { type: 'string', describe: 'Column there that holds the external ID' },
-        mapping: MAPPING_OPTION,
-        'purge-only': {
-          type: 'boolean',
-          default: false,
-          describe: 'Purge without any request to the service: for a further place or key, or a restored backup',
-        },
-        'max-people': {
-          type: 'string',
-          describe: 'Most people that a place may lose; default three for each ID, ten at least',
-        },
-        'allow-shared': {
-          type: 'boolean',
-          default: false,
-          describe: 'Purge people whose rows also carry other IDs in the column',
-        },
-        'forget-copy': {
-          type: 'string',
-          nargs: 1,
-          describe: 'A copy for readers that is gone for good: it is taken off the list of the purged DuckDB file',
-        },
-        'suppression-file': {
-          type: 'string',
-          describe: 'List that keeps the people out of later syncs; key in DFINERY_SUPPRESSION_KEY',
-        },
-        'verify-ledger': { type: 'string', describe: 'A ledger file or folder: finds any edit' },
-        head: {
-          type: 'string',
-          describe: 'Hash of the last line, as a run printed it: shows whether lines are missing at the end, too',
-        },
-        proof: { type: 'string', describe: 'An external ID: when and with what answer it was erased' },
-        'ledger-dir': { type: 'string', describe: 'The ledger for --proof' },
-      })
-      .epilogue(destinationEnvironmentHelp()),
-  async run(options, context) {
-    let failure: UserError | undefined;
-    try {
-      refuseUnknownNames(context.env);
-      refuseEmpty(options);
-      lockWait(options);
-      const ledger = text(options, 'verifyLedger');
-      if (ledger !== undefined) return await printLedgerVerdict(ledger, options, context);
-      const proof = text(options, 'proof');
-      if (proof !== undefined) return await printProof(proof, options, context);
-      failure = await forgetPeople(options, context);
-    } catch (error) {
-      printFailure(error, options, context);
-      throw error;
-    }
-    // What was printed has it.
-    if (failure !== undefined) throw failure;
-    return EXIT.done;
-  },
+/** What a purge alone has. */
+const PURGE_OPTIONS = {
+  purgeColumn: text('Column there that holds the external ID'),
+  mapping: MAPPING_OPTION,
+  purgeOnly: flag('Purge without any request to the service: for a further place or key, or a restored backup'),
+  maxPeople: whole('Most people that a place may lose; default three for each ID, ten at least'),
+  allowShared: flag('Purge people whose rows also carry other IDs in the column'),
+  forgetCopy: texts(
+    'A copy for readers that is gone for good: it is taken off the list of the purged DuckDB file; may be given several times',
+  ),
+  suppressionFile: text('List that keeps the people out of later syncs; key in DFINERY_SUPPRESSION_KEY'),
 };
 
+const OPTIONS = {
+  ...PLACE_OPTIONS,
+  ...LIST_OPTIONS,
+  query: text('SQL that gives one column of external IDs, put read-only to --duckdb'),
+  duckdb: text('The file for --query'),
+  config: text('Destination configuration (JSON); default dfinery-destination.json'),
+  execute: flag('Delete; needs --confirm'),
+  confirm: text('The hash that the plan of exactly this list and purge printed'),
+  purge: places(`${purgePlaces()}: the people leave it too; may be given several times`),
+  ...PURGE_OPTIONS,
+  verifyLedger: text('A ledger file or folder: finds any edit'),
+  head: text('Hash of the last line, as a run printed it: shows whether lines are missing at the end, too'),
+  proof: text('An external ID: when and with what answer it was erased'),
+  ledgerDir: text('The ledger for --proof'),
+};
+
+type Values = ValuesOf<typeof OPTIONS>;
+
+export const forget = command({
+  options: OPTIONS,
+  epilogue: destinationEnvironmentHelp,
+  async run(values, context) {
+    if (values.verifyLedger !== undefined) return printLedgerVerdict(values.verifyLedger, values, context);
+    if (values.proof !== undefined) return printProof(values.proof, values, context);
+    return forgetPeople(values, context);
+  },
+  failed: printFailure,
+});
+
 /** Whoever asked for JSON gets it, also where there is no report. */
-export function printFailure(error: unknown, options: Options, { terminal, signal, redactor }: Context): void {
-  if (!flag(options, 'json')) return;
-  const { exit, message } = outcomeOf(error, signal);
-  terminal.result(failureLine(exit, redactor.mask(message)));
+export async function printFailure(
+  { exit, message }: Outcome,
+  { json }: { readonly json?: boolean },
+  { terminal, redactor }: Context,
+): Promise<void> {
+  if (json === true) terminal.result(JSON.stringify({ v: 1, kind: 'failure', exit, error: redactor.mask(message) }));
 }
 
-/**
- * Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. Prints the report, and returns
- * the failure that is in it.
- */
-async function forgetPeople(options: Options, context: Context): Promise<UserError | undefined> {
+/** Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. Prints the report. */
+async function forgetPeople(values: Values, context: Context): Promise<ExitCode> {
   const { clock, random, logger, signal, env } = context;
-  const confirm = text(options, 'confirm');
-  if (flag(options, 'execute') && confirm === undefined) {
+  const { execute, confirm } = values;
+  if (execute && confirm === undefined) {
     throw configError(
       '--execute needs --confirm HASH: run without --execute first, look at the plan, and repeat its hash.',
     );
   }
-  const config = loadDestinationConfig(text(options, 'config'), context);
-  const purge = purgeRequest(options, context);
-  const ids = idsOf(options, { header: config.externalIdField }, context);
+  const config = loadDestinationConfig(values.config, context);
+  const purge = purgeRequest(values, context);
+  const ids = idsOf(values, { header: config.externalIdField }, context);
   const deleter = createDeletionService({ ...config, clock, logger, env });
   try {
     const result = await runDeletionCase({
       config,
       io: { clock, random, logger, signal, lines: logLines(context) },
-      consent: flag(options, 'execute') && confirm !== undefined ? { confirm } : undefined,
+      consent: execute && confirm !== undefined ? { confirm } : undefined,
       deleter,
       purge,
       async read(into) {
@@ -170,7 +126,7 @@ async function forgetPeople(options: Options, context: Context): Promise<UserErr
         }
       },
     });
-    printReport(result, options, context);
+    printReport(result, values.json, context);
     const isPurged = result.report.places.some((place) => place.rows_removed);
     if (isPurged && purge?.suppression === undefined) {
       logger.warn(
@@ -178,13 +134,17 @@ async function forgetPeople(options: Options, context: Context): Promise<UserErr
         'Without --suppression-file the next sync may bring the rows back while the service still exports them.',
       );
     }
-    return result.failure;
+    if (result.failure === undefined) return EXIT.done;
+    // The report has it.
+    const outcome = outcomeOf(result.failure, signal);
+    outcome.log(logger);
+    return outcome.exit;
   } finally {
     await deleter.close();
   }
 }
 
-function printReport({ report, hash, failure }: CaseResult, options: Options, context: Context): void {
+function printReport({ report, hash, failure }: CaseResult, json: boolean, context: Context): void {
   const { logger, redactor } = context;
   const isPlan = report.mode === 'dry_run';
   const error = failure === undefined ? null : redactor.mask(failure.message);
@@ -193,43 +153,39 @@ function printReport({ report, hash, failure }: CaseResult, options: Options, co
     ...(report.head === null ? [] : [`ledger head: ${report.head}`]),
     ...(isPlan ? [`hash: ${hash}`] : []),
   ];
-  printResult({ ...report, hash, exit: failure?.exitCode ?? EXIT.done, error }, lines, options, context);
+  printResult({ ...report, hash, exit: failure?.exitCode ?? EXIT.done, error }, lines, json, context);
   if (!isPlan || failure !== undefined) return;
   if (report.guard !== null) logger.warn('forget.guard', report.guard);
   logger.warn('forget.plan', `Nothing was deleted. To delete exactly this list: --execute --confirm ${hash}`);
 }
 
+type ListValues = Pick<Values, 'id' | 'file' | 'column' | 'lockWait'> & Partial<Pick<Values, 'query' | 'duckdb'>>;
+
 /** The ids that the command line names in one of the `ways` that the command has; each exactly as it stands there. */
 export function idsOf(
-  options: Options,
+  { id, file, column, query, duckdb, lockWait }: ListValues,
   list: ListOptions,
-  context: Context,
+  { clock, signal }: Context,
   ways = '--id, --file and --query',
 ): AsyncIterable<unknown> {
-  const [id, file, query] = [options.id, text(options, 'file'), text(options, 'query')];
   const given = [id, file, query].filter((value) => value !== undefined).length;
   if (given !== 1) throw configError(`It takes exactly one of ${ways}.`);
-  if (file === undefined && text(options, 'column') !== undefined) throw configError('--column needs --file.');
+  if (file === undefined && column !== undefined) throw configError('--column needs --file.');
   if (file !== undefined) {
-    const of = { ...list, column: text(options, 'column') };
+    const of = { ...list, column };
     return file === '-' ? idsFrom(process.stdin, 'standard input', of) : idsFromFile(file, of);
   }
-  if (query !== undefined) return fromQuery(query, text(options, 'duckdb'), options, context);
-  return fromList([options.id].flat());
+  if (query === undefined) return fromList([id]);
+  if (duckdb === undefined) throw configError('--query needs --duckdb FILE, the file to run it on.');
+  return fromQuery(query, { file: duckdb, lockWaitMs: lockWait, clock, signal });
 }
 
 async function* fromList(ids: readonly unknown[]): AsyncGenerator<unknown> {
   yield* ids;
 }
 
-async function* fromQuery(
-  query: string,
-  file: string | undefined,
-  options: Options,
-  { clock, signal }: Context,
-): AsyncGenerator<unknown> {
-  if (file === undefined) throw configError('--query needs --duckdb FILE, the file to run it on.');
-  const [result] = await queryDuckDb({ file, lockWaitMs: lockWait(options), clock, signal }, [query]);
+async function* fromQuery(query: string, place: Parameters<typeof queryDuckDb>[0]): AsyncGenerator<unknown> {
+  const [result] = await queryDuckDb(place, [query]);
   if (result.header.length > 1) {
     throw configError(`The query gives ${result.header.length} columns, expected one with the external IDs.`);
   }
@@ -255,13 +211,11 @@ function purgePlaces(quote = ''): string {
 }
 
 /** The places of an option that takes a target and a place, any number of times. */
-export function placesOf(name: string, value: unknown): PurgePlace[] {
-  const words = Array.isArray(value) ? value.map(String) : [];
+export function placesOf(name: string, given: Values['purge']): PurgePlace[] {
   const places: PurgePlace[] = [];
-  for (let at = 0; at < words.length; at += 2) {
-    const target = STATEFUL_TARGETS.find((one) => one.name === words[at]);
-    const path = words[at + 1];
-    if (target === undefined || path === undefined) throw configError(`--${name} needs ${purgePlaces('"')}.`);
+  for (const [kind, path] of given) {
+    const target = STATEFUL_TARGETS.find((one) => one.name === kind);
+    if (target === undefined) throw configError(`--${name} needs ${purgePlaces('"')}.`);
     if (places.some((place) => placeName(place) === placeName({ target, path }))) {
       throw configError(`--${name} names ${target.name} ${path} twice: a link and what it leads to are one place.`);
     }
@@ -271,19 +225,18 @@ export function placesOf(name: string, value: unknown): PurgePlace[] {
 }
 
 /** Reads `--purge KIND PATH` and what belongs to it; undefined when nothing is to be purged. */
-function purgeRequest(options: Options, context: Context): PurgeRequest | undefined {
-  const places = placesOf('purge', options.purge);
+function purgeRequest(values: Values, context: Context): PurgeRequest | undefined {
+  const places = placesOf('purge', values.purge);
   if (places.length === 0) {
-    const without = PURGE_OPTIONS.find((name) => options[name] !== undefined && options[name] !== false);
+    const without = Object.entries(PURGE_OPTIONS).find(([key]) => isGiven(values[key as keyof Values]));
     if (without === undefined) return undefined;
-    throw configError(`${shownOption(without)} needs --purge: people are looked up in what was loaded.`);
+    throw configError(`${nameOf(...without)} needs --purge: people are looked up in what was loaded.`);
   }
-  const [column, mapping] = [text(options, 'purgeColumn'), text(options, 'mapping')];
+  const { purgeColumn: column, mapping, forgetCopy: forgetCopies } = values;
   if ((column === undefined) === (mapping === undefined)) {
     throw configError('--purge needs exactly one of --purge-column and --mapping, to find the people there.');
   }
-  const spoolDirs = spoolDirsOf(options, context);
-  const forgetCopies = [options.forgetCopy ?? []].flat().map(String);
+  const spoolDirs = spoolDirsOf(values, context);
   const there = forgetCopies.find((copy) => existsSync(copy));
   if (there !== undefined) {
     throw configError(
@@ -298,23 +251,20 @@ function purgeRequest(options: Options, context: Context): PurgeRequest | undefi
     column,
     mapping,
     hashKey: hashKeyFrom(context),
-    suppression: suppressionOf(options, context),
+    suppression: suppressionOf(values.suppressionFile, context),
     spoolDirs,
-    options: { ...placeOptions(options, context), spoolDir: spoolDirs[0] },
-    isOnly: flag(options, 'purgeOnly'),
-    maxPeople: maxPeopleOf(text(options, 'maxPeople')),
-    allowsShared: flag(options, 'allowShared'),
+    options: { ...placeOptions(values, context), spoolDir: spoolDirs[0] },
+    isOnly: values.purgeOnly,
+    maxPeople: values.maxPeople,
+    allowsShared: values.allowShared,
     forgetCopies,
   };
 }
 
-function maxPeopleOf(given: string | undefined): number | undefined {
-  if (given === undefined || /^\d{1,9}$/.test(given)) return given === undefined ? undefined : Number(given);
-  throw configError(`--max-people is ${JSON.stringify(given)}, wanted a whole number.`);
-}
+const isGiven = (value: unknown): boolean =>
+  Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false;
 
-function suppressionOf(options: Options, context: Context): PurgeRequest['suppression'] {
-  const file = text(options, 'suppressionFile');
+function suppressionOf(file: string | undefined, context: Context): PurgeRequest['suppression'] {
   if (file === undefined) return undefined;
   const key = secretOf('DFINERY_SUPPRESSION_KEY', context);
   if (key === undefined) {
@@ -332,11 +282,11 @@ export function hashKeyFrom(context: Context): HashKey | undefined {
 }
 
 /** Every folder that is named for downloads, the one of this command first (S37). */
-function spoolDirsOf(options: Options, { env }: Context): readonly string[] {
+function spoolDirsOf({ spoolDir, config }: Values, { env }: Context): readonly string[] {
   const named = [
-    text(options, 'spoolDir'),
+    spoolDir,
     env('DFINERY_SPOOL_DIR'),
-    spoolDirIn(text(options, 'config') ?? DESTINATION_FILE),
+    spoolDirIn(config ?? DESTINATION_FILE),
     spoolDirIn(SOURCE_FILE),
     tmpdir(),
   ];
@@ -361,9 +311,9 @@ function logLines({ terminal }: Context): LedgerOutput {
 }
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
-async function printLedgerVerdict(path: string, options: Options, context: Context): Promise<ExitCode> {
-  const config = findDestinationConfig(text(options, 'config'), context);
-  const verdict = await verifyLedger(path, ledgerKeyOf(config, context), { head: text(options, 'head') });
+async function printLedgerVerdict(path: string, values: Values, context: Context): Promise<ExitCode> {
+  const config = findDestinationConfig(values.config, context);
+  const verdict = await verifyLedger(path, ledgerKeyOf(config, context), { head: values.head });
   const lines = [
     ...verdict.files.map(
       ({ file, lines, closed }) => `${file}: ${count(lines, 'line')}, ${closed ? 'closed' : 'not closed'}`,
@@ -372,7 +322,7 @@ async function printLedgerVerdict(path: string, options: Options, context: Conte
     ...verdict.notes,
     verdict.ok ? `The ledger is whole. Head: ${verdict.head}` : 'The ledger is broken.',
   ];
-  printResult(verdict, lines, options, context);
+  printResult(verdict, lines, values.json, context);
   return verdict.ok ? EXIT.done : EXIT.failed;
 }
 
@@ -380,13 +330,13 @@ const ledgerKeyOf = (config: DestinationConfig | undefined, context: Context): S
   config?.ledgerKey ?? secretOf('DFINERY_LEDGER_KEY', context);
 
 /** `--proof ID --ledger-dir DIR`: when, and with what answer, that id was erased at the configured service, and purged where. */
-async function printProof(id: string, options: Options, context: Context): Promise<ExitCode> {
-  const service = findDestinationConfig(text(options, 'config'), context);
-  const folder = text(options, 'ledgerDir') ?? service?.ledgerDir;
+async function printProof(id: string, values: Values, context: Context): Promise<ExitCode> {
+  const service = findDestinationConfig(values.config, context);
+  const folder = values.ledgerDir ?? service?.ledgerDir;
   if (folder === undefined) throw configError('--proof needs --ledger-dir DIR.');
-  const query = { folder, key: ledgerKeyOf(service, context), service, head: text(options, 'head') };
+  const query = { folder, key: ledgerKeyOf(service, context), service, head: values.head };
   const proof = await proveErasure(id, query);
-  printResult(proof, proofLines(proof), options, context);
+  printResult(proof, proofLines(proof), values.json, context);
   return proof.problems.length > 0 || !proof.erased ? EXIT.failed : EXIT.done;
 }
 

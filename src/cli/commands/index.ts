@@ -3,7 +3,18 @@
 
 import type { Target } from '../../sinks/target.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../../sinks/targets.ts';
-import type { Command, CommandEntry } from '../command.ts';
+import type { Command } from '../command.ts';
+
+/** A line of the list of commands: the text of help, and how to load its file once it was chosen. */
+export interface CommandEntry {
+  /** `sync duckdb <file>`. */
+  readonly usage: string;
+  readonly summary: string;
+  load(): Promise<Command>;
+}
+
+/** The words of a command: `sync`, `duckdb`. */
+export const wordsOf = ({ usage }: CommandEntry): string[] => usage.replace(/ [<[].*/, '').split(' ');
 
 /** In the order in which help lists them. */
 export const COMMANDS: readonly CommandEntry[] = [
@@ -62,6 +73,10 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./simulate.ts')).simulate,
   },
 ];
+
+/** The command that a command line begins with. */
+export const commandAt = (words: readonly string[]): CommandEntry | undefined =>
+  COMMANDS.find((entry) => wordsOf(entry).every((word, i) => word === words[i]));
 
 /** `VERB TARGET <place>` for each target. */
 function ofTargets<V extends string, T extends Target & { readonly summaries: Readonly<Record<V, string>> }>(

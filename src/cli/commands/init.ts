@@ -6,26 +6,27 @@ import { readEnvironment, variableOf } from '../../config/environment.ts';
 import { parseSourceConfig } from '../../config/source.ts';
 import { createFile, replaceFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { type Command, flag, type Options, text } from '../command.ts';
+import { command, flag, text, type ValuesOf, withDefault } from '../command.ts';
 import { SOURCE_FILE } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import type { Prompts } from '../prompts.ts';
 import { checkSource } from './check.ts';
 
-export const init: Command = {
-  options: (yargs) =>
-    yargs
-      .option('config', { type: 'string', default: SOURCE_FILE, describe: 'The file to write' })
-      .option('base-url', { type: 'string', describe: 'Address of the Open API; else DFINERY_BASE_URL, else asked' })
-      .option('service-id', { type: 'string', describe: 'The service; else DFINERY_SERVICE_ID, else asked' })
-      .option('yes', { type: 'boolean', default: false, describe: 'Ask nothing: options and environment are enough' })
-      .option('overwrite', { type: 'boolean', default: false, describe: 'With --yes: replace a file that is there' }),
-  async run(options, context) {
-    const path = text(options, 'config') ?? SOURCE_FILE;
-    const prompts = flag(options, 'yes') ? undefined : requirePrompts(context);
+const OPTIONS = {
+  config: withDefault(SOURCE_FILE, text('The file to write')),
+  baseUrl: text('Address of the Open API; else DFINERY_BASE_URL, else asked'),
+  serviceId: text('The service; else DFINERY_SERVICE_ID, else asked'),
+  yes: flag('Ask nothing: options and environment are enough'),
+  overwrite: flag('With --yes: replace a file that is there'),
+};
+
+export const init = command({
+  options: OPTIONS,
+  async run({ config: path, yes, overwrite, ...given }, context) {
+    const prompts = yes ? undefined : requirePrompts(context);
     const exists = existsSync(path);
-    if (exists) await allowReplacing(path, flag(options, 'overwrite'), prompts);
-    const answers = await gather(options, prompts, context);
+    if (exists) await allowReplacing(path, overwrite, prompts);
+    const answers = await gather(given, prompts, context);
     const code = await checkAnswers(answers, context);
     if (code !== EXIT.done) {
       context.logger.warn('init.refused', `${path} was not written.`);
@@ -35,7 +36,7 @@ export const init: Command = {
     for (const line of nextSteps(path)) context.terminal.result(line);
     return EXIT.done;
   },
-};
+});
 
 function requirePrompts({ prompts }: Context): Prompts {
   if (prompts !== undefined) return prompts;
@@ -57,11 +58,15 @@ interface Answers {
 }
 
 /** Options first, then the environment, then questions. */
-async function gather(options: Options, prompts: Prompts | undefined, { env }: Context): Promise<Answers> {
+async function gather(
+  { baseUrl, serviceId }: Pick<ValuesOf<typeof OPTIONS>, 'baseUrl' | 'serviceId'>,
+  prompts: Prompts | undefined,
+  { env }: Context,
+): Promise<Answers> {
   const { values } = readEnvironment(schema, env);
   const known = (key: string, option?: string) => option ?? (typeof values[key] === 'string' ? values[key] : undefined);
-  const base = known('base_url', text(options, 'baseUrl'));
-  const service = known('service_id', text(options, 'serviceId'));
+  const base = known('base_url', baseUrl);
+  const service = known('service_id', serviceId);
   const token = known('export_token');
   if (prompts === undefined) refuseMissing({ base_url: base, service_id: service, export_token: token });
   return {

@@ -5,33 +5,26 @@ import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/scan.ts';
 import { type ColumnProfile, type FileProfile, profileFile } from '../../sinks/sql/profile.ts';
 import { TYPES } from '../../types/index.ts';
 import { Zone } from '../../types/zone.ts';
-import { type Command, jsonOption, printResult, text } from '../command.ts';
+import { argument, command, jsonOption, printResult, required, text } from '../command.ts';
 import { findSourceConfig } from '../configuration.ts';
 import { pinnedTypes } from '../schema-file.ts';
 import { cut, tableLines, widthOf } from '../table.ts';
 
-export const inspect: Command = {
-  options: (yargs) =>
-    yargs
-      .positional('file', { type: 'string', demandOption: true, describe: 'The CSV file' })
-      .option('schema', {
-        type: 'string',
-        describe: 'Pinned schema, as discover prints it: shows what would be rescued',
-      })
-      .option('timezone', { type: 'string', describe: 'IANA zone of the datetimes without one' })
-      .option('config', {
-        type: 'string',
-        describe: 'Configuration (JSON) whose columns_drop and columns_hash are applied; default dfinery.json',
-      })
-      .option('json', jsonOption('The result')),
-  async run(options, context) {
-    const file = text(options, 'file') ?? '';
-    const config = findSourceConfig(text(options, 'config'), context);
+export const inspect = command({
+  options: {
+    file: argument('file', required(text('The CSV file'))),
+    schema: text('Pinned schema, as discover prints it: shows what would be rescued'),
+    timezone: text('IANA zone of the datetimes without one'),
+    config: text('Configuration (JSON) whose columns_drop and columns_hash are applied; default dfinery.json'),
+    json: jsonOption('The result'),
+  },
+  async run({ file, schema, timezone, config: path, json }, context) {
+    const config = findSourceConfig(path, context);
     const profile = await profileFile({
       edits: config && editsOf(config),
       file,
-      timezone: zoneOption(text(options, 'timezone')),
-      pinned: pinnedTypes(text(options, 'schema')),
+      timezone: zoneOption(timezone),
+      pinned: pinnedTypes(schema),
       clock: context.clock,
       signal: context.signal,
     });
@@ -44,10 +37,10 @@ export const inspect: Command = {
       const message = `${file} lacks columns that every export has: ${missing.join(', ')}.`;
       context.logger.warn('inspect.missing', message);
     }
-    printResult(asJson(file, profile), asLines(file, profile, context.terminal.columns), options, context);
+    printResult(asJson(file, profile), asLines(file, profile, context.terminal.columns), json, context);
     return EXIT.done;
   },
-};
+});
 
 function zoneOption(name: string | undefined): string | undefined {
   if (name === undefined) return undefined;

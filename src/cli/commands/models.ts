@@ -1,21 +1,20 @@
 import { EXIT } from '../../base/errors.ts';
 import { MODELS } from '../../sinks/duckdb/models/models.ts';
 import { writeModels } from '../../sinks/duckdb/models/store.ts';
-import { type Command, lockWait, maintenanceOptions, printResult, text } from '../command.ts';
+import { argument, command, PLACE_OPTIONS, printResult, required, text } from '../command.ts';
 import { tableLines } from '../table.ts';
 
-export const models: Command = {
-  options: (yargs) => maintenanceOptions(yargs.positional('file', { type: 'string', demandOption: true })),
-  async run(options, context) {
+export const models = command({
+  options: { file: argument('file', required(text('The DuckDB file'))), ...PLACE_OPTIONS },
+  async run({ file, lockWait, json }, context) {
     const { clock, signal } = context;
-    const file = text(options, 'file') ?? '';
-    const names = await writeModels({ file, lockWaitMs: lockWait(options), clock, signal });
+    const names = await writeModels({ file, lockWaitMs: lockWait, clock, signal });
     const rows = MODELS.map(({ grain, parameters }, i) => [
       parameters === undefined ? names[i] : `${names[i]}(${parameters.join(', ')})`,
       grain,
     ]);
     const lines = tableLines(['model', 'what one row is'], rows, 100);
-    printResult({ v: 1, target: file, models: names }, lines, options, context);
+    printResult({ v: 1, target: file, models: names }, lines, json, context);
     return EXIT.done;
   },
-};
+});

@@ -1,69 +1,58 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { refuseUnknownNames } from '../../config/environment.ts';
 import { accessPeople } from '../../deletion/access.ts';
-import { type Command, flag, maintenanceOptions, placeOptions, text } from '../command.ts';
+import { command, PLACE_OPTIONS, placeOptions, places, text } from '../command.ts';
 import { findDestinationConfig } from '../configuration.ts';
 import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, placesOf, printFailure } from './forget.ts';
 
-export const person: Command = {
-  refusesUnknownNames: true,
-  options: (yargs) =>
-    maintenanceOptions(yargs).options({
-      ...LIST_OPTIONS,
-      in: { type: 'string', nargs: 2, describe: 'A target and its place; may be given several times' },
-      'by-column': { type: 'string', describe: 'Column there that holds the external ID' },
-      mapping: MAPPING_OPTION,
-      output: { alias: 'o', type: 'string', describe: 'A new file (mode 0600); default: stdout' },
-      config: {
-        type: 'string',
-        describe: 'Destination configuration (JSON), for its ledger; default dfinery-destination.json',
-      },
-    }),
-  async run(options, context) {
+export const person = command({
+  options: {
+    ...PLACE_OPTIONS,
+    ...LIST_OPTIONS,
+    in: places('A target and its place; may be given several times'),
+    byColumn: text('Column there that holds the external ID'),
+    mapping: MAPPING_OPTION,
+    output: { ...text('A new file (mode 0600); default: stdout'), short: '-o' },
+    config: text('Destination configuration (JSON), for its ledger; default dfinery-destination.json'),
+  },
+  async run(values, context) {
+    const { byColumn: column, mapping, output: path } = values;
+    const places = placesOf('in', values.in);
+    if (places.length === 0) throw configError('person needs --in TARGET PLACE: where to look.');
+    if ((column === undefined) === (mapping === undefined)) {
+      throw configError('person needs exactly one of --by-column and --mapping, to find the people there.');
+    }
+    const config = findDestinationConfig(values.config, context);
+    const file = path === undefined ? undefined : await newFile(path);
     try {
-      refuseUnknownNames(context.env);
-      const places = placesOf('in', options.in);
-      if (places.length === 0) throw configError('person needs --in TARGET PLACE: where to look.');
-      const [column, mapping] = [text(options, 'byColumn'), text(options, 'mapping')];
-      if ((column === undefined) === (mapping === undefined)) {
-        throw configError('person needs exactly one of --by-column and --mapping, to find the people there.');
-      }
-      const config = findDestinationConfig(text(options, 'config'), context);
-      const path = text(options, 'output');
-      const file = path === undefined ? undefined : await newFile(path);
-      try {
-        const { ids, rows } = await accessPeople({
-          ids: idsOf(options, { header: config?.externalIdField }, context, '--id and --file'),
-          places,
-          column,
-          mapping,
-          hashKey: hashKeyFrom(context),
-          options: placeOptions(options, context),
-          config,
-          async write(line) {
-            if (file === undefined) context.terminal.result(line);
-            else await file.writeFile(`${line}\n`);
-          },
-        });
-        await file?.datasync();
-        if (flag(options, 'json'))
-          context.terminal.result(JSON.stringify({ v: 1, kind: 'access', ids, rows, exit: 0, error: null }));
-        else context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'id')}.`);
-        await file?.close();
-        return EXIT.done;
-      } catch (error) {
-        await file?.close();
-        if (path !== undefined) await rm(path, { force: true });
-        throw error;
-      }
+      const { ids, rows } = await accessPeople({
+        ids: idsOf(values, { header: config?.externalIdField }, context, '--id and --file'),
+        places,
+        column,
+        mapping,
+        hashKey: hashKeyFrom(context),
+        options: placeOptions(values, context),
+        config,
+        async write(line) {
+          if (file === undefined) context.terminal.result(line);
+          else await file.writeFile(`${line}\n`);
+        },
+      });
+      await file?.datasync();
+      if (values.json)
+        context.terminal.result(JSON.stringify({ v: 1, kind: 'access', ids, rows, exit: 0, error: null }));
+      else context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'id')}.`);
+      await file?.close();
+      return EXIT.done;
     } catch (error) {
-      printFailure(error, options, context);
+      await file?.close();
+      if (path !== undefined) await rm(path, { force: true });
       throw error;
     }
   },
-};
+  failed: printFailure,
+});
 
 /** What is known about a person is for the owner's eyes alone, and replaces nothing. */
 async function newFile(path: string): Promise<FileHandle> {

@@ -1,4 +1,3 @@
-import type { Argv } from 'yargs';
 import { formatDuration } from '../../base/durations.ts';
 import { EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
@@ -9,16 +8,7 @@ import { exportsNeeded } from '../../extract/summary.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../extract/window.ts';
 import type { ExportQuota } from '../../service/quota.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
-import {
-  CONFIG_OPTION,
-  type Command,
-  dayOptions,
-  jsonOption,
-  type Options,
-  printResult,
-  text,
-  wantedDays,
-} from '../command.ts';
+import { CONFIG_OPTION, command, DAY_OPTIONS, jsonOption, printResult, text } from '../command.ts';
 import { explainSourceConfig, type Setting } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { planLocal } from '../sync/sync.ts';
@@ -26,37 +16,31 @@ import { tableLines } from '../table.ts';
 
 const MAX_SHOWN = 40;
 
-export const plan: Command = {
-  options: (yargs) =>
-    dayOptions(locationOptions(yargs).option('config', CONFIG_OPTION)).option('json', jsonOption('The plan')),
-  async run(options, context) {
-    const { config, settings } = explainSourceConfig(text(options, 'config'), context);
-    const days = wantedDays(options);
-    const prior = await readPriorLoads(options, config, context);
+/** An option for each target that stores state, by its name. */
+const LOCATIONS = Object.fromEntries(
+  STATEFUL_TARGETS.map(({ name, place }) => [
+    name,
+    text(`${place.name.toUpperCase()} of sync ${name} to go on from; without one a first run is planned`),
+  ]),
+);
+
+export const plan = command({
+  options: { ...LOCATIONS, config: CONFIG_OPTION, ...DAY_OPTIONS, json: jsonOption('The plan') },
+  async run(values, context) {
+    const { config, settings } = explainSourceConfig(values.config, context);
+    const prior = await readPriorLoads(values, config, context);
     const now = context.clock.now();
-    const planned = planLocal(config, prior, days, now);
+    const planned = planLocal(config, prior, values, now);
     const quota = openQuota(config, context);
     const needed = exportsNeeded(planned);
     const forecast = quota.forecast(needed.most);
     await quota.close();
     for (const { event, message } of planned.warnings) context.logger.warn(event, message);
     const output = { planned, needed, forecast, now, settings };
-    printResult(asJson(output), asLines(output), options, context);
+    printResult(asJson(output), asLines(output), values.json, context);
     return EXIT.done;
   },
-};
-
-/** An option for each target that stores state, by its name. */
-function locationOptions(yargs: Argv): Argv {
-  return STATEFUL_TARGETS.reduce(
-    (all, { name, place }) =>
-      all.option(name, {
-        type: 'string',
-        describe: `${place.name.toUpperCase()} of sync ${name} to go on from; without one a first run is planned`,
-      }),
-    yargs,
-  );
-}
+});
 
 interface PlanOutput {
   readonly planned: Plan;
@@ -68,13 +52,13 @@ interface PlanOutput {
 
 /** What the place given by a target's option has stored; without such an option a first run is planned. */
 async function readPriorLoads(
-  options: Options,
+  places: Readonly<Record<string, unknown>>,
   config: SourceConfig,
   { env, clock, logger, signal }: Context,
 ): Promise<PriorLoads> {
   for (const target of STATEFUL_TARGETS) {
-    const place = text(options, target.name);
-    if (place === undefined) continue;
+    const place = places[target.name];
+    if (typeof place !== 'string') continue;
     return (await target.upkeep()).readPriorLoads(place, { ...config, env, clock, logger, signal });
   }
   return NO_PRIOR_LOADS;

@@ -1,4 +1,4 @@
-import { configError, EXIT } from '../../base/errors.ts';
+import { EXIT } from '../../base/errors.ts';
 import { megabytes } from '../../base/quantities.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { countLedger } from '../../deletion/ledger/verify.ts';
@@ -6,48 +6,30 @@ import { replaceFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import type { StatefulTarget } from '../../sinks/target.ts';
-import { type Command, type Options, placeArgument, placeOf, placeOptions, printResult, text } from '../command.ts';
+import { command, placeOf, placeOptions, printResult, required, text, whole, withDefault } from '../command.ts';
 import { type Context, secretOf } from '../context.ts';
-import { type PageOptions, type ReportedDeletions, reportPage } from '../report/page.ts';
+import { type PageOptions, reportPage } from '../report/page.ts';
 
-const MAX_HISTORY_DAYS = 3_650;
+const OPTIONS = {
+  output: { ...required(text('The page, one file of HTML')), short: '-o' },
+  ledgerDir: text('A ledger of deletions, to be counted too'),
+  historyDays: withDefault(`${DEFAULT_HISTORY_DAYS}`, whole('How many days back the service exports', 1, 3_650)),
+};
 
 /** `report TARGET PLACE -o FILE`. */
-export function reportOn(target: StatefulTarget): Command {
-  return {
-    options: (yargs) =>
-      placeArgument(target)(yargs)
-        .option('output', { alias: 'o', type: 'string', demandOption: true, describe: 'The page, one file of HTML' })
-        .option('ledger-dir', { type: 'string', describe: 'A ledger of deletions, to be counted too' })
-        .option('history-days', {
-          type: 'number',
-          default: DEFAULT_HISTORY_DAYS,
-          describe: 'How many days back the service exports',
-        }),
-    async run(options, context) {
-      const place = placeOf(target, options);
-      const output = text(options, 'output') ?? '';
-      const historyDays = daysOption(options.historyDays);
-      const deletions = await deletionsOf(options, context);
-      const found = await (await target.upkeep()).report(place, placeOptions(options, context));
+export const reportOn = (target: StatefulTarget) =>
+  command({
+    options: { ...placeOf(target), ...OPTIONS },
+    async run({ place, output, ledgerDir, historyDays, ...values }, context) {
+      const deletions =
+        ledgerDir === undefined ? undefined : await countLedger(ledgerDir, secretOf('DFINERY_LEDGER_KEY', context));
+      const found = await (await target.upkeep()).report(place, placeOptions(values, context));
       const request = { target: `${target.name} ${place}`, output, historyDays, deletions };
       const size = megabytes(await writeReport(found, request, context));
-      printResult({ v: 1, target: place, output }, [`The report is in ${output} (${size}).`], options, context);
+      printResult({ v: 1, target: place, output }, [`The report is in ${output} (${size}).`], values.json, context);
       return EXIT.done;
     },
-  };
-}
-
-function daysOption(value: unknown): number {
-  const days = Number(value);
-  if (Number.isInteger(days) && days >= 1 && days <= MAX_HISTORY_DAYS) return days;
-  throw configError(`--history-days is ${String(value)}, wanted a number of days from 1 to ${MAX_HISTORY_DAYS}.`);
-}
-
-async function deletionsOf(options: Options, context: Context): Promise<ReportedDeletions | undefined> {
-  const folder = text(options, 'ledgerDir');
-  return folder === undefined ? undefined : countLedger(folder, secretOf('DFINERY_LEDGER_KEY', context));
-}
+  });
 
 /** The page holds counts alone, and those who read it may be other users. */
 const PAGE_PERMISSIONS = 0o644;

@@ -2,7 +2,7 @@ import { codeOf, configError, EXIT } from '../../base/errors.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { startSimulator } from '../../simulator/index.ts';
 import { parseScenario } from '../../simulator/scenario.ts';
-import { type Command, text } from '../command.ts';
+import { command, text, whole, withDefault } from '../command.ts';
 
 /** What the embedded service accepts; no secrets: they open nothing but a simulation. */
 export const SIMULATED = {
@@ -11,27 +11,20 @@ export const SIMULATED = {
   seed: 'dfinery-elt',
 } as const;
 
-const DEFAULT_PORT = '8585';
-const MAX_PORT = 65_535;
-const MAX_ROWS = 999_999_999;
-
-export const simulate: Command = {
-  options: (yargs) =>
-    yargs
-      .option('port', { type: 'string', default: DEFAULT_PORT, describe: 'Port on 127.0.0.1; 0 takes a free one' })
-      .option('scenario', { type: 'string', describe: 'JSON file with data, unknowns and faults (docs/simulator.md)' })
-      .option('rows-per-day', { type: 'string', describe: 'Events a day, about' }),
-  async run(options, { clock, logger, signal, terminal }) {
-    const file = text(options, 'scenario');
+export const simulate = command({
+  options: {
+    port: withDefault('8585', whole('Port on 127.0.0.1; 0 takes a free one', 0, 65_535)),
+    scenario: text('JSON file with data, unknowns and faults (docs/simulator.md)'),
+    rowsPerDay: whole('Events a day, about'),
+  },
+  async run({ port, scenario: file, rowsPerDay }, { clock, logger, signal, terminal }) {
     const scenario = file === undefined ? undefined : parseScenario(readJsonFile(file, 'the scenario'));
-    const rows = numberOption('rows-per-day', text(options, 'rowsPerDay'), MAX_ROWS);
-    const port = numberOption('port', text(options, 'port'), MAX_PORT) ?? 0;
     const started = {
       ...SIMULATED,
       clock,
       port,
       ...(scenario && { scenario }),
-      ...(rows !== undefined && { rowsPerDay: rows }),
+      ...(rowsPerDay !== undefined && { rowsPerDay }),
     };
     const simulator = await startSimulator(started).catch((error: unknown) => {
       throw codeOf(error) === undefined
@@ -54,10 +47,4 @@ export const simulate: Command = {
     }
     return EXIT.done;
   },
-};
-
-function numberOption(name: string, value: string | undefined, max: number): number | undefined {
-  if (value === undefined) return undefined;
-  if (/^\d{1,9}$/.test(value) && Number(value) <= max) return Number(value);
-  throw configError(`--${name} is ${JSON.stringify(value)}, wanted a whole number of ${max} at most.`);
-}
+});

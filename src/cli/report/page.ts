@@ -14,7 +14,7 @@ import { type Html, html, list } from './html.ts';
 import { STYLE } from './style.ts';
 
 /** The deletions of a ledger, a row a run; of a ledger that is not whole only what is wrong with it. */
-export interface ReportedDeletions {
+interface ReportedDeletions {
   readonly runs: readonly LedgerCounts[];
   readonly problems: readonly string[];
 }

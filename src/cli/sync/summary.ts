@@ -1,14 +1,13 @@
 import { realpathSync, statSync, writeFileSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { EXIT, type ExitCode, messageOf } from '../../base/errors.ts';
+import { EXIT, type ExitCode } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import { replaceSmallFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
-import type { Context, Io } from '../context.ts';
-import { failureLine, type Outcome, outcomeOf } from '../outcome.ts';
-import { holdResults } from '../terminal.ts';
+import type { Context } from '../context.ts';
+import { outcomeOf } from '../outcome.ts';
 
 /** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. Schema: schemas/summary.json. */
 export interface Summary {
@@ -138,79 +137,26 @@ export interface RunReport {
   summary: Summary;
 }
 
-interface SummaryOutput {
-  /** What was loaded, for people. */
-  readonly target: string;
-  readonly json: boolean;
-  readonly xcom: string | undefined;
-  /** Sends the final summary elsewhere before it is printed; must not throw. */
-  send(summary: Summary): Promise<void>;
-}
-
 /**
- * Does the work, then prints its summary, whether it succeeded or failed: a sentence for people, JSON for scripts. Nothing is
- * written after the JSON: an orchestrator takes the last line of both streams as the result (S50).
+ * Gives the summary to scripts: in the file of `--xcom`, to `send`, which must not throw, and with `--json` as the last line
+ * of all output (S50). Returns the exit code.
  */
-export async function withSummary(
-  { target, json, xcom, send }: SummaryOutput,
+export async function giveSummary(
+  summary: Summary,
+  { json, xcom }: { readonly json: boolean; readonly xcom: string | undefined },
   { terminal, logger, redactor, signal }: Context,
-  work: (report: RunReport) => Promise<void>,
+  send: (summary: Summary) => Promise<void>,
 ): Promise<ExitCode> {
-  const report: RunReport = { summary: EMPTY_SUMMARY };
-  let failed: Outcome | undefined;
-  const summaryNow = (): Summary => ({
-    ...report.summary,
-    exit: failed?.exit ?? EXIT.done,
-    error: failed === undefined ? null : redactor.mask(failed.message),
-  });
+  let given = summary;
   try {
-    await work(report);
+    if (xcom !== undefined) writeXcom(xcom, given);
   } catch (error) {
-    failed = outcomeOf(error, signal);
-  }
-  try {
-    if (xcom !== undefined) writeXcom(xcom, summaryNow());
-  } catch (error) {
+    const { exit, message, log } = outcomeOf(error, signal);
+    log(logger);
     // The first failure is the one to report.
-    if (failed === undefined) failed = outcomeOf(error, signal);
-    else logger.warn('run.xcom', messageOf(error));
+    if (given.error === null) given = { ...given, exit, error: redactor.mask(message) };
   }
-  const summary = summaryNow();
-  const isShown = failed === undefined || summary.windows > 0 || summary.also.length > 0;
-  if (isShown) logger.info('run.summary', describeSummary(summary, target));
-  failed?.log(logger);
-  await send(summary);
-  if (json) terminal.result(JSON.stringify(summary));
-  return summary.exit;
-}
-
-/**
- * Prints why a command line was refused before its command could run. A `sync` that is to give its summary to a script
- * (`--json`, `--xcom`) gives it one of this refusal: read from the words themselves, since they could not be parsed.
- */
-export async function printRefusal(argv: readonly string[], reason: string, io: Io): Promise<void> {
-  const { terminal, release } = holdResults(io.terminal, io.clock);
-  for (const line of [reason, 'See dfinery-elt --help.']) terminal.note(line);
-  if (argv[0] === 'sync') {
-    const summary = { ...EMPTY_SUMMARY, exit: EXIT.usage, error: reason };
-    const xcom = optionValue(argv, '--xcom');
-    try {
-      if (xcom !== undefined) writeXcom(xcom, summary);
-    } catch (error) {
-      terminal.note(messageOf(error));
-    }
-    const isStdoutData = argv.includes('-');
-    if (argv.includes('--json')) terminal.result(JSON.stringify(summary), isStdoutData ? 'stderr' : undefined);
-  } else if ((argv[0] === 'forget' || argv[0] === 'person') && argv.includes('--json')) {
-    terminal.result(failureLine(EXIT.usage, reason));
-  }
-  await release();
-}
-
-/** `--name VALUE` or `--name=VALUE`; undefined where it is missing or empty. */
-function optionValue(argv: readonly string[], name: string): string | undefined {
-  const at = argv.findIndex((word) => word === name || word.startsWith(`${name}=`));
-  if (at === -1) return undefined;
-  const value = argv[at] === name ? argv[at + 1] : argv[at].slice(name.length + 1);
-  return value === '' || value?.startsWith('--') ? undefined : value;
+  await send(given);
+  if (json) terminal.result(JSON.stringify(given));
+  return given.exit;
 }

@@ -205,8 +205,9 @@ export interface WantedDays {
 }
 
 /** The plan of a run into a local target. */
-export function planLocal(config: SourceConfig, prior: PriorLoads, wanted: WantedDays, now: number): Plan {
-  return planRun({ settings: config, delivery: deliveryOf(config.delivery, false), ...wanted, prior, now });
+export function planLocal(settings: SourceConfig, prior: PriorLoads, wanted: WantedDays, now: number): Plan {
+  const { from, to, fullRefresh } = wanted;
+  return planRun({ settings, delivery: deliveryOf(settings.delivery, false), from, to, fullRefresh, prior, now });
 }
 
 /** Unended runs that the warning names. */

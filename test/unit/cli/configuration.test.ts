@@ -95,9 +95,9 @@ describe('the configuration of the command line', () => {
     const unknown = await run(REQUIRED, ...argv, '--colour');
     for (const [{ code, stdout }, reason] of [
       [misspelt, /DFINERY_SERVICEID/],
-      [unknown, /^Unknown argument: colour$/],
+      [unknown, /^there is no option --colour: /],
       [empty, /^--schema is empty\.$/],
-      [nowhere, /^The value of file is empty/],
+      [nowhere, /^FILE is empty\.$/],
     ] as const) {
       expect(code).toBe(2);
       expect(Object.keys(JSON.parse(stdout))).toEqual(summarySchema.required);

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { dayOption, durationOption, text } from '../../../src/cli/command.ts';
 import { exitOf } from '../../../src/cli/commands/check.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
 
@@ -28,7 +27,7 @@ describe('the command line', () => {
     expect(await run('--help')).toEqual({ code: 0, text: expect.stringMatching(/^Commands:$/m) });
     expect(await run('sync', 'duckdb', 'x', '--colour')).toEqual({
       code: 2,
-      text: expect.stringContaining('Unknown argument: colour'),
+      text: expect.stringContaining('there is no option --colour: see dfinery-elt sync duckdb --help.'),
     });
   });
 
@@ -44,18 +43,30 @@ describe('the command line', () => {
     [['forget', '--id', 'x', '--lock-wait', 'long'], '--lock-wait is "long", wanted a time such as 30s'],
     [['forget', '--id', '-x', '--config', '/none'], '/none cannot be read'],
     [['forget', '--file', '-', '--config', '/none'], '/none cannot be read'],
-  ])('names an option that is empty, repeated or invalid: %j', async (argv, sentence) => {
+    [['plan', '--from', ''], '--from is empty.'],
+    [['plan', '--from', '2026-02-30'], '--from is "2026-02-30", wanted a day of the calendar as yyyy-MM-dd.'],
+    [['discover', '--max-wait', ''], '--max-wait is empty.'],
+    [['sync', 'duckdb', 'x', '--also', 'parquet'], '--also is empty.'],
+    [['sync', 'duckdb'], 'FILE is missing: see dfinery-elt sync duckdb --help.'],
+    [['verify', 'duckdb', 'x', 'y'], '"y" is a word too many'],
+    [['plan', '--full-refresh=yes'], '--full-refresh takes no value.'],
+    [
+      ['report', 'duckdb', 'x', '-o', 'a', '--history-days', '0'],
+      '--history-days is "0", wanted a whole number from 1',
+    ],
+  ])('names an option that is empty, repeated or invalid: %j [R205]', async (argv, sentence) => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
   });
 
   it.each([
-    [['nonsense', 'x', '--json'], 'there is no command "nonsense": wanted demo, init, plan, '],
-    [['sync', 'nonsense', 'x', '--json'], 'sync knows no "nonsense": wanted duckdb, parquet, delta, ducklake, arrow.'],
+    [['nonsense', 'x', '--json'], 'there is no command "nonsense": wanted demo, init, sync, '],
+    [['sync', 'nonsense', 'x'], 'sync knows no "nonsense": wanted duckdb, parquet, delta, ducklake, arrow.'],
     [['verify', 'arrow', 'x'], 'verify knows no "arrow": wanted duckdb, parquet, delta, ducklake.'],
-    [['plan', '--log-level', 'loud'], 'Invalid values: Argument: log-level, Given: "loud", Choices: "debug", '],
+    [['plan', '--log-level', 'loud'], '--log-level is "loud", wanted one of debug, info, '],
   ])('names the unknown word and the known ones in one line: %j [R890]', async (argv, sentence) => {
     const { code, text: said } = await run(...argv);
-    expect([code, said.split('\n')[0].slice(0, sentence.length)]).toEqual([2, sentence]);
+    expect({ code, said }).toEqual({ code: 2, said: expect.stringContaining(` ${sentence}`) });
+    expect(said.split('\n')).toHaveLength(1);
   });
 });
 
@@ -67,7 +78,7 @@ describe('the port of simulate', () => {
       const { port } = holder.address() as AddressInfo;
       for (const [given, sentence] of [
         [String(port), `--port ${port} cannot be used (EADDRINUSE): give another, or 0 for a free one.`],
-        ['70000', '--port is "70000", wanted a whole number of 65535 at most.'],
+        ['70000', '--port is "70000", wanted a whole number from 0 to 65535.'],
         ['-1', '--port is "-1"'],
       ]) {
         const refused = { code: 2, text: expect.stringContaining(sentence) };
@@ -89,20 +100,6 @@ describe('a JSON file that a command is given', () => {
       expect(await run('simulate', '--port', '0', '--scenario', path)).toEqual(refused);
     } finally {
       rmSync(dir, { recursive: true });
-    }
-  });
-});
-
-describe('days and lengths of time on the command line', () => {
-  it('may be absent, but an empty text is refused [R205]', () => {
-    expect([dayOption('from', undefined), durationOption('max-wait', undefined)]).toEqual([undefined, undefined]);
-    expect([dayOption('from', '2026-01-02'), durationOption('max-wait', '20m')]).toEqual(['2026-01-02', 1_200_000]);
-    const options = { logLevel: 'info', logFormat: 'text', config: 'a.json', purgeColumn: '' } as const;
-    expect([text(options, 'config'), text(options, 'file')]).toEqual(['a.json', undefined]);
-    expect(() => text(options, 'purgeColumn')).toThrow('The value of purge-column is empty');
-    const empty = () => text(options, 'purgeColumn');
-    for (const wrong of [() => dayOption('from', ''), () => durationOption('max-wait', ''), empty]) {
-      expect(wrong).toThrow(expect.objectContaining({ exitCode: 2 }));
     }
   });
 });
