@@ -211,51 +211,42 @@ export function concurrencyOf({ lowered }: QuotaState, limits: ExportLimits, now
 export function afterHead(
   state: QuotaState,
   n: number,
-  head: AnswerHead,
+  { status, limited, limits: reported }: AnswerHead,
   { limits, now, random }: { readonly limits: ExportLimits; readonly now: number; readonly random: Random },
 ): QuotaState {
   const slots = state.slots.map((slot) => (slot.n === n ? { ...slot, answered: true } : slot));
-  const answered: QuotaState = { ...state, slots };
-  if (!head.limited) return afterSuccess(answered, n, head, now);
   const others = slots.filter((slot) => slot.n !== n && slot.freeAt === undefined).length;
-  if (others > 0) return refusedBesideOthers(answered, n, head, others, limits, now);
-  const reported = afterReport(answered, n, head.limits, now);
-  if ((head.limits.remaining ?? 0) > 0 && reported.exclusiveRefusals < EXCLUSIVE_TRIES) {
-    const pause = EXCLUSIVE_PAUSE_MS * 2 ** reported.exclusiveRefusals * (1 + random());
-    const lowered = { to: 1, at: now, times: (state.lowered?.times ?? 0) + 1 };
-    const blocked = { at: now, until: now + Math.round(pause) };
-    return { ...reported, lowered, exclusiveRefusals: reported.exclusiveRefusals + 1, blocked };
+  const { remaining } = reported;
+  const isSuccess = status === 200 && !limited;
+  const answered = { ...state, slots, ...(isSuccess && { refusals: 0, exclusiveRefusals: 0 }) };
+  if (isSuccess && remaining === undefined) return { ...answered, unreportedAt: now };
+  // A refusal with a Remaining of 0 may be about exports at once and not about the hour: it is believed of an export that ran alone.
+  const isBelieved = !limited || others === 0 || remaining !== 0;
+  const after = isBelieved ? afterReport(answered, n, reported, now) : answered;
+  if (!limited) return after;
+  if (others > 0) {
+    // Fewer at once, and the next goes when one of the others ends (S9).
+    const to = Math.max(1, Math.min(others, concurrencyOf(state, limits, now)));
+    return lowered(after, to, Math.max(state.blocked?.until ?? 0, now + SHARED_PAUSE_MS), now);
   }
-  const until = refusedUntil(head.limits, reported.refusals, now, random);
-  return { ...reported, refusals: reported.refusals + 1, blocked: { at: now, until } };
-}
-
-function afterSuccess(state: QuotaState, n: number, head: AnswerHead, now: number): QuotaState {
-  if (head.status !== 200) return afterReport(state, n, head.limits, now);
-  const fresh: QuotaState = { ...state, refusals: 0, exclusiveRefusals: 0 };
-  if (head.limits.remaining === undefined) return { ...fresh, unreportedAt: now };
-  return afterReport(fresh, n, head.limits, now);
-}
-
-/** Refused while others of ours run: fewer at once, and the next goes when one of them ends (S9). */
-function refusedBesideOthers(
-  state: QuotaState,
-  n: number,
-  head: AnswerHead,
-  others: number,
-  limits: ExportLimits,
-  now: number,
-): QuotaState {
-  // A Remaining of 0 may be about exports at once and not about the hour: it is believed of an export that ran alone.
-  const reported = head.limits.remaining === 0 ? state : afterReport(state, n, head.limits, now);
-  const to = Math.max(1, Math.min(others, concurrencyOf(state, limits, now)));
-  const lowered = { to, at: now, times: (state.lowered?.times ?? 0) + 1 };
+  const { exclusiveRefusals, refusals } = after;
+  if ((remaining ?? 0) > 0 && exclusiveRefusals < EXCLUSIVE_TRIES) {
+    const pause = EXCLUSIVE_PAUSE_MS * 2 ** exclusiveRefusals * (1 + random());
+    return { ...lowered(after, 1, now + Math.round(pause), now), exclusiveRefusals: exclusiveRefusals + 1 };
+  }
   return {
-    ...reported,
-    lowered,
-    blocked: { at: now, until: Math.max(state.blocked?.until ?? 0, now + SHARED_PAUSE_MS) },
+    ...after,
+    refusals: refusals + 1,
+    blocked: { at: now, until: refusedUntil(reported, refusals, now, random) },
   };
 }
+
+/** Refused although some are left: `to` exports at once from now on, and none before `until`. */
+const lowered = (state: QuotaState, to: number, until: number, now: number): QuotaState => ({
+  ...state,
+  lowered: { to, at: now, times: (state.lowered?.times ?? 0) + 1 },
+  blocked: { at: now, until },
+});
 
 /** Stores what the service reports is left, unless it reported less to an export sent later or under way beside it. */
 function afterReport(state: QuotaState, n: number, { remaining, resetAt }: LimitHeaders, now: number): QuotaState {

@@ -38,22 +38,16 @@ export function readDate(headers: AnswerHeaders): number | undefined {
 export const oneOf = (value: string | readonly string[] | undefined): string | undefined =>
   typeof value === 'string' ? value : value?.[0];
 
+/** The first value that can be read, of a header that may have come twice, as one text with a comma. */
 function firstOf<T>(headers: AnswerHeaders, name: string, read: (text: string) => T | undefined): T | undefined {
-  for (const prefix of PREFIXES) {
-    const value = headers[`${prefix}${name}`];
-    // A header that came twice is one text with a comma.
-    for (const text of (typeof value === 'string' ? [value] : (value ?? [])).flatMap((all) => all.split(','))) {
-      const found = read(text.trim());
-      if (found !== undefined) return found;
-    }
-  }
-  return undefined;
+  const values = PREFIXES.flatMap((prefix) => headers[`${prefix}${name}`] ?? []);
+  return values
+    .flatMap((value) => value.split(','))
+    .map((text) => read(text.trim()))
+    .find((found) => found !== undefined);
 }
 
-function wholeNumber(text: string): number | undefined {
-  if (!/^\d{1,15}$/.test(text)) return undefined;
-  return Number(text);
-}
+const wholeNumber = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Number(text) : undefined);
 
 function instantOf(text: string): number | undefined {
   if (!/^\d{9,15}(\.\d+)?$/.test(text)) return undefined;

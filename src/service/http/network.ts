@@ -65,17 +65,16 @@ const ROWS: readonly Row[] = [
 
 /** Classifies an error of a request or of the reading of its body. An unknown error counts as temporary. */
 export function networkProblem(error: unknown, host: string): NetworkProblem {
-  if (error instanceof ProxyRefused) return proxyRefusal(error.status);
+  if (error instanceof ProxyRefused) {
+    const { status } = error;
+    if (status !== 407 && status !== 403) {
+      return { config: false, code: 'proxy', message: `the proxy of HTTPS_PROXY could not connect (HTTP ${status})` };
+    }
+    const message = `The proxy of HTTPS_PROXY refused to connect (HTTP ${status}): check its user name and password, or add the host to NO_PROXY.`;
+    return { config: true, code: 'proxy', message };
+  }
   const code = error instanceof Truncated ? 'ECONNRESET' : (codeOf(error) ?? '');
   const row = ROWS.find(({ codes }) => codes.test(code));
   if (row) return { config: row.config === true, code: row.code, message: row.message(host, code) };
   return { config: false, code: 'network', message: `the request to ${host} failed (${code || 'no code'})` };
-}
-
-function proxyRefusal(status: number): NetworkProblem {
-  const config = status === 407 || status === 403;
-  const message = config
-    ? `The proxy of HTTPS_PROXY refused to connect (HTTP ${status}): check its user name and password, or add the host to NO_PROXY.`
-    : `the proxy of HTTPS_PROXY could not connect (HTTP ${status})`;
-  return { config, code: 'proxy', message };
 }

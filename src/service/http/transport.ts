@@ -62,8 +62,7 @@ export interface TransportOptions {
 
 /**
  * The HTTP client of both operations. It sends requests to one origin only and does not follow redirects. Node's own
- * client and not undici 7,
- * which ends the process by an assertion when a connection closes while its reader is busy (nodejs/undici#5360), and
+ * client and not undici 7, which ends the process by an assertion when a connection closes while its reader is busy (nodejs/undici#5360), and
  * takes a reset for a clean end where only the end of the connection ends the body.
  */
 export class Transport {
@@ -84,7 +83,15 @@ export class Transport {
   /** Rejects with an error of Node's, or with the signal's reason; throws a configuration failure for a bad proxy. */
   async send(post: Post, signal: AbortSignal): Promise<RawAnswer> {
     signal.throwIfAborted();
-    const request = this.#open(post);
+    const { protocol, hostname, port, pathname } = this.#base;
+    const request = (protocol === 'https:' ? httpsRequest : httpRequest)({
+      hostname: hostname.replace(/^\[|\]$/g, ''),
+      port,
+      method: post.method ?? 'POST',
+      path: `${pathname.replace(/\/+$/, '')}${post.path}`,
+      headers: post.headers,
+      agent: this.#agentFor(protocol),
+    });
     const stop = onAbort(signal, () => request.destroy(signal.reason instanceof Error ? signal.reason : undefined));
     const failed: TransportError = { error: undefined };
     request.once('close', () => {
@@ -115,21 +122,6 @@ export class Transport {
       await nextTurn();
       agent.destroy();
     }
-  }
-
-  #open({ method = 'POST', path, headers }: Post): ClientRequest {
-    const { protocol, hostname, port, pathname } = this.#base;
-    const prefix = pathname.replace(/\/+$/, '');
-    const request = protocol === 'https:' ? httpsRequest : httpRequest;
-    return request({
-      protocol,
-      hostname: hostname.replace(/^\[|\]$/g, ''),
-      port,
-      method,
-      path: `${prefix}${path}`,
-      headers,
-      agent: this.#agentFor(protocol),
-    });
   }
 
   #agentFor(protocol: string): HttpAgent {
