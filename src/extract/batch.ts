@@ -35,8 +35,8 @@ export class Batch {
     this.#clock = clock;
   }
 
-  add(window: Window, download: Download): void {
-    this.#waiting.push({ window, download });
+  add(taken: Waiting): void {
+    this.#waiting.push(taken);
     if (this.#waiting.length > 1 || this.isFull) return;
     this.#expired = new Promise((resolve) => {
       this.#cancel = this.#clock.after(this.#limits.waitMs, resolve);

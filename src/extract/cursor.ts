@@ -1,11 +1,8 @@
-import { createHash } from 'node:crypto';
 import { addDays, type Day, daysOf, earlierOf, laterOf } from '../base/days.ts';
-import { mergeColumns } from '../schema/merge.ts';
-import { type Download, type ExportFile, sentAtOf } from './download/download.ts';
 import type { ServiceCache } from './download/run.ts';
-import { CLOCK_TOLERANCE_MS, type Coverage, lastDayOver, oldestDays } from './plan/days.ts';
+import { CLOCK_TOLERANCE_MS, type Coverage, oldestDays } from './plan/days.ts';
 import type { Plan } from './plan/plan.ts';
-import type { Receipt, SpoolFile, State } from './window.ts';
+import type { Receipt, State } from './window.ts';
 
 /** The cursor (S3, S4) as windows are handed on, one after the other, with the gaps and the rest of the state. */
 export class Cursor {
@@ -96,39 +93,3 @@ export const foundBy = (known: ServiceCache, { ruleConfigured }: Plan, state: St
   ...(known.maxWindowDays !== undefined && { max_window_days: known.maxWindowDays }),
   ...(known.nameGroups !== undefined && { name_groups: known.nameGroups }),
 });
-
-/** The receipt of a window, from those of its parts. */
-export function receiptOf(download: Download, zoned: boolean): Receipt {
-  const { files, split, from, to, days, contains } = download;
-  // What it makes complete is certainly contained, and was over in every time zone when it was requested.
-  const last = contains === undefined ? undefined : earlierOf(contains, lastDayOver(sentAtOf(download)));
-  const [first, ...others] = files;
-  const columns = mergeColumns(
-    files.map((file) => file.scan.columns),
-    zoned,
-  );
-  const sum = (of: (file: ExportFile) => number) => files.reduce((total, file) => total + of(file), 0);
-  const hashOfHashes = () => createHash('sha256').update(files.map((file) => file.sha256).join(''));
-  return {
-    v: 1,
-    id: first.id,
-    from,
-    to,
-    covers_from: days.first,
-    covers_to: last === undefined || last < days.first ? null : last,
-    bytes: sum((file) => file.bytes),
-    sha256: others.length === 0 ? first.sha256 : hashOfHashes().digest('hex'),
-    rows: sum((file) => file.scan.rows),
-    exports: sum((file) => file.exports),
-    // Of several files the union, in the order of first sight.
-    header: others.length === 0 ? first.scan.header : columns.map((column) => column.source),
-    columns,
-    split,
-    verified_at: files.map((file) => file.verifiedAt).sort()[files.length - 1],
-    suppressed: sum((file) => file.scan.suppressed),
-    invalid_utf8: sum((file) => file.scan.invalidUtf8.cells),
-  };
-}
-
-export const filesOf = (download: Download): SpoolFile[] =>
-  download.files.flatMap(({ path, scan }) => (path === undefined ? [] : [{ path, ...scan }]));

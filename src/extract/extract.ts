@@ -3,13 +3,12 @@
 
 import pLimit from 'p-limit';
 import { Batch, type BatchLimits, ONE_WINDOW, type Waiting } from './batch.ts';
-import { discard, type Run, type ServiceCache } from './download/run.ts';
+import { discard, type Run } from './download/run.ts';
 import { Scheduler } from './download/schedule.ts';
 import { sha256 } from './export-request.ts';
 import type { Plan } from './plan/plan.ts';
 import type { ExtractDeps } from './ports.ts';
 import { Spool } from './spool/spool.ts';
-import { newTally } from './summary.ts';
 import type { Window } from './window.ts';
 import { WindowBuilder } from './window-builder.ts';
 
@@ -74,11 +73,11 @@ async function* inOrder(
       const results = await scheduler.shift();
       if (results === undefined) break;
       for (const result of results) {
-        const window = builder.take(result);
-        if (window === undefined || result.kind !== 'rows') continue;
-        if (batch.sharesDay(window, run.known.rangesInclusive === false)) yield* handOn();
-        batch.add(window, result);
-        onWaiting(window);
+        const taken = builder.take(result);
+        if (taken === undefined) continue;
+        if (batch.sharesDay(taken.window, run.known.rangesInclusive === false)) yield* handOn();
+        batch.add(taken);
+        onWaiting(taken.window);
         if (batch.isFull) yield* handOn();
       }
     }
@@ -101,7 +100,7 @@ async function* inOrder(
     yield waiting.map(({ window }) => window);
     for (const { window, download } of waiting) {
       await discard(run, download);
-      run.tally.nextFromDate = window.state.from_date;
+      run.deps.tally.nextFromDate = window.state.from_date;
     }
   }
 }
@@ -132,30 +131,26 @@ function openSpool({ hashes }: Pick<Plan, 'hashes'>, { options, spoolDir, clock 
 }
 
 async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Promise<Run> {
-  const { options } = deps;
-  const spool = await openSpool(plan, deps);
+  const { final_newline, max_window_days, name_groups, last_receipt } = plan.state;
   return {
     plan,
     deps,
     signal,
-    spool,
-    tally: deps.tally ?? newTally(),
-    limit: pLimit(options.maxConcurrentExports),
-    known: cacheOf(plan),
+    spool: await openSpool(plan, deps),
+    limit: pLimit(deps.options.maxConcurrentExports),
     sentBefore: deps.service.sent,
+    known: {
+      inclusive: plan.inclusive,
+      rangesInclusive: plan.rangesInclusive,
+      finalNewline: final_newline,
+      maxWindowDays: max_window_days,
+      nameGroups: name_groups,
+      latestToDate: undefined,
+      // What these filters have brought before shows that they are valid.
+      answered: last_receipt !== undefined && !plan.fullRefresh,
+      names: new Set(),
+      serviceAheadMs: undefined,
+      clockWarned: false,
+    },
   };
 }
-
-const cacheOf = (plan: Plan): ServiceCache => ({
-  inclusive: plan.inclusive,
-  rangesInclusive: plan.rangesInclusive,
-  finalNewline: plan.state.final_newline,
-  maxWindowDays: plan.state.max_window_days,
-  nameGroups: plan.state.name_groups,
-  latestToDate: undefined,
-  // What these filters have brought before shows that they are valid.
-  answered: plan.state.last_receipt !== undefined && !plan.fullRefresh,
-  names: new Set(),
-  serviceAheadMs: undefined,
-  clockWarned: false,
-});

@@ -47,5 +47,5 @@ export interface ExtractDeps {
   /** Called while a body arrives, with its bytes so far: whoever is to read it can get ready. */
   readonly onReceived?: ((bytes: number) => void) | undefined;
   /** Filled while the extraction runs; what `summaryOf` and a progress bar read. */
-  readonly tally?: Tally | undefined;
+  readonly tally: Tally;
 }

@@ -11,7 +11,7 @@ import { createExportService } from '../service/export/client.ts';
 import { createExportQuota, type ExportQuota } from '../service/quota.ts';
 import { loadSuppression } from '../suppression/list.ts';
 import type { ExtractDeps, ExtractOptions } from './ports.ts';
-import { newTally, type Tally } from './summary.ts';
+import { newTally } from './summary.ts';
 
 /** What the process provides; part of the context of commands and of connectors. */
 export interface Runtime {
@@ -46,7 +46,7 @@ export function extractDeps(
   config: SourceConfig,
   service: ExportService,
   { clock, random, logger, signal }: Runtime,
-): ExtractDeps & { readonly tally: Tally } {
+): ExtractDeps {
   const options = extractOptions(config);
   return { service, clock, random, logger, signal, spoolDir: config.spoolDir, options, tally: newTally() };
 }

@@ -1,127 +1,120 @@
-import { daysOf } from '../base/days.ts';
+import { createHash } from 'node:crypto';
+import { type Day, daysOf, earlierOf } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import { unlisted } from '../schema/column-edits.ts';
-import { Cursor, filesOf, foundBy, receiptOf } from './cursor.ts';
-import type { DaysResult, Download } from './download/download.ts';
+import { mergeColumns } from '../schema/merge.ts';
+import type { Waiting } from './batch.ts';
+import { Cursor, foundBy } from './cursor.ts';
+import { type DaysResult, type Download, type ExportFile, sentAtOf } from './download/download.ts';
 import { earlierClock, type Run } from './download/run.ts';
+import { lastDayOver } from './plan/days.ts';
 import { gapError, nameDays } from './plan/gaps.ts';
-import type { Receipt, Window } from './window.ts';
+import type { Receipt, SpoolFile, Window } from './window.ts';
 
 /** Makes windows of downloads in the order of days, and reports the days that are lost between them. */
 export class WindowBuilder {
   readonly #run: Run;
+  readonly #logger: Logger;
   readonly #cursor: Cursor;
-  #lost: string[] = [];
-  #clamped: string[] = [];
+  #lost: Day[] = [];
+  #clamped: Day[] = [];
   #refusal: string | undefined;
   /** Names of the lists of dropped and hashed columns that a header had; undefined before the first header. */
   #listed: Set<string> | undefined;
 
   constructor(run: Run) {
     this.#run = run;
+    this.#logger = run.deps.logger;
     this.#cursor = new Cursor(run.plan);
   }
 
   /** The window of a download; undefined where there is none. Throws the gap's failure under `on_gap: fail`. */
-  take(result: DaysResult): Window | undefined {
+  take(result: DaysResult): Waiting | undefined {
     const { days } = result;
     switch (result.kind) {
-      case 'gone':
-        this.#lose(days.first);
-        return undefined;
-      case 'invalid':
-        this.#refusal = result.message;
-        this.#run.deps.logger.debug('window.dropped', `${days.first}: ${result.message}`);
-        return undefined;
-      case 'later':
-        this.#run.deps.logger.info(
-          'window.later',
-          `${nameDays(daysOf(days.first, days.last))}: left to a later run, ${result.message}.`,
-          { window: days.first },
-        );
-        return undefined;
       case 'rows':
         this.#reportLosses();
-        return this.#window(result);
+        return { window: this.#window(result), download: result };
+      case 'gone':
+        (this.#cursor.lose(days.first) === 'gap' ? this.#lost : this.#clamped).push(days.first);
+        break;
+      case 'invalid':
+        this.#refusal = result.message;
+        this.#logger.debug('window.dropped', `${days.first}: ${result.message}`);
+        break;
+      case 'later': {
+        const named = nameDays(daysOf(days.first, days.last));
+        const text = `${named}: left to a later run, ${result.message}.`;
+        this.#logger.info('window.later', text, { window: days.first });
+      }
     }
+    return undefined;
   }
 
-  /** Called after the last window: reports the remaining losses; throws if every request was refused as invalid. */
+  /**
+   * Called after the last window: reports the remaining losses, and listed columns that no export had, since a misspelt name
+   * protects nothing; throws if every request was refused as invalid.
+   */
   finish(): void {
     this.#reportLosses();
-    this.#warnOfUnseen();
-    if (this.#refusal !== undefined && !this.#run.known.answered) {
-      throw configError(
-        `The service refuses the export of ${this.#run.plan.firstDay}, which is not over everywhere yet: ${this.#refusal}`,
-      );
+    const { deps, known, plan } = this.#run;
+    const { edits } = deps.options;
+    const unseen = edits === undefined || this.#listed === undefined ? [] : unlisted(edits, this.#listed);
+    if (unseen.length > 0) {
+      const columns = unseen.join(', ');
+      const text = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
+      this.#logger.warn('columns.unseen', text, { columns });
     }
-  }
-
-  #lose(day: string): void {
-    if (this.#cursor.lose(day) === 'gap') this.#lost.push(day);
-    else this.#clamped.push(day);
+    if (this.#refusal === undefined || known.answered) return;
+    throw configError(
+      `The service refuses the export of ${plan.firstDay}, which is not over everywhere yet: ${this.#refusal}`,
+    );
   }
 
   /** Reports consecutive lost days in one message. */
   #reportLosses(): void {
-    const { logger } = this.#run.deps;
+    const { deps, plan } = this.#run;
     const [lost, clamped] = [this.#lost, this.#clamped];
     this.#lost = [];
     this.#clamped = [];
     if (clamped.length > 0) {
-      logger.warn('window.clamped', `The service no longer exports ${nameDays(clamped)}: reading goes on after that.`);
+      const text = `The service no longer exports ${nameDays(clamped)}: reading goes on after that.`;
+      this.#logger.warn('window.clamped', text);
     }
     if (lost.length === 0) return;
-    this.#run.tally.gaps.push(...lost);
-    if (this.#run.plan.onGap === 'fail') throw gapError(lost, this.#run.tally.windows > 0);
-    logger.warn('window.gap', `The service no longer exports ${nameDays(lost)}: recorded as a gap.`);
-  }
-
-  /** Once a run: warns of listed columns that no export had, since a misspelt name protects nothing. */
-  #warnOfUnseen(): void {
-    const { edits } = this.#run.deps.options;
-    const seen = this.#listed;
-    if (edits === undefined || seen === undefined) return;
-    const unseen = unlisted(edits, seen);
-    if (unseen.length === 0) return;
-    this.#run.deps.logger.warn(
-      'columns.unseen',
-      `columns_drop and columns_hash name what no export of this run had: ${unseen.join(', ')}. Names count letter by letter.`,
-      { columns: unseen.join(', ') },
-    );
+    deps.tally.gaps.push(...lost);
+    if (plan.onGap === 'fail') throw gapError(lost, deps.tally.windows > 0);
+    this.#logger.warn('window.gap', `The service no longer exports ${nameDays(lost)}: recorded as a gap.`);
   }
 
   #window(download: Download): Window {
+    const { deps, known, plan } = this.#run;
     for (const { scan } of download.files) {
       if (scan.listed !== undefined) this.#listed = new Set([...(this.#listed ?? []), ...scan.listed]);
     }
-    const { deps, known, tally } = this.#run;
     const receipt = receiptOf(download, deps.options.timezone !== undefined);
-    const found = foundBy(known, this.#run.plan, this.#cursor.state);
-    const state = this.#cursor.take(receipt, found, earlierClock(this.#run));
-    this.#warnOfFewerRows(receipt);
-    this.#warnOfInvalidUtf8(download);
-    tally.windows++;
+    const state = this.#cursor.take(receipt, foundBy(known, plan, this.#cursor.state), earlierClock(this.#run));
+    this.#warnOf(receipt, download);
+    deps.tally.windows++;
     return { receipt, files: filesOf(download), state };
   }
 
-  #warnOfFewerRows({ from, to, rows, suppressed }: Receipt): void {
+  /** Warns of fewer rows than before, and of cells with invalid UTF-8, whose bytes are replaced by U+FFFD. */
+  #warnOf({ from, to, rows, suppressed }: Receipt, { files }: Download): void {
     const before = this.#run.plan.rowsOf?.(from, to);
-    if (before === undefined || rows + suppressed >= before) return;
-    this.#run.deps.logger.warn(
-      'window.fewer_rows',
-      `${from} has ${plainCount(rows, 'row')} now and had ${before} when it was read before: rows were removed at the service, or a download was cut.`,
-      { window: from, rows, before },
-    );
-  }
-
-  /** Warns of cells with invalid UTF-8, whose bytes are replaced by U+FFFD: how many, and where the first is. */
-  #warnOfInvalidUtf8({ from, files }: Download): void {
+    if (before !== undefined && rows + suppressed < before) {
+      this.#logger.warn(
+        'window.fewer_rows',
+        `${from} has ${plainCount(rows, 'row')} now and had ${before} when it was read before: rows were removed at the service, or a download was cut.`,
+        { window: from, rows, before },
+      );
+    }
     for (const { scan } of files) {
       const { cells, first } = scan.invalidUtf8;
       if (first === undefined) continue;
-      this.#run.deps.logger.warn(
+      this.#logger.warn(
         'window.invalid_utf8',
         `${from}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, first in row ${first.row}, column ${first.column}.`,
         { window: from, cells, row: first.row, column: first.column },
@@ -129,3 +122,39 @@ export class WindowBuilder {
     }
   }
 }
+
+/** The receipt of a window, from those of its parts. */
+export function receiptOf(download: Download, zoned: boolean): Receipt {
+  const { files, split, from, to, days, contains } = download;
+  // What it makes complete is certainly contained, and was over in every time zone when it was requested.
+  const last = contains === undefined ? undefined : earlierOf(contains, lastDayOver(sentAtOf(download)));
+  const [first, ...others] = files;
+  const columns = mergeColumns(
+    files.map((file) => file.scan.columns),
+    zoned,
+  );
+  const sum = (of: (file: ExportFile) => number) => files.reduce((total, file) => total + of(file), 0);
+  const hashOfHashes = () => createHash('sha256').update(files.map((file) => file.sha256).join(''));
+  return {
+    v: 1,
+    id: first.id,
+    from,
+    to,
+    covers_from: days.first,
+    covers_to: last === undefined || last < days.first ? null : last,
+    bytes: sum((file) => file.bytes),
+    sha256: others.length === 0 ? first.sha256 : hashOfHashes().digest('hex'),
+    rows: sum((file) => file.scan.rows),
+    exports: sum((file) => file.exports),
+    // Of several files the union, in the order of first sight.
+    header: others.length === 0 ? first.scan.header : columns.map((column) => column.source),
+    columns,
+    split,
+    verified_at: files.map((file) => file.verifiedAt).sort()[files.length - 1],
+    suppressed: sum((file) => file.scan.suppressed),
+    invalid_utf8: sum((file) => file.scan.invalidUtf8.cells),
+  };
+}
+
+export const filesOf = (download: Download): SpoolFile[] =>
+  download.files.flatMap(({ path, scan }) => (path === undefined ? [] : [{ path, ...scan }]));

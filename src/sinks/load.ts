@@ -4,13 +4,10 @@ import { plainCount } from '../base/quantities.ts';
 import { BATCH_LIMITS } from '../extract/batch.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
-import type { Tally } from '../extract/summary.ts';
 import type { PriorLoads, Receipt, Window } from '../extract/window.ts';
 import type { WidenedColumn } from '../table/changes.ts';
 import type { RunHistory } from '../table/runs.ts';
 import type { Commit, Sink } from './sink.ts';
-
-export type LoadDeps = ExtractDeps & { readonly tally: Tally };
 
 /** What a run has stored so far. */
 export interface Loaded {
@@ -45,7 +42,7 @@ export interface Loader {
   /** Publishes a verified copy for readers at a path; absent for a target that cannot. */
   publish?(copy: string): Promise<void>;
   /** Executes a plan: reads its windows and stores them. `loaded` is up to date whether it succeeds or fails. */
-  load(plan: Plan, deps: LoadDeps, loaded: Loaded, onStored: () => void): Promise<void>;
+  load(plan: Plan, deps: ExtractDeps, loaded: Loaded, onStored: () => void): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -63,7 +60,7 @@ export function loaderOf(sink: Sink): Loader {
 export async function load(
   plan: Plan,
   sink: Sink,
-  deps: LoadDeps,
+  deps: ExtractDeps,
   loaded: Loaded,
   onStored: () => void,
 ): Promise<void> {
@@ -93,7 +90,7 @@ export async function load(
 async function storeBatch(
   batch: readonly Window[],
   store: (batch: readonly Window[]) => Promise<readonly Window[]>,
-  { logger, signal, tally }: LoadDeps,
+  { logger, signal, tally }: ExtractDeps,
 ): Promise<void> {
   let remaining = batch;
   try {

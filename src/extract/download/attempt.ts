@@ -67,7 +67,7 @@ async function send(run: Run, request: ExportRequest): Promise<ExportAnswer> {
       uncompressed: run.known.finalNewline === false,
     });
   } finally {
-    run.tally.exports = run.deps.service.sent - run.sentBefore;
+    run.deps.tally.exports = run.deps.service.sent - run.sentBefore;
   }
 }
 
@@ -89,7 +89,7 @@ async function scanBody(
   for await (const chunk of answer.bytes) {
     run.signal.throwIfAborted();
     bytes += chunk.length;
-    run.tally.bytes += chunk.length;
+    run.deps.tally.bytes += chunk.length;
     run.deps.onReceived?.(bytes);
     hash.update(chunk);
     if (raw !== undefined) await writeAll(raw, [chunk]);

@@ -5,7 +5,6 @@ import { CLOCK_TOLERANCE_MS, oldestDays } from '../plan/days.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { ExtractDeps } from '../ports.ts';
 import type { Spool } from '../spool/spool.ts';
-import type { Tally } from '../summary.ts';
 import type { Files } from './download.ts';
 
 /** What was found out about the service: from the stored state at first, and stored in the state with each window. */
@@ -34,7 +33,6 @@ export interface Run {
   /** The caller's signal, or the end of this extraction. */
   readonly signal: AbortSignal;
   readonly spool: Spool;
-  readonly tally: Tally;
   readonly limit: ReturnType<typeof pLimit>;
   readonly known: ServiceCache;
   /** Requests that the service object had sent before. */

@@ -1,7 +1,8 @@
 import type { Writable } from 'node:stream';
 import type { Plan } from '../../extract/plan/plan.ts';
+import type { ExtractDeps } from '../../extract/ports.ts';
 import { NO_PRIOR_LOADS, type Window } from '../../extract/window.ts';
-import type { LoadDeps, Loaded } from '../load.ts';
+import type { Loaded } from '../load.ts';
 import type { OpenOptions, Target } from '../target.ts';
 
 const STDOUT = '-';
@@ -25,7 +26,7 @@ export const arrow: Target = {
 
 async function stream(
   plan: Plan,
-  deps: LoadDeps,
+  deps: ExtractDeps,
   options: OpenOptions & { readonly out: string | Writable },
   loaded: Loaded,
   onStored: () => void,

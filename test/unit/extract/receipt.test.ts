@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { filesOf, receiptOf } from '../../../src/extract/cursor.ts';
 import { type Download, type ExportFile, rowCount, sentAtOf } from '../../../src/extract/download/download.ts';
+import { filesOf, receiptOf } from '../../../src/extract/window-builder.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
 import { at } from '../../support/extract/extraction.ts';
 
