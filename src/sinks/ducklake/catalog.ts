@@ -7,7 +7,7 @@ import { groupBy } from '../../base/group.ts';
 import { VERSION } from '../../base/version.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
-import { isTableName, type TableName } from '../../table/columns.ts';
+import { isTableName, TABLES, type TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
 import { secondNameError } from '../files/failures.ts';
 import { PARTITION } from '../files/parquet-file.ts';
@@ -25,7 +25,7 @@ const INSERT_ROWS = 1_000;
 const OWNER_FOLDER = 0o700;
 
 /** The tables of a catalog in format 1.0, as the reference extension makes them. */
-const TABLES: readonly string[] = [
+const CATALOG_TABLES: readonly string[] = [
   'ducklake_column(column_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT, table_id BIGINT, column_order BIGINT, column_name VARCHAR, column_type VARCHAR, initial_default VARCHAR, default_value VARCHAR, nulls_allowed BOOLEAN, parent_column BIGINT, default_value_type VARCHAR, default_value_dialect VARCHAR)',
   'ducklake_column_mapping(mapping_id BIGINT, table_id BIGINT, "type" VARCHAR)',
   'ducklake_column_tag(table_id BIGINT, column_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT, "key" VARCHAR, "value" VARCHAR)',
@@ -212,7 +212,7 @@ async function checkOurs(engine: Engine): Promise<void> {
 
 /** Makes an empty lake in a file without tables. */
 export async function createLake(engine: Engine, dataPath: string, at: string): Promise<void> {
-  for (const table of TABLES) await engine.run(`CREATE TABLE ${table}`);
+  for (const table of CATALOG_TABLES) await engine.run(`CREATE TABLE ${table}`);
   await insertRows(engine, 'ducklake_metadata', [
     ['version', FORMAT, null, null],
     ['created_by', `dfinery-elt ${VERSION}`, null, null],
@@ -266,27 +266,26 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     'SELECT snapshot_id AS id, epoch_ms(snapshot_time) AS time, schema_version, next_catalog_id, next_file_id FROM ducklake_snapshot ORDER BY id',
   );
   const last = snapshots.at(-1);
-  const at = Number(last?.id);
+  const snapshotId = Number(last?.id);
   const schema = await engine.row(
-    `SELECT schema_id AS id, path, path_is_relative FROM ducklake_schema s WHERE schema_name = 'main' AND ${live('s', at)}`,
+    `SELECT schema_id AS id, path, path_is_relative FROM ducklake_schema s WHERE schema_name = 'main' AND ${live('s', snapshotId)}`,
   );
   if (last === undefined || schema.path_is_relative !== true) {
     throw configError(`${file} has no snapshot, or no schema "main" among its data: restore it, or give another file.`);
   }
-  const own = await readTables(engine, Number(schema.id), at);
-  const byId = namesById(own);
+  const at = { snapshotId, schemaId: Number(schema.id) };
+  const tables = await readTables(engine, at);
   return {
-    snapshotId: at,
+    ...at,
     schemaVersion: Number(last.schema_version),
     nextCatalogId: Number(last.next_catalog_id),
     nextFileId: Number(last.next_file_id),
     snapshots: snapshots.map(({ id, time }) => ({ id: Number(id), time: Number(time) })),
-    schemaId: Number(schema.id),
     dataPath,
     schemaPath: String(schema.path),
-    tables: own,
-    files: await readFiles(engine, byId, at, names),
-    inlinedRows: await readInlined(engine, byId, names),
+    tables,
+    files: await readFiles(engine, at, tables, names),
+    inlinedRows: await readInlined(engine, at, names),
     state: names.has('_dfinery_state') ? await readState(engine) : new Map(),
     copyOf: names.has(MARKS) ? await readCopyOf(engine) : undefined,
   };
@@ -296,8 +295,6 @@ async function tableNames(engine: Engine): Promise<Set<string>> {
   const tables = await engine.rows("SELECT table_name AS name FROM duckdb_tables() WHERE database_name = 'target'");
   return new Set(tables.map(({ name }) => String(name)));
 }
-
-const namesById = (tables: Lake['tables']) => new Map([...tables].map(([name, { id }]) => [id, name]));
 
 /** True if nobody has committed anything since a read. */
 export async function isLatest(engine: Engine, { snapshotId, state }: Lake): Promise<boolean> {
@@ -342,62 +339,60 @@ async function readMetadata(engine: Engine): Promise<string> {
   return path.endsWith('/') ? path : `${path}/`;
 }
 
-async function readTables(engine: Engine, schemaId: number, at: number): Promise<Map<TableName, LakeTable>> {
-  const { file } = engine;
+/** A snapshot, and the schema of our tables. */
+type At = Pick<Lake, 'snapshotId' | 'schemaId'>;
+
+/** The relation of our tables at a snapshot. */
+const ownTables = ({ snapshotId, schemaId }: At): string =>
+  `(SELECT table_id, table_name, coalesce(path_is_relative AND path = table_name || '/', false) AS has_own_folder
+  FROM ducklake_table t WHERE schema_id = ${schemaId} AND table_name IN (${TABLES.map(literal).join(', ')}) AND ${live('t', snapshotId)})`;
+
+async function readTables(engine: Engine, at: At): Promise<Map<TableName, LakeTable>> {
+  const { snapshotId } = at;
   const rows = await engine.rows(
-    `SELECT table_id AS id, table_name AS name, path, path_is_relative AS relative FROM ducklake_table t
-    WHERE schema_id = ${schemaId} AND ${live('t', at)} ORDER BY table_id`,
+    `SELECT o.table_name AS name, o.table_id AS id, any_value(p.partition_id) AS partition,
+      bool_and(has_own_folder AND k.transform = 'identity' AND c.column_name = ${literal(PARTITION)}) AND count(*) = 1 AS is_ours,
+      (SELECT coalesce(max(column_id), 0) FROM ducklake_column WHERE table_id = o.table_id) AS last,
+      (SELECT coalesce(max(next_row_id), 0) FROM ducklake_table_stats WHERE table_id = o.table_id) AS next
+    FROM ${ownTables(at)} o LEFT JOIN ducklake_partition_info p ON p.table_id = o.table_id AND ${live('p', snapshotId)}
+    LEFT JOIN ducklake_partition_column k ON k.partition_id = p.partition_id
+    LEFT JOIN ducklake_column c ON c.table_id = o.table_id AND c.column_id = k.column_id AND ${live('c', snapshotId)}
+    GROUP BY ALL ORDER BY id`,
   );
-  const ids = idsOf(rows.map(({ id }) => Number(id)));
-  const ever = await engine.rows(
-    `SELECT table_id AS tid, column_id AS id, column_name AS name, column_type AS type, parent_column AS parent,
-      ${live('c', at)} AS live FROM ducklake_column c WHERE table_id IN (${ids}) ORDER BY column_order`,
+  const columns = await engine.rows(
+    `SELECT o.table_name AS table, c.column_id AS id, c.column_name AS name, c.column_type AS type, e.column_id AS element_id,
+      e.column_type AS element_type FROM ducklake_column c JOIN ${ownTables(at)} o USING (table_id)
+    LEFT JOIN ducklake_column e ON c.column_type = 'list' AND e.table_id = c.table_id AND e.parent_column = c.column_id AND ${live('e', snapshotId)}
+    WHERE c.parent_column IS NULL AND ${live('c', snapshotId)} ORDER BY c.column_order`,
   );
-  const partitions = await engine.rows(
-    `SELECT p.table_id AS tid, p.partition_id AS id, k.column_id AS key, k.transform FROM ducklake_partition_info p
-    LEFT JOIN ducklake_partition_column k USING (partition_id) WHERE p.table_id IN (${ids}) AND ${live('p', at)}`,
+  const byTable = groupBy(columns, ({ table }) => table);
+  return new Map(
+    rows.map(({ name, id, partition, is_ours, last, next }) => {
+      if (is_ours !== true) {
+        throw configError(
+          `${engine.file}: the table ${name} is not partitioned by ${PARTITION}, or not in a folder of its name: another program made or changed it. Nothing was done.`,
+        );
+      }
+      const table = {
+        id: Number(id),
+        partitionId: Number(partition),
+        columns: (byTable.get(name) ?? []).map(columnOf),
+        lastColumnId: Number(last),
+        nextRowId: Number(next),
+      };
+      return [name as TableName, table];
+    }),
   );
-  const statistics = await engine.rows(
-    `SELECT table_id AS tid, next_row_id AS next FROM ducklake_table_stats WHERE table_id IN (${ids})`,
-  );
-  const tables = new Map<TableName, LakeTable>();
-  for (const { id, name, path, relative } of rows) {
-    if (!isTableName(name)) continue;
-    const isOf = ({ tid }: Row) => tid === id;
-    const all = ever.filter(isOf);
-    const columns = columnsOf(all.filter((column) => column.live === true));
-    const [partition, ...others] = partitions.filter(isOf);
-    const key = columns.find((column) => column.id === Number(partition?.key));
-    const isByDate = key?.name === PARTITION && partition?.transform === 'identity' && others.length === 0;
-    if (relative !== true || path !== `${name}/` || !isByDate) {
-      throw configError(
-        `${file}: the table ${name} is not partitioned by ${PARTITION}, or not in a folder of its name: another program made or changed it. Nothing was done.`,
-      );
-    }
-    tables.set(name, {
-      id: Number(id),
-      partitionId: Number(partition?.id),
-      columns,
-      lastColumnId: all.reduce((last, column) => Math.max(last, Number(column.id)), 0),
-      nextRowId: statistics.filter(isOf).reduce((next, row) => Math.max(next, Number(row.next)), 0),
-    });
-  }
-  return tables;
 }
 
-function columnsOf(rows: readonly Row[]): LakeColumn[] {
-  const children = new Map(
-    rows.map(({ parent, id, type }) => [Number(parent ?? -1), { id: Number(id), type: String(type) }]),
-  );
-  return rows
-    .filter(({ parent }) => parent === null)
-    .map(({ id, name, type }) => {
-      const element = type === 'list' ? children.get(Number(id)) : undefined;
-      return { id: Number(id), name: String(name), type: String(type), ...(element && { element }) };
-    });
+function columnOf({ id, name, type, element_id: element, element_type: elementType }: Row): LakeColumn {
+  const column = { id: Number(id), name: String(name), type: String(type) };
+  return element === null ? column : { ...column, element: { id: Number(element), type: String(elementType) } };
 }
 
-const KNOWN_TABLES: ReadonlySet<string> = new Set([...TABLES, ...OWN_TABLES].map((table) => table.split('(')[0]));
+const KNOWN_TABLES: ReadonlySet<string> = new Set(
+  [...CATALOG_TABLES, ...OWN_TABLES].map((table) => table.split('(')[0]),
+);
 
 /** A table of the format or of this program; rows of any table of the lake may be in one that begins like the others here. */
 const isKnown = (name: string): boolean => KNOWN_TABLES.has(name) || /^ducklake_(inlined|temp)_/.test(name);
@@ -413,73 +408,63 @@ export async function foreignTables(engine: Engine, { snapshotId: at }: Lake): P
   return [...inFile, ...others.map(({ schema, name }) => `${schema}.${name}`)].sort();
 }
 
-const idsOf = (tables: Iterable<number>): string => [...tables, -1].join(', ');
-
 async function readFiles(
   engine: Engine,
-  tables: ReadonlyMap<number, TableName>,
-  at: number,
+  at: At,
+  tables: Lake['tables'],
   names: ReadonlySet<string>,
 ): Promise<LakeFile[]> {
-  const ids = idsOf(tables.keys());
   const hasNotes = names.has('_dfinery_files');
   const rows = await engine.rows(
-    `SELECT f.data_file_id AS id, f.table_id AS tid, f.path, f.path_is_relative AS relative, f.file_format AS format, f.mapping_id AS mapping,
-      f.record_count AS rows, f.file_size_bytes AS bytes, p.data_file_id IS NOT NULL AS dated, p.partition_value AS date, ${hasNotes ? 'n.value' : 'NULL'} AS note
-    FROM ducklake_data_file f
+    `SELECT f.data_file_id AS id, o.table_name AS table, f.path, f.record_count AS rows, f.file_size_bytes AS bytes,
+      p.data_file_id IS NOT NULL AS dated, p.partition_value AS date, ${hasNotes ? 'n.value' : 'NULL'} AS note, d.paths AS deletes,
+      CASE WHEN f.path_is_relative AND f.file_format = 'parquet' AND f.mapping_id IS NULL THEN d.unreadable ELSE f.path END AS unreadable
+    FROM ducklake_data_file f JOIN ${ownTables(at)} o USING (table_id)
     LEFT JOIN ducklake_file_partition_value p ON p.data_file_id = f.data_file_id AND p.partition_key_index = 0
+    LEFT JOIN (SELECT data_file_id, list(path ORDER BY path) AS paths,
+      min(CASE WHEN path_is_relative AND format = 'parquet' THEN NULL ELSE path END) AS unreadable
+      FROM ducklake_delete_file d WHERE ${live('d', at.snapshotId)} GROUP BY data_file_id) d ON d.data_file_id = f.data_file_id
     ${hasNotes ? 'LEFT JOIN _dfinery_files n ON n.data_file_id = f.data_file_id' : ''}
-    WHERE f.table_id IN (${ids}) AND ${live('f', at)} ORDER BY f.path`,
-  );
-  const files = await engine.rows(
-    `SELECT data_file_id AS id, table_id AS tid, path, path_is_relative AS relative, format FROM ducklake_delete_file d
-    WHERE table_id IN (${ids}) AND ${live('d', at)} ORDER BY path`,
+    WHERE ${live('f', at.snapshotId)} ORDER BY f.path`,
   );
   const positions: Row[] = [];
-  for (const id of tables.keys()) {
+  for (const { id } of tables.values()) {
     const inlined = `ducklake_inlined_delete_${id}`;
     if (!names.has(inlined)) continue;
     positions.push(...(await engine.rows(`SELECT file_id AS id, row_id AS position FROM ${inlined}`)));
   }
-  const nameOf = (id: unknown) => tables.get(Number(id)) ?? 'events';
-  const pathOf = (row: Row, isKnown: boolean) => {
-    if (row.relative === true && isKnown) return `${nameOf(row.tid)}/${String(row.path)}`;
-    throw configError(
-      `${engine.file}: another program added ${String(row.path)} to ${nameOf(row.tid)}, which this one cannot read: remove it there.`,
-    );
-  };
-  const deletes = groupBy(files, (row) => Number(row.id));
-  const inlined = groupBy(positions, (row) => Number(row.id));
-  return rows.map((row) => {
-    const id = Number(row.id);
+  const byFile = groupBy(positions, ({ id }) => Number(id));
+  return rows.map(({ id, table, path, rows: count, bytes, dated, date, note, deletes, unreadable }) => {
+    if (unreadable !== null) {
+      throw configError(
+        `${engine.file}: another program added ${unreadable} to ${table}, which this one cannot read: remove it there.`,
+      );
+    }
     return {
-      id,
-      table: nameOf(row.tid),
-      path: pathOf(row, row.format === 'parquet' && row.mapping === null),
-      rows: Number(row.rows),
-      bytes: Number(row.bytes),
-      date: row.dated === true ? (row.date === null ? null : String(row.date)) : undefined,
-      note: row.note === null ? undefined : String(row.note),
+      id: Number(id),
+      table: table as TableName,
+      path: `${table}/${path}`,
+      rows: Number(count),
+      bytes: Number(bytes),
+      date: dated === true ? (date === null ? null : String(date)) : undefined,
+      note: note === null ? undefined : String(note),
       deleted: {
-        positions: (inlined.get(id) ?? []).map(({ position }) => Number(position)),
-        files: (deletes.get(id) ?? []).map((one) => pathOf(one, one.format === 'parquet')),
+        positions: (byFile.get(Number(id)) ?? []).map(({ position }) => Number(position)),
+        files: ((deletes ?? []) as readonly string[]).map((one) => `${table}/${one}`),
       },
     };
   });
 }
 
 /** From the folder of the schema: paths of files that left the tables and are kept for older snapshots. */
-export async function keptPaths(engine: Engine, { tables, snapshotId, schemaPath }: Lake): Promise<Set<string>> {
-  const byId = namesById(tables);
-  const ids = idsOf(byId.keys());
+export async function keptPaths(engine: Engine, lake: Lake): Promise<Set<string>> {
+  const own = ownTables(lake);
   const rows = await engine.rows(
-    `SELECT table_id AS tid, path FROM ducklake_data_file WHERE table_id IN (${ids}) AND end_snapshot <= ${snapshotId}
-    UNION ALL SELECT table_id, path FROM ducklake_delete_file WHERE table_id IN (${ids})
-    UNION ALL SELECT NULL, path FROM ducklake_files_scheduled_for_deletion WHERE path_is_relative`,
+    `SELECT table_name || '/' || path AS path FROM ducklake_data_file JOIN ${own} USING (table_id) WHERE end_snapshot <= ${lake.snapshotId}
+    UNION ALL SELECT table_name || '/' || path FROM ducklake_delete_file JOIN ${own} USING (table_id)
+    UNION ALL SELECT substr(path, ${lake.schemaPath.length + 1}) FROM ducklake_files_scheduled_for_deletion WHERE path_is_relative`,
   );
-  const pathOf = ({ tid, path }: Row) =>
-    tid === null ? String(path).slice(schemaPath.length) : `${byId.get(Number(tid))}/${String(path)}`;
-  return new Set(rows.map(pathOf));
+  return new Set(rows.map(({ path }) => String(path)));
 }
 
 /** What this program noted of files that stand nowhere else in the catalog: no program removes them like that. */
@@ -491,31 +476,23 @@ export async function lostNotes(engine: Engine): Promise<string[]> {
   return rows.map(({ value }) => String(value));
 }
 
-async function readInlined(
-  engine: Engine,
-  tables: ReadonlyMap<number, TableName>,
-  names: ReadonlySet<string>,
-): Promise<Map<TableName, number>> {
+async function readInlined(engine: Engine, at: At, names: ReadonlySet<string>): Promise<Map<TableName, number>> {
   const found = new Map<TableName, number>();
-  for (const { table, inlined } of await inlinedTables(engine, tables, names)) {
+  for (const { table, inlined } of await inlinedTables(engine, at, names)) {
     const { n } = await engine.row(`SELECT count(*) AS n FROM ${identifier(inlined)} WHERE end_snapshot IS NULL`);
     if (Number(n) > 0) found.set(table, (found.get(table) ?? 0) + Number(n));
   }
   return found;
 }
 
-async function inlinedTables(
-  engine: Engine,
-  tables: ReadonlyMap<number, TableName>,
-  names: ReadonlySet<string>,
-): Promise<{ readonly table: TableName; readonly inlined: string }[]> {
+/** The tables of the catalog with rows of our tables, which another program inserted. */
+async function inlinedTables(engine: Engine, at: At, names: ReadonlySet<string>) {
   const rows = await engine.rows(
-    'SELECT table_id AS tid, table_name AS name FROM ducklake_inlined_data_tables ORDER BY ALL',
+    `SELECT o.table_name AS table, i.table_name AS inlined FROM ducklake_inlined_data_tables i
+    JOIN ${ownTables(at)} o USING (table_id) ORDER BY ALL`,
   );
-  return rows.flatMap(({ tid, name }) => {
-    const table = tables.get(Number(tid));
-    return table === undefined || !names.has(String(name)) ? [] : [{ table, inlined: String(name) }];
-  });
+  const tables = rows.map(({ table, inlined }) => ({ table: table as TableName, inlined: String(inlined) }));
+  return tables.filter(({ inlined }) => names.has(inlined));
 }
 
 /**
@@ -524,38 +501,36 @@ async function inlinedTables(
  * files, from the folder of the schema.
  */
 export async function expireSnapshots(engine: Engine, lake: Lake, before: number, at: string): Promise<string[]> {
-  const byId = namesById(lake.tables);
-  const ids = idsOf(byId.keys());
   for (const table of ['ducklake_snapshot', 'ducklake_snapshot_changes']) {
     await engine.run(`DELETE FROM ${table} WHERE snapshot_id < ${before}`);
   }
   const paths: string[] = [];
-  for (const table of ['ducklake_data_file', 'ducklake_delete_file']) {
-    const isOver = `end_snapshot <= ${before}`;
+  for (const kind of ['data', 'delete']) {
+    const [files, isOver] = [`ducklake_${kind}_file`, `end_snapshot <= ${before}`];
     const own = await engine.rows(
-      `SELECT table_id AS tid, path FROM ${table} WHERE ${isOver} AND table_id IN (${ids})`,
+      `SELECT table_name || '/' || path AS path FROM ${files} JOIN ${ownTables(lake)} USING (table_id) WHERE ${isOver}`,
     );
-    paths.push(...own.map(({ tid, path }) => `${byId.get(Number(tid))}/${String(path)}`));
+    paths.push(...own.map(({ path }) => String(path)));
     await engine.run(
       `INSERT INTO ducklake_files_scheduled_for_deletion
-      SELECT f.${table === 'ducklake_data_file' ? 'data_file_id' : 'delete_file_id'},
-        CASE WHEN f.path_is_relative THEN s.path || t.path || f.path ELSE f.path END,
+      SELECT f.${kind}_file_id, CASE WHEN f.path_is_relative THEN s.path || t.path || f.path ELSE f.path END,
         f.path_is_relative AND s.path_is_relative AND t.path_is_relative, ${literal(at)}
-      FROM ${table} f JOIN (SELECT table_id, any_value(schema_id) AS schema_id, any_value(path) AS path,
+      FROM ${files} f JOIN (SELECT table_id, any_value(schema_id) AS schema_id, any_value(path) AS path,
         any_value(path_is_relative) AS path_is_relative FROM ducklake_table GROUP BY table_id) t USING (table_id)
       JOIN (SELECT schema_id, any_value(path) AS path, any_value(path_is_relative) AS path_is_relative FROM ducklake_schema
-        GROUP BY schema_id) s USING (schema_id) WHERE f.${isOver} AND f.table_id NOT IN (${ids})`,
+        GROUP BY schema_id) s USING (schema_id)
+      WHERE f.${isOver} AND f.table_id NOT IN (SELECT table_id FROM ${ownTables(lake)})`,
     );
-    await engine.run(`DELETE FROM ${table} WHERE ${isOver}`);
+    await engine.run(`DELETE FROM ${files} WHERE ${isOver}`);
   }
   for (const table of ['ducklake_file_column_stats', 'ducklake_file_partition_value', '_dfinery_files']) {
     await engine.run(`DELETE FROM ${table} WHERE data_file_id NOT IN (SELECT data_file_id FROM ducklake_data_file)`);
   }
   const names = await tableNames(engine);
-  for (const { inlined } of await inlinedTables(engine, byId, names)) {
+  for (const { inlined } of await inlinedTables(engine, lake, names)) {
     await engine.run(`DELETE FROM ${identifier(inlined)} WHERE end_snapshot <= ${before}`);
   }
-  for (const id of byId.keys()) {
+  for (const { id } of lake.tables.values()) {
     const inlined = `ducklake_inlined_delete_${id}`;
     if (!names.has(inlined)) continue;
     await engine.run(`DELETE FROM ${inlined} WHERE file_id NOT IN (SELECT data_file_id FROM ducklake_data_file)`);
