@@ -1,7 +1,6 @@
 import type {
   ListMultipartUploadsCommandOutput,
   ListObjectVersionsCommandOutput,
-  MultipartUpload,
   ObjectIdentifier,
 } from '@aws-sdk/client-s3';
 import { configError, transientError, type UserError } from '../../base/errors.ts';
@@ -39,67 +38,55 @@ export async function eraseVersions(
   prefix: string,
   isKept: (key: string, modified: number) => boolean,
 ): Promise<void> {
-  let marker: { KeyMarker?: string | undefined; VersionIdMarker?: string | undefined } | undefined = {};
-  const remove = (versions: readonly ObjectIdentifier[]) =>
-    deleteObjects(of, versions, (error) => {
+  const list = (after?: ListObjectVersionsCommandOutput) => {
+    const from = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
+    const command = new of.s3.ListObjectVersionsCommand({ Bucket: of.bucket, Prefix: prefix, ...from });
+    return of.client.send(command, optionsOf(of)).catch((error) => refused(error, 's3:ListBucketVersions'));
+  };
+  await eachPage(list, async ({ Versions = [], DeleteMarkers = [] }) => {
+    const left = [...Versions, ...DeleteMarkers].flatMap(({ Key, VersionId, IsLatest, LastModified }) => {
+      if (Key === undefined || VersionId === undefined) return [];
+      return IsLatest === true && isKept(Key, LastModified?.getTime() ?? 0) ? [] : [{ Key, VersionId }];
+    });
+    await deleteObjects(of, left, (error) => {
       throw new MissingPermission('s3:DeleteObjectVersion', error);
     });
-  // Removed once the next page is listed: a store may go on from a version only while that is there.
-  let before: readonly ObjectIdentifier[] = [];
-  while (marker !== undefined) {
-    const page: ListObjectVersionsCommandOutput | undefined = await listVersions(of, { Prefix: prefix, ...marker });
-    // The store does not support versions.
-    if (page === undefined) return;
-    await remove(before);
-    const gone: ObjectIdentifier[] = [];
-    for (const { Key, VersionId, IsLatest, LastModified } of [
-      ...(page.Versions ?? []),
-      ...(page.DeleteMarkers ?? []),
-    ]) {
-      if (Key === undefined || VersionId === undefined) continue;
-      if (IsLatest === true && isKept(Key, LastModified?.getTime() ?? 0)) continue;
-      gone.push({ Key, VersionId });
-    }
-    before = gone;
-    const isMore: boolean = page.IsTruncated === true;
-    marker = isMore ? { KeyMarker: page.NextKeyMarker, VersionIdMarker: page.NextVersionIdMarker } : undefined;
-  }
-  await remove(before);
+  });
 }
 
 /** Aborts the unfinished uploads below a prefix that were begun before `until` (ms). Throws MissingPermission. */
 export async function abortUploads(of: BucketAccess, prefix: string, until: number): Promise<void> {
-  let marker: { KeyMarker?: string | undefined; UploadIdMarker?: string | undefined } | undefined = {};
-  // As above: a store may go on from an upload only while that is there.
-  let before: readonly MultipartUpload[] = [];
-  while (marker !== undefined) {
-    const page: ListMultipartUploadsCommandOutput | undefined = await listUploads(of, { Prefix: prefix, ...marker });
-    await abort(of, before);
-    before = (page?.Uploads ?? []).filter(({ Initiated }) => (Initiated?.getTime() ?? 0) < until);
-    const isMore: boolean = page?.IsTruncated === true;
-    marker = isMore ? { KeyMarker: page?.NextKeyMarker, UploadIdMarker: page?.NextUploadIdMarker } : undefined;
+  const list = (after?: ListMultipartUploadsCommandOutput) => {
+    const from = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
+    const command = new of.s3.ListMultipartUploadsCommand({ Bucket: of.bucket, Prefix: prefix, ...from });
+    return of.client.send(command, optionsOf(of)).catch((error) => refused(error, 's3:ListBucketMultipartUploads'));
+  };
+  await eachPage(list, async ({ Uploads = [] }) => {
+    for (const { Key, UploadId, Initiated } of Uploads) {
+      if ((Initiated?.getTime() ?? 0) >= until) continue;
+      const command = new of.s3.AbortMultipartUploadCommand({ Bucket: of.bucket, Key, UploadId });
+      await of.client.send(command, optionsOf(of)).catch((error) => {
+        // Its writer was quicker, or the answer to this very request was lost.
+        if (nameOfFault(error) !== 'NoSuchUpload') throw error;
+      });
+    }
+  });
+}
+
+/**
+ * Removes what the pages of a listing name; no page: the store does not know such things. A page is removed once the next one
+ * is listed: a store may go on from an item only while that is there.
+ */
+async function eachPage<P extends { readonly IsTruncated?: boolean | undefined }>(
+  list: (after?: P) => Promise<P | undefined>,
+  remove: (page: P) => Promise<void>,
+): Promise<void> {
+  let page = await list();
+  while (page !== undefined) {
+    const next: P | undefined = page.IsTruncated === true ? await list(page) : undefined;
+    await remove(page);
+    page = next;
   }
-  await abort(of, before);
-}
-
-async function abort(of: BucketAccess, uploads: readonly MultipartUpload[]): Promise<void> {
-  for (const { Key, UploadId } of uploads) {
-    const command = new of.s3.AbortMultipartUploadCommand({ Bucket: of.bucket, Key, UploadId });
-    await of.client.send(command, optionsOf(of)).catch((error) => {
-      // Gone already: its writer was quicker, or the answer to this very request was lost.
-      if (nameOfFault(error) !== 'NoSuchUpload') throw error;
-    });
-  }
-}
-
-function listUploads(of: BucketAccess, from: { readonly Prefix: string }) {
-  const command = new of.s3.ListMultipartUploadsCommand({ Bucket: of.bucket, ...from });
-  return of.client.send(command, optionsOf(of)).catch((error) => refused(error, 's3:ListBucketMultipartUploads'));
-}
-
-function listVersions(of: BucketAccess, from: { readonly Prefix: string }) {
-  const command = new of.s3.ListObjectVersionsCommand({ Bucket: of.bucket, ...from });
-  return of.client.send(command, optionsOf(of)).catch((error) => refused(error, 's3:ListBucketVersions'));
 }
 
 function refused(error: unknown, right: string): undefined {

@@ -62,19 +62,23 @@ class S3Storage implements Storage {
   }
 
   read(path: string): Promise<Buffer | undefined> {
-    return this.#guard(() => this.#again(() => this.#readOnce(path)));
+    return this.#reading(async () => {
+      const body = await this.#get(path);
+      if (body === undefined) return undefined;
+      if (body.bytes <= MAX_READ_BYTES) return bytesOf(body.stream);
+      body.stream.destroy();
+      throw configError(`${this.address}/${path} is no file of a table: ${body.bytes} bytes.`);
+    });
   }
 
   readRange(path: string, from: number, to: number): Promise<Buffer> {
-    return this.#guard(() =>
-      this.#again(async () => {
-        const body = await this.#get(path, `bytes=${from}-${to - 1}`);
-        if (body === undefined) throw this.#gone(path);
-        const bytes = await bytesOf(body.stream);
-        if (bytes.length === to - from) return bytes;
-        throw transientError(`${this.address}/${path} is not as long as the log says: try again, then verify.`);
-      }),
-    );
+    return this.#reading(async () => {
+      const body = await this.#get(path, `bytes=${from}-${to - 1}`);
+      if (body === undefined) throw this.#gone(path);
+      const bytes = await bytesOf(body.stream);
+      if (bytes.length === to - from) return bytes;
+      throw transientError(`${this.address}/${path} is not as long as the log says: try again, then verify.`);
+    });
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
@@ -104,7 +108,10 @@ class S3Storage implements Storage {
           return true;
         } catch (error) {
           if (statusOf(error) === EXISTS) return false;
-          if (statusOf(error) === 501) throw this.#unconditional(error);
+          if (statusOf(error) === 501) {
+            const why = `${this.address} does not know conditional writes (If-None-Match): use a store that does.`;
+            throw configError(why, { cause: error });
+          }
           if (statusOf(error) !== UNDECIDED || tries >= MAX_TRIES) throw error;
         }
       }
@@ -121,15 +128,15 @@ class S3Storage implements Storage {
   }
 
   localFile(path: string, copy: string): Promise<string> {
-    return this.#guard(() =>
-      this.#again(async () => {
-        await rm(copy, { force: true });
-        const body = await this.#get(path);
-        if (body === undefined) throw this.#gone(path);
-        await pipeline(body.stream, createWriteStream(copy, { flags: 'wx', mode: OWNER_FILE }), this.#piping());
-        return copy;
-      }),
-    );
+    const { signal } = this.#access;
+    return this.#reading(async () => {
+      await rm(copy, { force: true });
+      const body = await this.#get(path);
+      if (body === undefined) throw this.#gone(path);
+      const file = createWriteStream(copy, { flags: 'wx', mode: OWNER_FILE });
+      await pipeline(body.stream, file, signal === undefined ? {} : { signal });
+      return copy;
+    });
   }
 
   remove(paths: readonly string[]): Promise<void> {
@@ -143,31 +150,21 @@ class S3Storage implements Storage {
 
   async erase(paths: readonly string[]): Promise<void> {
     await this.remove(paths);
-    const keys = paths.map((path) => this.#key(path));
-    await this.#erasing(async () => {
-      for (const key of keys) await eraseVersions(this.#access, key, (other) => other !== key);
+    await this.#guard(async () => {
+      for (const key of paths.map((path) => this.#key(path))) {
+        await eraseVersions(this.#access, key, (other) => other !== key);
+      }
     });
   }
 
-  async eraseAllBut(folder: string, isKept: IsKept, until: number): Promise<void> {
-    const { prefix } = this.#place;
-    const gone: string[] = [];
-    for await (const object of this.list(folder)) if (!isKept(object)) gone.push(object.path);
-    await this.remove(gone);
-    const of = this.#access;
-    const below = this.#key(`${folder}/`);
-    await this.#erasing(async () => {
-      await abortUploads(of, below, until);
-      await eraseVersions(of, below, (key, modified) => isKept({ path: key.slice(prefix.length), modified }));
-    });
+  eraseAllBut(folder: string, isKept: IsKept, until: number): Promise<void> {
+    return this.#guard(() => this.#eraseAllBut(folder, isKept, until));
   }
 
   async tryErase(): Promise<void> {
     const folder = `${TRIAL}/${randomUUID()}`;
     await this.write(`${folder}/trial`, '');
-    await this.eraseAllBut(folder, () => false, 0).catch((error) => {
-      throw error?.cause instanceof MissingPermission ? cannotErase(this.address, error.cause) : error;
-    });
+    await this.#guard(() => this.#eraseAllBut(folder, () => false, 0), cannotErase);
   }
 
   close(): void {
@@ -188,16 +185,6 @@ class S3Storage implements Storage {
     await this.#access.client.send(command, optionsOf(this.#access));
   }
 
-  async #readOnce(path: string): Promise<Buffer | undefined> {
-    const body = await this.#get(path);
-    if (body === undefined) return undefined;
-    if (body.bytes > MAX_READ_BYTES) {
-      body.stream.destroy();
-      throw configError(`${this.address}/${path} is no file of a table: ${body.bytes} bytes.`);
-    }
-    return await bytesOf(body.stream);
-  }
-
   async #get(path: string, range?: string): Promise<{ readonly stream: Readable; readonly bytes: number } | undefined> {
     const object = { Bucket: this.#access.bucket, Key: this.#key(path) };
     const command = new this.#access.s3.GetObjectCommand(range === undefined ? object : { ...object, Range: range });
@@ -210,44 +197,40 @@ class S3Storage implements Storage {
     }
   }
 
+  async #eraseAllBut(folder: string, isKept: IsKept, until: number): Promise<void> {
+    const { prefix } = this.#place;
+    const left: string[] = [];
+    for await (const object of this.list(folder)) if (!isKept(object)) left.push(object.path);
+    await this.remove(left);
+    const below = this.#key(`${folder}/`);
+    await abortUploads(this.#access, below, until);
+    await eraseVersions(this.#access, below, (key, modified) => isKept({ path: key.slice(prefix.length), modified }));
+  }
+
   /** Retries an error of a body, which the SDK's own retries do not cover. */
-  async #again<T>(work: () => Promise<T>): Promise<T> {
-    for (let tries = 1; ; tries++) {
-      try {
-        return await work();
-      } catch (error) {
-        if (tries >= MAX_TRIES || !isPassing(error) || error instanceof SyntaxError) throw error;
-        this.#access.signal?.throwIfAborted();
+  #reading<T>(work: () => Promise<T>): Promise<T> {
+    return this.#guard(async () => {
+      for (let tries = 1; ; tries++) {
+        try {
+          return await work();
+        } catch (error) {
+          if (tries >= MAX_TRIES || !isPassing(error) || error instanceof SyntaxError) throw error;
+          this.#access.signal?.throwIfAborted();
+        }
       }
-    }
+    });
   }
 
   #gone(path: string) {
     return transientError(`${this.address}/${path} is gone: another run removed it. Try again.`);
   }
 
-  #unconditional(cause: unknown) {
-    return configError(`${this.address} does not know conditional writes (If-None-Match): use a store that does.`, {
-      cause,
-    });
-  }
-
-  #piping() {
-    const { signal } = this.#access;
-    return signal === undefined ? {} : { signal };
-  }
-
-  async #erasing(work: () => Promise<void>): Promise<void> {
-    await this.#guard(work).catch((error) => {
-      throw error instanceof MissingPermission ? bytesStay(this.address, error) : error;
-    });
-  }
-
-  async #guard<T>(work: () => Promise<T>): Promise<T> {
+  async #guard<T>(work: () => Promise<T>, notPermitted = bytesStay): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      throw error instanceof MissingPermission ? error : s3Error(error, this.address, this.#access.signal);
+      if (error instanceof MissingPermission) throw notPermitted(this.address, error);
+      throw s3Error(error, this.address, this.#access.signal);
     }
   }
 }

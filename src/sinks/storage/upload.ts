@@ -19,28 +19,36 @@ export async function upload(to: UploadTo, path: string): Promise<void> {
   const file = await open(path, 'r');
   try {
     const { size } = await file.stat();
-    if (size <= PART_BYTES) await uploadWhole(to, await readAt(file, 0, size));
-    else await uploadParts(to, file, size);
+    if (size > PART_BYTES) return await uploadParts(to, file, size);
+    const object = { Bucket: to.bucket, Key: to.key, Body: await readAt(file, 0, size) };
+    await to.client.send(new to.s3.PutObjectCommand(object), optionsOf(to));
   } finally {
     await file.close();
   }
 }
 
-async function uploadWhole(to: UploadTo, bytes: Buffer): Promise<void> {
-  const object = { Bucket: to.bucket, Key: to.key, Body: bytes };
-  await to.client.send(new to.s3.PutObjectCommand(object), optionsOf(to));
-}
-
 async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promise<void> {
   const { s3, client, bucket, key } = to;
   const object = { Bucket: bucket, Key: key };
-  const begin = new s3.CreateMultipartUploadCommand({ ...object, ChecksumAlgorithm: 'CRC32' });
+  const ChecksumAlgorithm = 'CRC32';
+  const begin = new s3.CreateMultipartUploadCommand({ ...object, ChecksumAlgorithm });
   const { UploadId } = await client.send(begin, optionsOf(to));
+  const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
+  const limit = pLimit(CONCURRENCY);
+  const send = async (from: number): Promise<CompletedPart> => {
+    const PartNumber = from / partBytes + 1;
+    const Body = await readAt(file, from, Math.min(partBytes, size - from));
+    const part = new s3.UploadPartCommand({ ...object, UploadId, PartNumber, Body, ChecksumAlgorithm });
+    const { ETag, ChecksumCRC32 } = await client.send(part, optionsOf(to));
+    return { ETag, PartNumber, ChecksumCRC32 };
+  };
+  const froms = Array.from({ length: Math.ceil(size / partBytes) }, (_, i) => i * partBytes);
   try {
-    const Parts = await sendParts(to, UploadId, file, size);
+    const Parts = await Promise.all(froms.map((from) => limit(() => send(from))));
     const end = new s3.CompleteMultipartUploadCommand({ ...object, UploadId, MultipartUpload: { Parts } });
     await client.send(end, optionsOf(to)).catch((error) => unlessStored(error, to, size));
   } catch (error) {
+    limit.clearQueue();
     // Without the signal: the parts already sent must be removed, since they cost money, also when the run is stopped.
     await client.send(new s3.AbortMultipartUploadCommand({ ...object, UploadId })).catch(() => {});
     throw error;
@@ -53,38 +61,6 @@ async function unlessStored(error: unknown, to: UploadTo, size: number): Promise
   const head = new to.s3.HeadObjectCommand({ Bucket: to.bucket, Key: to.key });
   const found = await to.client.send(head, optionsOf(to)).catch(() => undefined);
   if (found?.ContentLength !== size) throw error;
-}
-
-async function sendParts(
-  to: UploadTo,
-  UploadId: string | undefined,
-  file: FileHandle,
-  size: number,
-): Promise<CompletedPart[]> {
-  const { s3, client, bucket, key } = to;
-  const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
-  const limit = pLimit(CONCURRENCY);
-  const numbers = Array.from({ length: Math.ceil(size / partBytes) }, (_, i) => i);
-  const send = async (index: number): Promise<CompletedPart> => {
-    const from = index * partBytes;
-    const Body = await readAt(file, from, Math.min(partBytes, size - from));
-    const part = {
-      Bucket: bucket,
-      Key: key,
-      UploadId,
-      PartNumber: index + 1,
-      Body,
-      ChecksumAlgorithm: 'CRC32' as const,
-    };
-    const { ETag, ChecksumCRC32 } = await client.send(new s3.UploadPartCommand(part), optionsOf(to));
-    return { ETag, PartNumber: index + 1, ...(ChecksumCRC32 !== undefined && { ChecksumCRC32 }) };
-  };
-  try {
-    return await Promise.all(numbers.map((index) => limit(() => send(index))));
-  } catch (error) {
-    limit.clearQueue();
-    throw error;
-  }
 }
 
 async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
