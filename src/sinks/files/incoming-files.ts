@@ -2,11 +2,10 @@ import pLimit from 'p-limit';
 import { daysBetween } from '../../base/days.ts';
 import type { Window } from '../../extract/window.ts';
 import { typedColumns } from '../../table/columns.ts';
-import type { PlannedColumn } from '../../table/plan.ts';
 import { castTo, typedNull } from '../sql/columns.ts';
 import { MisreadFile } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
+import { type FileQuery, fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import type { FileTable } from './open.ts';
 import { type Writer, type WrittenFile, writeDates, writeFile } from './parquet-file.ts';
@@ -102,10 +101,7 @@ function writePlain(table: FileTable, load: WindowLoad): Promise<IncomingFile[]>
   const date = onlyDate(load);
   const partition = date === undefined ? partitionSql(load, 0) : undefined;
   const source = fileQuery(load, 0, partition?.texts);
-  const values = new Map(source.columns.map((column, i) => [column.name, source.values[i]]));
-  const { from, base: key, rescued } = source;
-  const query = queryOf({ from, key, rescued, values, date: partition?.sql }, load, [...load.plan.values()]);
-  return store(table, table.writer(true), query, load, date);
+  return store(table, table.writer(true), queryOf({ ...source, key: source.base }, partition?.sql, load), load, date);
 }
 
 /** Keys need a second look at all rows of a window, which are staged in their order in a temporary table. */
@@ -115,14 +111,8 @@ async function writeStaged(table: FileTable, load: WindowLoad): Promise<Incoming
   await engine.run('SET preserve_insertion_order = true');
   try {
     const staged = await stageWindow(engine, load, { type: 'DATE', valueOf: (index) => partitionSql(load, index) });
-    const rows: Rows = {
-      from: staged.from,
-      key: staged.key,
-      rescued: staged.rescued,
-      values: new Map(staged.columns.map((column, i) => [column.name, staged.values[i]])),
-      date: date === undefined ? staged.extra : undefined,
-    };
-    const files = await store(table, table.writer(), queryOf(rows, load, [...load.plan.values()]), load, date);
+    const query = queryOf(staged, date === undefined ? staged.extra : undefined, load);
+    const files = await store(table, table.writer(), query, load, date);
     await dropStaging(engine);
     return files;
   } finally {
@@ -131,38 +121,32 @@ async function writeStaged(table: FileTable, load: WindowLoad): Promise<Incoming
 }
 
 /** Typed rows to select from: expressions over `from`. */
-interface Rows {
-  readonly from: string;
+interface Rows extends Pick<FileQuery, 'columns' | 'values' | 'rescued' | 'from'> {
   readonly key: string;
-  readonly rescued: string | undefined;
-  /** By column name. */
-  readonly values: ReadonlyMap<string, string>;
-  readonly date: string | undefined;
 }
 
-/** The rows as an `events` file has them, its columns in its order. */
-function queryOf(rows: Rows, load: WindowLoad, columns: readonly PlannedColumn[]): string {
-  const typed = typedColumns(columns);
-  const inner = typed.flatMap(({ name, type }) => {
-    const value = rows.values.get(name);
-    return value === undefined ? [] : [`${castTo(value, type, load.zone)} AS ${identifier(name)}`];
-  });
-  const idColumn = typed.find(({ name }) => rows.values.get(name) === rows.key);
-  if (idColumn === undefined) inner.push(`${rows.key} AS _key`);
+/** The rows as an `events` file has them, its columns in its order. `date`: an expression; undefined: not among them. */
+function queryOf(rows: Rows, date: string | undefined, { plan, zone, number }: WindowLoad): string {
+  const values = new Map(rows.columns.map(({ name }, i) => [name, rows.values[i]]));
+  const inner: string[] = [];
+  const outer: string[] = [];
+  let key: string | undefined;
+  for (const { name, type } of typedColumns([...plan.values()])) {
+    const [column, value] = [identifier(name), values.get(name)];
+    if (value !== undefined) inner.push(`${castTo(value, type, zone)} AS ${column}`);
+    outer.push(value === undefined ? `${typedNull(type, zone)} AS ${column}` : column);
+    if (value === rows.key) key ??= column;
+  }
+  if (key === undefined) inner.push(`${rows.key} AS _key`);
   if (rows.rescued !== undefined) inner.push(`${rows.rescued} AS _rescued`);
-  if (rows.date !== undefined) inner.push(`${rows.date} AS event_date`);
-  const outer = [
-    idColumn === undefined ? '_key' : `${identifier(idColumn.name)} AS _key`,
-    `CAST(${load.number} AS BIGINT) AS _dfinery_window`,
-    rows.rescued === undefined
-      ? `${typedNull('string', undefined)} AS _rescued`
-      : 'CAST(_rescued AS VARCHAR) AS _rescued',
-    ...typed.map(({ name, type }) =>
-      rows.values.has(name) ? identifier(name) : `${typedNull(type, load.zone)} AS ${identifier(name)}`,
-    ),
-    ...(rows.date === undefined ? [] : ['event_date']),
+  if (date !== undefined) inner.push(`${date} AS event_date`);
+  const own = [
+    key === undefined ? '_key' : `${key} AS _key`,
+    `CAST(${number} AS BIGINT) AS _dfinery_window`,
+    `CAST(${rows.rescued === undefined ? 'NULL' : '_rescued'} AS VARCHAR) AS _rescued`,
   ];
-  return `SELECT ${outer.join(', ')} FROM (SELECT ${inner.join(', ')} FROM ${rows.from})`;
+  const all = [...own, ...outer, ...(date === undefined ? [] : ['event_date'])];
+  return `SELECT ${all.join(', ')} FROM (SELECT ${inner.join(', ')} FROM ${rows.from})`;
 }
 
 /** Writes a query into one file for each date it has. */

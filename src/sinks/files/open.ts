@@ -3,10 +3,7 @@ import { createReadStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
-import type { Clock } from '../../base/clock.ts';
-import type { Env } from '../../base/env.ts';
 import { transientError } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { TableName } from '../../table/columns.ts';
 import { Zone } from '../../types/zone.ts';
@@ -14,23 +11,18 @@ import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { isOutOfMemory } from '../sql/engine/faults.ts';
 import { copyColumns } from '../storage/partial-copy.ts';
 import type { Storage } from '../storage/storage.ts';
+import type { PlaceOptions } from '../target.ts';
 import { failureOf, folderError, noTableError } from './failures.ts';
 import type { DataFile, FileChange, NewFile, ReadableFile, Snapshot, TableLog } from './log.ts';
 import { PARTITION, readFiles, type SizedQuery, type Writer, type WrittenFile, writeFile } from './parquet-file.ts';
 import { dataFilePath } from './stored-files.ts';
 
 /** What opening a place needs. */
-export interface OpenFilesOptions {
+export interface OpenFilesOptions extends PlaceOptions {
   /** A folder, a file, or an address, as the target takes it. */
   readonly place: string;
-  readonly lockWaitMs: number;
-  readonly env: Env;
-  /** Where copies and new files of an object store lie while a run needs them. */
-  readonly spoolDir: string;
   /** Stands for the storage of the place; by default the place's own. */
   readonly storage?: Storage | undefined;
-  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
-  readonly memoryLimit?: string | undefined;
   /** Where the data go of a catalog that is to be made; undefined: beside it. */
   readonly data?: string | undefined;
   /** How long files that left the table stay for its readers, ms; undefined: as its last load said. */
@@ -39,9 +31,6 @@ export interface OpenFilesOptions {
   readonly finishesChange?: boolean | undefined;
   /** True: no rows are to be read. */
   readonly isStateEnough?: boolean | undefined;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** An open place: a target's own storage, log and engine. */

@@ -41,7 +41,7 @@ export async function copyColumns(storage: Storage, { path, bytes, columns }: Wa
     };
     const footer: AsyncBuffer = {
       byteLength: bytes,
-      slice: async (from, to = bytes) => arrayOf(await take(from, to)),
+      slice: async (from, to = bytes) => new Uint8Array(await take(from, to)).buffer,
     };
     const metadata = await parquetMetadataAsync(footer, { initialFetchSize: FOOTER_BYTES });
     for (const { from, to } of piecesOf(metadata, columns)) await take(from, to);
@@ -61,23 +61,16 @@ function piecesOf({ row_groups: groups }: FileMetaData, columns: ReadonlySet<str
       return { from, to: from + Number(data.total_compressed_size) };
     })
     .sort((a, b) => a.from - b.from);
-  const joined: { from: number; to: number }[] = [];
+  const pieces: { from: number; to: number }[] = [];
   for (const { from, to } of chunks) {
-    const last = joined.at(-1);
+    const last = pieces.at(-1);
     if (last !== undefined && from - last.to <= MAX_GAP) last.to = Math.max(last.to, to);
-    else joined.push({ from, to });
+    else pieces.push({ from, to });
   }
-  return joined.flatMap(split);
-}
-
-function split({ from, to }: Piece): Piece[] {
-  const pieces: Piece[] = [];
-  for (let at = from; at < to; at += MAX_PIECE) pieces.push({ from: at, to: Math.min(to, at + MAX_PIECE) });
-  return pieces;
-}
-
-function arrayOf(bytes: Buffer): ArrayBuffer {
-  const copy = new ArrayBuffer(bytes.length);
-  new Uint8Array(copy).set(bytes);
-  return copy;
+  return pieces.flatMap(({ from, to }) =>
+    Array.from({ length: Math.ceil((to - from) / MAX_PIECE) }, (_, i) => {
+      const start = from + i * MAX_PIECE;
+      return { from: start, to: Math.min(to, start + MAX_PIECE) };
+    }),
+  );
 }

@@ -14,18 +14,9 @@ const IDLE_MS = 60_000;
 export type S3 = typeof import('@aws-sdk/client-s3');
 
 /** The SDK, loaded only when an S3 address is used. */
-export async function loadS3(): Promise<S3> {
+export function loadS3(): Promise<S3> {
   quietSdkVersionWarning();
-  try {
-    return await import('@aws-sdk/client-s3');
-  } catch (error) {
-    throw configError(
-      's3:// needs the package @aws-sdk/client-s3, which is not installed: install it beside dfinery-elt.',
-      {
-        cause: error,
-      },
-    );
-  }
+  return import('@aws-sdk/client-s3');
 }
 
 /** A client with the SDK's own credential chain; a given endpoint is addressed by path, as such stores want it. */
