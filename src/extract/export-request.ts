@@ -2,21 +2,10 @@ import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
 import type { Condition, SourceConfig } from '../config/source.ts';
 import { HashKey } from '../schema/hash-key.ts';
-import type { ExportRequest } from '../service/export/answer.ts';
+import type { ExportRequest, Filters } from '../service/export/answer.ts';
 
-/** What an extraction requests, apart from the days. */
-export interface Filters {
-  readonly events: readonly string[];
-  readonly eventsCondition: Condition;
-  readonly properties: readonly string[];
-  readonly propertiesCondition: Condition;
-}
-
-export interface RequestSettings extends Filters, HashSettings {
-  readonly baseUrl: string;
-  readonly serviceId: string;
-  readonly columnsDrop: readonly string[];
-}
+/** What an extraction requests of which service, and what it makes of the columns. */
+export type RequestSettings = Filters & HashSettings & Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'columnsDrop'>;
 
 /** `question` as the state keeps it (S6), and the parts of it that name the service and the edited columns. Hex SHA-256 each. */
 export interface RequestHashes {
@@ -57,8 +46,6 @@ export function filtersOf(source: Filters): Filters {
   const { events, eventsCondition, properties, propertiesCondition } = source;
   return { events, eventsCondition, properties, propertiesCondition };
 }
-
-export const exportRequest = (filters: Filters, from: Day, to: Day): ExportRequest => ({ ...filters, from, to });
 
 /** A hash of the request: equal for requests with equal answers, apart from when they are sent. */
 export function keyOf(request: ExportRequest): string {

@@ -1,6 +1,6 @@
 import { addDays } from '../base/days.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { exportRequest, filtersOf } from '../extract/export-request.ts';
+import { filtersOf } from '../extract/export-request.ts';
 import { extractWindows } from '../extract/extract.ts';
 import { type DayRange, lastDayOver, lengthOf, oldestDays, todayUtc } from '../extract/plan/days.ts';
 import { planRun } from '../extract/plan/plan.ts';
@@ -39,7 +39,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
     'discover.cost',
     `Discovery sends two exports: the header of ${from} to ${todayUtc(now)}, and ${first} to ${last} for the types.`,
   );
-  const whole = await exportHeader(exportRequest(filtersOf(config), from, todayUtc(now)), deps);
+  const whole = await exportHeader({ ...filtersOf(config), from, to: todayUtc(now) }, deps);
   if (whole === undefined) {
     const why = `The service does not export the whole of ${from} to ${todayUtc(now)} (history_days) at once: columns that are missing from ${first} to ${last} are not known.`;
     deps.logger.warn('discover.partial', why);

@@ -1,6 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
-import { exportRequest, type Filters, nameOf } from '../export-request.ts';
+import type { Filters } from '../../service/export/answer.ts';
+import { nameOf } from '../export-request.ts';
 import { type DaysRequest, type Download, type ExportFile, type NoDownload, noDownload } from './download.ts';
 import { fetchExport } from './fetch.ts';
 import type { Run } from './run.ts';
@@ -43,7 +44,7 @@ export async function fetchDays(
   // After one day was too large, the next ones are tried whole only once.
   const splitAfter = splitByNames && run.known.nameGroups !== undefined ? 1 : undefined;
   const days = { first: from, last: through };
-  const found = await fetchExport(run, exportRequest(run.plan.filters, from, to), { through, splitAfter });
+  const found = await fetchExport(run, { ...run.plan.filters, from, to }, { through, splitAfter });
   if (found.kind === 'file')
     return { kind: 'rows', from, to, files: [found], split: 'none', days, contains: undefined };
   if (found.kind !== 'too_big' || !splitByNames) return noDownload(days, found.kind, found.message);
@@ -57,7 +58,7 @@ export async function fetchDays(
 async function fetchByNames(run: Run, { from, to, through }: DaysRequest): Promise<ExportFile[]> {
   const { filters, eventNames } = run.plan;
   const fetchPart = (part: Pick<Filters, 'events' | 'eventsCondition'>, splitAfter?: number) =>
-    fetchExport(run, exportRequest({ ...filters, ...part }, from, to), { through, splitAfter });
+    fetchExport(run, { ...filters, ...part, from, to }, { through, splitAfter });
   const day = nameOf({ from, to });
   const parts: ExportFile[] = [];
   const included: string[] = [];

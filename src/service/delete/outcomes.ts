@@ -1,4 +1,5 @@
 import { objectIn } from '../../base/json.ts';
+import { type OutcomeRow, status } from '../outcome.ts';
 
 /** What the deletion of one profile came to. */
 export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided';
@@ -15,22 +16,10 @@ export interface DeletionFacts {
   readonly host: string;
 }
 
-export interface DeletionRow {
-  readonly when: (facts: DeletionFacts) => boolean;
-  readonly kind: DeletionKind;
-  /** Absent: the envelope's code, else `http_<status>`. */
-  readonly code?: string;
-  readonly message: (facts: DeletionFacts) => string;
-}
-
 const has =
   (...codes: string[]) =>
   ({ code }: DeletionFacts) =>
     code !== undefined && codes.includes(code);
-const status =
-  (first: number, last = first) =>
-  (facts: DeletionFacts) =>
-    facts.status >= first && facts.status <= last;
 /** Statuses that are about one request; the others are about the token, the address or the state of the service. */
 const isOfOneRequest = (facts: DeletionFacts): boolean =>
   status(200, 299)(facts) || [400, 404, 409, 413, 422].includes(facts.status);
@@ -42,7 +31,7 @@ const BASE = 'nothing more is sent. Is base_url right?';
  * First match wins; the last row matches everything. A code outweighs the HTTP status, since failures come as 200; but
  * what is final for an id (`rejected`) is believed only where the status does not speak of the whole service.
  */
-export const DELETION_OUTCOMES: readonly DeletionRow[] = [
+export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>[] = [
   { when: ({ allFour }) => allFour, kind: 'done', message: () => 'The service says that the profile is deleted.' },
   { when: has('40101'), kind: 'stop', message: ({ host }) => `${host} does not know the service_id (40101): ${TOKEN}` },
   {
@@ -138,6 +127,3 @@ export function deletionFacts(httpStatus: number, text: string, host: string): D
     host,
   };
 }
-
-export const deletionOutcome = (facts: DeletionFacts): DeletionRow =>
-  DELETION_OUTCOMES.find(({ when }) => when(facts)) ?? DELETION_OUTCOMES[DELETION_OUTCOMES.length - 1];

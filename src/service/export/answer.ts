@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import type { Secret } from '../../base/secrets.ts';
-import type { Condition } from '../../config/source.ts';
+import type { SourceConfig } from '../../config/source.ts';
 import { headerText, type LimitHeaders } from '../http/headers.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
 
@@ -56,14 +56,13 @@ export interface ExportService {
   readonly sent: number;
 }
 
+/** What an export selects, apart from the days. */
+export type Filters = Pick<SourceConfig, 'events' | 'eventsCondition' | 'properties' | 'propertiesCondition'>;
+
 /** The selection of one export; `to` is always sent. */
-export interface ExportRequest {
+export interface ExportRequest extends Filters {
   readonly from: Day;
   readonly to: Day;
-  readonly events: readonly string[];
-  readonly eventsCondition: Condition;
-  readonly properties: readonly string[];
-  readonly propertiesCondition: Condition;
 }
 
 /** The request exactly as specified: lists only where they hold something, since an empty one means the same. */

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type AnswerFacts, EXPORT_OUTCOMES, exportOutcome } from '../../../src/service/export/outcomes.ts';
+import { type AnswerFacts, EXPORT_OUTCOMES } from '../../../src/service/export/outcomes.ts';
+import { outcomeOf } from '../../../src/service/outcome.ts';
+
+const exportOutcome = (facts: AnswerFacts) => outcomeOf(EXPORT_OUTCOMES, facts);
 
 const facts = (status: number, reason?: string, content: AnswerFacts['content'] = 'json'): AnswerFacts => ({
   status,
@@ -66,13 +69,13 @@ describe('the outcome of an export', () => {
 
   it('uses every row', () => {
     const used = new Set<unknown>();
-    const reasons = [undefined, ...EXPORT_OUTCOMES.flatMap(({ reason }) => reason ?? [])];
+    const reasons = [undefined, ...rows.flatMap(([, reason]) => reason ?? [])];
     for (let status = 100; status < 601; status++) {
       for (const reason of reasons) {
         for (const content of ['json', 'html'] as const) used.add(exportOutcome(facts(status, reason, content)));
       }
     }
-    expect(EXPORT_OUTCOMES.filter((row) => !used.has(row)).map(({ status, code }) => [status, code])).toEqual([]);
+    expect(EXPORT_OUTCOMES.filter((row) => !used.has(row)).map(({ kind, code }) => [kind, code])).toEqual([]);
   });
 
   it('says the reason that came with it, and that none did', () => {
