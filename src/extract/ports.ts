@@ -26,9 +26,13 @@ export interface Sharing {
   readonly refused: Map<string, NoFile | UserError>;
 }
 
-/** The service has no file for an export, for whichever days. */
+/**
+ * The service has no file for an export. `gone`: it no longer has the first day. `invalid`: a 400, perhaps for a day that has
+ * not begun. `too_big`: it failed so often that fewer days, or fewer event names, have to be requested.
+ */
 export interface NoFile {
   readonly kind: 'gone' | 'invalid' | 'too_big';
+  readonly files: readonly [];
   readonly message: string;
 }
 

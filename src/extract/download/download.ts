@@ -59,26 +59,23 @@ export interface Download {
   readonly contains: Day | undefined;
 }
 
-/**
- * No download. `gone`: the service no longer has the first day. `invalid`: a 400, perhaps for a day that has not begun.
- * `too_big`: it failed so often that fewer days, or fewer event names, have to be requested. `later`: left to a later run,
- * since rows of it could come twice.
- */
-export interface NoDownload<Kind = 'gone' | 'invalid' | 'too_big' | 'later'> {
-  readonly kind: Kind;
+/** Days without a download. `later`: left to a later run, since rows of them could come twice. */
+export interface NoDownload {
+  readonly kind: 'gone' | 'invalid' | 'later';
   readonly files: readonly [];
   readonly days: DayRange;
   readonly message: string;
 }
 
 /** What becomes of days of the plan: a window is made of the rows, the others are reported. */
-export type DaysResult = Download | NoDownload<'gone' | 'invalid' | 'later'>;
+export type DaysResult = Download | NoDownload;
 
-export const noDownload = <const Kind extends NoDownload['kind']>(
-  days: DayRange,
-  kind: Kind,
-  message: string,
-): NoDownload<Kind> => ({ kind, files: [], days, message });
+export const noDownload = (days: DayRange, kind: NoDownload['kind'], message: string): NoDownload => ({
+  kind,
+  files: [],
+  days,
+  message,
+});
 
 /** The files of an answer; none where there is no download. */
 export type Files = Pick<Download, 'files'>;

@@ -2,7 +2,8 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
 import { type DayRanges, lastDayOver, lastSettledDay, only, todayUtc } from '../plan/days.ts';
-import { type DaysResult, type Download, type NoDownload, noDownload, rowCount, sentAtOf } from './download.ts';
+import type { NoFile } from '../ports.ts';
+import { type DaysResult, type Download, noDownload, rowCount, sentAtOf } from './download.ts';
 import { fetchRange, refused } from './range.ts';
 import { discard, earlierClock, type Run } from './run.ts';
 import { dayRequest, fetchDays } from './split.ts';
@@ -101,7 +102,7 @@ function followsClosely(before: Download, after: Download): boolean {
 /** A day without rows and without a file: an export of more days had no row of it. */
 const KNOWN_EMPTY = { kind: 'empty', files: [] } as const;
 
-type Answer = Download | NoDownload | typeof KNOWN_EMPTY;
+type Answer = Download | NoFile | typeof KNOWN_EMPTY;
 
 /** The download of [D,D], or that it is known to be empty from [D-1,D]. */
 interface SingleDay {
@@ -202,7 +203,7 @@ export class EndRule {
   }
 
   /** [D,D+1] was refused: a failure if D is over; otherwise D+1 has not begun. */
-  async #refusedWithNext({ day, download }: SingleDay, both: NoDownload): Promise<DaysResult[]> {
+  async #refusedWithNext({ day, download }: SingleDay, both: NoFile): Promise<DaysResult[]> {
     if (both.kind === 'gone') {
       await discard(this.#run, download);
       return [noDownload(only(day), 'gone', both.message)];
@@ -257,7 +258,7 @@ export class EndRule {
   }
 
   /** Several days of which only the rows count: no file of them stays. */
-  async #countRows(from: Day, to: Day): Promise<Download | NoDownload> {
+  async #countRows(from: Day, to: Day): Promise<Download | NoFile> {
     const download = await fetchDays(this.#run, { from, to, through: from, splitByNames: false });
     await discard(this.#run, download);
     return download;

@@ -102,7 +102,7 @@ async function requestExport(run: Run, request: ExportRequest, options: FetchOpt
         found = { kind: 'retry', code: 'no_final_newline', message: `${what} and may have been cut` };
       }
       const kind = await retries.after(found, options.splitAfter);
-      if (kind !== 'again') return { kind, message: found.message };
+      if (kind !== 'again') return { kind, files: [], message: found.message };
     }
   } finally {
     if (unconfirmed !== undefined) await spool.discard(unconfirmed);

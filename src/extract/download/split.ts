@@ -2,7 +2,8 @@ import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Filters } from '../../service/export/answer.ts';
 import { nameOf } from '../export-request.ts';
-import { type DaysRequest, type Download, type ExportFile, type NoDownload, noDownload } from './download.ts';
+import type { NoFile } from '../ports.ts';
+import type { DaysRequest, Download, ExportFile } from './download.ts';
 import { fetchExport } from './fetch.ts';
 import type { Run } from './run.ts';
 
@@ -36,19 +37,15 @@ const PART_ATTEMPTS = 2;
 export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, through: day, splitByNames: true });
 
 /** The export of some days under the user's own filter. Throws a UserError as `fetchExport` does. */
-export async function fetchDays(
-  run: Run,
-  request: DaysRequest,
-): Promise<Download | NoDownload<'gone' | 'invalid' | 'too_big'>> {
+export async function fetchDays(run: Run, request: DaysRequest): Promise<Download | NoFile> {
   const { from, to, through, splitByNames } = request;
   // After one day was too large, the next ones are tried whole only once.
   const splitAfter = splitByNames && run.known.nameGroups !== undefined ? 1 : undefined;
-  const days = { first: from, last: through };
   const found = await fetchExport(run, { ...run.plan.filters, from, to }, { through, splitAfter });
-  if (found.kind === 'file')
-    return { kind: 'rows', from, to, files: [found], split: 'none', days, contains: undefined };
-  if (found.kind !== 'too_big' || !splitByNames) return noDownload(days, found.kind, found.message);
-  return { kind: 'rows', from, to, files: await fetchByNames(run, request), split: 'names', days, contains: undefined };
+  const download = { kind: 'rows', from, to, days: { first: from, last: through }, contains: undefined } as const;
+  if (found.kind === 'file') return { ...download, files: [found], split: 'none' };
+  if (found.kind !== 'too_big' || !splitByNames) return found;
+  return { ...download, files: await fetchByNames(run, request), split: 'names' };
 }
 
 /**
