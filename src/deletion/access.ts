@@ -53,16 +53,11 @@ async function record(
       .update(JSON.stringify(['dfinery-elt person v1', list.digest]))
       .digest('hex');
     const ledger = await ledgers.start({ list: ledgers.key.listHash(name), ids: 0 });
-    try {
-      for (const { id } of list.ids()) {
-        const person = ledgers.key.idHash(id);
-        ledger.add({ kind: 'access', id: person, places: places.map(placeName) });
-      }
-      await ledger.write({ kind: 'close', counts: { ids: list.ids().length } });
-    } finally {
-      await ledger.close();
+    for (const { id } of list.ids()) {
+      ledger.add({ kind: 'access', id: ledgers.key.idHash(id), places: places.map(placeName) });
     }
+    await ledger.write({ kind: 'close', counts: { ids: list.ids().length } });
   } finally {
-    ledgers.close();
+    await ledgers.close();
   }
 }

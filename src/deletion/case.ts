@@ -9,7 +9,6 @@ import { plainCount } from '../base/quantities.ts';
 import type { Random } from '../base/random.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { DeletionList, type EmitState, type ListCounts } from './input/deletion-list.ts';
-import type { LedgerKey } from './ledger/key.ts';
 import type { Ledger, LedgerOutput } from './ledger/ledger.ts';
 import { LedgerStore } from './ledger/store.ts';
 import type { UnfinishedRuns } from './ledger/unfinished.ts';
@@ -115,7 +114,9 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     if (counts.received === 0 || counts.done_before > 0) list.start();
     const sent = newCounts();
     await attempt(async () => {
-      if (run !== undefined && wanted.length > 0) await requestDeletions(plan, run, ledgers.key, sent, options);
+      if (run === undefined || wanted.length === 0) return;
+      const { deleter } = options;
+      await sendRequests({ ...io, list, counts: sent, ledger: run, key: ledgers.key, limits: config, deleter });
     });
     await attempt(() => list.emitted());
     // The purge may take long: the last answers are proof before it begins.
@@ -151,9 +152,7 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     if (ledger !== undefined) await logHead(ledger, logger);
     throw error;
   } finally {
-    // What could not be written is in the result already.
-    await ledger?.close().catch(() => {});
-    ledgers.close();
+    await ledgers.close();
   }
 }
 
@@ -185,28 +184,6 @@ async function planCase(list: DeletionList, ledgers: LedgerStore, options: CaseO
     listName,
     hash: purge === undefined ? listHash : sha256(['dfinery-elt forget v3', listHash, purge.consent]),
   };
-}
-
-function requestDeletions(
-  { list, wanted }: Plan,
-  ledger: Ledger,
-  key: LedgerKey,
-  counts: RequestCounts,
-  { config, io, deleter }: CaseOptions,
-): Promise<void> {
-  return sendRequests({
-    ...io,
-    ids: wanted,
-    counts,
-    onDecided(id, decision) {
-      list.decide(id, decision);
-      if (decision === 'done') list.start();
-    },
-    deleter,
-    ledger,
-    hashOf: (id) => key.idHash(id),
-    limits: { requestsPerMinute: config.requestsPerMinute, maxConcurrent: config.maxConcurrentRequests },
-  });
 }
 
 /** Without `sent`: of a plan. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import type { DestinationConfig } from '../config/destination.ts';
 import type { DeletionAnswer } from '../service/delete/answer.ts';
 
 const MINUTE_MS = 60_000;
@@ -13,10 +14,7 @@ const UNKNOWN_RESET_MS = MINUTE_MS;
 /** A reset further in the future than this is ignored. */
 const MAX_RESET_MS = 400 * 24 * 60 * MINUTE_MS;
 
-export interface RateLimits {
-  readonly requestsPerMinute: number;
-  readonly maxConcurrent: number;
-}
+export type RateLimits = Pick<DestinationConfig, 'requestsPerMinute' | 'maxConcurrentRequests'>;
 
 /**
  * Decides when the next request may be sent: evenly spread, below the rate, without using the reserve of the quota, and not
@@ -60,7 +58,7 @@ export class RateLimiter {
   async acquire(signal: AbortSignal): Promise<void> {
     for (;;) {
       await this.#whenAllowed(signal);
-      if (this.#active < this.#limits.maxConcurrent) break;
+      if (this.#active < this.#limits.maxConcurrentRequests) break;
       await new Promise<void>((resolve) => this.#waiters.push(resolve));
     }
     this.#active++;

@@ -5,7 +5,8 @@ import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../base/retry.ts';
 import type { DeletionAnswer, DeletionService } from '../service/delete/answer.ts';
-import type { Decision } from './input/deletion-list.ts';
+import type { Decision, DeletionList } from './input/deletion-list.ts';
+import type { LedgerKey } from './ledger/key.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { RateLimiter, type RateLimits } from './rate-limiter.ts';
 
@@ -52,15 +53,14 @@ export const newCounts = (): RequestCounts => ({
 export type ProfileDeleter = Pick<DeletionService, 'deleteProfile'>;
 
 export interface SendOptions {
+  /** Gets the decision on each of its ids, and starts to emit its states with the first that is done. */
+  readonly list: DeletionList;
   /** Filled while the requests are sent. */
   readonly counts: RequestCounts;
-  readonly ids: readonly string[];
-  readonly onDecided: (id: string, decision: Decision) => void;
-  readonly deleter: ProfileDeleter;
   readonly ledger: Ledger;
-  /** The id's keyed hash, for the ledger. */
-  readonly hashOf: (id: string) => string;
+  readonly key: LedgerKey;
   readonly limits: RateLimits;
+  readonly deleter: ProfileDeleter;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -68,7 +68,7 @@ export interface SendOptions {
 }
 
 /**
- * Requests every id and counts the outcomes: one at a time until one succeeds, then at the configured rate.
+ * Requests every id of the list that is not decided and counts the outcomes: one at a time until one succeeds, then at the configured rate.
  * Each request has a line in the ledger before and after it. Returns early when the service refuses token or service, or
  * is down; rejects when the ledger cannot be written. A stop by the signal ends with what was decided by then.
  */
@@ -77,6 +77,7 @@ export const sendRequests = (options: SendOptions): Promise<void> => new Sender(
 class Sender {
   readonly #counts: RequestCounts;
   readonly #options: SendOptions;
+  readonly #total: number;
   readonly #ids: Iterator<string>;
   readonly #limiter: RateLimiter;
   readonly #stop = new AbortController();
@@ -89,7 +90,9 @@ class Sender {
   constructor(options: SendOptions) {
     this.#options = options;
     this.#counts = options.counts;
-    this.#ids = options.ids[Symbol.iterator]();
+    const ids = options.list.idsWith(undefined);
+    this.#total = ids.length;
+    this.#ids = ids.values();
     this.#limiter = new RateLimiter(options.clock, options.limits);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
     // Every worker adds a listener; Node would otherwise warn of a leak.
@@ -104,7 +107,7 @@ class Sender {
     try {
       while (this.#counts.done === 0) if (!(await this.#next())) return;
       // While half of them write their lines of the ledger, the others have their requests under way.
-      const workers = Array.from({ length: 2 * limits.maxConcurrent }, () => this.#work());
+      const workers = Array.from({ length: 2 * limits.maxConcurrentRequests }, () => this.#work());
       const ends = await Promise.allSettled(workers);
       for (const end of ends) if (end.status === 'rejected') throw end.reason;
     } finally {
@@ -115,8 +118,8 @@ class Sender {
 
   /** One LOG a minute keeps a long deletion, and every wait, visible. */
   #report(): () => void {
-    const { clock, logger, ids } = this.#options;
-    const total = ids.length;
+    const { clock, logger } = this.#options;
+    const total = this.#total;
     const report = () => {
       const { done, rejected, undecided } = this.#counts;
       const left = this.#limiter.pausedMs;
@@ -145,13 +148,14 @@ class Sender {
     if (done === true) return false;
     const decision = await this.#decide(id);
     this.#counts[decision]++;
-    this.#options.onDecided(id, decision);
+    this.#options.list.decide(id, decision);
+    if (decision === 'done') this.#options.list.start();
     return !this.#signal.aborted;
   }
 
   async #decide(externalId: string): Promise<Decision> {
-    const { clock, random } = this.#options;
-    const id = this.#options.hashOf(externalId);
+    const { clock, random, key } = this.#options;
+    const id = key.idHash(externalId);
     for (let attempt = 1; ; ) {
       const answer = await this.#request(externalId, { id, attempt });
       if (answer === undefined) return 'undecided';

@@ -36,7 +36,7 @@ async function checkLedger(folder: string, config: DestinationConfig, context: V
   } catch (error) {
     throw configError(`ledger_dir ${folder} cannot be written: ${messageOf(error)}.`, { cause: error });
   }
-  (await LedgerStore.open({ config, isReal: false, clock: context.clock, lines: undefined })).close();
+  await (await LedgerStore.open({ config, isReal: false, clock: context.clock, lines: undefined })).close();
 }
 
 /** Sends a HEAD request without a token to the root of `baseUrl`; resolves on any answer, rejects without one. */

@@ -40,12 +40,14 @@ interface Folder {
   readonly lock: LockFile | undefined;
 }
 
-/** Where the ledger of a run is kept: in a folder, which a real run locks until `close`, or in the log. */
+/** Where the ledger of a run is kept until `close`: in a folder, which a real run locks, or in the log. */
 export class LedgerStore {
   readonly key: LedgerKey;
   readonly #options: StoreOptions;
   /** Undefined: there is none, or none yet. */
   readonly #folder: Folder | undefined;
+  /** That of the run, once it has begun. */
+  #ledger: Ledger | undefined;
 
   private constructor(options: StoreOptions, key: LedgerKey, folder?: Folder) {
     this.#options = options;
@@ -78,24 +80,22 @@ export class LedgerStore {
     const run = randomBytes(8).toString('hex');
     const output = await this.#outputOf(run);
     const ledger = new Ledger(run, this.#folder?.head ?? GENESIS, this.key, output, clock);
-    try {
-      await ledger.write({
-        kind: 'open',
-        base_url: config.baseUrl,
-        service_id: config.serviceId,
-        key_check: this.key.check,
-        requested_by: config.requestedBy,
-        reason: config.reason,
-        ...content,
-      });
-    } catch (error) {
-      await output.close();
-      throw error;
-    }
+    this.#ledger = ledger;
+    await ledger.write({
+      kind: 'open',
+      base_url: config.baseUrl,
+      service_id: config.serviceId,
+      key_check: this.key.check,
+      requested_by: config.requestedBy,
+      reason: config.reason,
+      ...content,
+    });
     return ledger;
   }
 
-  close(): void {
+  /** What could not be written has failed where it was added. */
+  async close(): Promise<void> {
+    await this.#ledger?.close().catch(() => {});
     this.#folder?.lock?.release();
   }
 

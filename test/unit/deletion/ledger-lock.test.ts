@@ -27,7 +27,7 @@ describe('the lock', () => {
     const output = await runs.go(['b']);
     expect(output.errors()[0]).toMatchObject({ failure_type: 'transient_error' });
     expect(output.errors()[0].message).toContain(String(process.pid));
-    store.close();
+    await store.close();
     expect((await runs.go(['b'])).code).toBe(0);
   });
 
@@ -44,7 +44,7 @@ describe('the lock', () => {
     await expect(take()).rejects.toThrow(/elsewhere/);
     const then = systemClock.now() / 1_000 - 600;
     utimesSync(path, then, then);
-    (await take()).close();
+    await (await take()).close();
   });
 
   it('that was stolen stops a suspended run before its next request [R181]', async () => {

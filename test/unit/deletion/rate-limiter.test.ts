@@ -14,7 +14,7 @@ const answer = (kind: DeletionAnswer['kind'], remaining?: number, resetAt?: numb
 
 async function sendsOf(requestsPerMinute: number, count: number): Promise<number[]> {
   const clock = quickClock();
-  const limiter = new RateLimiter(clock, { requestsPerMinute, maxConcurrent: 5 });
+  const limiter = new RateLimiter(clock, { requestsPerMinute, maxConcurrentRequests: 5 });
   const sent: number[] = [];
   for (let i = 0; i < count; i++) {
     await limiter.acquire(never);
@@ -36,7 +36,7 @@ describe('the rate limiter', () => {
 
   it('never sends more in any minute when many were waiting', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 20 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrentRequests: 20 });
     const sent: number[] = [];
     const begin = clock.now();
     await limiter.acquire(never);
@@ -67,7 +67,7 @@ describe('the rate limiter', () => {
 
   it('stops at a 429 until the reset that it names', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrentRequests: 5 });
     await limiter.acquire(never);
     const reset = clock.now() + 42_000;
     limiter.release(answer('wait', 0, reset));
@@ -77,7 +77,7 @@ describe('the rate limiter', () => {
 
   it('also stops requests that were admitted when the 429 arrived [R497]', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrentRequests: 5 });
     await limiter.acquire(never);
     const next = limiter.acquire(never);
     // Long enough for it to wait for its send, which is a second away.
@@ -90,7 +90,7 @@ describe('the rate limiter', () => {
 
   it('waits a minute after a 429 without a reset', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrentRequests: 5 });
     const start = clock.now();
     await limiter.acquire(never);
     limiter.release(answer('wait'));
@@ -100,7 +100,7 @@ describe('the rate limiter', () => {
 
   it('keeps a fifth of the quota for other clients [R49]', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrentRequests: 5 });
     const reset = clock.now() + 30_000;
     await limiter.acquire(never);
     limiter.release(answer('done', 9_999, reset));
@@ -114,7 +114,7 @@ describe('the rate limiter', () => {
 
   it('takes a quota as full after its reset, whatever was left before [R497]', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrentRequests: 5 });
     const reset = clock.now() + 30_000;
     for (let i = 0; i < 4; i++) await limiter.acquire(never);
     limiter.release(answer('done', 9_999, reset));
@@ -129,7 +129,7 @@ describe('the rate limiter', () => {
 
   it('uses the reserved fifth only as far as the configured rate requires', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 9_500, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 9_500, maxConcurrentRequests: 5 });
     const reset = clock.now() + 30_000;
     for (const remaining of [9_999, 600]) {
       await limiter.acquire(never);
@@ -143,7 +143,7 @@ describe('the rate limiter', () => {
 
   it('keeps a fifth of a quota that is smaller than the configured rate', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrentRequests: 5 });
     const reset = clock.now() + 30_000;
     for (const remaining of [999, 201]) {
       await limiter.acquire(never);
@@ -157,7 +157,7 @@ describe('the rate limiter', () => {
 
   it('never sends into an exhausted quota, counting requests under way', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 100_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 100_000, maxConcurrentRequests: 5 });
     const reset = clock.now() + 30_000;
     for (let i = 0; i < 3; i++) await limiter.acquire(never);
     limiter.release(answer('done', 2, reset));
@@ -165,7 +165,7 @@ describe('the rate limiter', () => {
   });
 
   it('limits the number of requests under way', async () => {
-    const limiter = new RateLimiter(quickClock(), { requestsPerMinute: 100_000, maxConcurrent: 2 });
+    const limiter = new RateLimiter(quickClock(), { requestsPerMinute: 100_000, maxConcurrentRequests: 2 });
     await limiter.acquire(never);
     await limiter.acquire(never);
     let isIn = false;
@@ -181,7 +181,7 @@ describe('the rate limiter', () => {
 
   it('takes the smallest Remaining among the answers of one minute, in any order', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrentRequests: 5 });
     const reset = clock.now() + 30_000;
     for (let i = 0; i < 3; i++) await limiter.acquire(never);
     limiter.release(answer('done', 9_999, reset));
@@ -194,7 +194,7 @@ describe('the rate limiter', () => {
 
   it('may use up a quota equal to the configured rate, and stops when nothing remains', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrentRequests: 5 });
     const reset = clock.now() + 30_000;
     for (const remaining of [4_999, 500]) {
       await limiter.acquire(never);
@@ -208,7 +208,7 @@ describe('the rate limiter', () => {
 
   it('keeps the known quota when an answer has no headers', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrentRequests: 5 });
     const reset = clock.now() + 30_000;
     for (const remaining of [9_999, undefined, 2_001]) {
       await limiter.acquire(never);
@@ -230,7 +230,7 @@ describe('the rate limiter', () => {
     ['one that is 400 days away', DAYS_400, 60_000],
   ])('waits for a plausible reset, and a minute for another: %s', async (_name, after, wait) => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 5_000, maxConcurrentRequests: 5 });
     await limiter.acquire(never);
     limiter.release(answer('wait', 0, after === undefined ? undefined : clock.now() + after));
     expect(limiter.pausedMs).toBe(wait);
@@ -238,7 +238,7 @@ describe('the rate limiter', () => {
 
   it('waits for the latest reset of several 429s, which count as one', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 100_000, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 100_000, maxConcurrentRequests: 5 });
     for (let i = 0; i < 3; i++) await limiter.acquire(never);
     const now = clock.now();
     for (const after of [30_000, 42_000, 20_000]) limiter.release(answer('wait', 0, now + after));
@@ -251,7 +251,7 @@ describe('the rate limiter', () => {
 
   it('sleeps only for a positive time', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrentRequests: 5 });
     await limiter.acquire(never);
     // The next send is 1,010 ms behind the first, which might have been 50 ms earlier.
     await clock.sleep(960);
@@ -263,7 +263,7 @@ describe('the rate limiter', () => {
 
   it('takes no slot for a request that is stopped before it waits', async () => {
     const clock = quickClock();
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrent: 5 });
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrentRequests: 5 });
     const stopped = AbortSignal.abort(new Error('stopped'));
     for (let i = 0; i < 3; i++) await expect(limiter.acquire(stopped)).rejects.toThrow('stopped');
     await limiter.acquire(never);

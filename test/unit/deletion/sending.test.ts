@@ -103,7 +103,7 @@ describe('a long deletion', () => {
 
 describe('the rate limiter', () => {
   it('releases the slot of a request that was stopped while it waited', async () => {
-    const limiter = new RateLimiter(quickClock(), { requestsPerMinute: 60, maxConcurrent: 1 });
+    const limiter = new RateLimiter(quickClock(), { requestsPerMinute: 60, maxConcurrentRequests: 1 });
     await limiter.acquire(new AbortController().signal);
     limiter.release(undefined);
     const stopped = new AbortController();
