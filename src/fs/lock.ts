@@ -54,12 +54,12 @@ export interface LockOptions {
 export class LockFile {
   readonly #path: string;
   readonly #token: string;
-  readonly #stopRewriting: () => void;
+  #stopRewriting: () => void = () => {};
 
   private constructor(path: string, token: string, clock: Clock) {
     this.#path = path;
     this.#token = token;
-    this.#stopRewriting = keepAlive(path, token, clock);
+    this.#keepAlive(clock);
   }
 
   /** Takes the lock if it is free or its owner dead; undefined if not. */
@@ -104,6 +104,27 @@ export class LockFile {
       if (this.isHeld()) removeIfThere(this.#path);
     } catch {}
   }
+
+  /** Rewrites the file until the lock is released, or the file is gone or another owner's. */
+  #keepAlive(clock: Clock): void {
+    this.#stopRewriting = clock.after(HEARTBEAT_MS, () => {
+      if (this.#rewrite()) this.#keepAlive(clock);
+    });
+  }
+
+  #rewrite(): boolean {
+    const write = (file: number) => {
+      const isOwn = ownerIn(file).token === this.#token;
+      if (isOwn) writeSync(file, textOf(this.#token), 0);
+      return isOwn;
+    };
+    try {
+      return inFile(this.#path, constants.O_RDWR, write) === true;
+    } catch {
+      // A disk that fails for a while must not end the rewriting.
+      return true;
+    }
+  }
 }
 
 /**
@@ -121,28 +142,19 @@ export async function withLockFile<T>(path: string, options: LockOptions, work: 
 }
 
 /** Shows that a run is alive: files with its name in a shared folder must not be touched while its lease is held. */
-export class Lease {
+export interface Lease {
   /** A name that no other run has. */
   readonly run: string;
-  readonly #file: LockFile;
+  release(): void;
+}
 
-  private constructor(run: string, file: LockFile) {
-    this.run = run;
-    this.#file = file;
-  }
-
-  /** Throws the system's error, `EEXIST` too if the file was removed meanwhile. */
-  static take(folder: string, clock: Clock): Lease {
-    const run = `r${randomBytes(8).toString('hex')}`;
-    const path = leasePath(folder, run);
-    const file = LockFile.tryTake(path, { what: 'a run', clock });
-    if (file === undefined) throw Object.assign(new Error(`${path} was taken away`), { code: 'EEXIST' });
-    return new Lease(run, file);
-  }
-
-  release(): void {
-    this.#file.release();
-  }
+/** Throws the system's error, `EEXIST` too if the file was removed meanwhile. */
+export function takeLease(folder: string, clock: Clock): Lease {
+  const run = `r${randomBytes(8).toString('hex')}`;
+  const path = leasePath(folder, run);
+  const file = LockFile.tryTake(path, { what: 'a run', clock });
+  if (file === undefined) throw Object.assign(new Error(`${path} was taken away`), { code: 'EEXIST' });
+  return { run, release: () => file.release() };
 }
 
 const leasePath = (folder: string, run: string): string => join(folder, `${run}.lease`);
@@ -276,42 +288,15 @@ function ownerIn(file: number): Owner {
   return { identity: undefined, token: `${ino}-${mtimeNs}`, ...parsed(text), rewrittenAt: Number(mtimeMs) };
 }
 
+/** Undefined for what this version does not write. */
 function parsed(text: string): Pick<Owner, 'token' | 'identity'> | undefined {
   try {
     const value: unknown = JSON.parse(text);
     const identity = identityFrom(value);
     const { token } = value as { token?: unknown };
     if (identity !== undefined && typeof token === 'string' && /^[0-9a-f]{16}$/.test(token)) return { token, identity };
-  } catch {
-    // Not what this version writes.
-  }
+  } catch {}
   return undefined;
-}
-
-/** Rewrites an owner's file until cancelled, or until it is gone or another owner's. */
-function keepAlive(path: string, token: string, clock: Clock): () => void {
-  let cancel: () => void = () => {};
-  const next = () => {
-    cancel = clock.after(HEARTBEAT_MS, () => {
-      if (rewrite(path, token)) next();
-    });
-  };
-  next();
-  return () => cancel();
-}
-
-function rewrite(path: string, token: string): boolean {
-  try {
-    const isOwn = inFile(path, constants.O_RDWR, (file) => {
-      if (ownerIn(file).token !== token) return false;
-      writeSync(file, textOf(token), 0);
-      return true;
-    });
-    return isOwn === true;
-  } catch {
-    // A disk that fails for a while must not end the rewriting.
-    return true;
-  }
 }
 
 /** Undefined if there is no such file. */

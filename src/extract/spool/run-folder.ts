@@ -1,7 +1,7 @@
 import { lstat, mkdtemp, readdir, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { isLeased, isLockTemporary, Lease, leaseOf } from '../../fs/lock.ts';
+import { isLeased, isLockTemporary, type Lease, leaseOf, takeLease } from '../../fs/lock.ts';
 import { isPrivateFolder, makeFolders } from '../../fs/private-folder.ts';
 import { spoolError } from './spool-writer.ts';
 
@@ -28,7 +28,7 @@ export class RunFolder {
       makeFolders(root, 0o700);
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(root, `dfinery-${what}-`));
-      return new RunFolder(path, Lease.take(path, clock));
+      return new RunFolder(path, takeLease(path, clock));
     } catch (error) {
       throw errorOf(error, root);
     }

@@ -4,7 +4,7 @@ import { readdir, rename, rmdir, unlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { codeOf } from '../../base/errors.ts';
-import { Lease } from '../../fs/lock.ts';
+import { type Lease, takeLease } from '../../fs/lock.ts';
 import { isPrivateFolder, makePrivateFolder, ownerOf } from '../../fs/private-folder.ts';
 import type { ExportFile } from '../download/download.ts';
 import { sha256 } from '../export-request.ts';
@@ -181,7 +181,7 @@ async function claimFolder(folder: string, clock: Clock): Promise<Lease> {
   for (let attempt = 1; ; attempt++) {
     try {
       makePrivateFolder(folder, 'The spool folder', 'set spool_dir to another folder');
-      return Lease.take(folder, clock);
+      return takeLease(folder, clock);
     } catch (error) {
       const isGone = ['ENOENT', 'EEXIST'].includes(codeOf(error) ?? '');
       if (!isGone || attempt === CLAIM_ATTEMPTS) throw error;

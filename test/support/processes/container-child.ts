@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
-import { isLeased, Lease, LockFile } from '../../../src/fs/lock.ts';
+import { isLeased, LockFile, takeLease } from '../../../src/fs/lock.ts';
 import { createExportQuota } from '../../../src/service/quota.ts';
 
 /**
@@ -35,7 +35,7 @@ if (mode === 'hold') {
     limited: false,
     limits: { remaining: undefined, resetAt: undefined, retryAt: undefined },
   });
-  const lease = Lease.take(folder, systemClock);
+  const lease = takeLease(folder, systemClock);
   process.stdout.write(`${lease.run}\n`);
   process.stdin.resume();
   await new Promise((resolve) => process.stdin.once('end', resolve));

@@ -19,10 +19,10 @@ import {
   HEARTBEAT_MS,
   isLeased,
   isLockTemporary,
-  Lease,
   LockFile,
   type LockOptions,
   leaseOf,
+  takeLease,
   withLockFile,
 } from '../../../src/fs/lock.ts';
 import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
@@ -346,7 +346,7 @@ describe('a lease', () => {
 
   it('is held by a living process until it is released, however long it is silent', () => {
     const clock = new ManualClock();
-    const lease = Lease.take(dir, clock);
+    const lease = takeLease(dir, clock);
     const file = join(dir, `${lease.run}.lease`);
     utimesSync(file, LONG_AGO, LONG_AGO);
     expect(isLeased(dir, lease.run)).toBe(true);
@@ -382,7 +382,7 @@ describe('a lease', () => {
       for (const name of names()) rmSync(join(dir, name));
       return real(...all);
     };
-    const taking = withCall(fs, 'writeSync', write, () => Lease.take(dir, clock));
+    const taking = withCall(fs, 'writeSync', write, () => takeLease(dir, clock));
     await expect(taking).rejects.toMatchObject({ code: 'EEXIST' });
     expect(clock.pending).toBe(0);
   });
