@@ -92,7 +92,7 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     if (consent === undefined || refusal !== undefined) return { report: forecast, hash, failure: refusal };
 
     // Try all that the purge needs, before anybody is deleted.
-    await purge?.try();
+    await purge?.trial();
     options.onBegin?.(forecast);
 
     // Delete at the service. From here on a failure ends what it is in, and is part of the result.

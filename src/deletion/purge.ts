@@ -64,8 +64,19 @@ export interface PurgeSums {
   /** Ids that have a row in no place. */
   readonly ids_without_match: number;
   /** Absent in a plan. */
-  readonly purged?: Readonly<Record<'people' | 'rows' | 'files_rewritten' | 'bytes_before' | 'bytes_after', number>>;
+  readonly purged?: Removed;
 }
+
+/** What was removed; with the names of the report and of the ledger. */
+type Removed = Readonly<Record<'people' | 'rows' | 'files_rewritten' | 'bytes_before' | 'bytes_after', number>>;
+
+const removedBy = ({ found, rowsRemoved, files, bytesBefore, bytesAfter }: Purged): Removed => ({
+  people: found.people,
+  rows: rowsRemoved,
+  files_rewritten: files.length,
+  bytes_before: bytesBefore,
+  bytes_after: bytesAfter,
+});
 
 const MAX_NAMED = 100;
 const PEOPLE_PER_ID = 3;
@@ -96,9 +107,9 @@ export async function readMapping(path: string, ids: readonly ListedId[]): Promi
 /** A place, what was found there last, and what became of it. */
 interface PlaceState {
   readonly place: PurgePlace;
-  readonly found: PeopleFound;
-  readonly done?: Purged;
-  readonly failure?: UserError;
+  found: PeopleFound;
+  done?: Purged;
+  failure?: UserError;
 }
 
 /** One purge, from its forecast to its last place. */
@@ -109,8 +120,8 @@ export class Purge {
   readonly #warned = new Set<string>();
   /** Who is looked for: first the whole list, then those who are deleted. */
   #ids: readonly string[];
-  #states: PlaceState[] = [];
-  #unreached: string[] = [];
+  readonly #states: PlaceState[] = [];
+  readonly #unreached: string[] = [];
 
   private constructor(request: PurgeRequest, listed: readonly ListedId[], mapping: Mapping | undefined) {
     this.#request = request;
@@ -138,20 +149,20 @@ export class Purge {
 
   /** What all places together hold, and what was removed from them. */
   get sums(): PurgeSums {
-    const reports = this.reports;
-    const sum = (of: (report: PlaceReport) => number) => reports.reduce((all, report) => all + of(report), 0);
     const found = new Set(this.#states.flatMap((state) => state.found.ids));
-    const isDone = this.#states.some(({ done, failure }) => done !== undefined && failure === undefined);
+    const isPurged = this.#states.some(({ done, failure }) => done !== undefined && failure === undefined);
+    const removed = this.#states.flatMap(({ done }) => (done === undefined ? [] : removedBy(done)));
+    const sum = (of: keyof Removed) => removed.reduce((all, one) => all + one[of], 0);
     return {
-      people_to_purge: sum((report) => report.people),
+      people_to_purge: this.#states.reduce((all, { found: { people } }) => all + people, 0),
       ids_without_match: this.#ids.filter((id) => !found.has(id)).length,
-      ...(isDone && {
+      ...(isPurged && {
         purged: {
-          people: sum((report) => (report.rows_removed === null ? 0 : report.people)),
-          rows: sum((report) => report.rows_removed ?? 0),
-          files_rewritten: sum((report) => report.files_rewritten),
-          bytes_before: sum((report) => report.bytes_before),
-          bytes_after: sum((report) => report.bytes_after),
+          people: sum('people'),
+          rows: sum('rows'),
+          files_rewritten: sum('files_rewritten'),
+          bytes_before: sum('bytes_before'),
+          bytes_after: sum('bytes_after'),
         },
       }),
     };
@@ -187,7 +198,7 @@ export class Purge {
   }
 
   /** Tries in each place all that a purge does, and names what it will not reach. Throws UserError before anybody is deleted. */
-  async try(): Promise<void> {
+  async trial(): Promise<void> {
     const { options, places, spoolDirs, suppression } = this.#request;
     for (const { target, path } of places) {
       const people = await target.people();
@@ -212,15 +223,14 @@ export class Purge {
 
   /**
    * Removes the people of these ids from every place, one after the other; a place that fails does not keep the others from
-   * it. `unfinished`: what a run that broke off was about to remove. Returns why people are still somewhere. Throws UserError
-   * when the ledger cannot be written.
+   * it. Returns why people are still somewhere. Throws UserError when the ledger cannot be written.
    */
   async run(ids: readonly string[], ledger: Ledger, unfinished: Unfinished): Promise<readonly UserError[]> {
     this.#ids = ids;
     await this.#purgeSpools();
-    for (const [at, { place }] of this.#states.entries()) {
+    for (const state of this.#states) {
       this.#request.options.signal?.throwIfAborted();
-      await this.#purgePlace(at, ledger, unfinished.get(placeName(place)));
+      await this.#purgePlace(state, ledger, unfinished);
     }
     // A run that is under way may have verified downloads since.
     await this.#purgeSpools();
@@ -228,51 +238,48 @@ export class Purge {
   }
 
   /** Removes the people from one place, and records what became of it. */
-  async #purgePlace(at: number, ledger: Ledger, before: Readonly<Record<string, number>> | undefined): Promise<void> {
+  async #purgePlace(state: PlaceState, ledger: Ledger, unfinished: Unfinished): Promise<void> {
     const { options, forgetCopies } = this.#request;
-    const { place } = this.#states[at];
-    const target = placeName(place);
-    let counts: Record<string, number> = { rows: 0 };
+    const { target, path } = state.place;
+    const name = placeName(state.place);
+    let isBegun = false;
+    const onFound = async (found: PeopleFound) => {
+      state.found = found;
+      const problem = this.#problemOf(state);
+      if (problem !== undefined) throw configError(`${problem} Nothing was removed there.`, { exitCode: EXIT.guard });
+      await ledger.write({ kind: 'purging', target: name, counts: { people: found.people, rows: found.rows } });
+      await this.#suppress(found);
+      isBegun = true;
+    };
     try {
-      const people = await place.target.people();
-      const done = await people.purge(place.path, this.#query, {
-        ...options,
-        forgetCopies,
-        onFound: async (found) => {
-          this.#states[at] = { place, found };
-          const problem = this.#problemOf(this.#states[at]);
-          if (problem !== undefined) {
-            throw configError(`${problem} Nothing was removed there.`, { exitCode: EXIT.guard });
-          }
-          await ledger.write({ kind: 'purging', target, counts: { people: found.people, rows: found.rows } });
-          await this.#suppress(found);
-          // If it fails from here on, nobody knows what was removed before.
-          counts = {};
-        },
-      });
-      const { found, unreached } = done;
-      const failure = unreached.length > 0 ? transientError(unreached.join(' ')) : undefined;
-      this.#states[at] = { place, found, done, ...(failure && { failure }) };
-      this.#say(found);
-      counts = {
-        people: found.people,
-        rows: done.rowsRemoved,
-        files_rewritten: done.files.length,
-        bytes_before: done.bytesBefore,
-        bytes_after: done.bytesAfter,
-        // A run that was killed right after its commit had removed them.
-        ...(before !== undefined && found.rows < before.rows && { rows_removed_before: before.rows }),
-      };
+      const people = await target.people();
+      const done = await people.purge(path, this.#query, { ...options, forgetCopies, onFound });
+      state.done = done;
+      state.found = done.found;
+      if (done.unreached.length > 0) state.failure = transientError(done.unreached.join(' '));
+      this.#say(done.found);
     } catch (error) {
       options.signal?.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
-      this.#states[at] = { place, found: this.#states[at].found, failure: error };
+      state.failure = error;
     }
-    const { done, failure } = this.#states[at];
-    const outcome = failure === undefined ? 'done' : 'open';
-    const sentences = done?.unreached ?? (failure === undefined ? [] : [failure.message]);
-    const unreached = [...sentences, ...this.#unreached].slice(0, MAX_NAMED);
-    await ledger.write({ kind: 'purge', target, outcome, counts, ...(unreached.length > 0 && { unreached }) });
+    const { done, failure } = state;
+    const before = unfinished.get(name);
+    const isRemovedBefore = done !== undefined && before !== undefined && done.found.rows < before.rows;
+    const missed = done?.unreached ?? (failure === undefined ? [] : [failure.message]);
+    const unreached = [...missed, ...this.#unreached].slice(0, MAX_NAMED);
+    await ledger.write({
+      kind: 'purge',
+      target: name,
+      outcome: failure === undefined ? 'done' : 'open',
+      counts: {
+        // Where it failed after its beginning nobody knows what was removed.
+        ...(done === undefined ? !isBegun && { rows: 0 } : removedBy(done)),
+        // A run that was killed right after its commit had removed them.
+        ...(isRemovedBefore && { rows_removed_before: before.rows }),
+      },
+      ...(unreached.length > 0 && { unreached }),
+    });
   }
 
   /** Downloads of dead runs hold rows of anybody; those of a run that is under way are its own. */
@@ -309,6 +316,7 @@ export class Purge {
     const has = new Set(found.ids);
     const asked = new Set(this.#ids);
     const lacking = this.#listed.filter(({ id }) => asked.has(id) && !has.has(id));
+    const removed = done && removedBy(done);
     return {
       target: place.target.name,
       place: place.path,
@@ -317,10 +325,10 @@ export class Purge {
       shared: found.shared,
       ids_without_rows: lacking.length,
       row_numbers: lacking.slice(0, MAX_NAMED).map(({ row }) => row),
-      rows_removed: done?.rowsRemoved ?? null,
-      files_rewritten: done?.files.length ?? 0,
-      bytes_before: done?.bytesBefore ?? 0,
-      bytes_after: done?.bytesAfter ?? 0,
+      rows_removed: removed?.rows ?? null,
+      files_rewritten: removed?.files_rewritten ?? 0,
+      bytes_before: removed?.bytes_before ?? 0,
+      bytes_after: removed?.bytes_after ?? 0,
       error: failure?.message ?? null,
     };
   }
@@ -345,7 +353,7 @@ export class Purge {
   }
 
   #outOfReach(sentence: string): void {
-    if (!this.#unreached.includes(sentence)) this.#unreached = [...this.#unreached, sentence];
+    if (!this.#unreached.includes(sentence)) this.#unreached.push(sentence);
     this.#warn('purge.unreached', sentence);
   }
 
@@ -357,4 +365,5 @@ export class Purge {
   }
 }
 
+/** By place: what a run that broke off was about to remove. */
 type Unfinished = ReadonlyMap<string, Readonly<Record<string, number>>>;
