@@ -467,13 +467,15 @@ export async function keptPaths(engine: Engine, lake: Lake): Promise<Set<string>
   return new Set(rows.map(({ path }) => String(path)));
 }
 
-/** What this program noted of files that stand nowhere else in the catalog: no program removes them like that. */
-export async function lostNotes(engine: Engine): Promise<string[]> {
+/** Names of files that this program noted and that stand nowhere else in the catalog: no program removes them like that. */
+export async function lostNames(engine: Engine): Promise<Set<string>> {
   const listed = ['ducklake_data_file', 'ducklake_files_scheduled_for_deletion']
     .map((table) => `data_file_id NOT IN (SELECT data_file_id FROM ${table} WHERE data_file_id IS NOT NULL)`)
     .join(' AND ');
-  const rows = await engine.rows(`SELECT value FROM _dfinery_files WHERE ${listed} ORDER BY data_file_id`);
-  return rows.map(({ value }) => String(value));
+  const rows = await engine.rows(
+    `SELECT 'part-' || json_extract_string(TRY_CAST(value AS JSON), '$.id') || '.parquet' AS name FROM _dfinery_files WHERE ${listed}`,
+  );
+  return new Set(rows.map(({ name }) => String(name)));
 }
 
 async function readInlined(engine: Engine, at: At, names: ReadonlySet<string>): Promise<Map<TableName, number>> {

@@ -45,11 +45,11 @@ import {
   keptPaths,
   type Lake,
   type LakeFile,
-  lostNotes,
+  lostNames,
   readLake,
 } from './catalog.ts';
-import { type Field, GivenIds, SnapshotWriter, sameType } from './snapshot-writer.ts';
-import { changedFile, insertedError, notedNames, snapshotOf, stateRows } from './state.ts';
+import { type Field, GivenColumns, SnapshotWriter, sameType } from './snapshot-writer.ts';
+import { changedFile, insertedError, snapshotOf, stateRows } from './state.ts';
 
 /** The row of the state that says where the catalog is. */
 const PATH = 'catalog';
@@ -145,7 +145,7 @@ class LakeLog implements TableLog {
   readonly layout: Layout = {
     isUniform: false,
     hasDateColumn: true,
-    fieldIds: (table, columns) => this.#ids.option(table, columns.map(fieldOf)),
+    fieldIds: (table, columns) => this.#given.option(table, columns.map(fieldOf)),
   };
   snapshot: Snapshot | undefined;
   readonly #parts: Parts;
@@ -153,7 +153,7 @@ class LakeLog implements TableLog {
   #lake: Lake | undefined;
   /** Files of ours that another program wrote, or of which it deleted rows. */
   #changed: readonly LakeFile[] = [];
-  #ids = new GivenIds(undefined);
+  #given = new GivenColumns(undefined);
   /** Paths of files that were taken out of the catalog, with the snapshots that had them. */
   #expired: ReadonlySet<string> = new Set();
   /** The store's time before the purge that was committed. */
@@ -180,7 +180,7 @@ class LakeLog implements TableLog {
     if (lake !== undefined && snapshot !== undefined) await checkShape(engine, lake, snapshot.state, catalog.file);
     this.#lake = lake;
     this.#changed = changed;
-    this.#ids = new GivenIds(lake);
+    this.#given = new GivenColumns(lake);
     this.snapshot = snapshot;
   }
 
@@ -320,7 +320,7 @@ class LakeLog implements TableLog {
     }
     if (lake === undefined) throw new RangeError('a catalog that was just made is empty');
     await createOwnTables(open);
-    const writer = new SnapshotWriter(open, lake, this.#ids);
+    const writer = new SnapshotWriter(open, lake, this.#given);
     for (const table of TABLES.filter((name) => change.state.tables.includes(name))) {
       const fields = await fieldsOf(engine, table, change.state);
       await writer.shape(table, fields, this.snapshot?.state.tables.includes(table) === true);
@@ -357,18 +357,14 @@ class LakeLog implements TableLog {
   /** The catalog's columns and numbers are those of the state and of the files. */
   async check(): Promise<Difference[]> {
     const { snapshot } = this;
-    const lake = this.#lake;
-    if (lake === undefined || snapshot === undefined) return [];
+    if (snapshot === undefined) return [];
     const found = (await this.#lostFiles()).map((path) =>
       difference('files', `${path} was loaded, and the catalog does not list it any more`),
     );
-    const notes = new Map(snapshot.files.map((file) => [file.path, file]));
-    for (const { path, rows, date } of lake.files) {
-      const note = notes.get(path);
-      // One that another program changed: what is read instead was just written.
-      if (note === undefined) continue;
-      const noted = [...note.windows.values()].reduce((sum, n) => sum + n, 0);
-      if (note.table === 'events' && noted !== rows) {
+    // Not one that another program changed: what is read instead was just written.
+    for (const { table, path, rows, date, windows } of snapshot.files.filter(({ local }) => local === undefined)) {
+      const noted = [...windows.values()].reduce((sum, n) => sum + n, 0);
+      if (table === 'events' && noted !== rows) {
         found.push(
           difference('files', `the catalog says ${path} has ${plainCount(rows, 'row')}, its windows ${noted}`),
         );
@@ -392,10 +388,10 @@ class LakeLog implements TableLog {
   /** Files of the tables that the catalog does not list, though another program neither deleted nor expired them. */
   async #lostFiles(): Promise<string[]> {
     const { storage, catalog } = this.#parts;
-    const notes = this.snapshot === undefined ? undefined : await catalog.read(lostNotes);
-    const names = new Set(notedNames(notes ?? [], catalog.file));
+    const names = this.snapshot === undefined ? undefined : await catalog.read(lostNames);
+    if (names === undefined || names.size === 0) return [];
     const found: string[] = [];
-    for (const table of names.size > 0 ? TABLES : []) {
+    for (const table of TABLES) {
       for await (const { path } of storage.list(table)) if (names.has(basename(path))) found.push(path);
     }
     return found.sort();

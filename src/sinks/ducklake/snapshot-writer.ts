@@ -20,40 +20,36 @@ export interface Field {
   readonly element?: string;
 }
 
-/** Ids of a column: its own, and that of its element if it is a list. */
-interface ColumnIds {
-  readonly id: number;
-  readonly element?: number;
-}
-
-/** The ids of columns: those that a catalog has, else new ones, which it gets with the next commit. */
-export class GivenIds {
+/** The columns that tables get: with the ids that a catalog has for them, else new ones, which it gets with the next commit. */
+export class GivenColumns {
   readonly #tables: Lake['tables'];
   /** The last id by table. */
   readonly #last = new Map<TableName, number>();
   /** By table, name and whether it is a list. */
-  readonly #given = new Map<string, ColumnIds>();
+  readonly #given = new Map<string, LakeColumn>();
 
   constructor(lake: Lake | undefined) {
     this.#tables = lake?.tables ?? new Map();
   }
 
-  of(table: TableName, { name, element }: Field): ColumnIds {
+  of(table: TableName, { name, type, element }: Field): LakeColumn {
     const key = JSON.stringify([table, name, element !== undefined]);
-    const given = this.#given.get(key);
-    if (given !== undefined) return given;
-    const column = this.#tables.get(table)?.columns.find((one) => one.name === name);
-    const id = column?.id ?? this.#next(table);
-    const ids = element === undefined ? { id } : { id, element: column?.element?.id ?? this.#next(table) };
-    this.#given.set(key, ids);
-    return ids;
+    const known = this.#tables.get(table)?.columns.find((one) => one.name === name);
+    const before = this.#given.get(key) ?? known;
+    const id = before?.id ?? this.#next(table);
+    const column: LakeColumn =
+      element === undefined
+        ? { id, name, type }
+        : { id, name, type, element: { id: before?.element?.id ?? this.#next(table), type: element } };
+    this.#given.set(key, column);
+    return column;
   }
 
-  /** The option of COPY that writes them into a file. */
+  /** The option of COPY that writes their ids into a file. */
   option(table: TableName, fields: readonly Field[]): string {
     const entries = fields.map((field) => {
       const { id, element } = this.of(table, field);
-      const ids = element === undefined ? id : `{'__duckdb_field_id': ${id}, 'element': ${element}}`;
+      const ids = element === undefined ? id : `{'__duckdb_field_id': ${id}, 'element': ${element.id}}`;
       return `${literal(field.name)}: ${ids}`;
     });
     return `FIELD_IDS {${entries.join(', ')}}`;
@@ -73,7 +69,7 @@ export const sameType = (field: Field, column: LakeColumn | undefined): boolean 
 interface Table {
   readonly id: number;
   readonly partitionId: number;
-  readonly fields: readonly Field[];
+  readonly columns: readonly LakeColumn[];
   nextRowId: number;
 }
 
@@ -89,7 +85,7 @@ const RANGED: Readonly<Record<string, string>> = {
 export class SnapshotWriter {
   readonly #engine: Engine;
   readonly #lake: Lake;
-  readonly #ids: GivenIds;
+  readonly #given: GivenColumns;
   readonly #id: number;
   readonly #tables = new Map<TableName, Table>();
   readonly #changes: string[] = [];
@@ -97,10 +93,10 @@ export class SnapshotWriter {
   #nextCatalogId: number;
   #nextFileId: number;
 
-  constructor(engine: Engine, lake: Lake, ids: GivenIds) {
+  constructor(engine: Engine, lake: Lake, given: GivenColumns) {
     this.#engine = engine;
     this.#lake = lake;
-    this.#ids = ids;
+    this.#given = given;
     this.#id = lake.snapshotId + 1;
     this.#nextCatalogId = lake.nextCatalogId;
     this.#nextFileId = lake.nextFileId;
@@ -119,7 +115,7 @@ export class SnapshotWriter {
       return;
     }
     const { id, partitionId, columns, nextRowId } = known;
-    this.#tables.set(name, { id, partitionId, fields, nextRowId });
+    this.#tables.set(name, { id, partitionId, columns: this.#columnsOf(name, fields), nextRowId });
     const byName = new Map(columns.map((column) => [column.name, column]));
     const byFold = new Map(columns.map((column) => [foldName(column.name), column]));
     const changed = fields.filter((field) => !sameType(field, byName.get(field.name)));
@@ -137,7 +133,7 @@ export class SnapshotWriter {
       `UPDATE ducklake_column SET end_snapshot = ${this.#id}
       WHERE table_id = ${id} AND column_id IN (${[...ended, -1].join(', ')}) AND end_snapshot IS NULL`,
     );
-    await this.#addColumns(name, id, changed);
+    await this.#addColumns(id, this.#columnsOf(name, changed));
     this.#altered.add(id);
     this.#changes.push(`altered_table:${id}`);
   }
@@ -149,25 +145,28 @@ export class SnapshotWriter {
       [id, randomUUID(), at, null, this.#lake.schemaId, name, `${name}/`, true],
     ]);
     await insertRows(this.#engine, 'ducklake_partition_info', [[partitionId, id, at, null]]);
-    await this.#addColumns(name, id, fields);
-    const { id: partition } = this.#ids.of(name, { name: PARTITION, type: 'date' });
+    const columns = this.#columnsOf(name, fields);
+    await this.#addColumns(id, columns);
+    const partition = columns.find((column) => column.name === PARTITION)?.id ?? null;
     await insertRows(this.#engine, 'ducklake_partition_column', [[partitionId, id, 0, partition, 'identity']]);
-    this.#tables.set(name, { id, partitionId, fields, nextRowId: 0 });
+    this.#tables.set(name, { id, partitionId, columns, nextRowId: 0 });
     this.#altered.add(id);
     this.#changes.push(`created_table:"main"."${name}"`);
   }
 
-  async #addColumns(table: TableName, id: number, fields: readonly Field[]): Promise<void> {
-    const row = (column: number, name: string, type: string, parent: number | null): Value[] => {
+  #columnsOf(table: TableName, fields: readonly Field[]): LakeColumn[] {
+    return fields.map((field) => this.#given.of(table, field));
+  }
+
+  async #addColumns(table: number, columns: readonly LakeColumn[]): Promise<void> {
+    const row = (id: number, name: string, type: string, parent: number | null): Value[] => {
       const kind = type === 'list' ? '' : 'literal';
-      return [column, this.#id, null, id, column, name, type, null, 'NULL', true, parent, kind, 'duckdb'];
+      return [id, this.#id, null, table, id, name, type, null, 'NULL', true, parent, kind, 'duckdb'];
     };
-    const rows = fields.flatMap((field) => {
-      const ids = this.#ids.of(table, field);
-      const own = row(ids.id, field.name, field.type, null);
-      if (field.element === undefined || ids.element === undefined) return [own];
-      return [own, row(ids.element, 'element', field.element, ids.id)];
-    });
+    const rows = columns.flatMap(({ id, name, type, element }) => [
+      row(id, name, type, null),
+      ...(element === undefined ? [] : [row(element.id, 'element', element.type, id)]),
+    ]);
     await insertRows(this.#engine, 'ducklake_column', rows);
   }
 
@@ -199,12 +198,12 @@ export class SnapshotWriter {
         ...[table.nextRowId, table.partitionId, null, null, null],
       ]);
       table.nextRowId += file.rows;
-      for (const field of table.fields) {
-        const own = found.get(field.name);
+      for (const column of table.columns) {
+        const own = found.get(column.name);
         if (own === undefined) continue;
-        const ids = this.#ids.of(file.table, field);
-        const range = [own.least, own.greatest];
-        columns.push([id, table.id, ids.element ?? ids.id, own.bytes, own.values, own.nulls, ...range, null, null]);
+        const { bytes, values, nulls, least, greatest } = own;
+        const columnId = column.element?.id ?? column.id;
+        columns.push([id, table.id, columnId, bytes, values, nulls, least, greatest, null, null]);
       }
       partitions.push([id, table.id, 0, file.date]);
       notes.push([1, id, lakeNoteOf(file, found)]);
@@ -241,40 +240,33 @@ export class SnapshotWriter {
     ]);
   }
 
-  /** Counts anew what the catalog says of whole tables. `ranged`: the columns with least and greatest values. */
-  async summarize(ranged: ReadonlySet<string>): Promise<void> {
-    for (const [name, table] of this.#tables) await this.#summarize(name, table, ranged);
-  }
-
   /**
-   * The statistics of a table: rows, and the ranges of columns, over all files that the catalog has, for older snapshots are
-   * read by them too. The reference extension answers `max` from them if the rows are those of the live files alone. A column without a row here
-   * has unknown ones; one without least and greatest values would get those of the rows that another program inserts.
+   * Counts anew what the catalog says of whole tables: rows, and the ranges of the columns in `ranged`, over all files that the
+   * catalog has, for older snapshots are read by them too. The reference extension answers `max` from them if the rows are those
+   * of the live files alone. A column without a row here has unknown ones; one without least and greatest values would get those
+   * of the rows that another program inserts.
    */
-  async #summarize(name: TableName, { id, fields, nextRowId }: Table, ranged: ReadonlySet<string>): Promise<void> {
+  async summarize(ranged: ReadonlySet<string>): Promise<void> {
     const engine = this.#engine;
-    for (const table of ['ducklake_table_stats', 'ducklake_table_column_stats']) {
-      await engine.run(`DELETE FROM ${table} WHERE table_id = ${id}`);
-    }
-    const { rows, bytes } = await engine.row(
-      `SELECT coalesce(sum(record_count), 0) AS rows, coalesce(sum(file_size_bytes), 0) AS bytes FROM ducklake_data_file
-      WHERE table_id = ${id}`,
-    );
-    await insertRows(engine, 'ducklake_table_stats', [[id, Number(rows), nextRowId, Number(bytes)]]);
-    const found: Value[][] = [];
-    for (const field of fields.filter((one) => ranged.has(one.name) && one.type in RANGED)) {
-      const column = this.#ids.of(name, field).id;
-      const as = RANGED[field.type];
-      const { lo, hi, unknown, absent } = await engine.row(
-        `SELECT arg_min(s.min_value, CAST(s.min_value AS ${as})) AS lo, arg_max(s.max_value, CAST(s.max_value AS ${as})) AS hi,
-          count(*) FILTER (s.value_count > 0 AND (s.min_value IS NULL OR s.max_value IS NULL)) AS unknown,
-          count(*) FILTER (s.data_file_id IS NULL OR s.null_count > 0) AS absent
-        FROM ducklake_data_file f LEFT JOIN ducklake_file_column_stats s ON s.data_file_id = f.data_file_id AND s.column_id = ${column}
-        WHERE f.table_id = ${id}`,
+    for (const { id, columns, nextRowId } of this.#tables.values()) {
+      for (const table of ['ducklake_table_stats', 'ducklake_table_column_stats']) {
+        await engine.run(`DELETE FROM ${table} WHERE table_id = ${id}`);
+      }
+      await engine.run(
+        `INSERT INTO ducklake_table_stats SELECT ${id}, coalesce(sum(record_count), 0), ${nextRowId}, coalesce(sum(file_size_bytes), 0)
+        FROM ducklake_data_file WHERE table_id = ${id}`,
       );
-      if (lo === null || hi === null || Number(unknown) > 0) continue;
-      found.push([id, column, Number(absent) > 0, null, String(lo), String(hi), null]);
+      for (const column of columns.filter(({ name, type }) => ranged.has(name) && type in RANGED)) {
+        const value = (text: string) => `CAST(${text} AS ${RANGED[column.type]})`;
+        await engine.run(
+          `INSERT INTO ducklake_table_column_stats
+          SELECT ${id}, ${column.id}, count(*) FILTER (s.data_file_id IS NULL OR s.null_count > 0) > 0, NULL,
+            arg_min(s.min_value, ${value('s.min_value')}) AS least, arg_max(s.max_value, ${value('s.max_value')}) AS greatest, NULL
+          FROM ducklake_data_file f LEFT JOIN ducklake_file_column_stats s ON s.data_file_id = f.data_file_id AND s.column_id = ${column.id}
+          WHERE f.table_id = ${id} HAVING least IS NOT NULL AND greatest IS NOT NULL
+            AND count(*) FILTER (s.value_count > 0 AND (s.min_value IS NULL OR s.max_value IS NULL)) = 0`,
+        );
+      }
     }
-    await insertRows(engine, 'ducklake_table_column_stats', found);
   }
 }

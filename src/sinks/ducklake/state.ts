@@ -1,11 +1,12 @@
 import { configError } from '../../base/errors.ts';
+import { jsonOf } from '../../base/json.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { type FileNote, notedOf, noteOf } from '../files/file-note.ts';
 import { liveRows } from '../files/load.ts';
 import type { DataFile, NewFile, Snapshot } from '../files/log.ts';
-import { jsonOf, stateEntries, stateFrom } from '../files/state-entries.ts';
+import { stateEntries, stateFrom } from '../files/state-entries.ts';
 import type { LoggedColumn } from '../files/statistics.ts';
 import type { Lake, LakeFile } from './catalog.ts';
 
@@ -43,8 +44,11 @@ export function snapshotOf(
     throw configError(`${file} has a table ${foreign} that this program did not make: give another catalog.`);
   }
   const failed = (name: string, why: string) => damaged(file, `its ${name} is not what this program writes: ${why}`);
-  const read = <T>(name: string): T =>
-    jsonOf(lake.state.get(name) ?? 'null', () => failed(name, 'it is not JSON')) as T;
+  const read = <T>(name: string): T => {
+    const value = jsonOf(lake.state.get(name) ?? 'null');
+    if (value === undefined) throw failed(name, 'it is not JSON');
+    return value as T;
+  };
   const { timezone, tables } = read<Pick<TableState, 'timezone' | 'tables'>>('table');
   const { receipts, ...stored } = stateFrom(lake.state, failed);
   const changed = lake.files.filter(
@@ -77,20 +81,14 @@ export const insertedError = (file: string, table: TableName, rows: number) =>
     `${file}: another program inserted ${rows} row${rows === 1 ? '' : 's'} into ${table}, which this one cannot keep: they belong to no export. Delete them there, or move them into another table, and run again.`,
   );
 
-/** The name at the end of the path of each file that a note is of. Throws UserError. */
-export const notedNames = (notes: readonly string[], catalog: string): string[] =>
-  notes.map((note) => `part-${readNote(note, catalog).id}.parquet`);
-
-const readNote = (note: string | undefined, catalog: string): LakeNote =>
-  jsonOf(note ?? '', () => damaged(catalog, 'what this program stored in it is not JSON')) as LakeNote;
-
 const damaged = (file: string, why: string) =>
   configError(`${file} cannot be used: ${why}. Restore it, or load the days again into another catalog.`, {
     where: { file },
   });
 
 function dataFileOf({ table, path, rows, bytes, date = null, note: text }: LakeFile, catalog: string): DataFile {
-  const note = readNote(text, catalog);
+  const note = jsonOf(text ?? '') as LakeNote | undefined;
+  if (note === undefined) throw damaged(catalog, 'what this program stored in it is not JSON');
   const nulls = new Map(Object.entries(note.nulls));
   return { table, path, date, rows, bytes, columns: new Set(nulls.keys()), nulls, ...notedOf(note) };
 }

@@ -1,6 +1,7 @@
 import schema from '../../../schemas/delta-table.json' with { type: 'json' };
 import type { UserError } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
+import { jsonOf } from '../../base/json.ts';
 import { compileSchema } from '../../config/validate.ts';
 import type { State } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
@@ -51,8 +52,10 @@ export function stateFrom(
 ): Pick<TableState, 'columns' | 'receipts' | 'cursor' | 'changes'> {
   const read = <T>(name: string, valid?: (typeof VALID)[keyof typeof VALID]): T | undefined => {
     const text = entries.get(name);
-    const value = text === undefined ? undefined : jsonOf(text, () => failed(name, 'it is not JSON'));
-    if (value === undefined || valid === undefined || valid(value)) return value as T | undefined;
+    if (text === undefined) return undefined;
+    const value = jsonOf(text);
+    if (value === undefined) throw failed(name, 'it is not JSON');
+    if (valid === undefined || valid(value)) return value as T;
     const [first] = valid.errors ?? [];
     throw failed(name, `its ${first?.instancePath.slice(1) ?? ''} ${first?.message ?? 'is wrong'}`);
   };
@@ -67,13 +70,4 @@ export function stateFrom(
       .flatMap((own) => own.changes)
       .sort((a, b) => (a.changedAt < b.changedAt ? -1 : a.changedAt > b.changedAt ? 1 : 0)),
   };
-}
-
-/** The value of a text. Throws what `failed` gives for one that is not JSON. */
-export function jsonOf(text: string, failed: () => UserError): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw failed();
-  }
 }
