@@ -7,7 +7,7 @@ import { codeOf, configError, EXIT, transientError, UserError } from '../../base
 import { removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
-import { type StoredColumn, TABLES } from '../../table/columns.ts';
+import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { folderError, linkError, secondNameError } from '../files/failures.ts';
 import { filesAfter } from '../files/load.ts';
@@ -62,7 +62,11 @@ export const PARQUET: FilesFormat = {
           return log;
         });
       }
-      if (mode === 'rewrite' && !(await hasOwnFiles(paths))) throw notOurs(paths);
+      if (mode === 'rewrite' && !(await hasOwnFiles(paths))) {
+        throw configError(
+          `${paths.root} holds no dataset of this program (no _dfinery/manifest.json): give another folder.`,
+        );
+      }
       await refuseForeign(paths);
       makeFolders(paths.own, OWNER_FOLDER);
       return await openForWriting(paths, options);
@@ -133,14 +137,11 @@ class FolderLog implements TableLog {
     if (this.#isPending) {
       throw transientError(`${root} has a change that the disk stopped half-way: run again, which finishes it.`);
     }
-    const snapshot = {
-      state,
-      files: filesAfter(this.snapshot?.files ?? [], { removed, added }),
-      stale: new Set<never>(),
-    };
+    const files = filesAfter(this.snapshot?.files ?? [], { removed, added });
+    const snapshot = { state, files, stale: new Set<never>() };
     const manifest = manifestOf(snapshot);
     try {
-      const steps = await orderedSteps(this.#engine, { removed, added, columns: state.columns }, this.#paths);
+      const steps = await orderedSteps(this.#engine, { removed, added, state }, this.#paths);
       for (const step of steps) if ('from' in step) await makeDurable(join(root, step.from));
       this.#isPending = true;
       await execute(this.#paths, { v: 1, steps, manifest });
@@ -152,10 +153,14 @@ class FolderLog implements TableLog {
   }
 
   async refresh(): Promise<void> {
+    const { root, manifest, journal } = this.#paths;
     if (this.#isPending) await recover(this.#paths);
     this.#isPending = false;
-    this.#text = await settledManifest(this.#paths, this.#options);
-    this.snapshot = this.#text === undefined ? undefined : snapshotOf(parseManifest(this.#text, this.#paths.manifest));
+    // The manifest of a change under way is not true yet.
+    const pending = `${root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`;
+    await waitWhile(async () => (await readIfThere(journal)) !== undefined, this.#options, pending);
+    this.#text = await readIfThere(manifest);
+    this.snapshot = this.#text === undefined ? undefined : snapshotOf(parseManifest(this.#text, manifest));
   }
 
   async isUnchanged(): Promise<boolean> {
@@ -231,54 +236,46 @@ async function makeDurable(path: string): Promise<void> {
   await syncFile(path);
 }
 
-interface Moves {
-  readonly removed: readonly DataFile[];
-  readonly added: readonly NewFile[];
-  readonly columns: readonly StoredColumn[];
-}
-
 /**
  * The steps of a change, in an order in which a reader that globs never sees a key twice (S29): files that only go, then the
  * others, each date before the dates that its rows move to. Of dates that give rows to each other one is first replaced by
  * itself without the rows that move.
  */
-async function orderedSteps(engine: Engine, { removed, added, columns }: Moves, paths: FolderPaths): Promise<Step[]> {
+async function orderedSteps(
+  engine: Engine,
+  { removed, added, state }: Pick<FileChange, 'removed' | 'added' | 'state'>,
+  { root }: FolderPaths,
+): Promise<Step[]> {
   const targets = new Set(added.map(({ path }) => path));
   const steps: Step[] = removed.filter(({ path }) => !targets.has(path)).map(({ path }) => ({ remove: path }));
-  const moveOf = (local: string, to: string): Step => ({
-    from: relative(paths.root, local).split(sep).join('/'),
-    to,
-  });
+  const move = (local: string, to: string) => steps.push({ from: relative(root, local).split(sep).join('/'), to });
   for (const table of TABLES) {
-    const news = new Map(added.filter((file) => file.table === table).map((file) => [file.path, file]));
-    const olds = removed.filter((file) => news.has(file.path));
-    const key = table === 'event_logs' ? nameOf(columns, LOG_ID) : '_key';
-    const followers = await movedKeys(engine, paths, olds, [...news.values()], key);
-    const waiting = new Set(news.keys());
+    const waiting = new Map(added.filter((file) => file.table === table).map((file) => [file.path, file]));
+    const news = [...waiting.values()];
+    const olds = removed.filter(({ path }) => waiting.has(path)).map(({ path }) => path);
+    const key = table === 'event_logs' ? nameOf(state.columns, LOG_ID) : '_key';
+    const followers = await movedKeys(engine, root, olds, news, key);
+    const givesToWaiting = (path: string) => [...(followers.get(path) ?? [])].some((other) => waiting.has(other));
+    const isFree = (path: string) => ![...waiting.keys()].some((other) => followers.get(other)?.has(path));
     while (waiting.size > 0) {
-      const givesToWaiting = (path: string) => [...(followers.get(path) ?? [])].some((other) => waiting.has(other));
-      const free = [...waiting].find((path) => ![...waiting].some((other) => followers.get(other)?.has(path)));
-      const next = free ?? [...waiting].find(givesToWaiting);
-      const file = next === undefined ? undefined : news.get(next);
-      if (next === undefined || file === undefined) throw new RangeError('a date waits for none that waits');
-      if (free === undefined) {
-        // A circle: the rows that leave this date go first, and nothing waits for it any more. A date that only waits for
-        // the circle gives no rows, and may be new.
-        const others = [...news.values()].filter(({ path }) => path !== next).map(({ local }) => local);
-        const less = `${file.local}.less`;
-        const query = `SELECT * FROM ${readFiles([join(paths.root, next)])} WHERE ${key} IS NULL OR ${key} NOT IN
-          (SELECT ${key} FROM ${readFiles(others)} WHERE ${key} IS NOT NULL)`;
-        await writeFile(
-          { rows: (sql) => engine.rows(sql), isLowOnMemory: false, layout: LAYOUT },
-          { query, rows: file.rows },
-          less,
-        );
-        steps.push(moveOf(less, next));
-        followers.delete(next);
+      const files = [...waiting.values()];
+      const free = files.find(({ path }) => isFree(path));
+      if (free !== undefined) {
+        move(free.local, free.path);
+        waiting.delete(free.path);
         continue;
       }
-      steps.push(moveOf(file.local, next));
-      waiting.delete(next);
+      // A circle: the rows that leave one of its dates go first, and nothing waits for it any more. A date that only waits for
+      // the circle gives no rows, and may be new.
+      const file = files.find(({ path }) => givesToWaiting(path)) ?? files[0];
+      const others = news.filter(({ path }) => path !== file.path).map(({ local }) => local);
+      const less = `${file.local}.less`;
+      const query = `SELECT * FROM ${readFiles([join(root, file.path)])} WHERE ${key} IS NULL OR ${key} NOT IN
+        (SELECT ${key} FROM ${readFiles(others)} WHERE ${key} IS NOT NULL)`;
+      const writer = { rows: (sql: string) => engine.rows(sql), isLowOnMemory: false, layout: LAYOUT };
+      await writeFile(writer, { query, rows: file.rows }, less);
+      move(less, file.path);
+      followers.delete(file.path);
     }
   }
   return steps;
@@ -287,20 +284,20 @@ async function orderedSteps(engine: Engine, { removed, added, columns }: Moves, 
 /** By the path of an old file, the paths of other files that will have some of its keys. */
 async function movedKeys(
   engine: Engine,
-  { root }: FolderPaths,
-  olds: readonly DataFile[],
+  root: string,
+  olds: readonly string[],
   news: readonly NewFile[],
   key: string,
 ): Promise<Map<string, Set<string>>> {
   const followers = new Map<string, Set<string>>();
   if (olds.length === 0 || news.length < 2) return followers;
   const paths = new Map([
-    ...olds.map(({ path }) => [join(root, path), path] as const),
+    ...olds.map((path) => [join(root, path), path] as const),
     ...news.map(({ local, path }) => [local, path] as const),
   ]);
   const keysIn = (files: readonly string[]) => `(SELECT ${key} AS k, ${FILE} AS f FROM ${readFiles(files, true)})`;
   const rows = await engine.rows(
-    `SELECT DISTINCT o.f AS old, n.f AS new FROM ${keysIn(olds.map(({ path }) => join(root, path)))} o
+    `SELECT DISTINCT o.f AS old, n.f AS new FROM ${keysIn(olds.map((path) => join(root, path)))} o
     JOIN ${keysIn(news.map(({ local }) => local))} n USING (k)`,
   );
   for (const row of rows) {
@@ -310,16 +307,6 @@ async function movedKeys(
   }
   return followers;
 }
-
-/** The text of a manifest that is true: that of a change under way is not yet. Undefined if there is none. */
-async function settledManifest(paths: FolderPaths, options: OpenFilesOptions): Promise<string | undefined> {
-  const pending = `${paths.root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`;
-  await waitWhile(async () => (await readIfThere(paths.journal)) !== undefined, options, pending);
-  return readIfThere(paths.manifest);
-}
-
-const notOurs = ({ root }: FolderPaths): UserError =>
-  configError(`${root} holds no dataset of this program (no _dfinery/manifest.json): give another folder.`);
 
 async function hasOwnFiles({ own }: FolderPaths): Promise<boolean> {
   return (await entriesOf(own)).some((name) => name === 'manifest.json' || name === 'journal.json');
