@@ -21,8 +21,8 @@ function signalled(): { readonly done: Promise<void>; readonly tell: () => void 
   return { done, tell };
 }
 
-describe('a purge of Delta tables', () => {
-  it('leaves the files of a run that began after its commit, and commits them only when it has ended [R548]', async () => {
+describe('a purge of Delta tables during another run', () => {
+  it('keeps the files of a run that began after its commit, which commits them only when the purge has ended [R548]', async () => {
     await fixture.store([
       fixture.window(
         '2026-01-01',
@@ -61,7 +61,7 @@ describe('a purge of Delta tables', () => {
 });
 
 describe('a checkpoint of Delta tables', () => {
-  it('keeps for older readers what left the table within the retention, and is not missed where only its pointer is left [R552]', async () => {
+  it('keeps what left the table within the retention for older readers, and is found when only its pointer is left [R552]', async () => {
     const days = 86_400_000;
     const again = () => fixture.window('2026-01-02', csvOf([{ id: 'c', ...on('2026-01-02') }]));
     await fixture.store([again()], { retentionMs: 2 * days });

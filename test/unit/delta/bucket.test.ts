@@ -47,7 +47,7 @@ async function listed(storage: Storage, folder: string, after?: string) {
 }
 
 describe('an object of a bucket', () => {
-  it('is created once, and by nobody after that', async () => {
+  it('is created once, and by no other writer afterwards', async () => {
     const storage = await open();
     expect([await storage.create('x', 'one'), await storage.create('x', 'two')]).toEqual([true, false]);
     expect((await storage.read('x'))?.toString()).toBe('one');
@@ -57,7 +57,7 @@ describe('an object of a bucket', () => {
     expect(await storage.read('y')).toBeUndefined();
   });
 
-  it('is asked for again, up to three times, where two requests that create it met', async () => {
+  it('is requested again, up to three times, after a conflict of two conditional requests', async () => {
     const storage = await open();
     fate('PutObject', PARALLEL, 2);
     expect(await storage.create('x', 'one')).toBe(true);
@@ -67,7 +67,7 @@ describe('an object of a bucket', () => {
     expect(asked('PutObject')).toBe(3);
   });
 
-  it('is not created where conditions are not known', async () => {
+  it('is not created in a store without conditional writes', async () => {
     const storage = await open();
     fate('PutObject', { status: 501, code: 'NotImplemented' });
     await expect(storage.create('x', 'one')).rejects.toMatchObject({
@@ -79,7 +79,7 @@ describe('an object of a bucket', () => {
     expect(asked('PutObject')).toBe(2);
   });
 
-  it('is read again, up to three times, when its content breaks off', async () => {
+  it('is read again, up to three times, when its body breaks off', async () => {
     const storage = await open();
     const copy = join(dir, 'copy');
     put('lake/x', 'content');
@@ -109,7 +109,7 @@ describe('an object of a bucket', () => {
     expect(asked('GetObject')).toBe(1);
   });
 
-  it('is copied for its owner alone, in place of what was there', async () => {
+  it('is downloaded for its owner alone, replacing what was there', async () => {
     const storage = await open();
     put('lake/x', 'content');
     const copy = join(dir, 'copy');
@@ -119,7 +119,7 @@ describe('an object of a bucket', () => {
     expect(statSync(copy).mode & 0o777).toBe(0o600);
   });
 
-  it('is read in part, byte for byte, and not for whole where it is shorter', async () => {
+  it('is read by range, and not as a whole when it is shorter', async () => {
     const storage = await open();
     put('lake/x', 'content');
     expect((await storage.readRange('x', 1, 4)).toString()).toBe('ont');
@@ -129,7 +129,7 @@ describe('an object of a bucket', () => {
     });
   });
 
-  it('is named by its address if it is gone', async () => {
+  it('is named by its address if it does not exist', async () => {
     const storage = await open();
     const gone = { kind: 'transient', message: 's3://bucket/lake/x is gone: another run removed it. Try again.' };
     await expect(storage.readRange('x', 0, 1)).rejects.toMatchObject(gone);
@@ -164,7 +164,7 @@ describe('an object of a bucket', () => {
 });
 
 describe('the objects below a folder of a bucket', () => {
-  it('are all listed, in order, however many pages they are, and those of no other folder', async () => {
+  it('are listed in order over all pages, without those of other folders', async () => {
     const storage = await open();
     s3.listedAtOnce = 2;
     for (const name of ['c', 'a', 'd/e', 'b', 'd/']) put(`lake/events/${name}`, name);
@@ -178,7 +178,7 @@ describe('the objects below a folder of a bucket', () => {
     expect(await listed(root, 'nothing')).toEqual([]);
   });
 
-  it('are removed a thousand by a request, and none by none', async () => {
+  it('are removed a thousand per request, without a request for none', async () => {
     const storage = await open();
     const names = Array.from({ length: 1_001 }, (_, i) => `${i}`);
     for (const name of names) put(`lake/${name}`, 'x');
@@ -191,7 +191,7 @@ describe('the objects below a folder of a bucket', () => {
     expect(asked('DeleteObjects')).toBe(3);
   });
 
-  it('are reported if the store refuses their removal inside a successful answer', async () => {
+  it('are reported if the store refuses their removal within a successful answer', async () => {
     const storage = await open();
     put('lake/x', 'x');
     s3.isLocked = () => true;
@@ -202,7 +202,7 @@ describe('the objects below a folder of a bucket', () => {
   });
 });
 
-describe('the end of a large upload', () => {
+describe('the completion of a large upload', () => {
   const BYTES = 16 * 1024 * 1024;
   const file = (bytes: number) => {
     const path = join(dir, 'large');
@@ -211,7 +211,7 @@ describe('the end of a large upload', () => {
   };
   const GONE = { status: 404, code: 'NoSuchUpload' };
 
-  it('is not asked for where one request takes the file', async () => {
+  it('is not requested when one request takes the file', async () => {
     const storage = await open();
     await storage.putFile(file(BYTES), 'x');
     expect(s3.requests.map(({ what }) => what)).toEqual(['PutObject']);
@@ -225,7 +225,7 @@ describe('the end of a large upload', () => {
   it.each([
     ['nothing is there', 'as it should'],
     ['it is not known what is there', { status: 403, code: 'AccessDenied' }],
-  ] as const)('that the store does not know is no success where %s', async (_, head) => {
+  ] as const)('of an upload that the store does not know is no success when %s', async (_, head) => {
     const storage = await open();
     s3.fateOf = ({ what }) =>
       what === 'CompleteMultipartUpload' ? GONE : what === 'HeadObject' ? head : 'as it should';
@@ -235,7 +235,7 @@ describe('the end of a large upload', () => {
     expect([s3.objects.size, s3.uploads.size]).toEqual([0, 0]);
   });
 
-  it('fails for an upload that the store does not know, if another object is there', async () => {
+  it('fails for an upload that the store does not know, if another object exists', async () => {
     const storage = await open();
     put('lake/x', 'shorter');
     fate('CompleteMultipartUpload', GONE);
@@ -246,7 +246,7 @@ describe('the end of a large upload', () => {
   });
 });
 
-describe('the address of a target', () => {
+describe('the address of a Delta target', () => {
   it.each([
     ['gs://bucket/lake', /^gs:\/\/ is not a place that sync can write to/],
     ['s3://', /names no bucket/],
@@ -267,7 +267,7 @@ describe('the address of a target', () => {
     ['s3://bucket/', 'x'],
     ['S3://bucket/a/b', 'a/b/x'],
     ['s3://bucket/a/b/', 'a/b/x'],
-  ])('means a place in the bucket, with or without a slash at its end: %s', async (address, key) => {
+  ])('is a location in the bucket, with or without a final slash: %s', async (address, key) => {
     const storage = await open(address);
     await storage.write('x', '');
     expect([...s3.objects.keys()]).toEqual([key]);
@@ -277,7 +277,7 @@ describe('the address of a target', () => {
 });
 
 describe('the environment of a bucket', () => {
-  it('may name the endpoint for all services; that of S3 goes before', async () => {
+  it('may name the endpoint for all services; the one for S3 takes precedence', async () => {
     const { AWS_ENDPOINT_URL_S3: url, ...env } = s3.env;
     vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined);
     const named = String(url).replace('127.0.0.1', 'localhost');
@@ -287,7 +287,7 @@ describe('the environment of a bucket', () => {
     opened.push(await of({ AWS_ENDPOINT_URL: url, AWS_ENDPOINT_URL_S3: '', AWS_CA_BUNDLE: '' }));
   });
 
-  it('may name a file of certificates, which must be readable', async () => {
+  it('may name a readable file of certificates', async () => {
     const bundle = join(dir, 'none.pem');
     await expect(
       openStorage('s3://bucket', envOf({ ...s3.env, AWS_CA_BUNDLE: bundle }), undefined),

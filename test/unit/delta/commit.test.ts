@@ -17,7 +17,7 @@ const verify = () => verifyDelta(fixture.lakeOptions);
 const TABLES = ['events', 'event_items', 'event_logs'] as const;
 
 describe('a window', () => {
-  it('is one commit: protocol and schema with the first, files, receipt, cursor and transaction in each [R300]', async () => {
+  it('is one commit: protocol and schema in the first, files, receipt, cursor and transaction in each [R300]', async () => {
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', n: '1', ...on(first) }]))]);
     const of = (name: string) => fixture.actions('events', 0, name);
     expect(of('protocol')).toEqual([
@@ -42,7 +42,7 @@ describe('a window', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('has instants, and needs no reader feature, if a zone is configured [R300]', async () => {
+  it('has instants without a reader feature if a zone is configured [R300]', async () => {
     const csv = csvOf([{ id: 'a', ...on(first) }]);
     await fixture.store([fixture.window(first, csv, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
     const [protocol] = fixture.actions('events', 0, 'protocol');
@@ -55,14 +55,14 @@ describe('a window', () => {
     });
   });
 
-  it('leaves one receipt a day, however often the day is read again', async () => {
+  it('keeps one receipt a day, however often the day is read again', async () => {
     const window = () => fixture.window(first, csvOf([{ id: 'a', ...on(first) }]));
     await fixture.store([window(), window(), window()]);
     const last = fixture.actions('events', 2, 'domainMetadata');
     expect(last.filter(({ removed }) => removed === true).map(({ domain }) => domain)).toEqual(['dfinery.window.2']);
   });
 
-  it('lie in a file whose partition has no value, and are replaced there', async () => {
+  it('of rows without a date is a file whose partition has no value, and is replaced there', async () => {
     const undated = (n: string) =>
       csvOf([
         { id: 'a', n, df_server_datetime: '', df_correction_datetime: '' },
@@ -79,7 +79,7 @@ describe('a window', () => {
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
-  it('has its receipt in the state of events alone, and nothing of it in the commit', async () => {
+  it('has its receipt in the state of events alone, outside the commit', async () => {
     const window = fixture.window(first, csvOf([{ id: 'a', ...on(first) }]));
     await fixture.store([window], { tables: TABLES });
     const receipts = (table: string) =>
@@ -112,7 +112,7 @@ describe('columns', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('have no name that a reader refuses, and no two that fold alike [R302]', async () => {
+  it('have no name that a reader refuses, and no two that differ only in case [R302]', async () => {
     const odd = { 'a b': '1', 'a,b': '2', 'A=B': '3', 'x{}()': '4', 'line\nend': '5', _KEY: '6' };
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...odd, ...on(first) }]))]);
     const names = fixture.replay('events').schema.map(({ name }) => name);
@@ -123,7 +123,7 @@ describe('columns', () => {
 });
 
 describe('statistics', () => {
-  it('tell rows, nulls, and ranges of system times and of our own numbers, and no value else [R303]', async () => {
+  it('hold rows, nulls, and ranges of system datetimes and of our own numbers, and no other value [R303]', async () => {
     const rows = [
       {
         id: 'geheim-1',
@@ -153,8 +153,8 @@ describe('statistics', () => {
   });
 });
 
-describe('a target that is not ours, or not as it was', () => {
-  it('is refused with a sentence and not touched [R307]', async () => {
+describe('a target that is foreign or damaged', () => {
+  it('is refused with a message and left unchanged [R307]', async () => {
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
     const refused = async (message: RegExp) => {
       const before = fixture.files();
@@ -190,7 +190,7 @@ describe('a target that is not ours, or not as it was', () => {
     await refused(/version 1 is missing/);
   });
 
-  it('passes over actions that a later protocol added [R307]', async () => {
+  it('may have actions of a later protocol, which are ignored [R307]', async () => {
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
     fixture.append('events', 1, { somethingNew: { x: 1 } });
     await fixture.store([fixture.window(second, csvOf([{ id: 'b', ...on(second) }]))]);
@@ -203,7 +203,7 @@ describe('every table', () => {
   it.each([
     ['times of the wall clock', undefined, ['timestampNtz']],
     ['instants', 'Asia/Seoul', []],
-  ])('says whether its times are %s', async (_name, timezone, features) => {
+  ])('declares its datetimes as %s', async (_name, timezone, features) => {
     const rows = csvOf([{ id: 'a:0', df_items_x: '1', ...on(first) }]);
     await fixture.store([fixture.window(first, rows, timezone)], { tables: TABLES, timezone });
     for (const table of TABLES) {

@@ -45,7 +45,7 @@ const withRows = (rows: number) =>
   reported(({ stats }) => ({ stats: JSON.stringify({ ...JSON.parse(stats), numRecords: rows }) }));
 
 describe('compact', () => {
-  it('joins files of different columns, dates apart, and tells what it did in all tables', async () => {
+  it('joins files of different columns within a date, and reports its work for all tables', async () => {
     await fixture.store(
       [
         fixture.windowOf(
@@ -118,7 +118,7 @@ describe('compact', () => {
     }
   });
 
-  it('sorts a lone file of more than a row group once, and leaves a smaller one alone', async () => {
+  it('sorts a single file of more than a row group once, and leaves a smaller one', async () => {
     await fixture.store([fixture.windowOf(first, { id: 'a' })]);
     withRows(61_440);
     const version = fixture.versions();
@@ -154,7 +154,7 @@ describe('compact', () => {
 describe('purge', () => {
   const purge = (column: string, ...ids: string[]) => purgeDelta(fixture.lakeOptions, { column, ids });
 
-  it('finds rescued cells, also in files without the column, and keeps sorted what is sorted', async () => {
+  it('finds rescued cells, also in files without the column, and keeps sorted files sorted', async () => {
     await fixture.store(
       [
         fixture.windowOf(first, { id: 'a', df_unified_id: 'a', m: '1' }),

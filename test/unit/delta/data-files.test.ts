@@ -21,7 +21,7 @@ async function statisticsOf(rows: readonly Record<string, string>[], timezone?: 
 }
 
 describe('the statistics of a file', () => {
-  it('are those of all its row groups, also where one of them holds no value of a column', async () => {
+  it('are those of all its row groups, also when one of them holds no value of a column', async () => {
     // A row group has 61,440 rows.
     const count = 70_000;
     const rows = Array.from({ length: count }, (_, i) => ({
@@ -47,7 +47,7 @@ describe('the statistics of a file', () => {
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
-  it('have ranges of times as readers compare them, none of what they would cut, and none of what customers name', async () => {
+  it('have ranges of times rounded as readers compare them, and none for columns of customers', async () => {
     const rows = [
       { day: '2026-01-09', n: '9', when: '2026-01-01 09:00:00.5', df_server_datetime: '2026-01-01 09:00:00.5' },
       { day: '2026-01-10', n: '10', when: '2026-01-01 10:00:00', df_server_datetime: '2026-01-01 10:00:00' },
@@ -58,12 +58,12 @@ describe('the statistics of a file', () => {
     expect(nullCount).toMatchObject({ day: 0, n: 0, when: 0, df_correction_datetime: 0, _rescued: 2 });
   });
 
-  it('tell instants in UTC where there is a zone', async () => {
+  it('are instants in UTC when a zone is configured', async () => {
     const { minValues } = await statisticsOf([{ id: 'a', ...on(first, '09:30:00.250') }], 'Asia/Seoul');
     expect(minValues).toMatchObject({ df_server_datetime: '2026-01-01T00:30:00.250Z' });
   });
 
-  it('count the rows without a list, not the elements', async () => {
+  it('count rows without a list, not elements', async () => {
     const lists = ['["a","b","c"]', '', '["d"]', ''];
     const { nullCount, minValues } = await statisticsOf(lists.map((tags, i) => ({ id: `${i}`, tags, ...on(first) })));
     expect(nullCount.tags).toBe(2);
@@ -71,7 +71,7 @@ describe('the statistics of a file', () => {
   });
 });
 
-describe('a file of the log', () => {
+describe('a file in the log', () => {
   it.each<[string, object]>([
     ['statistics', { stats: null }],
     ['readable statistics', { stats: '{' }],
@@ -82,7 +82,7 @@ describe('a file of the log', () => {
     ['tags of this program', { tags: { theirs: 'x' } }],
     ['readable tags', { tags: { dfinery: '{' } }],
     ['a date', { partitionValues: {} }],
-  ])('is refused that has no %s', async (_, more) => {
+  ])('is refused without %s', async (_, more) => {
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
     const [add] = fixture.actions('events', 0, 'add');
     fixture.append('events', 1, { add: { ...add, ...more } });
@@ -105,7 +105,7 @@ describe('a folder with Delta tables', () => {
     return found;
   };
 
-  it('is listed in order, with every folder below, from any name on; one that is missing has nothing', async () => {
+  it('is listed in order, with every subfolder, from any name on; a missing one is empty', async () => {
     for (const path of ['t/b', 't/a/z', 't/a.x', 't/c', 'u/a']) put(path, path);
     expect(await listed('t')).toEqual([
       ['t/a.x', 5, 1],
@@ -118,7 +118,7 @@ describe('a folder with Delta tables', () => {
     await expect(listed('u/a')).rejects.toThrow();
   });
 
-  it('has files, read whole or in part, and no folder in place of one', async () => {
+  it('has files that are read whole or in part, and refuses a folder in place of one', async () => {
     put('t/x', 'content');
     expect((await storage().read('t/x'))?.toString()).toBe('content');
     expect((await storage().readRange('t/x', 1, 4)).toString()).toBe('ont');
@@ -130,7 +130,7 @@ describe('a folder with Delta tables', () => {
     });
   });
 
-  it('takes files for their owner alone, and loses them one by one, however many are missing', async () => {
+  it('creates files for their owner alone, and removes them one by one, missing ones included', async () => {
     const file = join(fixture.dir, 'new');
     writeFileSync(file, 'content', { mode: 0o644 });
     await storage().putFile(file, 'a/b/x');
@@ -149,7 +149,7 @@ describe('a folder with Delta tables', () => {
     expect((await listed('a')).map(([path]) => path)).toEqual(['a/z']);
   });
 
-  it('is asked beforehand whether it can be written to', async () => {
+  it('is checked for write access beforehand', async () => {
     put('t/x');
     await storage().tryErase(['t/x', 't/y']);
     rmSync(join(fixture.root, 't'), { recursive: true });

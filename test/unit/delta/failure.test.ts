@@ -70,8 +70,8 @@ class WaitingStorage extends DiskStorage {
   }
 }
 
-describe('a run that dies', () => {
-  it('between any two requests leaves the old table or the new one, and the next run makes it whole [R305]', async () => {
+describe('a run that is killed', () => {
+  it('between any two requests leaves the old table or the new one, and the next run repairs it [R305]', async () => {
     await fixture.store([older()], { tables: TABLES });
     const good = join(fixture.dir, 'good');
     cpSync(fixture.root, good, { recursive: true });
@@ -93,7 +93,7 @@ describe('a run that dies', () => {
     }
   }, 240_000);
 
-  it('between the commits of two tables leaves nothing of its own in them, also when the next run loads another day [R305]', async () => {
+  it('between the commits of two tables leaves nothing uncommitted, also when the next run loads another day [R305]', async () => {
     const tables = ['events', 'event_logs'] as const;
     const of = (date: string, id: string) => fixture.window(date, csvOf([{ id, ...on(date) }]));
     await fixture.store([of(next, 'a:2')], { tables });
@@ -110,7 +110,7 @@ describe('a run that dies', () => {
     expect((await verify()).filter(({ check }) => check !== 'days')).toEqual([]);
   });
 
-  it('between the making and the naming of its very first commit leaves drafts, in spite of which the next run makes the table [R567]', async () => {
+  it('before its first commit was renamed leaves temporary files, and the next run creates the table [R567]', async () => {
     const drafts = ['_delta_log/.00000000000000000000.json.0123456789ab.tmp', `event_date=${day}/.${randomUUID()}.tmp`];
     for (const path of drafts) {
       mkdirSync(join(fixture.root, 'events', path, '..'), { recursive: true });
@@ -123,7 +123,7 @@ describe('a run that dies', () => {
     expect(drafts.filter((path) => existsSync(join(fixture.root, 'events', path)))).toEqual([]);
   });
 
-  it('leaves files that no commit names: they go once they are older than the retention, others stay [R305]', async () => {
+  it('leaves files that no commit names: they are removed once older than the retention, others stay [R305]', async () => {
     await fixture.store([older()], { tables: TABLES });
     await run((change) => (/create events\/_delta_log/.test(change) ? 'dies before' : 'as it should'));
     const live = new Set([...fixture.replay('events').files.keys()]);
@@ -150,7 +150,7 @@ describe('a run that dies', () => {
 });
 
 describe('a commit', () => {
-  it('whose answer is lost is recognised as ours: by this run on its retry, or by the next run [R301]', async () => {
+  it('whose answer is lost is recognised as its own by a retry or by the next run [R301]', async () => {
     await fixture.store([older()]);
     const isCommit = (change: string) => /create events\/_delta_log/.test(change);
     const asked = await run((change) => (isCommit(change) ? 'seems taken' : 'as it should'));
@@ -165,7 +165,7 @@ describe('a commit', () => {
     await sink.close();
   });
 
-  it('that loses the race for events alone leaves other tables marked as stale, which the next commit mends [R570]', async () => {
+  it('that loses the race for events alone marks other tables as stale, and the next commit repairs them [R570]', async () => {
     await fixture.store([older()], { tables: TABLES });
     const of = (id: string) => fixture.window(next, csvOf([{ id, n: '3', df_items_x: '1', ...on(next) }]));
     const [ready, won] = [deferred(), deferred()];
@@ -190,7 +190,7 @@ describe('a commit', () => {
     expect(await fixture.read('SELECT _key FROM event_items ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'quick' }]);
   });
 
-  it('that loses a race changes nothing and ends with 3 [R301]', async () => {
+  it('that loses a race changes nothing and exits with 3 [R301]', async () => {
     await fixture.store([older()]);
     const [one, two] = [await fixture.openLake(), await fixture.openLake()];
     try {
@@ -209,7 +209,7 @@ describe('a commit', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('is never written to a place that lets two writers create the same object [R301]', async () => {
+  it('is never written to a location that lets two writers create the same object [R301]', async () => {
     const storage = new FaultyStorage(fixture.root);
     storage.create = async (path, text) => {
       await storage.write(path, text);
@@ -224,7 +224,7 @@ describe('a commit', () => {
 });
 
 describe('files that left the table', () => {
-  it('stay as long as the retention says, then the next run removes them [R304]', async () => {
+  it('stay for the retention, and are removed by the next run after it [R304]', async () => {
     await fixture.store([older(), newer()]);
     const old = fixture.actions('events', 1, 'remove').map(({ path }) => String(path));
     expect(old.length).toBe(1);
@@ -239,7 +239,7 @@ describe('files that left the table', () => {
 });
 
 describe('verify', () => {
-  it('names a file that is gone or changed, and rows that the log does not know', async () => {
+  it('names a file that is missing or changed, and rows that the log does not know', async () => {
     await fixture.store([older()], { tables: TABLES });
     const [path] = [...fixture.replay('events').files.keys()];
     const file = join(fixture.root, 'events', path);
@@ -258,8 +258,8 @@ describe('verify', () => {
   });
 });
 
-describe('a file that another run removes while it is needed', () => {
-  it('ends the load with what to do, to be tried again, and nothing is changed [R431]', async () => {
+describe('a file that another run removes while it is read', () => {
+  it('ends the load with a transient error and advice, and nothing is changed [R431]', async () => {
     await fixture.store([older()], { tables: TABLES });
     const sink = await fixture.openLake({ tables: TABLES });
     try {

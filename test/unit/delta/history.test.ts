@@ -35,8 +35,8 @@ async function run(second: number, windows: ReturnType<typeof window>[] = [], is
 
 const reported = async () => (await delta.upkeep()).report(fixture.root, place());
 
-describe('the runs of Delta tables', () => {
-  it('are one object each beside the tables; a killed one is told of by the next, and no text of the data is in them [R380]', async () => {
+describe('the run history of Delta tables', () => {
+  it('has one object per run beside the tables, completes a killed run, and holds no data [R380]', async () => {
     expect(await run(0, [window(1, { memo: 'erna-4711' })])).toEqual([]);
     expect(await run(10, [], true)).toEqual([]);
     expect(await run(20, [window(2, { memo: 'erna-4711' })])).toEqual([at(10)]);
@@ -55,7 +55,7 @@ describe('the runs of Delta tables', () => {
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
-  it('of concurrent writers are all kept [R380]', async () => {
+  it('keeps all runs of concurrent writers [R380]', async () => {
     await run(0);
     const [one, two] = [await fixture.openLake(), await fixture.openLake()];
     expect(await one.runs?.begin(at(5), '1')).toEqual([]);
@@ -71,7 +71,7 @@ describe('the runs of Delta tables', () => {
     expect(runs.map(({ exitCode }) => exitCode).sort()).toEqual([0, 0, 3]);
   });
 
-  it('stay in bounds: the latest thousand [R380]', async () => {
+  it('is bounded to the latest thousand runs [R380]', async () => {
     await run(0, [window(1, {})]);
     const folder = join(fixture.root, '_dfinery/runs');
     for (let n = 0; n < 1_005; n++) {
@@ -88,8 +88,8 @@ describe('the runs of Delta tables', () => {
   });
 });
 
-describe('a run', () => {
-  it('has nothing to end if it never began, and is ignored if its file is removed while it is read', async () => {
+describe('a run record', () => {
+  it('that never began needs no end, and one whose file is removed while it is read is ignored', async () => {
     const sink = await fixture.openLake();
     await sink.runs?.end(at(1), outcome);
     await sink.close();
@@ -103,7 +103,7 @@ describe('a run', () => {
     expect(runs.map(({ began }) => began)).toEqual([at(10)]);
   });
 
-  it('has the outcome of its failure if it fails after it was recorded as ended', async () => {
+  it('that fails after its end was recorded has the outcome of its failure', async () => {
     const sink = await fixture.openLake();
     await sink.runs?.begin(at(0), '1');
     await sink.runs?.end(at(1), outcome);

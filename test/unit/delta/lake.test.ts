@@ -27,8 +27,8 @@ class CountedStorage extends DiskStorage {
   }
 }
 
-describe('the place of Delta tables', () => {
-  it('is given back with its temporary folder, after a refusal too', async () => {
+describe('opening Delta tables', () => {
+  it('is undone with its temporary folder, also after a refusal', async () => {
     const theirs = join(fixture.root, 'events/theirs');
     for (const how of ['refused', 'as it should']) {
       const storage = new CountedStorage(fixture.root);
@@ -43,7 +43,7 @@ describe('the place of Delta tables', () => {
     }
   });
 
-  it('is given back where the zone is not that of the first load', async () => {
+  it('is undone when the zone differs from that of the first load', async () => {
     await fixture.store([fixture.windowOf(first, { id: 'a' })]);
     const storage = new CountedStorage(fixture.root);
     await expect(fixture.openLake({ storage, timezone: 'Asia/Seoul' })).rejects.toMatchObject({
@@ -54,7 +54,7 @@ describe('the place of Delta tables', () => {
     expect(readdirSync(join(fixture.root, '_dfinery/tmp'))).toEqual([]);
   });
 
-  it('is not changed by those who only read', async () => {
+  it('for reading changes nothing', async () => {
     await fixture.store([fixture.windowOf(first, { id: 'a' })]);
     const before = [fixture.files(), readdirSync(join(fixture.root, '_dfinery'))];
     rmSync(join(fixture.root, '_dfinery'), { recursive: true });
@@ -67,8 +67,8 @@ describe('the place of Delta tables', () => {
   });
 });
 
-describe('the tables of a place', () => {
-  it('tell what was loaded before, nothing where nothing was, and are refused where they are damaged', async () => {
+describe('opened Delta tables', () => {
+  it('report prior loads, nothing for an empty location, and are refused when damaged', async () => {
     const loads = (more = {}) => readDeltaPriorLoads({ ...fixture.lakeOptions, ...more });
     const nothing = await loads();
     expect(nothing).toMatchObject({ state: undefined, eventNames: [] });
@@ -83,7 +83,7 @@ describe('the tables of a place', () => {
     await expect(loads({ signal: AbortSignal.abort(new Error('stopped')) })).rejects.toThrow('stopped');
   });
 
-  it('hold the receipts of their windows by number, in whatever order the log has them', async () => {
+  it('order the receipts of their windows by number, in any order of the log', async () => {
     await fixture.store([fixture.windowOf(first, { id: 'a' })]);
     const [{ configuration, ...domain }] = fixture
       .actions('events', 0, 'domainMetadata')
@@ -104,8 +104,8 @@ describe('the tables of a place', () => {
   });
 });
 
-describe('the copies of a bucket', () => {
-  it('are made once of what stays, and go with what leaves the table', async () => {
+describe('the local copies of objects', () => {
+  it('are downloaded once for files that stay, and removed with files that leave the table', async () => {
     const s3 = await FakeS3.start();
     for (const [name, value] of Object.entries(s3.env)) vi.stubEnv(name, value);
     const place = {

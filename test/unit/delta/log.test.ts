@@ -72,7 +72,7 @@ describe('an entry of the log', () => {
     ['other partitions', /no longer partitioned by event_date/, partitionedBy('_key')],
     ['one partition more', /no longer partitioned by event_date/, partitionedBy('event_date', '_key')],
     ['no partition', /no longer partitioned by event_date/, partitionedBy()],
-  ])('is refused that has %s', async (_, message, line) => {
+  ])('is refused with %s', async (_, message, line) => {
     await load();
     put(1, line);
     await refused(message);
@@ -93,7 +93,7 @@ describe('an entry of the log', () => {
     expect(await paths()).toEqual([]);
   });
 
-  it('means one file by its path, however that is encoded', async () => {
+  it('names one file by its path in any encoding', async () => {
     await load();
     const [path] = await paths();
     put(1, { remove: { path: path.replace('=', '%3D') } });
@@ -122,8 +122,8 @@ describe('an entry of the log', () => {
   }
 });
 
-describe('a log', () => {
-  it('is refused that lacks its beginning, or an entry in between, by the first that is missing', async () => {
+describe('a Delta log', () => {
+  it('is refused when its beginning or an entry is missing, and names the first missing one', async () => {
     await load();
     put(2, { commitInfo: {} });
     put(5, { commitInfo: {} });
@@ -134,7 +134,7 @@ describe('a log', () => {
     await refused(/version 0 is missing/);
   });
 
-  it('is refused that tells neither columns nor protocol', async () => {
+  it('is refused without metadata or protocol', async () => {
     await load();
     const whole = fixture.entry('events', 0);
     for (const kind of ['protocol', 'metaData']) {
@@ -143,7 +143,7 @@ describe('a log', () => {
     }
   });
 
-  it('is refused of which an entry goes while it is read', async () => {
+  it('is refused when an entry is removed while it is read', async () => {
     await load();
     const storage = new DiskStorage(fixture.root);
     storage.read = async (path) =>
@@ -153,7 +153,7 @@ describe('a log', () => {
     });
   });
 
-  it('is read to its end, in order, however long it is, past what does not belong to it', async () => {
+  it('is read in order to its end, ignoring foreign files', async () => {
     await load();
     const [path] = await paths();
     const [add] = fixture.actions('events', 0, 'add');
@@ -171,7 +171,7 @@ describe('a checkpoint', () => {
   const checkpoint = (since = 0) => fixture.checkpoint(since);
   const pointer = () => JSON.parse(readFileSync(inLog('_last_checkpoint'), 'utf8'));
 
-  it('is found by what the pointer says, and also where that is wrong or nothing', async () => {
+  it('is found by the pointer, and also when the pointer is wrong or missing', async () => {
     await load();
     await checkpoint();
     rmSync(numbered(0));
@@ -198,7 +198,7 @@ describe('a checkpoint', () => {
     expect(await paths()).toHaveLength(2);
   });
 
-  it('is read if another writer made it with fewer or other columns', async () => {
+  it('of another writer with fewer or other columns is read', async () => {
     await load();
     await checkpoint();
     const before = await paths();
@@ -213,7 +213,7 @@ describe('a checkpoint', () => {
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
-  it('holds every action once, keeps what left the table at that instant or later, and says how many there are', async () => {
+  it('holds every action once, keeps what left the table at that instant or later, and counts its actions', async () => {
     await load();
     const remove = (path: string, deletionTimestamp?: number) => ({ remove: { path, deletionTimestamp } });
     put(1, remove('before', 99), remove('just', 100), remove('later', 101), remove('nobody knows when'));
@@ -235,7 +235,7 @@ describe('a checkpoint', () => {
     ]);
   });
 
-  it('is not taken for the commit whose version it holds, when that was stored', async () => {
+  it('does not give the time of the commit whose version it holds', async () => {
     await load();
     await load(second, 'b');
     await checkpoint();
@@ -252,7 +252,7 @@ describe('a checkpoint', () => {
     expect(await committedAt()).toBe(0);
   });
 
-  it('takes an entry of any length', async () => {
+  it('accepts an entry of any length', async () => {
     await load();
     const long = 'x'.repeat(20 * 1024 * 1024);
     put(1, { domainMetadata: { domain: 'theirs', configuration: long, removed: false } });

@@ -57,13 +57,13 @@ function shown() {
 
 const isChange = ({ what }: S3Request) => !/^(Head|Get|List)/.test(what);
 
-describe('a bucket that answers badly for a while', () => {
+describe('a bucket that fails', () => {
   it.each([
     ['500', { status: 500, code: 'InternalError' }],
     ['503, slow down', { status: 503, code: 'SlowDown' }],
     ['a cut connection', 'cut'],
   ] as const)(
-    'is asked again: %s [R382]',
+    'for a while is retried: %s [R382]',
     async (_, fate) => {
       await store();
       s3.reset();
@@ -78,7 +78,7 @@ describe('a bucket that answers badly for a while', () => {
     60_000,
   );
 
-  it('causes no lost race and no refusal if every answer is lost after the request was executed [R382]', async () => {
+  it('causes no lost race and no refusal when each request is executed and its answer lost [R382]', async () => {
     s3.fateOf = (request) => (request.attempt === 1 && isChange(request) ? 'answer lost' : 'as it should');
     await store();
     s3.reset();
@@ -91,7 +91,7 @@ describe('a bucket that answers badly for a while', () => {
     expect(await verify()).toEqual([]);
   }, 60_000);
 
-  it('for good: exit 3 with one sentence, and nothing half-visible [R382]', async () => {
+  it('for good ends the run with exit 3, one message, and nothing half-visible [R382]', async () => {
     await store();
     s3.fateOf = ({ what, key }) =>
       what === 'PutObject' && key.endsWith('.parquet') ? { status: 500, code: 'InternalError' } : 'as it should';
@@ -106,7 +106,7 @@ describe('a bucket that answers badly for a while', () => {
 });
 
 describe('two writers into one bucket', () => {
-  it('race: one wins, the other changes nothing, takes back what it had stored, and ends with 3 [R382]', async () => {
+  it('race: one wins, the other changes nothing, removes what it had stored, and exits with 3 [R382]', async () => {
     await store();
     const sinks = [
       await fixture.openLake({ ...place(), tables: TABLES }),
@@ -124,7 +124,7 @@ describe('two writers into one bucket', () => {
   });
 });
 
-describe('a large file', () => {
+describe('a large upload', () => {
   const BYTES = 34 * 1024 * 1024;
   const file = () => {
     mkdirSync(fixture.dir, { recursive: true });
@@ -139,7 +139,7 @@ describe('a large file', () => {
     ['a part whose answer is lost', 'UploadPart', 'answer lost'],
     ['an end whose answer is lost', 'CompleteMultipartUpload', 'answer lost'],
   ] as const)(
-    'arrives whole in spite of %s [R382]',
+    'completes in spite of %s [R382]',
     async (_, what, fate) => {
       const { path, bytes } = file();
       s3.fateOf = (request) => (request.what === what && request.attempt === 1 ? fate : 'as it should');
@@ -152,7 +152,7 @@ describe('a large file', () => {
     60_000,
   );
 
-  it('is given up if a part never arrives, and its upload is aborted [R382]', async () => {
+  it('is aborted if a part never succeeds [R382]', async () => {
     const { path } = file();
     s3.fateOf = ({ what }) => (what === 'UploadPart' ? { status: 500, code: 'InternalError' } : 'as it should');
     const storage = await open();
@@ -163,8 +163,8 @@ describe('a large file', () => {
   }, 60_000);
 });
 
-describe('a run that is killed', () => {
-  it('between any two requests to a bucket leaves the old table or the new one to a reader, and the next run makes it whole [R382]', async () => {
+describe('a run on a bucket that is killed', () => {
+  it('between any two requests leaves the old table or the new one to readers, and the next run repairs it [R382]', async () => {
     const events = { tables: ['events' as const] };
     await store([older()], events);
     const good = new Map(s3.objects);
@@ -198,7 +198,7 @@ describe('a run that is killed', () => {
   }, 120_000);
 });
 
-describe('a bucket that cannot be used', () => {
+describe('a bucket that is not usable', () => {
   const refused = (more: object = {}) =>
     store([older()], more).then(
       () => undefined,
@@ -219,14 +219,14 @@ describe('a bucket that cannot be used', () => {
     ['an empty region', /AWS_REGION/, withEnv('AWS_REGION', '')],
     ['no conditional writes', /If-None-Match/, withoutConditions],
     ['a right that is missing', /credentials were refused/, withoutRight],
-  ] as const)('is told in one sentence: %s [R383]', async (_, message, prepare) => {
+  ] as const)('is reported in one message: %s [R383]', async (_, message, prepare) => {
     prepare();
     const error = await refused();
     expect(error).toMatchObject({ exitCode: 2, message: expect.stringMatching(message) });
     expect(error?.message).not.toContain('\n');
   });
 
-  it('because it is not there, or nobody is: 2 and 3 [R383]', async () => {
+  it('because it does not exist or no host answers exits with 2 or 3 [R383]', async () => {
     expect(await refused({ place: 's3://nothing/lake' })).toMatchObject({
       exitCode: 2,
       message: 's3://nothing/lake: there is no such bucket.',
@@ -237,8 +237,8 @@ describe('a bucket that cannot be used', () => {
   }, 60_000);
 });
 
-describe('the spool folder', () => {
-  it('is all the disk that verify, report, compact and a purge of a bucket take [R384]', async () => {
+describe('the spool folder of a bucket', () => {
+  it('is the only disk space that verify, report, compact and a purge use [R384]', async () => {
     await store();
     await store([newer()]);
     const empty = join(fixture.dir, 'system');
@@ -269,7 +269,7 @@ describe('a purge of a bucket', () => {
   it.each([
     ['ListObjectVersions', 's3:ListBucketVersions'],
     ['ListMultipartUploads', 's3:ListBucketMultipartUploads'],
-  ])('is refused beforehand without the right to %s, and nothing is changed [R385]', async (what, right) => {
+  ])('is refused beforehand without the permission to %s, and nothing is changed [R385]', async (what, right) => {
     await store();
     const before = new Map(s3.objects);
     withoutRight(what);

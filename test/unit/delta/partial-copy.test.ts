@@ -29,8 +29,8 @@ beforeEach(() => {
 });
 afterEach(() => fixture.close());
 
-describe('a copy of some columns', () => {
-  it('is read like the file itself, at a fraction of its bytes, in a few requests [R308]', async () => {
+describe('a download of some columns of a file', () => {
+  it('reads like the file itself, with a fraction of its bytes, in a few requests [R308]', async () => {
     const root = join(fixture.dir, 'store');
     mkdirSync(root);
     const file = join(root, 'x.parquet');
@@ -58,7 +58,7 @@ describe('a copy of some columns', () => {
     expect(statSync(copy).blocks * BLOCK).toBeLessThan(size * 0.6);
   });
 
-  it('is made of requests that are neither needless nor too large', async () => {
+  it('is made of requests of sensible number and size', async () => {
     const root = join(fixture.dir, 'store');
     mkdirSync(root);
     const file = join(root, 'x.parquet');
@@ -84,7 +84,7 @@ describe('a copy of some columns', () => {
     expect(statSync(copy).mode & 0o777).toBe(0o600);
   });
 
-  it('is a copy of the whole file if that is small', async () => {
+  it('is the whole file if that is small', async () => {
     const root = join(fixture.dir, 'store');
     mkdirSync(root);
     const bytes = 2 * 1024 * 1024;

@@ -18,7 +18,7 @@ const window = (n: number, id: string) => fixture.window(day(n), csvOf([{ id, df
 const LOST = { exitCode: 3, message: expect.stringContaining('another writer was first') };
 
 describe('a commit that loses a race', () => {
-  it('leaves nothing of what it stored, in whatever table it lost, nor a version of it in a bucket', async () => {
+  it('leaves none of its files in any table, nor a version of them in a bucket', async () => {
     for (const lostTable of TABLES) {
       const s3 = await FakeS3.start();
       s3.versions = [];
@@ -50,7 +50,7 @@ describe('a commit that loses a race', () => {
     }
   });
 
-  it('is found out also when a purge has removed the entry of the version that it wanted to make', async () => {
+  it('is detected also when a purge has removed the entry of the version that it wanted to create', async () => {
     await fixture.store([window(1, 'a')], { tables: TABLES });
     const late = await fixture.openLake({ tables: TABLES });
     try {
@@ -73,7 +73,7 @@ describe('a commit that loses a race', () => {
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
-  it('is refused by a table whose next version was removed by a purge, and takes its entry back', async () => {
+  it('to a version that a purge removed is refused, and removes its entry', async () => {
     await fixture.store([window(1, 'a')]);
     const storage = new DiskStorage(fixture.root);
     await fixture.withTable(async (stale) => {
@@ -91,7 +91,7 @@ describe('a reader beside a purge [R431]', () => {
   it.each([
     ['the first entry of the log', `events/_delta_log/${'0'.repeat(20)}.json`],
     ['a data file', undefined],
-  ])('reads again where %s is gone when it comes to it', async (_what, entry) => {
+  ])('opens the table again when %s is missing', async (_what, entry) => {
     for (const [n, df_unified_id] of ['erna', 'hans'].entries()) {
       const row = { id: df_unified_id, df_unified_id, ...on(day(n + 1)) };
       await fixture.store([fixture.window(day(n + 1), csvOf([row]))], { tables: TABLES });

@@ -6,7 +6,7 @@ const answer = (name: string, status?: number) =>
   Object.assign(new Error('said by the store'), { name, $metadata: { httpStatusCode: status } });
 const coded = (code: string, more: object = {}) => Object.assign(new Error('broken'), { code }, more);
 
-describe('what went wrong with a store', () => {
+describe('an error of an object store', () => {
   it.each<[string, unknown, UserError['kind'], string]>([
     ['no bucket', answer('NoSuchBucket', 404), 'config', 'there is no such bucket'],
     ['a refused key', answer('InvalidAccessKeyId', 400), 'config', 'the credentials were refused (InvalidAccessKeyId)'],
@@ -35,7 +35,7 @@ describe('what went wrong with a store', () => {
     ['an answer that leads elsewhere', coded('X', { $metadata: { httpStatusCode: 300 } }), 'config', '(300 Error)'],
     ['a status that is none', answer('Whatever', 'x' as never), 'system', 'could not be made (Whatever)'],
     ['no error at all', undefined, 'system', 'could not be made (Error)'],
-  ])('is told: %s', (_, thrown, kind, text) => {
+  ])('is reported: %s', (_, thrown, kind, text) => {
     const failure = s3Error(thrown, 's3://bucket/lake', undefined);
     expect(failure).toBeInstanceOf(UserError);
     expect(failure.kind).toBe(kind);
@@ -46,11 +46,11 @@ describe('what went wrong with a store', () => {
     ['a name and a status', answer('SlowDown', 503), 'SlowDown 503'],
     ['a name and a code', coded('ECONNRESET'), 'Error ECONNRESET'],
     ['a name alone', new TypeError('wrong'), 'TypeError'],
-  ])('is kept for who looks into it: %s', (_, thrown, internal) => {
+  ])('keeps its details for the log: %s', (_, thrown, internal) => {
     expect(s3Error(thrown, 's3://bucket', undefined)).toMatchObject({ internal, cause: thrown });
   });
 
-  it('is a failure that is one already, and the reason of a stop', () => {
+  it('is unchanged if it is a UserError or the reason of a stop', () => {
     const failure = transientError('known.');
     expect(s3Error(failure, 's3://bucket', undefined)).toBe(failure);
     const stop = AbortSignal.abort(new Error('stopped'));

@@ -55,13 +55,13 @@ describe('a request to a bucket', () => {
     expect(s3.requests.filter(({ what }) => what === kind)).toHaveLength(1);
   });
 
-  it('is not sent after a stop if it asks for the bucket itself', async () => {
+  it('for the bucket itself is not sent after a stop', async () => {
     const stopped = AbortSignal.abort(new Error('stopped'));
     await expect(openStorage('s3://bucket', envOf(s3.env), stopped)).rejects.toThrow('stopped');
     expect(s3.requests).toEqual([]);
   });
 
-  it('is not retried after a stop if it sends a part, and the upload is aborted', async () => {
+  it('for a part is not retried after a stop, and the upload is aborted', async () => {
     const stop = new AbortController();
     const storage = await openStorage('s3://bucket', envOf(s3.env), stop.signal);
     s3.fateOf = ({ what }) => {

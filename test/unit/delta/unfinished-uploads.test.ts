@@ -29,8 +29,8 @@ async function erase(second: number): Promise<void> {
   }
 }
 
-describe('uploads to a bucket that were never ended', () => {
-  it('are given up when people are erased, of this table alone, and none that was begun meanwhile [R573]', async () => {
+describe('unfinished uploads to a bucket', () => {
+  it('are aborted by a purge of their table, except those begun meanwhile [R573]', async () => {
     begun('old', 'lake/events/a.parquet', 1);
     begun('young', 'lake/events/b.parquet', 3);
     begun('at once', 'lake/events/c.parquet', 2);
@@ -40,7 +40,7 @@ describe('uploads to a bucket that were never ended', () => {
     expect([...s3.uploads.keys()].sort()).toEqual(['at once', 'other lake', 'other table', 'young']);
   });
 
-  it('are given up however many there are [R573]', async () => {
+  it('are aborted on all pages of their list [R573]', async () => {
     s3.listedAtOnce = 2;
     for (let n = 0; n < 5; n++) begun(`old ${n}`, `lake/events/${n}.parquet`, 1);
     const young = ['first', 'second', 'third'];
@@ -49,7 +49,7 @@ describe('uploads to a bucket that were never ended', () => {
     expect([...s3.uploads.keys()]).toEqual(young);
   });
 
-  it('are given up also where the answer to that is lost, or their writer was quicker [R581]', async () => {
+  it('are aborted also when the answer is lost, or their writer was faster [R581]', async () => {
     begun('lost', 'lake/events/a.parquet', 1);
     begun('ended', 'lake/events/b.parquet', 1);
     s3.fateOf = ({ what, key, attempt }) => {
@@ -61,7 +61,7 @@ describe('uploads to a bucket that were never ended', () => {
     expect(s3.uploads.size).toBe(0);
   });
 
-  it('are none where the store does not know them, and not called so where it only does not tell', async () => {
+  it('are none when the store does not know them, and unknown when it refuses to list them', async () => {
     const answers = (status: number, code: string) => {
       s3.fateOf = ({ what }) => (what === 'ListMultipartUploads' ? { status, code } : 'as it should');
     };
@@ -71,7 +71,7 @@ describe('uploads to a bucket that were never ended', () => {
     await expect(erase(2)).rejects.toMatchObject({ message: expect.stringContaining('(400 InvalidArgument)') });
   });
 
-  it('are not called given up while the store refuses that', async () => {
+  it('are not reported as aborted while the store refuses it', async () => {
     begun('old', 'lake/events/a.parquet', 1);
     s3.fateOf = ({ what }) =>
       what === 'AbortMultipartUpload' ? { status: 403, code: 'AccessDenied' } : 'as it should';

@@ -33,8 +33,8 @@ function put(path: string, ageMs: number): void {
   utimesSync(at(path), then, then);
 }
 
-describe('what a dead run left', () => {
-  it('goes when it is older than the retention and than an hour, and nothing else does', async () => {
+describe('leftovers of a dead run', () => {
+  it('are removed when older than the retention and an hour, and nothing else is', async () => {
     await fixture.store([window(first, 'a')]);
     const live = fixture.files();
     const mine = (day: string) => `events/event_date=${day}/part-${ID}.parquet`;
@@ -60,7 +60,7 @@ describe('what a dead run left', () => {
     expect(fixture.files()).toEqual([...live, ...rubbish, ...theirs].sort());
   });
 
-  it('stays with a warning where it cannot be removed, and the run goes on', async () => {
+  it('stay with a warning when they cannot be removed, and the run continues', async () => {
     await fixture.store([window(first, 'a')]);
     const path = `events/event_date=${first}/part-${ID}.parquet`;
     put(path, 2 * HOUR);
@@ -72,7 +72,7 @@ describe('what a dead run left', () => {
 });
 
 describe('a file that left a table', () => {
-  it('goes by what the log says of the instant, whatever its name and its age', async () => {
+  it('is removed by the time in the log, whatever its name and age', async () => {
     await fixture.store([window(first, 'a')]);
     const files = ['theirs.parquet', 'young.parquet', 'unknown.parquet'];
     for (const path of files) put(`events/${path}`, 0);
@@ -91,9 +91,9 @@ describe('a file that left a table', () => {
   });
 });
 
-describe('the folder of a table that is not there yet', () => {
+describe('the folder of a new table', () => {
   it.each(['events/notes.txt', `event_items/event_date=${first}/mine.parquet`])(
-    'is refused where somebody else has files in it: %s',
+    'is refused when it has foreign files: %s',
     async (path) => {
       put(path, 0);
       await expect(fixture.openLake()).rejects.toMatchObject({
@@ -108,10 +108,10 @@ describe('the folder of a table that is not there yet', () => {
   );
 });
 
-describe('the commits of a table', () => {
+describe('the commits of a Delta table', () => {
   const kinds = (version: number) => fixture.entry('events', version).flatMap((line) => Object.keys(line));
 
-  it('say what they are and when, in whole milliseconds', async () => {
+  it('have an operation and a time in whole milliseconds', async () => {
     const clock = { ...systemClock, now: () => 1_770_000_000_000.75 };
     await fixture.store([window(first, 'a'), window(first, 'a')], { clock });
     const now = 1_770_000_000_000;
@@ -130,7 +130,7 @@ describe('the commits of a table', () => {
     expect(fixture.actions('events', 0, 'metaData')).toMatchObject([{ createdTime: now }]);
   });
 
-  it('tell the properties of a table again only when they change, and keep what others have set', async () => {
+  it('write properties of the table only when they change, and keep foreign ones', async () => {
     const load = (retentionMs: number) => fixture.store([window(first, 'a')], { retentionMs });
     await load(1_500);
     const [before] = fixture.actions('events', 0, 'metaData');
@@ -159,7 +159,7 @@ describe('the commits of a table', () => {
     ]);
   });
 
-  it('stand although their checkpoint could not be written', async () => {
+  it('are valid although their checkpoint could not be written', async () => {
     await fixture.store([window(first, 'a')]);
     for (let version = 1; version < 100; version++) fixture.append('events', version, { commitInfo: {} });
     const storage = new FaultyStorage(fixture.root, (change) =>
@@ -171,7 +171,7 @@ describe('the commits of a table', () => {
   });
 });
 
-describe('a purge of a file that would outlive it', () => {
+describe('a purge of a file with a second hard link', () => {
   const removal = { column: 'df_event_detail_log_id', ids: ['a'] };
   const live = (table: string) => [...fixture.replay(table).files.keys()].map((path) => `${table}/${path}`);
   const refused = async (message: RegExp) => {
@@ -182,7 +182,7 @@ describe('a purge of a file that would outlive it', () => {
     expect(fixture.files()).toEqual(before);
   };
 
-  it('is refused while a file that goes has another name, of any table and of any version', async () => {
+  it('is refused while a file to be removed has one, in any table and version', async () => {
     await fixture.store([window(first, 'a', 'b'), window(first, 'a', 'b', 'c')], { tables: ['events', 'event_items'] });
     const [current, items] = [live('events')[0], live('event_items')[0]];
     const old = fixture.files().find((path) => /^events\/event_date.*part-/.test(path) && path !== current);
@@ -201,14 +201,14 @@ describe('a purge of a file that would outlive it', () => {
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
-  it('goes on where a file has another name that stays', async () => {
+  it('continues when a file that stays has one', async () => {
     await fixture.store([window(first, 'a'), window(second, 'b')]);
     const [, stays] = live('events').sort();
     linkSync(at(stays), join(fixture.dir, 'other'));
     expect(await purgeDelta(fixture.lakeOptions, removal)).toMatchObject({ rows: 1, rowsRemoved: 1 });
   });
 
-  it('is refused where a file lies elsewhere', async () => {
+  it('is refused when a file lies outside the table', async () => {
     await fixture.store([window(first, 'a', 'b')]);
     const [path] = live('events');
     renameSync(at(path), join(fixture.dir, 'elsewhere'));

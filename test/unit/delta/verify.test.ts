@@ -18,7 +18,7 @@ afterEach(() => fixture.close());
 const found = async () => (await verifyDelta(fixture.lakeOptions)).map(({ check, message }) => [check, message]);
 
 describe('verify of Delta tables', () => {
-  it('names columns that the schema does not have so', async () => {
+  it('names columns whose type differs from the schema', async () => {
     const [metaData] = fixture.actions('events', 0, 'metaData');
     const { fields } = JSON.parse(String(metaData.schemaString));
     const others = (change: (field: { name: string }) => object[]) => {
@@ -31,7 +31,7 @@ describe('verify of Delta tables', () => {
     expect(await found()).toContainEqual(['columns', 'events: column n should be "long" in the log, and is absent']);
   });
 
-  it('names another table that follows from an older version, and one that lost a race', async () => {
+  it('names another table that follows an older version, and one that lost a race', async () => {
     const of = (table: string) =>
       fixture.actions(table, 0, 'domainMetadata').filter(({ domain }) => domain === 'dfinery.table')[0];
     const restate = (more: object) => {

@@ -23,12 +23,12 @@ async function blockSize(): Promise<number> {
 }
 
 describe('the blocks of a DuckDB file', () => {
-  it('are those of DuckDB for a table as most are [R410]', async () => {
+  it('have the default size for a usual table [R410]', async () => {
     await fixture.load([windowOf('2026-01-01', 20)]);
     expect(await blockSize()).toBe(262_144);
   });
 
-  it('are small where the first window has very many columns; the run that began is still told of [R410]', async () => {
+  it('are small when the first window has very many columns; the started run is still recorded [R410]', async () => {
     const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
     try {
       await sink.runs.begin('2026-01-02T00:00:00.000Z', '1');
@@ -68,11 +68,11 @@ describe('the write-ahead log of a DuckDB file', () => {
     }
   }
 
-  it('holds some windows until there are enough rows to write at once, where there is memory for them [R470]', async () => {
+  it('holds several windows until there are enough rows for a checkpoint, given enough memory [R470]', async () => {
     expect(await waiting('2GB')).toBeGreaterThan(20_000_000);
   });
 
-  it('holds less where memory is scarce [R470]', async () => {
+  it('holds fewer windows when memory is scarce [R470]', async () => {
     expect(await waiting('150MB')).toBeLessThan(1_000_000);
   });
 });

@@ -25,10 +25,10 @@ const columns = (...names: string[]) =>
   );
 const rows = (select: string) => fixture.query(`SELECT ${select} FROM events ORDER BY _key`);
 
-describe('columns of one name in a header', () => {
+describe('two columns of one name in a header', () => {
   const TWICE = 'df_event_detail_log_id,x,x\n';
 
-  it('have types of their own, and cells in _rescued of their own', async () => {
+  it('have their own types, and their own cells in _rescued', async () => {
     await load({}, day(1, `${TWICE}a,1,one\n`), day(2, `${TWICE}b,2.5,\n`));
     expect(await columns('x')).toEqual([
       { s: 'x', o: 1, name: 'x', type: 'double', shape: '9' },
@@ -49,7 +49,7 @@ describe('columns of one name in a header', () => {
     ]);
   });
 
-  it('are one column where a later header has the name once, and a pinned type is that of the first', async () => {
+  it('are one column when a later header has the name once; a pinned type is that of the first', async () => {
     await load(
       { pinned: types({ x: 'double' }) },
       day(1, `${TWICE}a,1,2\n`),
@@ -65,7 +65,7 @@ describe('columns of one name in a header', () => {
     ]);
   });
 
-  it('are refused under freeze by the one that is new', async () => {
+  it('are refused under freeze by the name of the new one', async () => {
     await load({}, day(1, 'df_event_detail_log_id,x\na,1\n'));
     const [commit] = await load({ schemaMode: 'freeze' }, day(2, `${TWICE}b,2,other\n`));
     expect(commit.rescued).toEqual(new Map([['x_2', 1]]));
@@ -76,18 +76,15 @@ describe('columns of one name in a header', () => {
   });
 });
 
-describe('a first window', () => {
-  it.each(['freeze', 'fail'] as const)(
-    'has nothing to hold to under %s without a pinned schema',
-    async (schemaMode) => {
-      const [commit] = await load({ schemaMode }, day(1, [{ id: 'a', x: '1' }]));
-      expect(commit.columnsAdded).toContain('x');
-      expect(await rows('x')).toEqual([{ x: '1' }]);
-      await expect(load({ schemaMode: 'fail' }, day(2, [{ id: 'b', y: '1' }]))).rejects.toThrow(/column y is new/);
-    },
-  );
+describe('the first window', () => {
+  it.each(['freeze', 'fail'] as const)('is loaded under %s without a pinned schema', async (schemaMode) => {
+    const [commit] = await load({ schemaMode }, day(1, [{ id: 'a', x: '1' }]));
+    expect(commit.columnsAdded).toContain('x');
+    expect(await rows('x')).toEqual([{ x: '1' }]);
+    await expect(load({ schemaMode: 'fail' }, day(2, [{ id: 'b', y: '1' }]))).rejects.toThrow(/column y is new/);
+  });
 
-  it('is held to a pinned schema under fail: what it names is taken, what it does not is refused', async () => {
+  it('under fail with a pinned schema accepts its columns and refuses others', async () => {
     const options = { schemaMode: 'fail' as const, pinned: types({ x: 'double' }) };
     await expect(load(options, day(1, [{ id: 'a', x: '1', y: '1' }]))).rejects.toThrow(/column y is new/);
     await expect(load(options, day(1, [{ id: 'a', x: 'one' }]))).rejects.toThrow(
@@ -97,13 +94,13 @@ describe('a first window', () => {
     expect(await rows('x')).toEqual([{ x: 1 }]);
   });
 
-  it('with a pinned event_name has one event name', async () => {
+  it('with a pinned event_name has one event name column', async () => {
     await load({ pinned: types({ event_name: 'string', df_event_name: 'string' }) }, day(1, [{ id: 'a' }]));
     expect(await columns('event_name', 'df_event_name')).toMatchObject([{ name: 'df_event_name', type: 'string' }]);
   });
 });
 
-describe('under fail', () => {
+describe('schema_mode fail', () => {
   const start = () => load({}, day(1, [{ id: 'a', x: '1.5', s: 'text', d: '2026-01-05', empty: '' }]));
   const fail = (row: Cells, more: Options = {}) => load({ schemaMode: 'fail', ...more }, day(2, [{ id: 'b', ...row }]));
 
@@ -111,7 +108,7 @@ describe('under fail', () => {
     ['fits a wider type', { x: '5' }],
     ['is a text already', { s: '5' }],
     ['is null or empty', { x: 'null', d: '', s: 'null', empty: 'null', other: '' }],
-  ])('a cell is taken that %s', async (_, row) => {
+  ])('accepts a cell that %s', async (_, row) => {
     await start();
     await fail(row);
     expect(await rows('_key')).toEqual([{ _key: 'a' }, { _key: 'b' }]);
@@ -131,7 +128,7 @@ describe('under fail', () => {
     expect(await rows('_key')).toEqual([{ _key: 'a' }]);
   });
 
-  it('a type that is configured anew is no surprise, a cell that it does not take is one', async () => {
+  it('accepts a newly configured type, and refuses a cell that does not fit it', async () => {
     await start();
     await expect(fail({ x: 'n/a' }, { columnTypes: types({ x: 'long' }) })).rejects.toThrow(
       /column x of type long has a cell that does not fit/,
@@ -153,12 +150,12 @@ describe('the type of a column', () => {
     [['null', '5'], 'long'],
     [['5', 'null'], 'long'],
     [['x', '5'], 'string'],
-  ])('after %j, a day each, is %s', async (cells, type) => {
+  ])('after %j, one a day, is %s', async (cells, type) => {
     await load({}, ...cells.map((x, i) => day(i + 1, [{ id: `${i}`, x }])));
     expect(await columns('x')).toMatchObject([{ type }]);
   });
 
-  it('is remembered with what it has held: a date whose midnight a zone skips does not become an instant later', async () => {
+  it('is derived from all values so far: a date whose midnight a zone skips stays out of a column of instants', async () => {
     const timezone = 'America/Sao_Paulo';
     const windows = ['2018-11-05', '2018-11-04', '2018-11-05 10:00:00'].map((at, i) =>
       day(i + 1, [{ id: `${i}`, at }], timezone),
@@ -171,7 +168,7 @@ describe('the type of a column', () => {
     ]);
   });
 
-  it('under freeze is that of a column, whatever comes; a column without a value is let in by none', async () => {
+  it('under freeze is that of the column, whatever follows; a column without values is not added', async () => {
     await load({}, day(1, [{ id: 'a', x: '5', empty: '' }]));
     const [commit] = await load({ schemaMode: 'freeze' }, day(2, [{ id: 'b', x: '1.5', empty: 'now', nulls: 'null' }]));
     expect(commit).toMatchObject({ columnsAdded: [], columnsWidened: [] });
@@ -182,7 +179,7 @@ describe('the type of a column', () => {
     expect(await columns('empty', 'nulls')).toMatchObject([{ type: null }, { type: null }]);
   });
 
-  it('is told when it becomes wider, with the first cell that made it so, and never when it stays', async () => {
+  it('is reported when it widens, with the first cell that caused it, and only then', async () => {
     const [first, second, third] = await load(
       {},
       day(1, [{ id: 'a', x: '5', y: '7' }]),
@@ -204,7 +201,7 @@ describe('the type of a column', () => {
 });
 
 describe('a window without a file', () => {
-  it('lacks no column: nothing is said of any', async () => {
+  it('reports no missing column', async () => {
     const none = day(2, []);
     await load({}, day(1, [{ id: 'a', x: '1' }]), { ...none, files: [] }, day(3, []));
     expect(
@@ -214,7 +211,7 @@ describe('a window without a file', () => {
 });
 
 describe('cells that do not fit', () => {
-  it('are told in the singular and the plural, by column', async () => {
+  it('are reported by column, in the singular and the plural', async () => {
     await load(
       {},
       day(1, [

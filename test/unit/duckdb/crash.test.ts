@@ -73,7 +73,7 @@ async function committed(): Promise<number> {
 }
 
 describe('kill -9 at any instant', () => {
-  it('leaves whole windows and their cursor, and the next run goes on from there', async () => {
+  it('leaves complete windows with their cursor, and the next run continues', async () => {
     let reached = 0;
     for (let kill = 0; kill < KILLS; kill++) {
       const child = start();
@@ -102,7 +102,7 @@ describe('kill -9 at any instant', () => {
 });
 
 describe('kill -9 right after a COMMIT', () => {
-  it('finds rows and cursor together in the file, whichever COMMIT it was [R23]', async () => {
+  it('finds rows and cursor together in the file, after any COMMIT [R23]', async () => {
     const few = join(fixture.dir, 'two-windows.json');
     writeFileSync(few, JSON.stringify(windows.slice(0, 2)));
     const reached: number[] = [];

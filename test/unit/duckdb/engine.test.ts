@@ -29,8 +29,8 @@ async function using<T>(work: (engine: Engine) => Promise<T>, options: Partial<E
 
 const others = () => readdirSync(fixture.dir).filter((name) => name !== basename(fixture.file));
 
-describe('what dead runs left beside a file', () => {
-  it('goes when the file is opened for writing: blocks, a rewritten copy and its log; nothing else', async () => {
+describe('leftovers of dead runs beside a DuckDB file', () => {
+  it('are removed when the file is opened for writing: blocks, a rewritten copy and its log', async () => {
     await using(async () => {});
     const spilled = `${fixture.file}.tmp`;
     mkdirSync(spilled);
@@ -54,7 +54,7 @@ describe('what dead runs left beside a file', () => {
     expect(readdirSync(spilled)).toEqual(['mine.txt']);
   });
 
-  it('does not keep its folder of blocks, which is empty then', async () => {
+  it('do not include an empty folder of blocks', async () => {
     await using(async () => {});
     mkdirSync(`${fixture.file}.tmp`);
     await using(async () => {});
@@ -62,19 +62,19 @@ describe('what dead runs left beside a file', () => {
   });
 });
 
-describe('a file', () => {
-  it('is not made for reading', async () => {
+describe('a DuckDB file', () => {
+  it('is not created for reading', async () => {
     await expect(open({ readOnly: true })).rejects.toMatchObject({ exitCode: 2 });
     expect(existsSync(fixture.file)).toBe(false);
     expect(others()).toEqual([]);
   });
 
-  it('is new when opening made it, and no more', async () => {
+  it('is reported as new only when opening created it', async () => {
     expect(await using(async ({ isNew }) => isNew)).toBe(true);
     expect(await using(async ({ isNew }) => isNew)).toBe(false);
   });
 
-  it('is the one where a link leads: nothing is made beside the link', async () => {
+  it('is the target of a symbolic link, and nothing is created beside the link', async () => {
     mkdirSync(join(fixture.dir, 'data'));
     mkdirSync(join(fixture.dir, 'links'));
     const [file, link] = [join(fixture.dir, 'data', 'x.duckdb'), join(fixture.dir, 'links', 'x.duckdb')];
@@ -91,7 +91,7 @@ describe('a file', () => {
     expect(statSync(file).size).toBeGreaterThan(0);
   });
 
-  it('is written by nobody who opened it for reading', async () => {
+  it('is not written by a reader', async () => {
     await using((engine) => engine.run('CREATE TABLE t AS SELECT 1 AS x'));
     await using(
       async (engine) => {
@@ -123,7 +123,7 @@ describe('a file', () => {
   });
 });
 
-describe('memory', () => {
+describe('the memory limit', () => {
   const limit = () =>
     using(async (engine) =>
       Number(
@@ -152,7 +152,7 @@ describe('a transaction', () => {
   const held = () => using(async (engine) => (await engine.rows('SELECT x FROM t ORDER BY x')).map(({ x }) => x));
   const insert = (engine: Engine, x: number) => engine.run(`INSERT INTO t VALUES (${x})`);
 
-  it('keeps all of its work or nothing, and the next one is not disturbed', async () => {
+  it('commits all of its work or nothing, and the next one is not affected', async () => {
     await using(async (engine) => {
       expect(await engine.transaction(() => insert(engine, 1))).toBe(1);
       const failing = engine.transaction(async () => {
@@ -165,7 +165,7 @@ describe('a transaction', () => {
     expect(await held()).toEqual([1, 3]);
   });
 
-  it('does not begin once it is stopped', async () => {
+  it('does not begin after a stop', async () => {
     const work = vi.fn(async () => {});
     await using((engine) =>
       expect(engine.transaction(work, AbortSignal.abort(new Error('stop')))).rejects.toThrow('stop'),
@@ -173,7 +173,7 @@ describe('a transaction', () => {
     expect(work).not.toHaveBeenCalled();
   });
 
-  it('keeps nothing when it is stopped at any statement, nor after the last', async () => {
+  it('commits nothing when it is stopped at any statement or after the last', async () => {
     for (const at of [0, 1, 2]) {
       const stop = new AbortController();
       await using(async (engine) => {
@@ -193,7 +193,7 @@ describe('a transaction', () => {
     expect(await held()).toEqual([10, 11, 12]);
   });
 
-  it('stops a statement under way', async () => {
+  it('aborts a running statement', async () => {
     // One that has not quite begun is not stopped, and ends by itself: then the next stop comes later.
     const endOf = async (engine: Engine, ms: number) => {
       const stop = new AbortController();
@@ -216,7 +216,7 @@ describe('a transaction', () => {
     });
   });
 
-  it('leaves nothing of its signal behind', async () => {
+  it('removes its listener from the signal', async () => {
     const stop = new AbortController();
     await using(async (engine) => {
       await engine.transaction(() => insert(engine, 1), stop.signal);
@@ -253,11 +253,11 @@ describe('an error of DuckDB', () => {
       /cannot be opened or written: Cannot open file "x": Permission denied\.$/,
     ],
     ['Permission Error: not allowed', 'config', /cannot be opened or written: not allowed\.$/],
-  ])('%s is told as what it is', (text, kind, message) => {
+  ])('%s is reported', (text, kind, message) => {
     expect(reported(text)).toMatchObject({ kind, message: expect.stringMatching(message) });
   });
 
-  it('that is about cells never repeats one', () => {
+  it('about cells never quotes one', () => {
     const failure = reported(
       "Conversion Error: Could not convert string 'canary' to INT32\nCSV Error on Line: 17\ncanary",
     );
@@ -267,12 +267,12 @@ describe('an error of DuckDB', () => {
     expect(reported('Invalid Input Error: canary').message).toContain('(Invalid Input Error)');
   });
 
-  it('that is about a statement keeps its first line for the log', () => {
+  it('about a statement keeps its first line for the log', () => {
     expect(reported('Binder Error: no column x\nLINE 1: canary').internal).toBe('Binder Error: no column x');
     expect(reported('Constraint Error: canary').internal).toBe('Constraint Error');
   });
 
-  it('is memory or an index where it says so', () => {
+  it('names memory or an index if it is about one', () => {
     expect(isOutOfMemory(new Error('Out of Memory Error: x'))).toBe(true);
     expect(isOutOfMemory(new Error('IO Error: failed to pin block'))).toBe(true);
     expect(isOutOfMemory(new Error('Out of Memory Error: see max_temp_directory_size'))).toBe(false);
@@ -282,7 +282,7 @@ describe('an error of DuckDB', () => {
     expect(isRefusedByIndex(new Error('IO Error: Constraint Error'))).toBe(false);
   });
 
-  it('is left as it is where it has been told already', async () => {
+  it('is unchanged if it is a UserError already', async () => {
     const failure = reported('IO Error: x');
     expect(engineError(failure, 'other')).toBe(failure);
     await expect(verifyDuckDb({ ...fixture.targetOptions, file: fixture.file })).rejects.toThrow('does not exist');

@@ -29,7 +29,7 @@ async function values(days: readonly (readonly string[])[]): Promise<unknown[]> 
   return (await fixture.query('SELECT x FROM events ORDER BY _key')).map((row) => row.x);
 }
 
-describe('types', () => {
+describe('inferred types', () => {
   it('widen from long to double to string, with one log line each', async () => {
     expect(await values([['1', ''], ['1.5'], ['abc', '']])).toMatchObject({ length: 5 });
     expect(await typeOf('x')).toBe('VARCHAR');
@@ -40,11 +40,11 @@ describe('types', () => {
     ]);
   });
 
-  it('become what the whole says, never what came first', async () => {
+  it('follow from all values, whatever came first', async () => {
     expect(await values([['TRUE'], ['7']])).toEqual(['TRUE', '7']);
   });
 
-  it('keep a text of digits in a list a text, unless all of the list may have been numbers', async () => {
+  it('keep a list of digits that are texts a list of texts, unless all of it may be numbers', async () => {
     const lists = ['["a","1"]', '["1",null,"x"]', '[1,2.5]', '[1.0]', '[]'];
     const written = ['["a","1"]', '["1",null,"x"]', '[1,2.5]', '[1]', '[]'];
     const orders = [
@@ -58,7 +58,7 @@ describe('types', () => {
     }
   });
 
-  it('are none while every cell is empty or null [R29]', async () => {
+  it('do not exist while every cell is empty or null [R29]', async () => {
     expect(await typeOf('x')).toBeUndefined();
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', x: 'null' }, { id: 'b' }]))]);
     expect(await typeOf('x')).toBeUndefined();
@@ -69,7 +69,7 @@ describe('types', () => {
     expect(await typeOf('x')).toBe('BIGINT[]');
   });
 
-  it('of the service never widen: what does not fit is rescued [R31]', async () => {
+  it('of columns of the service never widen: cells that do not fit are rescued [R31]', async () => {
     const csv = csvOf([
       { id: 'a', df_discount: 'free', df_items___proto__: '1' },
       { id: 'b', df_discount: '2' },
@@ -91,7 +91,7 @@ describe('types', () => {
   });
 
   it.each([undefined, 'Asia/Seoul'])(
-    'of many rows gets new and wider columns beside them: zone %s',
+    'widen and new columns appear in a table of many rows: zone %s',
     async (timezone) => {
       const rows = Array.from({ length: 400 }, (_, i) => ({ id: `a${i}`, n: `${i}`, day: '2026-01-05' }));
       const more = { id: 'b', n: '1.5', day: '2026-01-05 10:00:00', late: '2026-01-05 11:00:00', word: 'x' };
@@ -130,7 +130,7 @@ describe('types', () => {
 });
 
 describe('column_types', () => {
-  it('beats the data and rescues [R31]', async () => {
+  it('overrides the inferred type and rescues [R31]', async () => {
     const columnTypes = new Map([
       ['x', 'long' as const],
       ['y', 'string' as const],
@@ -159,7 +159,7 @@ describe('column_types', () => {
     [['5', '1.5'], 'long', ['5', null], { x: '1.5' }],
     [['2026-01-02', '2026-01-02 03:04:05'], 'date', ['2026-01-02', null], { x: '2026-01-02 03:04:05.000' }],
     [['[1,2]', '[1.5]'], 'long[]', ['[1, 2]', null], { x: '[1.5]' }],
-  ] as const)('narrows %j to %s: what would have fitted at first fits still', async (cells, type, kept, rescued) => {
+  ] as const)('narrows %j to %s: cells that fitted before still fit', async (cells, type, kept, rescued) => {
     await fixture.load([
       fixture.window(
         '2026-01-01',
@@ -178,7 +178,7 @@ describe('column_types', () => {
     expect(rows.map((row) => row._rescued && JSON.parse(String(row._rescued)))).toEqual([null, rescued]);
   });
 
-  it('narrows a stored column; what no longer fits moves to _rescued [R31]', async () => {
+  it('narrows a stored column; cells that no longer fit move to _rescued [R31]', async () => {
     await fixture.load([
       fixture.window(
         '2026-01-01',
@@ -206,7 +206,7 @@ describe('column_types', () => {
 describe('schema_mode', () => {
   const start = () => fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', x: '1' }]))]);
 
-  it('freeze rescues new columns and contradicting cells [R35]', async () => {
+  it('freeze rescues new columns and cells that contradict their type [R35]', async () => {
     await start();
     const csv = csvOf([
       { id: 'b', x: 'abc', 'new "one"': 'v', empty: 'null', df_keyword: 'k' },
@@ -241,7 +241,7 @@ describe('schema_mode', () => {
     expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '1' }]);
   });
 
-  it('holds to a pinned schema from the first window on [R35]', async () => {
+  it('applies a pinned schema from the first window on [R35]', async () => {
     const pinned = new Map([
       ['x', 'double' as const],
       ['later', 'string[]' as const],
@@ -259,7 +259,7 @@ describe('schema_mode', () => {
 });
 
 describe('timezone', () => {
-  it('makes datetimes instants, rescues a local time that does not exist [R30]', async () => {
+  it('makes datetimes instants, and rescues a local time that does not exist [R30]', async () => {
     const zone = 'America/New_York';
     const csv = csvOf([
       { id: 'a', at: '2026-03-08 02:30:00' },
@@ -276,7 +276,7 @@ describe('timezone', () => {
     expect(await typeOf('df_server_datetime')).toBe('TIMESTAMP WITH TIME ZONE');
   });
 
-  it('rescues a date whose midnight the zone skips from a column of instants, in whatever order the days come', async () => {
+  it('rescues a date whose midnight the zone skips from a column of instants, in any order of days', async () => {
     const zone = 'America/Sao_Paulo';
     const [date, time] = [csvOf([{ id: 'a', at: '2018-11-04' }]), csvOf([{ id: 'b', at: '2018-11-05 10:00:00' }])];
     for (const [first, second] of [
@@ -308,7 +308,7 @@ describe('timezone', () => {
 describe('the text null', () => {
   const texts = () => fixture.query('SELECT x FROM events ORDER BY _key');
 
-  it('is a value of a column that is a string already, also in a window that has no other text [R264]', async () => {
+  it('is a value of a string column, also in a window without another text [R264]', async () => {
     await fixture.load([
       fixture.window('2026-01-01', csvOf([{ id: 'a', x: 'text' }])),
       fixture.window('2026-01-02', csvOf([{ id: 'b', x: 'null' }, { id: 'c' }])),

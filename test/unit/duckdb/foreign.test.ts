@@ -19,8 +19,8 @@ const options = () => ({ file: fixture.file, lockWaitMs: 0, clock: systemClock }
 const removal = { column: 'df_unified_id', ids: ['erna'] };
 const run = (sql: string) => query(fixture.file, sql);
 
-describe('tables of somebody else in a DuckDB file', () => {
-  it('stay as they are through a purge, those of another schema that have our names too', async () => {
+describe('foreign tables in a DuckDB file', () => {
+  it('are unchanged by a purge, also those of another schema with our names', async () => {
     await run('CREATE SCHEMA theirs');
     await run(`CREATE TABLE theirs.events AS SELECT 'erna' AS df_unified_id, 1 AS x`);
     await run('CREATE TABLE mine AS SELECT 42 AS x');
@@ -31,7 +31,7 @@ describe('tables of somebody else in a DuckDB file', () => {
     expect(await verifyDuckDb(options())).toEqual([]);
   });
 
-  it('are named where DuckDB cannot copy them, and nothing is changed', async () => {
+  it('are named when DuckDB cannot copy them, and nothing is changed', async () => {
     await run('CREATE SCHEMA theirs');
     await run('CREATE TABLE theirs.parts (x INTEGER, twice INTEGER GENERATED ALWAYS AS (x * 2))');
     await run('INSERT INTO theirs.parts VALUES (1)');
@@ -44,8 +44,8 @@ describe('tables of somebody else in a DuckDB file', () => {
   });
 });
 
-describe('a table that gets many columns at once', () => {
-  it('keeps its instants, and the new ones are instants, where a zone is configured', async () => {
+describe('a table that gains many columns at once', () => {
+  it('keeps its instants, and its new datetimes are instants, when a zone is configured', async () => {
     const zoned = new DuckDbFixture();
     try {
       const timezone = 'America/New_York';
@@ -72,10 +72,10 @@ describe('a table that gets many columns at once', () => {
   });
 });
 
-describe('a DuckDB file', () => {
+describe('a DuckDB file that is opened for reading', () => {
   const all = () => ({ ...fixture.targetOptions, spoolDir: fixture.dir, env: () => undefined });
 
-  it('is not changed by readers: what a purge under way has beside it stays', async () => {
+  it('is unchanged, and the temporary files of a running purge stay', async () => {
     writeFileSync(`${fixture.file}.rewriting`, 'half');
     const upkeep = await duckdb.upkeep();
     await upkeep.report(fixture.file, all());
@@ -85,7 +85,7 @@ describe('a DuckDB file', () => {
     expect(readFileSync(`${fixture.file}.rewriting`, 'utf8')).toBe('half');
   });
 
-  it('with tables of somebody else alone has no prior loads, and its report is refused', async () => {
+  it('with foreign tables alone has no prior loads, and its report is refused', async () => {
     const file = `${fixture.dir}/theirs.duckdb`;
     await query(file, 'CREATE TABLE mine AS SELECT 1 AS x');
     const upkeep = await duckdb.upkeep();

@@ -49,8 +49,8 @@ const WORDS = 'w n k e r s c t0 name key value number rows events target base re
   ' ',
 );
 
-describe('names of any kind', () => {
-  it('are columns, every cell of them in its place [R26]', async () => {
+describe('column names of any kind', () => {
+  it('are columns with every cell in its place [R26]', async () => {
     const names = [
       ...NAMES,
       ...OURS,
@@ -92,7 +92,7 @@ describe('names of any kind', () => {
     expect(await verify()).toEqual([]);
   });
 
-  it('may stand twice in one header', async () => {
+  it('may occur twice in one header', async () => {
     const csv = 'df_event_detail_log_id,x,x,sum\na,1,one,2\n';
     await fixture.load([fixture.window('2026-01-01', csv)]);
     expect(await fixture.query('SELECT x, x_2, sum FROM events')).toEqual([{ x: '1', x_2: 'one', sum: '2' }]);
@@ -124,7 +124,7 @@ describe('names of any kind', () => {
 });
 
 describe('cells of any kind', () => {
-  it('come back as they were', async () => {
+  it('are stored unchanged', async () => {
     const cells = [
       'a\nb',
       'a\r\nb',
@@ -154,7 +154,7 @@ describe('cells of any kind', () => {
     expect((await fixture.query('SELECT x FROM events ORDER BY _key')).map((row) => row.x)).toEqual(cells);
   });
 
-  it('may be longer than the reader’s usual buffer', async () => {
+  it('may be longer than the buffer of the reader', async () => {
     const long = 'long\n'.repeat(1_000_000);
     const csv = csvOf([
       { id: 'a', x: 'short' },
@@ -171,7 +171,7 @@ describe('cells of any kind', () => {
     ]);
   });
 
-  it('are read from a path of any kind', async () => {
+  it('are read from a path with any characters', async () => {
     const window = fixture.window('2026-01-01', csvOf([{ id: 'a' }]));
     const { readFileSync, mkdirSync } = await import('node:fs');
     mkdirSync(`${fixture.dir}/it's [1]*?`);

@@ -19,13 +19,13 @@ describe('keys', () => {
     expect(found.map((row) => row._key)).toEqual(wanted);
   });
 
-  it('skip a number that is somebody else’s id [R22]', async () => {
+  it('skip a number that is the id of another row [R22]', async () => {
     const rows = ['a', 'a', 'a#2', 'a', 'a#2', 'a#04', 'a#4'].map((id, i) => ({ id, memo: `m${i}` }));
     await fixture.load([fixture.window('2026-01-01', csvOf(rows))]);
     expect((await keys()).map((row) => row._key)).toEqual(['a', 'a#3', 'a#2', 'a#5', 'a#2#2', 'a#04', 'a#4']);
   });
 
-  it('number over the files of one window in the order of the list', async () => {
+  it('are numbered over the files of one window in the order of the list', async () => {
     const first = csvOf([
       { id: 'a', memo: '1' },
       { id: 'b', memo: '2' },
@@ -40,7 +40,7 @@ describe('keys', () => {
     expect((await keys()).map((row) => row._key)).toEqual(['a', 'b', 'b#2', 'a#2', 'c']);
   });
 
-  it('are a hash of the cells where there is no id [R22]', async () => {
+  it('are a hash of the cells when there is no id [R22]', async () => {
     const csv =
       'df_event_detail_log_id,df_unified_id,event_name,가,memo\n,u,login,"나,",1\n,u,login,"나,",1\n,u,login,,2\nx,u,,,3\n';
     const hash = (...cells: [string, string][]) => {
@@ -58,14 +58,14 @@ describe('keys', () => {
     ]);
   });
 
-  it('are hashes where the export has no column of ids', async () => {
+  it('are hashes when the export has no id column', async () => {
     await fixture.load([fixture.window('2026-01-01', 'df_unified_id,memo\nu,1\nu,2\nu,1\n')]);
     const found = (await fixture.query('SELECT _key FROM events ORDER BY memo, _key')).map(({ _key }) => String(_key));
     expect(found).toEqual([found[0], `${found[0]}#2`, expect.stringMatching(/^hash:[0-9a-f]{64}$/)]);
     expect(found[2]).not.toBe(found[0]);
   });
 
-  it('stay the same, and single, when a window with all of this is read again', async () => {
+  it('are unchanged and unique when such a window is read again', async () => {
     const csv =
       'df_event_detail_log_id,df_unified_id,event_name,memo\n,u,login,1\n,u,login,1\nx,u,,3\nx,u,,3\n"",u,,4\n';
     await fixture.load([fixture.window('2026-01-01', csv)]);

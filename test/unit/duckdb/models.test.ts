@@ -97,7 +97,7 @@ const sessionsOf = () =>
   );
 
 describe('sessions', () => {
-  it('go from a start event to its end event, however long nothing happens in between', async () => {
+  it('last from a start event to its end event, however long the pause between two events', async () => {
     await loadDay([of('1', '10:00', START), of('2', '10:05'), of('3', '11:00'), of('4', '11:01', END)]);
     await models();
     expect(await sessionsOf()).toEqual([
@@ -114,7 +114,7 @@ describe('sessions', () => {
     ]);
   });
 
-  it('are separated by a pause where a start or an end event is missing', async () => {
+  it('are separated by a pause when a start or an end event is missing', async () => {
     await loadDay([
       of('1', '09:00'),
       of('2', '09:10'),
@@ -140,7 +140,7 @@ describe('sessions', () => {
     expect(found.map(({ seconds }) => seconds)).toEqual([600, null, 600, 600, 540]);
   });
 
-  it('drop no event: one of nobody, or without a time, is a session of its own [R120]', async () => {
+  it('contain every event: one without a user or a time is its own session [R120]', async () => {
     await loadDay([
       of('1', '10:00'),
       { id: '2', name: 'x', at: '10:00' },
@@ -153,7 +153,7 @@ describe('sessions', () => {
     expect([n, events]).toEqual(['5', '5']);
   });
 
-  it('are what an event-by-event reading gives, for 40 people of random events [R120]', async () => {
+  it('equal those of a reference implementation for 40 users with random events [R120]', async () => {
     const events = randomEvents(40, 60);
     await loadDay(events);
     await models();
@@ -165,7 +165,7 @@ describe('sessions', () => {
 });
 
 describe('purchases', () => {
-  it('are there once each, and their items with what they cost [R120]', async () => {
+  it('are listed once each, with their items and prices [R120]', async () => {
     await loadDay([
       {
         ...of('a:0', '10:00', 'df_purchase'),
@@ -198,7 +198,7 @@ describe('purchases', () => {
   });
 });
 
-describe('people over time', () => {
+describe('users over time', () => {
   beforeEach(async () => {
     await loadDay(
       [of('1', '10:00', START, 'a'), of('2', '10:00', 'x', 'b'), { id: '3', name: 'x', at: '10:00' }],
@@ -209,7 +209,7 @@ describe('people over time', () => {
     await models();
   });
 
-  it('are counted a day, a week and a month', async () => {
+  it('are counted by day, week and month', async () => {
     const days = await fixture.query(
       'SELECT day, people, new_people, events, sessions FROM analytics.daily_active ORDER BY day',
     );
@@ -232,7 +232,7 @@ describe('people over time', () => {
     ]);
   });
 
-  it('come again, by the week of their first event', async () => {
+  it('are counted as retained by the week of their first event', async () => {
     const found = await fixture.query('SELECT * FROM analytics.retention ORDER BY cohort_week, weeks_later');
     expect(found).toEqual([
       { cohort_week: '2026-01-05', weeks_later: '0', people: '2', cohort_people: '2', share: 1 },
@@ -241,7 +241,7 @@ describe('people over time', () => {
     ]);
   });
 
-  it('go through a funnel in order and in time, from any first step of theirs [R120]', async () => {
+  it('pass a funnel in order and in time, from any first step [R120]', async () => {
     const steps = await fixture.query(
       `SELECT step, people, share_of_first FROM analytics.funnel(['x', 'x', '${START}'], 28)`,
     );
@@ -259,7 +259,7 @@ describe('people over time', () => {
     );
   });
 
-  it('are in a dictionary of events with the properties that they have', async () => {
+  it('are described by a dictionary of events with their properties', async () => {
     await loadDay([{ ...of('8', '10:00', 'y', 'a'), color: 'red', 'q1, "q2"': '1' }], '2026-02-03');
     const found = await fixture.query(
       'SELECT df_event_name AS name, events, people, properties FROM analytics.event_dictionary ORDER BY name',
@@ -273,14 +273,14 @@ describe('people over time', () => {
 });
 
 describe('the models of a file', () => {
-  it('count the days of the zone of the file', async () => {
+  it('use the days of the configured zone', async () => {
     await loadDay([of('1', '00:30'), of('2', '23:30')], '2026-01-05', { timezone: 'Asia/Seoul' });
     await models();
     expect(await fixture.query('SELECT DISTINCT day FROM analytics.sessions')).toEqual([{ day: '2026-01-05' }]);
     expect(await fixture.query('SELECT day FROM analytics.daily_active')).toEqual([{ day: '2026-01-05' }]);
   });
 
-  it('read of columns with one name the first, and of it alone, though it never had a value', async () => {
+  it('use the first of two columns of one name, even without values', async () => {
     const names = 'df_event_detail_log_id,df_event_log_id,df_event_name,df_discount,df_discount';
     const csv = (id: string, ...cells: string[]) =>
       `${names},df_items_df_price,df_items_df_price\n${[`${id}:0`, id, 'df_purchase', ...cells].join(',')}\n`;
@@ -295,7 +295,7 @@ describe('the models of a file', () => {
     ]);
   });
 
-  it('say what a row and each of its columns is [R120]', async () => {
+  it('describe a row and each of its columns [R120]', async () => {
     await loadDay([of('1', '10:00')]);
     const names = await models();
     expect(names).toEqual(MODELS.map(({ name }) => `analytics.${name}`));
@@ -310,7 +310,7 @@ describe('the models of a file', () => {
     }
   });
 
-  it('go on after new and widened columns, a rewrite and a purge [R120]', async () => {
+  it('work after new and widened columns, a rewrite and a purge [R120]', async () => {
     await loadDay([{ ...of('1', '10:00', 'x', 'a'), level: '1' }]);
     await models();
     await loadDay(
@@ -329,7 +329,7 @@ describe('the models of a file', () => {
     expect(await fixture.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '2' }]);
   });
 
-  it('replace no view or table that somebody else made, and change nothing then [R120]', async () => {
+  it('replace no foreign view or table, and change nothing then [R120]', async () => {
     await loadDay([of('1', '10:00')]);
     await fixture.query('CREATE SCHEMA analytics');
     await fixture.query('CREATE VIEW analytics.users AS SELECT 1 AS mine');

@@ -15,8 +15,8 @@ afterEach(() => fixture.close());
 
 const fails = (exitCode: number, message: RegExp) => ({ exitCode, message: expect.stringMatching(message) });
 
-describe('opening', () => {
-  it('makes a file for its owner alone, in a pinned storage version, with no extension from anywhere [R27]', async () => {
+describe('opening a DuckDB file', () => {
+  it('creates it with mode 0600, in a pinned storage version, without any extension [R27]', async () => {
     await (await fixture.open()).close();
     expect(statSync(fixture.file).mode & 0o777).toBe(0o600);
     const [{ tags }] = await fixture.query(
@@ -26,13 +26,13 @@ describe('opening', () => {
     expect(existsSync(`${fixture.file}.wal`)).toBe(false);
   });
 
-  it('refuses a file that is no database, and leaves it as it is', async () => {
+  it('refuses a file that is not a database, and leaves it unchanged', async () => {
     writeFileSync(fixture.file, 'hello '.repeat(10_000));
     await expect(fixture.open()).rejects.toMatchObject(fails(2, /is not a database/));
     expect(readFileSync(fixture.file, 'utf8')).toMatch(/^hello/);
   });
 
-  it('says that a file was made by a newer DuckDB, and how to write one that can be read [R266]', async () => {
+  it('names a file of a newer DuckDB, and how to write one that can be read [R266]', async () => {
     await query(':memory:', `ATTACH '${fixture.file}' AS newest (STORAGE_VERSION 'latest'); DETACH newest`);
     const header = readFileSync(fixture.file);
     expect(header.readBigUInt64LE(12), 'the version that the engine knows').toBe(NEWEST_STORAGE);
@@ -43,7 +43,7 @@ describe('opening', () => {
   });
 
   it.each(['TABLE events AS SELECT 1 AS x', 'VIEW event_items AS SELECT 1 AS x'])(
-    'refuses somebody else’s %s',
+    'refuses a foreign %s',
     async (what) => {
       await query(fixture.file, `CREATE ${what}`);
       const before = readFileSync(fixture.file);
@@ -52,14 +52,14 @@ describe('opening', () => {
     },
   );
 
-  it('leaves other tables of a file alone [R27]', async () => {
+  it('leaves other tables of the file unchanged [R27]', async () => {
     await query(fixture.file, 'CREATE TABLE mine AS SELECT 42 AS x');
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     expect(await fixture.query('SELECT * FROM mine')).toEqual([{ x: 42 }]);
   });
 
   it.each(['DROP TABLE _dfinery_windows', 'DROP TABLE _dfinery_columns', 'DELETE FROM _dfinery_state'])(
-    'refuses a file after %s, and says what is gone',
+    'refuses a file after %s, and names what is missing',
     async (sql) => {
       await (await fixture.open()).close();
       await query(fixture.file, sql);
@@ -76,7 +76,7 @@ describe('opening', () => {
     await expect(fixture.open()).rejects.toMatchObject(fails(2, new RegExp(`${which} version \\(${version}\\)`)));
   });
 
-  it('refuses a folder that is not there, and a folder in place of the file', async () => {
+  it('refuses a missing folder, and a folder in place of the file', async () => {
     await expect(fixture.open({ file: join(fixture.dir, 'no', 'x.duckdb') })).rejects.toMatchObject(
       fails(2, /cannot be opened/),
     );
@@ -84,11 +84,11 @@ describe('opening', () => {
     await expect(fixture.open()).rejects.toMatchObject(fails(2, /cannot be/));
   });
 
-  it('refuses a memory limit that is none', async () => {
+  it('refuses an invalid memory limit', async () => {
     await expect(fixture.open({ memoryLimit: 'lots' })).rejects.toMatchObject(fails(2, /memory_limit/));
   });
 
-  it('sweeps away what dead runs left', async () => {
+  it('removes the leftovers of dead runs', async () => {
     await (await fixture.open()).close();
     mkdirSync(`${fixture.file}.tmp`);
     writeFileSync(`${fixture.file}.tmp/duckdb_temp_storage_DEFAULT-0.tmp`, 'secret');
@@ -98,7 +98,7 @@ describe('opening', () => {
     expect(existsSync(`${fixture.file}.rewriting`)).toBe(false);
   });
 
-  it('makes event_logs and event_items before any window', async () => {
+  it('creates event_logs and event_items before any window', async () => {
     await (await fixture.open()).close();
     expect(await fixture.query('SELECT count(*) AS n FROM event_logs')).toEqual([{ n: '0' }]);
     expect((await fixture.query('DESCRIBE event_items')).map(({ column_name }) => column_name)).toContain(
@@ -123,7 +123,7 @@ describe('a locked file', () => {
     return { pid: holder.pid, free };
   };
 
-  it('is waited for, then named with its holder', async () => {
+  it('is waited for, then reported with its owner', async () => {
     await (await fixture.open()).close();
     const holder = await hold(fixture.file);
     let now = 0;
@@ -145,7 +145,7 @@ describe('a locked file', () => {
 });
 
 describe('a user’s index', () => {
-  it('that stands in the way of a change is named [R23]', async () => {
+  it('that blocks a change is named [R23]', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', x: '1' }]))]);
     await query(fixture.file, 'CREATE INDEX mine ON events (x)');
     const widening = fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'b', x: 'text' }]))]);

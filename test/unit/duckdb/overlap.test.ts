@@ -31,7 +31,7 @@ async function rowsAfter(before: Asked, after: Asked, isExclusive: boolean): Pro
 }
 
 /** On another date and at another time: the same row only where all days of its window are asked for again. */
-describe('a row whose date and time have changed is the same', () => {
+describe('a row whose date and time have changed is recognised', () => {
   it.each([
     ['in a window that is read again', 2, 4, 2, 4, 1],
     ['in one that has its first day in common with the longer one', 2, 3, 2, 5, 1],
@@ -49,14 +49,14 @@ describe('a row whose date and time have changed is the same', () => {
     ['in a window of one day that is read again', 3, 3, 3, 3, 1],
     ['in one that ends on the same day, which is left out of both', 3, 6, 2, 6, 1],
     ['not in one whose last day that counts is left out of the other', 3, 6, 2, 5, 2],
-  ])('%s, where the last day is known to be left out', async (_, first, last, askedFirst, askedLast, rows) => {
+  ])('%s, when the last day is known to be excluded', async (_, first, last, askedFirst, askedLast, rows) => {
     const after = { first: askedFirst, last: askedLast, row: row(askedFirst, 2) };
     expect(await rowsAfter({ first, last, row: row(last - 1, 1) }, after, true)).toBe(rows);
   });
 });
 
 /** On the same date at another time: the same row where the windows share a day. */
-describe('a row whose time has changed is the same', () => {
+describe('a row whose time has changed is recognised', () => {
   const afterBoth = (first: number, last: number, askedFirst: number, askedLast: number, isExclusive: boolean) =>
     rowsAfter({ first, last, row: row(4, 1) }, { first: askedFirst, last: askedLast, row: row(4, 2) }, isExclusive);
 

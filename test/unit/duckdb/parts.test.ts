@@ -21,13 +21,13 @@ describe('a column of an export in several parts', () => {
     ['first', ['text', '1', '2']],
     ['second', ['1', 'text', '2']],
     ['last', ['1', '2', 'text']],
-  ])('has the type that the cells of all parts have together: text in the %s', async (_, [a, b, c]) => {
+  ])('has the type of the cells of all parts together: text in the %s', async (_, [a, b, c]) => {
     const rows = await load(part('a', a), part('b', b), part('c', c));
     expect(await typeOf()).toBe('VARCHAR');
     expect(rows).toEqual([a, b, c].map((x) => [x, null]));
   });
 
-  it('has the wider type of two, and none for a part that lacks it', async () => {
+  it('has the wider type of two parts, ignoring a part that lacks it', async () => {
     const rows = await load(part('a', '1.5'), csvOf([{ id: 'b', y: '1' }]), part('c', '7'), part('d', ''));
     expect(await typeOf()).toBe('DOUBLE');
     expect(rows).toEqual([

@@ -48,33 +48,33 @@ async function with1(id: string, work: (sink: DuckDbSink) => Promise<unknown>): 
   }
 }
 
-describe('the place of a copy for readers', () => {
-  it('is free, or has a copy of this program, also before the file is there', async () => {
+describe('the path of a copy for readers', () => {
+  it('is free or holds a copy by this program, also before the database exists', async () => {
     await check(copy);
     await with1('a', (sink) => sink.publish(copy));
     await check(copy);
   });
 
-  it('is in a folder that is there', async () => {
+  it('is in an existing folder', async () => {
     await expect(check(join(fixture.dir, 'no', 'copy.duckdb'))).rejects.toMatchObject(
       refused(/folder of .* does not exist/),
     );
     expect(existsSync(join(fixture.dir, 'no'))).toBe(false);
   });
 
-  it('is no folder', async () => {
+  it('is not a folder', async () => {
     mkdirSync(copy);
     await expect(check(copy)).rejects.toMatchObject(refused(/is no file\.$/));
   });
 
-  it('is not the file that is loaded, however it is written', async () => {
+  it('is not the database itself, in any spelling', async () => {
     await with1('a', async () => {});
     for (const path of [fixture.file, relative(process.cwd(), fixture.file)]) {
       await expect(check(path), path).rejects.toMatchObject(refused(/is the file that is loaded/));
     }
   });
 
-  it('has nothing of anybody else: no text, no other database, no file with fewer rows than its receipts', async () => {
+  it('holds nothing foreign: no text, no other database, no file with fewer rows than its receipts', async () => {
     writeFileSync(copy, 'mine');
     await expect(check(copy)).rejects.toMatchObject(
       refused(/is not a copy that this program made of this database; it was not changed/),
@@ -94,13 +94,13 @@ describe('the place of a copy for readers', () => {
     await expect(check(short)).rejects.toMatchObject(refused(/is not a copy that this program made .*DuckDB refused/));
   });
 
-  it('is told nothing about by a run that is stopped', async () => {
+  it('is not judged after a stop', async () => {
     writeFileSync(copy, 'mine');
     const signal = AbortSignal.abort(new Error('stop'));
     await expect(checkCopy(COPIED, copy, fixture.file, { ...fixture.targetOptions, signal })).rejects.toThrow(/^stop$/);
   });
 
-  it('has no other database of this program, no copy of one, and no plain copy of the file itself [R714]', async () => {
+  it('holds no other database of this program, no copy of one, and no plain copy of the database itself [R714]', async () => {
     await with1('a', (sink) => sink.publish(copy));
     const other = new DuckDbFixture();
     try {
@@ -122,7 +122,7 @@ describe('the place of a copy for readers', () => {
     }
   });
 
-  it('may be a link to a copy, but has no second name [R714]', async () => {
+  it('may be a symbolic link to a copy, without a second hard link [R714]', async () => {
     const [elsewhere, link] = ['elsewhere', 'link'].map((name) => join(fixture.dir, `${name}.duckdb`));
     await with1('a', (sink) => sink.publish(elsewhere));
     symlinkSync(elsewhere, link);
@@ -133,7 +133,7 @@ describe('the place of a copy for readers', () => {
     await expect(check(link)).rejects.toMatchObject(refused(/has another name \(a hard link\)/));
   });
 
-  it('is looked at without touching what lies beside it', async () => {
+  it('is inspected without a change to the files beside it', async () => {
     await with1('a', (sink) => sink.publish(copy));
     const [beside, { mtimeMs }] = [`${copy}.rewriting`, statSync(copy)];
     writeFileSync(beside, 'mine');
@@ -143,7 +143,7 @@ describe('the place of a copy for readers', () => {
 });
 
 describe('publishing', () => {
-  it('is refused before anything is loaded where the place is none, and possible where it is', async () => {
+  it('is refused before anything is loaded when the path is invalid', async () => {
     const more = { tables: [], spoolDir: fixture.dir, retentionMs: 0, env: () => undefined, stdout: process.stdout };
     const openFor = (path: string) =>
       duckdb.open(fixture.file, { ...fixture.targetOptions, ...more, publish: path, signal: fixture.signal });
@@ -156,7 +156,7 @@ describe('publishing', () => {
     expect(await keysIn(copy)).toEqual([]);
   });
 
-  it('is remembered once a copy, and leaves nothing but the copies', async () => {
+  it('is remembered once a copy, and leaves only the copies', async () => {
     const second = join(fixture.dir, 'second.duckdb');
     await with1('a', async (sink) => {
       for (const path of [second, copy, relative(process.cwd(), copy)]) await sink.publish(path);
@@ -170,7 +170,7 @@ describe('publishing', () => {
     ).toEqual([fixture.file, copy, second].map((path) => basename(path)).sort());
   });
 
-  it('gives a first copy the mode of the file, and a later one that of the copy before it', async () => {
+  it('gives a first copy the mode of the database, and a later one that of the previous copy', async () => {
     await with1('a', async () => {});
     chmodSync(fixture.file, 0o640);
     await with1('b', (sink) => sink.publish(copy));
@@ -180,7 +180,7 @@ describe('publishing', () => {
     expect(statSync(copy).mode & 0o777).toBe(0o604);
   });
 
-  it('has the rows of all windows that are committed, those in the write-ahead log too', async () => {
+  it('includes the rows of all committed windows, also those in the write-ahead log', async () => {
     await with1('a', async (sink) => {
       await sink.publish(copy);
       await sink.commit([fixture.window('2026-01-02', csvOf([{ id: 'b' }]))], fixture.signal);
@@ -189,7 +189,7 @@ describe('publishing', () => {
     expect(await keysIn(copy)).toEqual(['a', 'b']);
   });
 
-  it('takes no notice of what a killed run left', async () => {
+  it('ignores leftovers of a killed run', async () => {
     const left = join(fixture.dir, '.copy.duckdb.publishing');
     for (const path of [left, `${left}.wal`]) writeFileSync(path, 'half');
     await with1('a', (sink) => sink.publish(copy));
@@ -197,7 +197,7 @@ describe('publishing', () => {
     expect([left, `${left}.wal`].filter((path) => existsSync(path))).toEqual([]);
   });
 
-  it('does not take place where rows are missing: the former copy stays, and no draft', async () => {
+  it('is refused when rows are missing: the previous copy stays, and no temporary file', async () => {
     await with1('a', (sink) => sink.publish(copy));
     await query(fixture.file, 'UPDATE _dfinery_windows SET rows_live = 5');
     const sink = await open();
@@ -209,7 +209,7 @@ describe('publishing', () => {
     expect(readdirSync(fixture.dir).filter((name) => name.includes('publishing'))).toEqual([]);
   });
 
-  it('is told as the disk’s where the disk refuses it', async () => {
+  it('reports an error of the disk as such', async () => {
     const gone = join(fixture.dir, 'gone');
     await with1('a', async (sink) => {
       await expect(sink.publish(join(gone, 'copy.duckdb'))).rejects.toMatchObject({
@@ -220,10 +220,10 @@ describe('publishing', () => {
   });
 });
 
-describe('publishing again after a purge', () => {
+describe('publishing after a purge', () => {
   const again = () => republish(COPIED, { ...fixture.targetOptions, file: fixture.file });
 
-  it('replaces every copy, and none where the file has none', async () => {
+  it('replaces every copy, and does nothing without copies', async () => {
     await with1('a', async () => {});
     expect(await again()).toEqual([]);
     const second = join(fixture.dir, 'second.duckdb');
@@ -235,7 +235,7 @@ describe('publishing again after a purge', () => {
     for (const file of [copy, second]) expect(await keysIn(file), file).toEqual(['a', 'b']);
   });
 
-  it('leaves the copies of its database alone where the file is a plain copy, until it has one of its own [R715]', async () => {
+  it('of a plain copy leaves the copies of its origin alone, until it has its own [R715]', async () => {
     await with1('a', (sink) => sink.publish(copy));
     const backup = join(fixture.dir, 'backup.duckdb');
     copyFileSync(fixture.file, backup);
@@ -253,7 +253,7 @@ describe('publishing again after a purge', () => {
     expect(await again()).toEqual([]);
   });
 
-  it('goes on after the file was compacted and moved [R715]', async () => {
+  it('works after the database was compacted and moved [R715]', async () => {
     await with1('a', (sink) => sink.publish(copy));
     await rewriteDuckDb({ ...fixture.targetOptions, file: fixture.file });
     await with1('b', (sink) => sink.publish(copy));
@@ -263,7 +263,7 @@ describe('publishing again after a purge', () => {
     expect(await keysIn(copy)).toEqual(['a', 'b']);
   });
 
-  it('is no work of a copy, whose people are purged from its database alone [R715]', async () => {
+  it('is refused for a copy, whose people are purged from its database alone [R715]', async () => {
     await with1('a', (sink) => sink.publish(copy));
     const query = { columns: [], ids: [] };
     await expect(purgeDuckDb({ ...fixture.targetOptions, file: copy }, query as never)).rejects.toMatchObject(
@@ -272,7 +272,7 @@ describe('publishing again after a purge', () => {
     expect(await keysIn(copy)).toEqual(['a']);
   });
 
-  it('names every copy that could not be replaced, and replaces the others', async () => {
+  it('names every copy that it could not replace, and replaces the others', async () => {
     const [text, folder] = ['a.txt', 'b'].map((name) => join(fixture.dir, name));
     await with1('a', (sink) => sink.publish(copy));
     for (const path of [text, folder])

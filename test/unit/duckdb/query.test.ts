@@ -15,7 +15,7 @@ afterEach(() => fixture.close());
 const ask = (...queries: string[]) => queryDuckDb({ file: fixture.file, lockWaitMs: 0, clock: systemClock }, queries);
 
 describe('a query of a DuckDB file', () => {
-  it('gives names, types and rows, as texts and as values', async () => {
+  it('returns names, types and rows, as texts and as values', async () => {
     const [first, second] = await ask(
       `SELECT _key, n, DATE '2026-01-05' AS day, TIMESTAMP '2026-01-05 10:00:00' AS at, TRUE AS ok FROM events ORDER BY _key`,
       'SELECT count(*) AS many FROM events',
@@ -33,7 +33,7 @@ describe('a query of a DuckDB file', () => {
     expect(second.rows).toEqual([['2']]);
   });
 
-  it('is one SELECT: of anything else nothing is run', async () => {
+  it('must be one SELECT: no other statement is executed', async () => {
     const refused = { exitCode: 2, message: expect.stringContaining('not one SELECT statement') };
     for (const sql of ['DELETE FROM events', 'SELECT 1; SELECT 2', ' ', '', 'SHOW TABLES', 'PRAGMA database_list']) {
       await expect(ask(sql), sql).rejects.toMatchObject(refused);
@@ -44,14 +44,14 @@ describe('a query of a DuckDB file', () => {
     expect(await fixture.query('SELECT count(*) AS n FROM events')).toEqual([{ n: '2' }]);
   });
 
-  it('that is wrong is told in the words of DuckDB', async () => {
+  it('that is invalid is refused with the message of DuckDB', async () => {
     await expect(ask('SELECT nothing FROM events')).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(/^The query is not usable: .*nothing.*$/),
     });
   });
 
-  it('reaches no other file', async () => {
+  it('reads no other file', async () => {
     const other = join(fixture.dir, 'other.csv');
     writeFileSync(other, 'x\n1\n');
     await expect(ask(`SELECT * FROM '${other}'`)).rejects.toMatchObject({
@@ -60,18 +60,18 @@ describe('a query of a DuckDB file', () => {
     });
   });
 
-  it('writes nothing, nor sweeps what a purge that is under way has beside the file', async () => {
+  it('writes nothing, and removes none of the temporary files of a running purge', async () => {
     writeFileSync(`${fixture.file}.rewriting`, 'half');
     await ask('SELECT 1');
     expect(readFileSync(`${fixture.file}.rewriting`, 'utf8')).toBe('half');
   });
 
-  it('leaves the file to others who read it', async () => {
+  it('lets other readers open the file', async () => {
     const [[one], [two]] = await Promise.all([ask('SELECT 1 AS x'), ask('SELECT 2 AS x')]);
     expect([one.values, two.values]).toEqual([[[1]], [[2]]]);
   });
 
-  it('makes no file where there is none', async () => {
+  it('creates no file', async () => {
     const file = join(fixture.dir, 'none.duckdb');
     const asked = queryDuckDb({ file, lockWaitMs: 0, clock: systemClock }, ['SELECT 1']);
     await expect(asked).rejects.toMatchObject({ exitCode: 2, message: `${file} does not exist.` });

@@ -37,7 +37,7 @@ const options = () => ({ file: fixture.file, lockWaitMs: 0, clock: systemClock }
 const textOf = (i: number) => createHash('sha256').update(`${i}`).digest('hex');
 
 describe('compact', () => {
-  it('gives back space and changes nothing', async () => {
+  it('frees space and changes no row', async () => {
     const rows = Array.from({ length: 20_000 }, (_, i) => ({ id: `e${i}`, memo: textOf(i) }));
     for (const day of ['1', '2', '3']) await fixture.load([fixture.window(`2026-01-0${day}`, csvOf(rows))]);
     await query(fixture.file, 'CREATE TABLE mine AS SELECT 42 AS x');
@@ -61,15 +61,15 @@ describe('compact', () => {
     expect(await verifyDuckDb(options())).toEqual([]);
   });
 
-  it('refuses what is not there or not ours', async () => {
+  it('refuses a missing or foreign file', async () => {
     await expect(rewriteDuckDb(options())).rejects.toMatchObject({ exitCode: 2 });
     await query(fixture.file, 'CREATE TABLE t AS SELECT 1 AS x');
     await expect(rewriteDuckDb(options())).rejects.toMatchObject({ exitCode: 2 });
   });
 });
 
-describe('rewrite', () => {
-  it('leaves people out, so that no byte of them is left [R53]', async () => {
+describe('a rewrite', () => {
+  it('leaves out people, so that no byte of them remains [R53]', async () => {
     const rows = Array.from({ length: 3_000 }, (_, i) => ({
       id: `e${i}`,
       df_unified_id: `person-${i % 100}-unified`,
@@ -92,7 +92,7 @@ describe('rewrite', () => {
     }
   });
 
-  it('leaves people out whom a killed writer left in the write-ahead log, and the log with them [R499]', async () => {
+  it('leaves out people that a killed writer left in the write-ahead log, and removes the log [R499]', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     const sink = await fixture.open();
     const rows = [{ id: 'b', df_unified_id: 'person-7-unified' }, { id: 'c' }];
@@ -110,7 +110,7 @@ describe('rewrite', () => {
     expect(await verifyDuckDb({ ...options(), file })).toEqual([]);
   });
 
-  it('leaves people out though a writer was killed right after it had named the new file [R572]', async () => {
+  it('leaves out people after a writer was killed right after renaming the new file [R572]', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
     linkSync(fixture.file, temporaryPathOf(fixture.file));
     const removal = { column: 'df_unified_id', ids: ['person-7'] };
@@ -118,14 +118,14 @@ describe('rewrite', () => {
     expect(readdirSync(fixture.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
-  it('removes the whole copy of the file that a run left which died moments ago while it gave the file another block size [R564]', async () => {
+  it('removes the complete copy of a run that died moments ago while changing the block size [R564]', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
     copyFileSync(fixture.file, temporaryPathOf(fixture.file));
     await purgeDuckDb(options(), { column: 'df_unified_id', ids: ['person-7'] });
     expect(readdirSync(fixture.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
-  it('leaves the file whole when it is stopped', async () => {
+  it('leaves the file unchanged when it is stopped', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     await expect(rewriteDuckDb({ ...options(), signal: AbortSignal.abort(new Error('stop')) })).rejects.toThrow('stop');
     expect(await verifyDuckDb(options())).toEqual([]);
@@ -133,10 +133,10 @@ describe('rewrite', () => {
   });
 });
 
-describe('a file under other names', () => {
+describe('a DuckDB file with other names', () => {
   const link = () => join(fixture.dir, 'link.duckdb');
 
-  it('is written anew where a link leads, and the link goes on leading there [R267]', async () => {
+  it('is rewritten at the target of a symbolic link, which stays a link [R267]', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'somebody-1' }, { id: 'b' }]))]);
     chmodSync(fixture.file, 0o640);
     symlinkSync(fixture.file, link());
@@ -176,8 +176,8 @@ describe('a file under other names', () => {
   });
 });
 
-describe('a copy for readers', () => {
-  it('is not there before the file knows of it: a purge has to find it, whatever happens in between [R499]', async () => {
+describe('a copy for readers during a purge', () => {
+  it('does not exist before the database knows it, so that a purge finds it [R499]', async () => {
     const copy = join(fixture.dir, 'copy.duckdb');
     const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
     await sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))], fixture.signal);
@@ -199,7 +199,7 @@ describe('a copy for readers', () => {
     expect(await query(copy, 'SELECT _key FROM events')).toEqual([{ _key: 'a' }]);
   });
 
-  it('that is missing when people are purged is named: it may be out of reach and hold them [R474][R881]', async () => {
+  it('that is missing is named, since it may hold the people elsewhere [R474][R881]', async () => {
     const [copy, moved] = ['copy', 'moved'].map((name) => join(fixture.dir, `${name}.duckdb`));
     const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
     await sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))], fixture.signal);

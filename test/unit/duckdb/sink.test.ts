@@ -43,8 +43,8 @@ async function instead<T>(begins: string, then: (sql: string) => Promise<number>
 }
 const OOM = () => Promise.reject(new Error('Out of Memory Error: failed to allocate block'));
 
-describe('a window for which memory is short', () => {
-  it('is stored once by the second try, and the next one has all threads again', async () => {
+describe('a window that runs out of memory', () => {
+  it('is stored by the second attempt, and the next window has all threads again', async () => {
     const sink = await openDuckDbSink(options());
     try {
       await sink.commit([day(1, 'a')], fixture.signal);
@@ -68,7 +68,7 @@ describe('a window for which memory is short', () => {
     expect(await verifyDuckDb(options())).toEqual([]);
   });
 
-  it('leaves nothing when memory is short for it, and the second try with less fails at its end [R498]', async () => {
+  it('leaves nothing when the second attempt fails at its end [R498]', async () => {
     const sink = await fixture.open();
     await sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a', n: '1' }]))], fixture.signal);
     const run = Engine.prototype.run;
@@ -98,7 +98,7 @@ describe('a window for which memory is short', () => {
 });
 
 describe('a window that fails for another reason', () => {
-  it('is not tried again', async () => {
+  it('is not retried', async () => {
     const sink = await openDuckDbSink(options());
     try {
       const failing = () => Promise.reject(new Error('IO Error: no answer of the disk'));
@@ -111,11 +111,11 @@ describe('a window that fails for another reason', () => {
   });
 });
 
-describe('what somebody put on the table of events', () => {
+describe('a foreign constraint on the table of events', () => {
   it.each([
     ['an index', 'CREATE UNIQUE INDEX mine ON events (memo)', /the index mine on "events".*drop it and run again/],
     ['a constraint', 'ALTER TABLE events ALTER memo SET NOT NULL', /a constraint on "events".*Nothing was changed/],
-  ])('is named where it refuses a row: %s', async (_, sql, message) => {
+  ])('is named when it refuses a row: %s', async (_, sql, message) => {
     await fixture.load([day(1, 'a')]);
     await query(fixture.file, sql);
     const rows = [{ id: 'b', memo: 'x' }, { id: 'c', memo: 'x' }, { id: 'd' }];
@@ -127,10 +127,10 @@ describe('what somebody put on the table of events', () => {
   });
 });
 
-describe('a purge that is only tried', () => {
+describe('a trial of a purge', () => {
   const removal = { column: 'df_unified_id', ids: ['u-a'] };
 
-  it('names the tables of others, in order, and leaves the file as it is', async () => {
+  it('names foreign tables in order, and leaves the file unchanged', async () => {
     await fixture.load([day(1, 'a', 'b')]);
     expect(await checkPurgeDuckDb(options(), removal)).toMatchObject({ found: { rows: 1 }, foreignTables: [] });
     for (const sql of [
@@ -149,7 +149,7 @@ describe('a purge that is only tried', () => {
     expect(beside()).toEqual(['events.duckdb']);
   });
 
-  it('fails where the purge would, and leaves nothing', async () => {
+  it('fails when the purge would, and leaves nothing', async () => {
     await expect(checkPurgeDuckDb(options(), removal)).rejects.toThrow(/does not exist: nothing was done/);
     await fixture.load([day(1, 'a')]);
     await expect(checkPurgeDuckDb(options(), { column: 'no', ids: [] })).rejects.toMatchObject({
@@ -163,7 +163,7 @@ describe('a purge that is only tried', () => {
   });
 
   it.each(['COPY FROM DATABASE target TO rewritten', 'INSERT INTO rewritten', 'DETACH rewritten'])(
-    'or in earnest leaves the file as it is when it is stopped at %s',
+    'or the purge itself leaves the file unchanged when it is stopped at %s',
     async (begins) => {
       await fixture.load([day(1, 'a', 'b')]);
       const { ino } = statSync(fixture.file);
@@ -186,7 +186,7 @@ describe('a purge that is only tried', () => {
     },
   );
 
-  it('and then in earnest reaches the copies for readers as well', async () => {
+  it('is followed by a purge that replaces the copies for readers as well', async () => {
     const copy = join(fixture.dir, 'copy.duckdb');
     const sink = await openDuckDbSink(options());
     await sink.commit([day(1, 'a', 'b')], fixture.signal);

@@ -17,7 +17,7 @@ afterEach(() => fixture.close());
 const verify = () => verifyDuckDb({ file: fixture.file, lockWaitMs: 0, clock: systemClock });
 
 describe('verify', () => {
-  it('finds nothing in what was loaded [R24]', async () => {
+  it('finds nothing in loaded data [R24]', async () => {
     expect(await verify()).toEqual([]);
   });
 
@@ -48,12 +48,12 @@ describe('verify', () => {
       'ALTER TABLE events ADD COLUMN y INTEGER',
       [{ check: 'columns', message: 'column y should be absent and is INTEGER' }],
     ],
-  ])('sees %s', async (sql, differences) => {
+  ])('reports %s', async (sql, differences) => {
     await query(fixture.file, sql);
     expect(await verify()).toEqual(differences);
   });
 
-  it('still sees a row that somebody took from a window of which a later window has others [R498]', async () => {
+  it('reports a row that was removed from a window of which a later window holds other rows [R498]', async () => {
     await query(fixture.file, "DELETE FROM events WHERE _key = 'c'");
     await fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'b', x: '[2]' }]))]);
     expect(await verify()).toEqual([
@@ -61,12 +61,12 @@ describe('verify', () => {
     ]);
   });
 
-  it('knows a column whose name starts with U+FEFF', async () => {
+  it('reads a column whose name begins with U+FEFF', async () => {
     await fixture.load([fixture.window('2026-01-03', csvOf([{ id: 'd', '\ufeff': '1', '\ufeffx': '2' }]))]);
     expect(await verify()).toEqual([]);
   });
 
-  it('refuses a file that is not there, or not ours', async () => {
+  it('refuses a missing or foreign file', async () => {
     await expect(verifyDuckDb({ file: `${fixture.file}.no`, lockWaitMs: 0, clock: systemClock })).rejects.toMatchObject(
       {
         exitCode: 2,

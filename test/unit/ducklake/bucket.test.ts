@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 describe('a catalog whose data are in a bucket [R866]', () => {
-  it('names them by their address, is compacted and verified, and a purge leaves no version of an object', async () => {
+  it('names the data by address, is compacted and verified, and a purge leaves no version of an object', async () => {
     const place = { ...fixture.lakeOptions, env: envOf(s3.env) };
     const data = 's3://bucket/lake';
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' }, { id: 'b' })], {

@@ -17,8 +17,8 @@ const ROWS = [
   { id: 'b', level: '', tags: '', secret: 'yours' },
 ];
 
-describe('the data of a catalog', () => {
-  it('are of this catalog alone, in whichever order two are loaded, and stay its own where it is moved [R933]', async () => {
+describe('the data folder of a catalog', () => {
+  it('belongs to this catalog alone, when two are loaded in any order or one is moved [R933]', async () => {
     const shared = { data: fixture.data };
     const other = join(fixture.root, 'other.ducklake');
     await fixture.store([fixture.windowOf('2026-01-01', ...ROWS)]);
@@ -48,7 +48,7 @@ describe('a catalog after the first load [R860]', () => {
     expect(fixture.files()).not.toContain('catalog.ducklake.wal');
   });
 
-  it('has a snapshot a commit, with what it changed, and a version of the schema where that changed', async () => {
+  it('has a snapshot per commit with its changes, and a schema version per change of the schema', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', ...ROWS)]);
     await fixture.store([fixture.windowOf('2026-01-01', ...ROWS)]);
     await fixture.store([fixture.windowOf('2026-01-02', { id: 'c', late: '1' })]);
@@ -72,7 +72,7 @@ describe('a catalog after the first load [R860]', () => {
     ]);
   });
 
-  it('gives each column of a file the id that the catalog has for it, and a list a column for its elements', async () => {
+  it('gives each column of a file its id in the catalog, and a list a column for its elements', async () => {
     await fixture.store(
       [fixture.windowOf('2026-01-01', ...ROWS), fixture.windowOf('2026-01-02', { id: 'c', late: '["z"]' })],
       {
@@ -103,7 +103,7 @@ describe('a catalog after the first load [R860]', () => {
     ).toEqual([{ name: 'element', type: 'varchar' }]);
   });
 
-  it('holds rows and nulls of every column, and least and greatest of dates, times and our own numbers alone', async () => {
+  it('holds rows and nulls of every column, and ranges of dates, datetimes and our own numbers alone', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', ...ROWS)]);
     const statistics = await fixture.catalog(
       `SELECT column_name AS name, value_count AS n, null_count AS absent, min_value AS least FROM ducklake_file_column_stats s
@@ -122,8 +122,8 @@ describe('a catalog after the first load [R860]', () => {
   });
 });
 
-describe('the tables at a snapshot [R861]', () => {
-  it('are those that its commit left, whatever came later: rows that were read again, a wider type, a compaction', async () => {
+describe('tables read at a snapshot [R861]', () => {
+  it('are those of its commit, whatever followed: re-read rows, a wider type, a compaction', async () => {
     const states = [
       [{ k: 'a', n: '1' }],
       [
@@ -148,7 +148,7 @@ describe('the tables at a snapshot [R861]', () => {
     expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
   });
 
-  it('go with their files once others have followed them for as long as files stay', async () => {
+  it('expire with their files after the retention', async () => {
     let now = Date.UTC(2026, 0, 10);
     const clock = { ...fixture.targetOptions.clock, now: () => now };
     const stored = (id: string) => fixture.store([fixture.windowOf('2026-01-01', { id: 'x', n: id })], { clock });

@@ -23,7 +23,7 @@ const keys = async () => (await fixture.read('SELECT _key AS k FROM events ORDER
 const next = () => fixture.store([fixture.windowOf('2026-01-02', { id: 'late' })]);
 const refused = (text: string) => ({ exitCode: 2, message: expect.stringContaining(text) });
 
-describe('what another program did to a catalog [R862]', () => {
+describe('a catalog that another program changed [R862]', () => {
   beforeEach(() =>
     fixture.store(
       [fixture.windowOf('2026-01-01', { id: 'a', df_items_x: '1' }, { id: 'b', df_items_x: '2' }, { id: 'c' })],
@@ -33,7 +33,7 @@ describe('what another program did to a catalog [R862]', () => {
     ),
   );
 
-  it('is read where it deleted rows, and taken in by the next sync, in all tables', async () => {
+  it('is read when rows were deleted, and the next sync applies the deletion to all tables', async () => {
     const [file] = await fixture.catalog(
       "SELECT data_file_id AS id FROM ducklake_data_file JOIN ducklake_table USING (table_id) WHERE table_name = 'events'",
     );
@@ -58,7 +58,7 @@ describe('what another program did to a catalog [R862]', () => {
     expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
   });
 
-  it('is gone on from where it removed whole files, added a column, a table or a snapshot', async () => {
+  it('is continued after another program removed whole files, added a column, a table or a snapshot', async () => {
     await fixture.change(
       'INSERT INTO ducklake_snapshot SELECT snapshot_id + 1, snapshot_time, schema_version + 1, next_catalog_id + 1, next_file_id FROM ducklake_snapshot ORDER BY 1 DESC LIMIT 1',
       "INSERT INTO ducklake_column SELECT 900, 2, NULL, table_id, 900, 'note', 'varchar', NULL, 'NULL', true, NULL, 'literal', 'duckdb' FROM ducklake_table",
@@ -107,7 +107,7 @@ describe('what another program did to a catalog [R862]', () => {
     ],
     ['damaged our state', ["UPDATE _dfinery_state SET value = '{' WHERE name = 'columns'"], 'not JSON'],
     ['is a later version of this one', ['UPDATE _dfinery_state SET v = 2'], 'later version of this program'],
-  ])('is refused with a sentence where it %s, and nothing changes', async (_what, statements, sentence) => {
+  ])('is refused with a message when another program %s, and nothing changes', async (_what, statements, sentence) => {
     await fixture.change(...statements);
     const before = fixture.files().filter((path) => path.endsWith('.parquet'));
     await expect(next()).rejects.toMatchObject(refused(sentence));
@@ -115,7 +115,7 @@ describe('what another program did to a catalog [R862]', () => {
     expect(fixture.files().filter((path) => path.endsWith('.parquet'))).toEqual(before);
   });
 
-  it('is refused where it took the name of a column that an export needs', async () => {
+  it('is refused when another program took the name of a column that an export needs', async () => {
     await fixture.change(
       "INSERT INTO ducklake_column VALUES (900, 1, NULL, 1, 900, 'Fresh', 'varchar', NULL, 'NULL', true, NULL, 'literal', 'duckdb')",
     );
@@ -125,8 +125,8 @@ describe('what another program did to a catalog [R862]', () => {
   });
 });
 
-describe('a file that is no catalog of ours', () => {
-  it('is refused and stays as it is: a database, a lake with such a table', async () => {
+describe('a foreign catalog', () => {
+  it('is refused and unchanged: a database, a lake with a table of our name', async () => {
     mkdirSync(fixture.root);
     await inDatabase(fixture.place, (connection) => connection.run('CREATE TABLE mine(i INTEGER)'));
     await expect(next()).rejects.toMatchObject(refused('without a catalog of DuckLake'));
@@ -142,14 +142,14 @@ describe('a file that is no catalog of ours', () => {
     }
   });
 
-  it('is refused where a table of the format is missing, or is another one', async () => {
+  it('is refused when a table of the format is missing or differs', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })]);
     await fixture.change('DROP TABLE ducklake_partition_column');
     await expect(next()).rejects.toMatchObject(refused('is no whole catalog of DuckLake 1.0'));
     await expect(verifyLake(fixture.lakeOptions)).rejects.toMatchObject(refused('is missing or of another type'));
   });
 
-  it('holds nothing where there is none', async () => {
+  it('that does not exist holds nothing', async () => {
     await expect(compactLake(fixture.lakeOptions)).rejects.toMatchObject(refused('no catalog of DuckLake'));
     expect(existsSync(fixture.root)).toBe(false);
   });
@@ -165,7 +165,7 @@ describe('a file that is no catalog of ours', () => {
   });
 });
 
-describe('a catalog that lost the rows of data files', () => {
+describe('a catalog that lost rows about data files', () => {
   it.each([
     ['one', " WHERE path LIKE '%2026-01-01%'"],
     ['every one', ''],
@@ -188,7 +188,7 @@ describe('a catalog that lost the rows of data files', () => {
     expect(fixture.dataFiles()).toEqual(files);
   });
 
-  it('is another one than a catalog whose snapshots another program expired', async () => {
+  it('is distinguished from one whose snapshots another program expired', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' }), fixture.windowOf('2026-01-02', { id: 'b' })]);
     const [file] = await fixture.catalog(
       'SELECT data_file_id AS id, path FROM ducklake_data_file ORDER BY path LIMIT 1',
@@ -226,7 +226,7 @@ describe('a damaged data file', () => {
 });
 
 describe('two writers of one catalog [R863]', () => {
-  it('commit one after the other: who is late leaves nothing, and goes on from what the others left', async () => {
+  it('commit one after the other: the loser leaves nothing, and continues from the other’s snapshot', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })]);
     const late = await fixture.openLake();
     try {
@@ -261,7 +261,7 @@ describe('two writers of one catalog [R863]', () => {
 describe('a purge of a catalog [R864]', () => {
   const ERNA = { column: 'df_unified_id', ids: ['erna'] };
 
-  it('leaves one snapshot, and no byte of the person in catalog or data, of older snapshots either', async () => {
+  it('leaves one snapshot, and no byte of the person in catalog or data, nor in older snapshots', async () => {
     const day = (time: string, secret: string) =>
       fixture.windowOf(
         '2026-01-01',
@@ -289,7 +289,7 @@ describe('a purge of a catalog [R864]', () => {
     expect(await keys()).toEqual(['b', 'late']);
   });
 
-  it('removes what a run that died had stored, and keeps what a later one has stored', async () => {
+  it('removes what a dead run had stored, and keeps what a later run has stored', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' }, { id: 'b' })]);
     const dead = join(
       fixture.data,
@@ -304,14 +304,14 @@ describe('a purge of a catalog [R864]', () => {
     expect(fixture.dataFiles()).toHaveLength(1);
   });
 
-  it('is refused before anything changes where the catalog has a second name', async () => {
+  it('is refused before anything changes when the catalog has a second hard link', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' })]);
     linkSync(fixture.place, join(fixture.dir, 'second'));
     await expect(purgeLake(fixture.lakeOptions, ERNA)).rejects.toMatchObject(refused('hard links'));
     expect(await keys()).toEqual(['a']);
   });
 
-  it('refuses a plain copy while the catalog exists, whose newer files it would remove', async () => {
+  it('refuses a plain copy while the original exists, whose newer files it would remove', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' })]);
     const backup = { ...fixture.lakeOptions, place: join(fixture.dir, 'backup.ducklake') };
     copyFileSync(fixture.place, backup.place);
@@ -326,7 +326,7 @@ describe('a purge of a catalog [R864]', () => {
     expect(await purgeLake(backup, ERNA)).toMatchObject({ rowsRemoved: 1 });
   });
 
-  it('names tables that are not ours, and removes the files of one of ours that another program dropped', async () => {
+  it('names foreign tables, and removes the files of one of ours that another program dropped', async () => {
     const rows = [
       { id: 'a', df_unified_id: 'erna', df_items_x: 'erna' },
       { id: 'b', df_unified_id: 'hans', df_items_x: 'hans' },

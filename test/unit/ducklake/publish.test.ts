@@ -36,7 +36,7 @@ const purge = async (forgetCopies: readonly string[] = []) =>
   );
 
 describe('a copy of a catalog for readers [R865]', () => {
-  it('is the catalog alone, names the data by absolute paths, and follows it', async () => {
+  it('is the catalog alone, names the data by absolute paths, and reads them', async () => {
     await publishFrom(fixture.place);
     expect(statSync(copy).size).toBeLessThan(3_000_000);
     const files = () => query(copy, 'SELECT path FROM ducklake_data_file WHERE end_snapshot IS NULL ORDER BY 1');
@@ -50,7 +50,7 @@ describe('a copy of a catalog for readers [R865]', () => {
     expect(existsSync(join(fixture.dir, '.copy.ducklake.publishing'))).toBe(false);
   });
 
-  it('is not loaded itself, and replaces nothing but a copy of this very catalog', async () => {
+  it('is not loaded itself, and replaces only a copy of this catalog', async () => {
     await publishFrom(fixture.place);
     const loaded = fixture.store([fixture.windowOf('2026-01-02', { id: 'c' })], { place: copy });
     await expect(loaded).rejects.toMatchObject(refused('is a copy for readers'));
@@ -67,7 +67,7 @@ describe('a copy of a catalog for readers [R865]', () => {
     await expect(publishFrom(fixture.place)).rejects.toMatchObject(refused('hard link'));
   });
 
-  it('is followed where a link leads to it', async () => {
+  it('is replaced at the target of a symbolic link', async () => {
     await publishFrom(fixture.place);
     const link = join(fixture.dir, 'link');
     symlinkSync(copy, link);
@@ -76,7 +76,7 @@ describe('a copy of a catalog for readers [R865]', () => {
     expect(await query(copy, 'SELECT count(*) AS n FROM ducklake_data_file')).toEqual([{ n: '2' }]);
   });
 
-  it('is not replaced from a plain copy of the catalog, which may have copies of its own', async () => {
+  it('is not replaced from a plain copy of the catalog', async () => {
     await publishFrom(fixture.place);
     const backup = join(fixture.dir, 'backup.ducklake');
     copyFileSync(fixture.place, backup);
@@ -87,7 +87,7 @@ describe('a copy of a catalog for readers [R865]', () => {
     await publishFrom(fixture.place);
   });
 
-  it('is published anew by a purge, which also follows it after the catalog was written anew', async () => {
+  it('is published again by a purge, also after the catalog was rewritten', async () => {
     await publishFrom(fixture.place);
     for (let times = 0; times < 2; times++) {
       expect(await purge()).toMatchObject({ unreached: [] });
@@ -97,7 +97,7 @@ describe('a copy of a catalog for readers [R865]', () => {
     expect(existsSync(join(fixture.data, 'main', 'events', String(path)))).toBe(true);
   });
 
-  it('is named by a purge if it is missing, until it is forgotten', async () => {
+  it('is named by a purge if it is missing, until --forget-copy', async () => {
     await publishFrom(fixture.place);
     rmSync(copy);
     expect(await purge()).toMatchObject({ unreached: [expect.stringContaining('--forget-copy')] });

@@ -40,12 +40,12 @@ const truth = (end: string): string[] =>
     .map((row) => row.id)
     .sort();
 
-describe('what is appended comes once, and nothing is missing', () => {
+describe('an appended stream has each row once, and misses none', () => {
   const forms = { inclusive: [true, false], singleDays: ['as_ranges', 'whole', 'empty', 'refused'] } as const;
   const services = forms.inclusive.flatMap((inclusive) => forms.singleDays.map((form) => [inclusive, form] as const));
   const cases = services.flatMap(([inclusive, form]) => [1, 7].map((days) => [inclusive, form, days] as const));
 
-  it.each(services)('ranges with their end: %s, single days: %s', async (inclusive, singleDays) => {
+  it.each(services)('with ranges that include their end: %s, single days: %s', async (inclusive, singleDays) => {
     await append({ inclusive, singleDays }, { windowDays: 2 });
     const cursor = fixture.target.state?.from_date ?? '';
     expect([...fixture.target.appended].sort()).toEqual(truth(cursor));
@@ -54,7 +54,7 @@ describe('what is appended comes once, and nothing is missing', () => {
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
-  it.each(cases)('merged, too: %s, single days: %s, window_days %i', async (inclusive, singleDays, windowDays) => {
+  it.each(cases)('also when merged: %s, single days: %s, window_days %i', async (inclusive, singleDays, windowDays) => {
     fixture = new Fixture('2026-03-10T13:00:00Z', {
       inclusive,
       singleDays,
@@ -68,14 +68,14 @@ describe('what is appended comes once, and nothing is missing', () => {
     expect(fixture.target.ids()).toEqual(expect.arrayContaining(truth('2026-03-13')));
   });
 
-  it('with a machine whose clock is three days ahead of the service', async () => {
+  it('when the clock of the machine is three days ahead of the service', async () => {
     await append({ clockAhead: -72 * HOUR });
     expect([...fixture.target.appended].sort()).toEqual(truth(fixture.target.state?.from_date ?? ''));
     expect(fixture.target.appended.length).toBeGreaterThan(0);
     expect(fixture.events('window.later').length).toBeGreaterThan(0);
   });
 
-  it.each([6, 72])('with windows of several days and a machine that is %i hours ahead', async (hours) => {
+  it.each([6, 72])('with windows of several days when the clock of the machine is %i hours ahead', async (hours) => {
     await append({ clockAhead: -hours * HOUR }, { windowDays: 4 });
     const settled = new Date(fixture.clock.now() - (7 + hours + 12 + 3) * HOUR).toISOString().slice(0, 10);
     expect(fixture.target.state?.from_date).toBe(settled);
@@ -83,7 +83,7 @@ describe('what is appended comes once, and nothing is missing', () => {
   });
 
   it.each([true, false])(
-    'with days too large for one export, before single days are proved; appends: %s',
+    'when days are too large for one export before single days are proved; appends: %s',
     async (appends) => {
       const few = ['01T11', '02T20', '02T23'].map((hour) => at(`2026-03-${hour}:00:00Z`));
       const rows = few.map((time): FakeRow => ({ id: `few ${time}`, event: 'own', occurred: time, arrived: time }));
@@ -99,7 +99,7 @@ describe('what is appended comes once, and nothing is missing', () => {
     },
   );
 
-  it('if the machine is ahead of a service that refuses days in the future', async () => {
+  it('when the machine is ahead of a service that refuses future days', async () => {
     await append({ clockAhead: -72 * HOUR, future: 'error' }, { windowDays: 2 });
     expect([...fixture.target.appended].sort()).toEqual(truth(fixture.target.state?.from_date ?? ''));
     expect(fixture.target.appended.length).toBeGreaterThan(0);
@@ -116,7 +116,7 @@ describe('what is appended comes once, and nothing is missing', () => {
   });
 });
 
-describe('a service of which nothing can be proved', () => {
+describe('a service whose end-day rule cannot be proved', () => {
   const midnights = (days: readonly string[]): FakeRow[] =>
     days.map((day) => ({
       id: `n${day}`,
@@ -125,7 +125,7 @@ describe('a service of which nothing can be proved', () => {
       occurred: at(`${day}T00:00:00Z`),
     }));
 
-  it('is not appended from: the run says what to set, and no row comes twice', async () => {
+  it('is refused for appending: the run names the key to set, and no row comes twice', async () => {
     const rows = midnights(['2026-03-05', '2026-03-06', '2026-03-07', '2026-03-08']);
     fixture = new Fixture('2026-03-12T16:00:00Z', { rows, singleDays: 'refused' });
     await expect(fixture.run({ startDate: '2026-03-05' }, SETTLED)).rejects.toMatchObject({
@@ -137,7 +137,7 @@ describe('a service of which nothing can be proved', () => {
 });
 
 describe('ranges of several days', () => {
-  it('are one day longer than wanted until their rows prove that they contain their end', async () => {
+  it('are extended by one day until their rows prove that they include their end', async () => {
     fixture = new Fixture('2026-03-14T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-16', 6) });
     fixture.target.state = { version: 1, from_date: '2026-03-01', start_date: '2026-03-01', to_date_inclusive: true };
     await fixture.run({ startDate: '2026-03-01', endDate: '2026-03-09', windowDays: 3, lookbackDays: 0 });
@@ -150,7 +150,7 @@ describe('ranges of several days', () => {
     expect(fixture.events('rule.ranges_proved')).toMatchObject([{ fields: { window: '2026-03-01' } }]);
   });
 
-  it('are not believed to contain it because single days do', async () => {
+  it('are not taken to include their end because single days do', async () => {
     const rows = steadyRows('2026-03-01', '2026-03-16', 6);
     fixture = new Fixture('2026-03-14T16:00:00Z', { rows, inclusive: false, singleDays: 'whole' });
     await fixture.run({ startDate: '2026-03-01', endDate: '2026-03-09', windowDays: 7 });

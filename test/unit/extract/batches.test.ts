@@ -64,8 +64,8 @@ function hold(day: Day): () => void {
   return release;
 }
 
-describe('windows that are ready one after the other [R710]', () => {
-  it('are handed on together, in order, with the end of the run', async () => {
+describe('consecutive windows that are ready [R710]', () => {
+  it('are handed on together, in order, and at the end of the run', async () => {
     open();
     expect(await daysOf(batchesOf())).toEqual([march(1, 2, 3, 4, 5, 6, 7, 8)]);
     expect(fixture.target.state?.from_date).toBe('2026-03-09');
@@ -84,7 +84,7 @@ describe('windows that are ready one after the other [R710]', () => {
     await batches.return(undefined);
   });
 
-  it('end with the window that reaches the number of rows, of bytes or of windows', async () => {
+  it('end with the window that reaches the limit of rows, of bytes or of windows', async () => {
     open();
     expect(await daysOf(batchesOf(DAYS, { rows: 13 }))).toEqual([march(1, 2, 3), march(4, 5, 6), march(7, 8)]);
     fixture.target.covered.clear();
@@ -95,7 +95,7 @@ describe('windows that are ready one after the other [R710]', () => {
     expect((await daysOf(batchesOf(DAYS, { bytes: 1 }))).map((days) => days.length)).toEqual(Array(8).fill(1));
   });
 
-  it('wait for the next one only so long, ten seconds by default', async () => {
+  it('wait for the next one at most the given time, ten seconds by default', async () => {
     open();
     expect(BATCH_LIMITS).toMatchObject({ rows: 500_000, bytes: 2 ** 28, waitMs: 10_000 });
     const release = hold('2026-03-03');
@@ -109,7 +109,7 @@ describe('windows that are ready one after the other [R710]', () => {
     expect(await daysOf(batches)).toEqual([march(3, 4, 5, 6, 7, 8)]);
   });
 
-  it('are never in one batch when they share a day', async () => {
+  it('are in separate batches when they share a day', async () => {
     open({ rows: steadyRows('2026-03-01', '2026-03-11', 1) });
     const asked: string[][] = [];
     for await (const batch of batchesOf({ startDate: '2026-03-01', endDate: '2026-03-04' })) {
@@ -118,19 +118,19 @@ describe('windows that are ready one after the other [R710]', () => {
     expect(asked).toEqual([['01..02'], ['02..03'], ['03..04'], ['04..05']]);
   });
 
-  it('share no day once the service is known to leave the last one out', async () => {
+  it('share no day once the service is known to exclude the last one', async () => {
     open({ inclusive: false });
     expect(await daysOf(batchesOf({ ...DAYS, toDateInclusive: 'false' }))).toEqual([march(1, 2, 3, 4, 5, 6, 7, 8)]);
   });
 
-  it('are handed on before the failure of the one behind them is thrown', async () => {
+  it('are handed on before the failure of the next window is thrown', async () => {
     open({ fault: ({ from }) => (from === '2026-03-04' ? { refuse: 'config' } : undefined) });
     await expect(daysOf(batchesOf())).rejects.toMatchObject({ exitCode: 2 });
     expect(fixture.target.state?.from_date).toBe('2026-03-04');
     expect(fixture.tally).toMatchObject({ nextFromDate: '2026-03-04' });
   });
 
-  it('are dropped when the run is told to stop', async () => {
+  it('are dropped when the run is stopped', async () => {
     open();
     hold('2026-03-03');
     const batches = batchesOf();

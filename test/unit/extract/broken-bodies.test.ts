@@ -31,12 +31,12 @@ const on = (count: number | readonly number[], fault: Fault): FakeServiceSetting
 };
 const causes = () => fixture.events('window.retry').map(({ fields }) => fields?.cause);
 
-describe('a body that breaks off', () => {
+describe('a truncated body', () => {
   it.each([
     ['reset: a FIN', 'reset'],
     ['length: too short', 'length'],
     ['9 bytes of length', 'reset'],
-  ])('is asked for again, nothing of it is stored, and its connection is closed: %s', async (internal, cause) => {
+  ])('is requested again, not stored, and its connection closed: %s', async (internal, cause) => {
     await open({ fault: on(1, { breaks: body(internal) }) }).run(DAYS);
     expect(causes()).toEqual([cause]);
     expect(fixture.target.ids()).toHaveLength(18);
@@ -44,7 +44,7 @@ describe('a body that breaks off', () => {
     expect([fixture.service.busy, readdirSync(fixture.spoolDir)]).toEqual([0, []]);
   });
 
-  it('leaves no file while the run goes on', async () => {
+  it('leaves no file while the run continues', async () => {
     const windows = open({ fault: on(1, { breaks: body('reset: x') }) }).windows(DAYS);
     await windows.next();
     expect(files().filter((name) => name.endsWith('.part'))).toEqual([]);
@@ -52,7 +52,7 @@ describe('a body that breaks off', () => {
     await windows.return();
   });
 
-  it('by silence, again and again, is asked for in fewer days; by a reset it never is', async () => {
+  it('that stalls repeatedly is requested in fewer days; one that is reset never is', async () => {
     const long = { ...DAYS, windowDays: 3 };
     const silent: FakeServiceSettings['fault'] = ({ from, to }) =>
       from === to ? undefined : { breaks: body('stall: no byte') };
@@ -77,13 +77,13 @@ describe('a body that breaks off', () => {
     ['of the disk', transientError('the disk is full', { where: { file: '/spool' }, internal: 'stall: x' })],
     ['of the user', configError('wrong')],
     ['of ours', new TypeError('a defect')],
-  ])('by an error %s is not asked for again', async (_whose, breaks) => {
+  ])('that ends by an error %s is not requested again', async (_whose, breaks) => {
     open({ fault: on(1, { breaks }) });
     expect(await failureOf(fixture.run(DAYS))).toBe(breaks);
     expect([fixture.service.sent, fixture.service.busy]).toEqual([1, 0]);
   });
 
-  it('by a stop is no fault: it ends with the reason, and is not told as one', async () => {
+  it('that ends by a stop rejects with its reason, without a warning', async () => {
     open();
     fixture.service.settings = {
       ...fixture.service.settings,
@@ -96,7 +96,7 @@ describe('a body that breaks off', () => {
     expect([fixture.events('window.retry'), fixture.service.busy]).toEqual([[], 0]);
   });
 
-  it('is read no further once the run is stopped', async () => {
+  it('is not read further once the run is stopped', async () => {
     open();
     const all = (csv: string) => {
       fixture.controller.abort(new Error('stop'));
@@ -110,7 +110,7 @@ describe('a body that breaks off', () => {
 });
 
 describe('a body larger than what is buffered', () => {
-  it('is stored whole by a disk that is slower than the network', async () => {
+  it('is stored completely by a disk that is slower than the network', async () => {
     const probe = await fs.promises.open(import.meta.filename, 'r');
     const handle = Object.getPrototypeOf(probe) as object;
     await probe.close();
@@ -140,7 +140,7 @@ describe('a body that would fill the disk', () => {
   it.each([
     ['a twentieth of a large disk is left free', 0.049, 1e12],
     ['256 MB of a small disk are left free', 0.4, 6e8],
-  ])('is given up and removed: %s [R723]', async (_title, share, size) => {
+  ])('is aborted and removed: %s [R723]', async (_title, share, size) => {
     open();
     const failure = await withCall(fs.promises, 'statfs', disk(share, size), () => failureOf(fixture.run(DAYS)));
     expect(failure).toMatchObject({ exitCode: 3, where: { file: expect.stringContaining(fixture.spoolDir) } });
@@ -148,7 +148,7 @@ describe('a body that would fill the disk', () => {
     expect([fixture.service.sent, fixture.service.busy, readdirSync(fixture.spoolDir)]).toEqual([1, 0, []]);
   });
 
-  it('is given up while it arrives, whenever the disk fills [R723]', async () => {
+  it('is aborted while it arrives, at whatever size the disk fills [R723]', async () => {
     open();
     let looks = 0;
     const filling = async () => ({ bsize: 1, blocks: 1e10, bavail: looks++ === 0 ? 9e9 : 1e8 });
@@ -160,8 +160,8 @@ describe('a body that would fill the disk', () => {
   });
 });
 
-describe('a body that has no place on disk', () => {
-  it('is hung up on, and the folder is named', async () => {
+describe('a body that cannot be written to disk', () => {
+  it('is closed, and the folder is named', async () => {
     open();
     const full = async (real: (...all: unknown[]) => unknown, path: unknown, ...rest: unknown[]) => {
       if (String(path).endsWith('.part')) throw systemError('ENOSPC');
@@ -173,8 +173,8 @@ describe('a body that has no place on disk', () => {
   });
 });
 
-describe('where a body without a byte means no rows', () => {
-  it('one that is cut means none of that', async () => {
+describe('empty_body no_rows', () => {
+  it('retries a truncated body', async () => {
     open({ fault: on(1, { body: (csv) => csv.slice(0, -15) }) });
     fixture.options = { maxConcurrentExports: 1, emptyBody: 'no_rows' };
     await fixture.run(DAYS);
@@ -182,7 +182,7 @@ describe('where a body without a byte means no rows', () => {
     expect(causes()).toEqual(['cut_in_row']);
   });
 
-  it('it is one export, and a day without anything', async () => {
+  it('takes an empty body as a day without rows, for one export', async () => {
     open({ fault: on(2, { body: () => '' }) });
     fixture.options = { maxConcurrentExports: 1, emptyBody: 'no_rows' };
     const windows = [];
@@ -199,7 +199,7 @@ describe('the body that is kept for inspection', () => {
   const short = (csv: string) => csv.replace(/,df_login\n/, '\n');
   const shortLater = (csv: string) => csv.replace(/,df_login\n$/, '\n');
 
-  it('is the third that is broken in one way, not one that is broken in another between them', async () => {
+  it('is the third with the same defect, not one with another defect between them', async () => {
     const faults = [short, short, shortLater, (csv: string) => `${short(csv)}1,the fourth\n`];
     open({ fault: (_q, n) => (faults[n - 1] ? { body: faults[n - 1] } : undefined) });
     const failure = await failureOf(fixture.run(DAYS));
@@ -210,14 +210,14 @@ describe('the body that is kept for inspection', () => {
     expect(files()).toEqual([expect.stringContaining('malformed-')]);
   });
 
-  it('is none where the third is whole: nothing of it stays beside its rows', async () => {
+  it('does not exist when the third is complete', async () => {
     const windows = open({ fault: on([1, 2], { body: short }) }).windows(DAYS);
     await windows.next();
     expect(files()).toHaveLength(2);
     await windows.return();
   });
 
-  it('is none where columns are kept out of what is written, and that is said', async () => {
+  it('does not exist when columns are dropped or hashed, which the message says', async () => {
     open({ fault: () => ({ body: short }) });
     fixture.options = { maxConcurrentExports: 1, edits: columnEdits(['df_api_version'], [], undefined) };
     const failure = await failureOf(fixture.run(DAYS));
@@ -227,7 +227,7 @@ describe('the body that is kept for inspection', () => {
   });
 });
 
-describe('what a run tells', () => {
+describe('the log of a run', () => {
   it('counts its own exports alone', async () => {
     await open().run(DAYS);
     expect(fixture.tally.exports).toBe(3);
@@ -235,21 +235,21 @@ describe('what a run tells', () => {
     expect(fixture.tally.exports).toBe(1);
   });
 
-  it('names for a failed attempt the days, its number, the reason, and the next try', async () => {
+  it('names the days, the attempt, the reason and the next attempt of a failure', async () => {
     await open({ fault: on(1, { refuse: 'retry' }) }).run(DAYS);
     expect(fixture.events('window.retry')).toMatchObject([
       { level: 'warn', fields: { window: '2026-03-05', attempt: 1, cause: 'retry', pause_ms: 500 } },
     ]);
   });
 
-  it('names for a final refusal the days and the code', async () => {
+  it('names the days and the code of a final refusal', async () => {
     open({ fault: on(2, { refuse: 'config' }) });
     const failure = await failureOf(fixture.run(DAYS));
     expect(failure).toMatchObject({ exitCode: 2, internal: 'config', where: { window: '2026-03-06', attempt: 1 } });
     expect(fixture.service.sent).toBe(2);
   });
 
-  it('names each wait for the quota, and ends after fifty of them', async () => {
+  it('names each wait for the quota, and the run ends after fifty waits', async () => {
     open({ fault: (q) => (q.from === '2026-03-06' ? { refuse: 'wait' } : undefined) });
     const failure = await failureOf(fixture.run(DAYS));
     expect([failure.exitCode, fixture.service.sent]).toEqual([3, 51]);

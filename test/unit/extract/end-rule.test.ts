@@ -26,8 +26,8 @@ const column = (source: string, first?: string, last?: string): ColumnScan => ({
   ...(last !== undefined && { last }),
 });
 
-describe('the proof', () => {
-  it('is two rows an hour apart in every datetime column that has values [R2]', () => {
+describe('the proof that the end day is included', () => {
+  it('is two rows an hour apart in every datetime column with values [R2]', () => {
     const times = (first: string, last: string) => hasPair([column('df_server_datetime', first, last)]);
     expect(times('2026-03-05T10:00:00.000', '2026-03-05T11:00:00.000')).toBe(true);
     expect(times('2026-03-05T10:00:00.000', '2026-03-05T10:59:59.999')).toBe(false);
@@ -42,7 +42,7 @@ describe('the proof', () => {
     expect(hasPair([wide, column('df_correction_datetime')])).toBe(false);
   });
 
-  it('is nothing that one column shows while another does not, nor a column of the customer’s own [R2]', () => {
+  it('is not given by one column against another, nor by a custom column [R2]', () => {
     const midnight = column('df_server_datetime', '2026-03-05T00:00:00.000', '2026-03-05T00:00:00.000');
     const hours = column('df_correction_datetime', '2026-03-04T10:00:00.000', '2026-03-05T20:00:00.000');
     expect(hasPair([midnight, hours])).toBe(false);
@@ -74,14 +74,14 @@ const run = (first: string, last: string, more: Partial<PlanInput> = {}, setting
   fixture.run({ startDate: `2026-03-${first}`, endDate: `2026-03-${last}`, ...settings }, more);
 const SETTLED = { delivery: 'settled' } as const;
 
-describe('each case of the table', () => {
+describe('the exports that the end-day rule costs', () => {
   const asked = async (settings: Partial<FakeServiceSettings>, more: Partial<PlanInput> = {}, last = '06') => {
     open(settings);
     await run('05', last, more);
     return ranges();
   };
 
-  it('a pair: inclusive, no export more than windows, told once', async () => {
+  it('for a pair of rows: inclusive, one export per window, logged once', async () => {
     expect(await asked({ rows: [...busy('2026-03-05'), ...busy('2026-03-06')] })).toEqual(['05..05', '06..06']);
     expect(fixture.target.state?.to_date_inclusive).toBe(true);
     expect(fixture.events('rule.proved')).toMatchObject([
@@ -90,13 +90,13 @@ describe('each case of the table', () => {
     expect(fixture.tally.inclusive).toBe(true);
   });
 
-  it('an empty day first: the next one proves', async () => {
+  it('for an empty first day: the next day proves the rule', async () => {
     expect(await asked({ rows: busy('2026-03-06') })).toEqual(['05..05', '05..06', '06..06']);
     expect(fixture.target.state?.to_date_inclusive).toBe(true);
     expect(fixture.target.ids().length).toBe(4);
   });
 
-  it('empty days in a row: each but the first costs one export, and the proof is no other', async () => {
+  it('for consecutive empty days: one further export for each but the first, and the same proof', async () => {
     const days = async (inclusive: boolean) => asked({ inclusive, rows: busy('2026-03-08') }, {}, '09');
     const start = ['05..05', '05..06', '06..07'];
     expect(await days(true)).toEqual([...start, '07..08', '08..08', '09..09']);
@@ -107,12 +107,12 @@ describe('each case of the table', () => {
     expect(fixture.target.ids().length).toBe(4);
   });
 
-  it('the same, settled: no row twice', async () => {
+  it('for the same under settled: no row twice', async () => {
     expect(await asked({ rows: busy('2026-03-06') }, SETTLED)).toEqual(['05..05', '05..06', '06..06']);
     expect(fixture.target.appended.length).toBe(4);
   });
 
-  it('rows in [D,D+1] and none in [D+1,D+1]: exclusive [R2]', async () => {
+  it('for rows in [D,D+1] and none in [D+1,D+1]: exclusive [R2]', async () => {
     expect(await asked({ inclusive: false, rows: busy('2026-03-05') })).toEqual([
       '05..05',
       '05..06',
@@ -122,7 +122,7 @@ describe('each case of the table', () => {
     expect(fixture.target.state?.to_date_inclusive).toBe(false);
   });
 
-  it('a service that refuses single days: unproved, since a refusal is no observation', async () => {
+  it('for a service that refuses single days: unproved, since a refusal is not an observation', async () => {
     const settings = { inclusive: false, rows: busy('2026-03-05') };
     const fault: FakeServiceSettings['fault'] = (q) => (q.from === q.to ? { refuse: 'invalid' } : undefined);
     expect(await asked({ ...settings, fault })).toEqual(['05..05', '05..06', '06..06', '06..07']);
@@ -130,14 +130,14 @@ describe('each case of the table', () => {
     expect(fixture.target.ids()).toHaveLength(4);
   });
 
-  it('one row a day: never proved, boundary days shared, nothing lost [R2]', async () => {
+  it('for one row a day: never proved, boundary days are shared, no row is lost [R2]', async () => {
     const rows = [row('a', '2026-03-05T23:00:00Z'), row('b', '2026-03-06T01:00:00Z')];
     expect(await asked({ rows })).toEqual(['05..05', '05..06', '06..06', '06..07']);
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
     expect(fixture.target.ids()).toEqual(['a', 'b']);
   });
 
-  it('midnight alone, of a service that takes days for instants: nothing is proved, nothing lost [R2]', async () => {
+  it('for midnight alone, from a service that reads days as instants: unproved, no row is lost [R2]', async () => {
     const night = (id: string, day: string, hours: number): FakeRow => {
       const arrived = at(`${day}T00:00:00Z`);
       return { id, event: 'df_login', arrived, occurred: arrived - hours * HOUR };
@@ -155,12 +155,12 @@ describe('each case of the table', () => {
     expect(fixture.target.ids()).toEqual(rows.map((one) => one.id).sort());
   });
 
-  it('a row of the next day in [D,D+1] proves nothing [R2]', async () => {
+  it('for a row of the next day in [D,D+1]: unproved [R2]', async () => {
     await asked({ rows: [row('b', '2026-03-06T01:00:00Z'), row('c', '2026-03-06T01:30:00Z')] }, {}, '05');
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
   });
 
-  it('a day that is still going on proves no exclusive end [R202]', async () => {
+  it('for a day that is not over: not exclusive [R202]', async () => {
     open({ rows: [row('late', '2026-03-10T16:00:01Z')] });
     const tick: FakeServiceSettings['fault'] = (_q, count) => {
       // The first row of the day arrives between the first and the second export.
@@ -176,7 +176,7 @@ describe('each case of the table', () => {
   it.each([
     ['a full refresh', 0],
     ['a full refresh, by a machine that thinks the day over', 30],
-  ])('a day that is still going on proves none, nor in %s [R202]', async (_, hoursAhead) => {
+  ])('for a day that is not over: not exclusive in %s [R202]', async (_, hoursAhead) => {
     const rows = [row('late', '2026-03-10T16:00:01Z')];
     const clockAhead = -hoursAhead * HOUR;
     fixture = new Fixture(new Date(at('2026-03-10T16:00:00Z') - clockAhead).toISOString(), { rows, clockAhead });
@@ -190,7 +190,7 @@ describe('each case of the table', () => {
     expect(fixture.target.ids()).toEqual(['late']);
   });
 
-  it('the configuration’s word is taken, and not kept', async () => {
+  it('for a configured rule: used, not stored', async () => {
     open({ inclusive: false, rows: busy('2026-03-05') });
     await run('05', '06', {}, { toDateInclusive: 'false' });
     expect(fixture.service.ranges).toEqual(['2026-03-05..2026-03-06', '2026-03-06..2026-03-07']);
@@ -199,7 +199,7 @@ describe('each case of the table', () => {
 });
 
 describe('clocks', () => {
-  it('far apart: one warning, and the earlier one moves the cursor [R5]', async () => {
+  it('that differ by hours cause one warning, and the earlier one moves the cursor [R5]', async () => {
     fixture = new Fixture('2026-03-12T16:00:00Z', {
       rows: steadyRows('2026-03-05', '2026-03-12', 4),
       clockAhead: -48 * HOUR,
@@ -211,7 +211,7 @@ describe('clocks', () => {
 });
 
 describe('a day that has not begun', () => {
-  it('costs one question, and is left to a later run', async () => {
+  it('costs one request, and is left to a later run', async () => {
     await open({ future: 'error', rows: sparse('2026-03-09', '2026-03-10') }).run({ startDate: '2026-03-09' });
     expect(ranges()).toEqual(['09..09', '09..10', '10..10', '10..11', '11..11']);
     expect(fixture.events('window.dropped')).toMatchObject([{ message: expect.stringContaining('2026-03-11') }]);
@@ -219,7 +219,7 @@ describe('a day that has not begun', () => {
     expect(fixture.target.state?.from_date).toBe('2026-03-10');
   });
 
-  it('does not hold back the day before, which is delivered and covers nothing', async () => {
+  it('does not delay the day before, which is delivered and completes nothing', async () => {
     await open({ future: 'error', rows: sparse('2026-03-10', '2026-03-10') }).run({ startDate: '2026-03-10' });
     expect(fixture.target.receipts.map(({ from, to, covers_to }) => [from, to, covers_to])).toEqual([
       ['2026-03-10', '2026-03-10', null],
@@ -228,7 +228,7 @@ describe('a day that has not begun', () => {
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
-  it('is not told from others once a day that had begun was refused on its own: both questions are asked', async () => {
+  it('is requested both ways once a day that had begun was refused on its own', async () => {
     const refused: FakeServiceSettings['fault'] = ({ from }) =>
       from === '2026-03-10' ? { refuse: 'invalid' } : undefined;
     const rows = sparse('2026-03-09', '2026-03-09');
@@ -239,15 +239,15 @@ describe('a day that has not begun', () => {
   });
 });
 
-describe('a day that is gone', () => {
-  it('costs one question', async () => {
+describe('a day that is no longer exportable', () => {
+  it('costs one request', async () => {
     open({ historyDays: 4, rows: busy('2026-03-06') });
     await run('05', '06', {}, { onGap: 'warn' });
     expect(ranges()).toEqual(['05..05', '06..06']);
     expect(fixture.target.state?.gaps).toEqual(['2026-03-05']);
   });
 
-  it('between its two questions is a gap, and nothing of it stays', async () => {
+  it('between its two requests is a gap, and none of its rows are kept', async () => {
     const fault: FakeServiceSettings['fault'] = (_q, count) => (count === 2 ? { refuse: 'gone' } : undefined);
     open({ rows: [...sparse('2026-03-05', '2026-03-05'), ...busy('2026-03-06')], fault });
     await run('05', '06', {}, { onGap: 'warn' });
@@ -257,8 +257,8 @@ describe('a day that is gone', () => {
   });
 });
 
-describe('what was asked for ahead', () => {
-  it('proves the rule, is none of the rows wanted, and does not stay', async () => {
+describe('an export requested ahead', () => {
+  it('proves the rule, gives no wanted row, and is not kept', async () => {
     open({ rows: [...sparse('2026-03-05', '2026-03-05'), ...busy('2026-03-06')] });
     await run('05', '05', SETTLED);
     expect(ranges()).toEqual(['05..05', '05..06', '06..06']);
@@ -276,7 +276,7 @@ describe('what was asked for ahead', () => {
     expect([fixture.target.ids().length, readdirSync(fixture.spoolDir)]).toEqual([2, []]);
   });
 
-  it('by a service that refuses single days is no proof: the counts of ranges are', async () => {
+  it('from a service that refuses single days is no proof: the counts of ranges are', async () => {
     const fault: FakeServiceSettings['fault'] = ({ from, to }) => (from === to ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, rows: [...busy('2026-03-05'), ...busy('2026-03-06')], fault });
     await run('05', '06', SETTLED);
@@ -284,7 +284,7 @@ describe('what was asked for ahead', () => {
     expect(fixture.target.appended).toHaveLength(8);
   });
 
-  it('shows nothing of a day that was refused on its own', async () => {
+  it('proves nothing about a day that was refused on its own', async () => {
     const fault: FakeServiceSettings['fault'] = ({ from, to }) =>
       from === to && to === '2026-03-05' ? { refuse: 'invalid' } : undefined;
     open({ rows: sparse('2026-03-06', '2026-03-06'), fault });
@@ -293,7 +293,7 @@ describe('what was asked for ahead', () => {
     expect(fixture.events('rule.open')).toHaveLength(1);
   });
 
-  it('proves nothing where each day has more in the question of two: that is said', async () => {
+  it('proves nothing when each day has more rows in the range of two, which is logged', async () => {
     const midnight = (day: string) => row(`n${day}`, `2026-03-${day}T00:00:00Z`);
     const rows = [...busy('2026-03-05'), midnight('05'), midnight('06')];
     open({ rows, daysAreInstants: true });
@@ -304,8 +304,8 @@ describe('what was asked for ahead', () => {
   });
 });
 
-describe('an end that is not included', () => {
-  it.each(['09', '08'])('is proved by the last day that is over everywhere, from the %s on', async (first) => {
+describe('the proof that the end day is excluded', () => {
+  it.each(['09', '08'])('is given by the last day that is over everywhere, from the %s on', async (first) => {
     open({ inclusive: false, rows: busy('2026-03-09') });
     await run(first, '10');
     expect(fixture.target.state?.to_date_inclusive).toBe(false);
@@ -314,7 +314,7 @@ describe('an end that is not included', () => {
     ]);
   });
 
-  it('is not proved by a day known to be empty that was still going on', async () => {
+  it('is not given by an empty day that was not over', async () => {
     const late = row('late', '2026-03-10T16:00:01Z');
     const tick: FakeServiceSettings['fault'] = (_q, count) => {
       if (count === 3) fixture.clock.time += 2_000;
@@ -326,7 +326,7 @@ describe('an end that is not included', () => {
     expect(fixture.target.ids()).toEqual(['late']);
   });
 
-  it('is proved by no day without rows, in a settled delivery neither', async () => {
+  it('is not given by a day without rows, under settled neither', async () => {
     open({ rows: [] });
     await run('05', '08', SETTLED);
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
@@ -334,8 +334,8 @@ describe('an end that is not included', () => {
   });
 });
 
-describe('an end that is included', () => {
-  it('is proved whichever columns are dropped, but for the one time that can be', async () => {
+describe('with dropped columns the end-day rule', () => {
+  it('is proved unless the event datetime is dropped', async () => {
     const proved = async (...dropped: string[]) => {
       fixture?.close();
       open({ rows: [...busy('2026-03-05'), ...busy('2026-03-06')] });
@@ -347,8 +347,8 @@ describe('an end that is included', () => {
   });
 });
 
-describe('while nothing is proved', () => {
-  it('three days are asked for one by one, and then several together, with one day more', async () => {
+describe('while the end-day rule is unproved', () => {
+  it('three days are requested one by one, and then several together with one day more', async () => {
     open({ rows: sparse('2026-03-01', '2026-03-09') });
     await run('01', '08', {}, { windowDays: 3 });
     const singles = ['01..01', '01..02', '02..02', '02..03', '03..03', '03..04'];
@@ -357,7 +357,7 @@ describe('while nothing is proved', () => {
     expect(fixture.target.ids()).toHaveLength(9);
   });
 
-  it('no two days are asked for at once, whatever is allowed', async () => {
+  it('no two days are requested at once, at any concurrency', async () => {
     open({ rows: sparse('2026-03-01', '2026-03-06') });
     await run('01', '05');
     expect(fixture.service.busiest).toBe(1);
@@ -368,7 +368,7 @@ describe('while nothing is proved', () => {
   });
 });
 
-it('the clock of the service decides which day is over, where it is behind', async () => {
+it('the clock of the service decides which day is over, when it is behind', async () => {
   open({ inclusive: false, rows: busy('2026-03-09'), clockAhead: -24 * HOUR });
   await run('09', '10');
   expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');

@@ -29,7 +29,7 @@ const truth = () =>
 const cutRow = (csv: string) => csv.slice(0, -9);
 const shortRow = (csv: string) => csv.replace(/,df_login\n/, '\n');
 
-describe('what passes', () => {
+describe('a temporary fault', () => {
   const passing: [string, Fault][] = [
     ['a server error', { refuse: 'retry' }],
     ['a cut in a row', { body: cutRow }],
@@ -38,7 +38,7 @@ describe('what passes', () => {
     ['no byte at all', { body: () => '' }],
     ['a quota refusal', { refuse: 'wait' }],
   ];
-  it.each(passing)('%s is asked for again and nothing of it is stored [R16]', async (_, fault) => {
+  it.each(passing)('%s is retried and nothing of it is stored [R16]', async (_, fault) => {
     await open({ fault: (_q, count) => (count === 2 ? fault : undefined) }).run(DAYS);
     expect(fixture.target.ids()).toEqual(truth());
     expect(fixture.service.sent).toBe(4);
@@ -47,15 +47,15 @@ describe('what passes', () => {
   });
 });
 
-describe('what does not pass', () => {
-  it('is asked for again after pauses that grow, are spread over all of their span, and end at two minutes', () => {
+describe('a permanent fault', () => {
+  it('is retried after growing pauses with jitter of up to two minutes', () => {
     const pauses = (random: number) =>
       [1, 2, 3, 4, 12].map((attempt) => pauseAfter(attempt, EXPORT_RETRY, () => random));
     expect(pauses(1)).toEqual([1_000, 2_000, 4_000, 8_000, 120_000]);
     expect(pauses(0)).toEqual([0, 0, 0, 0, 0]);
   });
 
-  it('ends after five attempts with exit 3, the windows before it committed', async () => {
+  it('ends the run after five attempts with exit 3, and the windows before it are committed', async () => {
     open({ fault: (q) => (q.from === '2026-03-06' ? { refuse: 'retry' } : undefined) });
     const failure = await failureOf(fixture.run(DAYS));
     expect([failure.exitCode, failure.where.window, failure.where.attempt]).toEqual([3, '2026-03-06', 5]);
@@ -64,7 +64,7 @@ describe('what does not pass', () => {
     expect(fixture.clock.slept).toBe(500 + 1000 + 2000 + 4000);
   });
 
-  it('an empty body is exit 3, unless it means no rows [R11]', async () => {
+  it('of an empty body exits with 3, unless it means no rows [R11]', async () => {
     open({ fault: (q) => (q.from === '2026-03-06' ? { body: () => '' } : undefined) });
     const failure = await failureOf(fixture.run(DAYS));
     expect(failure).toMatchObject({ exitCode: 3, internal: 'empty_body', where: { window: '2026-03-06', attempt: 5 } });
@@ -80,7 +80,7 @@ describe('what does not pass', () => {
     });
   });
 
-  it('an abort ends it with the signal’s reason', async () => {
+  it('is not waited out after an abort, which rejects with its reason', async () => {
     open();
     const windows = fixture.windows(DAYS);
     await windows.next();
@@ -100,7 +100,7 @@ describe('a body without a final line end', () => {
     expect(fixture.target.ids().length).toBe(24);
   });
 
-  it('is a cut when the second one is whole', async () => {
+  it('is truncated when the second download is complete', async () => {
     await open({ fault: (_q, count) => (count === 1 ? { body: (csv) => csv.slice(0, -3) } : undefined) }).run(DAYS);
     expect(fixture.target.ids()).toEqual(truth());
     expect([...fixture.target.rows.values()].every((line) => line.endsWith('df_login'))).toBe(true);
@@ -108,7 +108,7 @@ describe('a body without a final line end', () => {
   });
 
   const rowsOf = (csv: string, count: number) => csv.split('\n').slice(0, count).join('\n');
-  it('is a cut when the second one is another cut: two different ends prove nothing [R203]', async () => {
+  it('is truncated when the second download is truncated elsewhere: two different ends prove nothing [R203]', async () => {
     const cut = (rows: number): Fault => ({ body: (csv) => rowsOf(csv, rows) });
     await open({ fault: (_q, count) => (count === 1 ? cut(3) : count === 2 ? cut(5) : undefined) }).run(DAYS);
     expect(fixture.target.ids()).toEqual(truth());
@@ -116,7 +116,7 @@ describe('a body without a final line end', () => {
     expect(fixture.target.state).not.toHaveProperty('final_newline');
   });
 
-  it('is a cut when the second one is as long and holds other rows [R203]', async () => {
+  it('is truncated when the second download has the same length and other rows [R203]', async () => {
     const cut = (first: number): Fault => ({
       body: (csv) => [csv.split('\n')[0], ...csv.split('\n').slice(first, first + 3)].join('\n'),
     });
@@ -125,20 +125,20 @@ describe('a body without a final line end', () => {
     expect(fixture.target.state).not.toHaveProperty('final_newline');
   });
 
-  it('is never stored if each download is cut elsewhere: exit 3 [R203]', async () => {
+  it('is never stored if each download is truncated elsewhere: exit 3 [R203]', async () => {
     open({ fault: (_q, count) => ({ body: (csv) => rowsOf(csv, count) }) });
     const failure = await failureOf(fixture.run(DAYS));
     expect([failure.exitCode, failure.where.attempt]).toEqual([3, 5]);
     expect([fixture.target.ids(), readdirSync(fixture.spoolDir)]).toEqual([[], []]);
   });
 
-  it('is confirmed for each export where no length was declared [R722]', async () => {
+  it('is confirmed for each export without a declared length [R722]', async () => {
     await open({ finalNewline: false }).run(DAYS);
     expect(fixture.service.sent).toBe(6);
     expect(fixture.events('window.retry')).toHaveLength(1);
   });
 
-  it('is not stored if it is cut, though the service is known to end its bodies so [R722]', async () => {
+  it('is not stored if it is truncated, though the service never ends bodies with a line end [R722]', async () => {
     for (const endDeclared of [true, false]) {
       fixture?.close();
       await open({ finalNewline: false, endDeclared }).run(DAYS);
@@ -152,7 +152,7 @@ describe('a body without a final line end', () => {
     }
   });
 
-  it('is usual for a service that never sends one: a body with a final line end was cut between two rows [R722]', async () => {
+  it('is usual for a service that never sends one: a body with a final line end was truncated between two rows [R722]', async () => {
     await open({ finalNewline: false, endDeclared: true }).run(DAYS);
     const cut: FakeServiceSettings['fault'] = (q, count) =>
       q.to === '2026-03-08' && count === 2 ? { body: (csv) => `${rowsOf(csv, 3)}\n` } : undefined;
@@ -164,7 +164,7 @@ describe('a body without a final line end', () => {
     expect(fixture.target.state).toMatchObject({ final_newline: false });
   });
 
-  it('makes nothing known of a service whose other bodies end with a line end [R722]', async () => {
+  it('is not remembered for a service whose other bodies end with a line end [R722]', async () => {
     open({ fault: ({ from }) => (from === '2026-03-05' ? { body: (csv) => csv.slice(0, -1) } : undefined) });
     await fixture.run(DAYS);
     expect(fixture.target.state).not.toHaveProperty('final_newline', false);
@@ -172,20 +172,20 @@ describe('a body without a final line end', () => {
   });
 });
 
-describe('days in the future, and days gone', () => {
-  it('asks again with today in UTC [R4]', async () => {
+describe('a day that the service refuses', () => {
+  it('is requested again with today in UTC [R4]', async () => {
     await open({ future: 'error' }).run({ startDate: '2026-03-08' });
     expect(fixture.target.ids()).toContain('df_login-2026-03-10-0');
     expect(fixture.target.state?.from_date).toBe('2026-03-10');
   });
 
-  it('shortens a window that reaches into the future', async () => {
+  it('shortens a window that ends in the future', async () => {
     await open({ future: 'error' }).run({ startDate: '2026-03-08', windowDays: 5, toDateInclusive: 'true' });
     expect(fixture.service.ranges).toEqual(['2026-03-08..2026-03-11', '2026-03-08..2026-03-10']);
     expect(fixture.target.receipts[0]).toMatchObject({ covers_from: '2026-03-08', covers_to: '2026-03-09' });
   });
 
-  it('shortened so covers the days that it asked for, however long the answer was waited for [R483]', async () => {
+  it('shortens a window, which completes the days that it requested, however late the answer was [R483]', async () => {
     const fault: FakeServiceSettings['fault'] = (q, count) => {
       if (q.to > '2026-03-10') return { refuse: 'invalid' };
       if (count === 2) fixture.clock.time += 72 * HOUR;
@@ -197,12 +197,12 @@ describe('days in the future, and days gone', () => {
     expect(fixture.target.state?.from_date).toBe('2026-03-11');
   });
 
-  it('leaves today to a later run where it cannot be asked for', async () => {
+  it('is left to a later run when it is today', async () => {
     await open({ future: 'error', inclusive: false }).run({ startDate: '2026-03-05' });
     expect(fixture.target.state?.from_date).toBe('2026-03-10');
   });
 
-  it('goes through today where only the day after tomorrow is too far for an end that is not included', async () => {
+  it('does not keep today from being read when it is only the excluded end of a range', async () => {
     // 16:00 UTC: it is tomorrow already in UTC+14, which the window reaches for.
     const fault: FakeServiceSettings['fault'] = (q) => (q.to > '2026-03-11' ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, fault });
@@ -210,7 +210,7 @@ describe('days in the future, and days gone', () => {
     expect(fixture.target.ids().filter((id) => id.includes('2026-03-10')).length).toBeGreaterThan(0);
   });
 
-  it('asks for a day that has begun in the east alone where every single day is refused', async () => {
+  it('on its own is read by a range, also when it has begun in the east alone', async () => {
     const fault: FakeServiceSettings['fault'] = (q) => (q.from === q.to ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, fault, rows: steadyRows('2026-03-10', '2026-03-10', 4), zoneHours: 14 });
     await fixture.run({ startDate: '2026-03-10' });
@@ -219,7 +219,7 @@ describe('days in the future, and days gone', () => {
     expect(fixture.target.ids()).toEqual(expect.arrayContaining(rows.map((row) => row.id)));
   });
 
-  it('refuses nothing of today once the question has been answered before', async () => {
+  it('is no failure when it is today and an earlier run had an answer', async () => {
     const settings = { startDate: '2026-03-09', lookbackDays: 0 };
     const fault: FakeServiceSettings['fault'] = (q) => (q.to > '2026-03-10' ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, fault });
@@ -229,12 +229,12 @@ describe('days in the future, and days gone', () => {
     expect(fixture.events('window.dropped').length).toBeGreaterThan(1);
   });
 
-  it('a question that is refused for every day is a configuration error', async () => {
+  it('is a configuration error when every day is refused', async () => {
     open({ fault: () => ({ refuse: 'invalid' }) });
     expect((await failureOf(fixture.run(DAYS))).exitCode).toBe(2);
   });
 
-  it('a day that is just over and cannot be completed, as two days are refused, is one too [R483]', async () => {
+  it('is a configuration error when it is just over and only single days are accepted [R483]', async () => {
     const rows = steadyRows('2026-03-09', '2026-03-09', 1);
     open({ rows, fault: (q) => (q.from === q.to ? undefined : { refuse: 'invalid' }) });
     const failure = await failureOf(fixture.run({ startDate: '2026-03-09', endDate: '2026-03-09' }));
@@ -244,7 +244,7 @@ describe('days in the future, and days gone', () => {
   it.each([
     ['fail', 4],
     ['warn', 0],
-  ] as const)('a shorter history is a gap: %s', async (onGap, exit) => {
+  ] as const)('is a gap when the history is shorter: on_gap %s', async (onGap, exit) => {
     open({ historyDays: 4 });
     const run = fixture.run({ startDate: '2026-03-03', onGap });
     if (exit === 4) {
@@ -261,7 +261,7 @@ describe('days in the future, and days gone', () => {
     expect(fixture.tally.gaps).toEqual(['2026-03-03', '2026-03-04', '2026-03-05']);
   });
 
-  it('the default start moves along with a warning', async () => {
+  it('moves the default start, with a warning', async () => {
     await open({ historyDays: 4 }).run({ historyDays: 7 });
     expect(fixture.target.state).toMatchObject({ from_date: '2026-03-10', start_date: '2026-03-06' });
     expect(fixture.events('window.clamped').length).toBe(1);

@@ -23,7 +23,7 @@ const idsOf = (first: string, last: string) =>
     .sort();
 
 describe('a gap', () => {
-  it('is never what this machine’s clock alone says: days that the service has are read [R7]', async () => {
+  it('is never concluded from the clock of this machine alone: exportable days are read [R7]', async () => {
     open(20);
     await fixture.run({ startDate: '2026-03-01', endDate: '2026-03-05', onGap: 'warn' });
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-01', '2026-03-05'));
@@ -32,13 +32,13 @@ describe('a gap', () => {
     expect(fixture.tally.gaps).toEqual([]);
   });
 
-  it('nor does a clock ahead end a run under on_gap: fail', async () => {
+  it('does not end a run under on_gap fail because of a clock that is ahead', async () => {
     open(20);
     await fixture.run({ startDate: '2026-03-01', endDate: '2026-03-05', onGap: 'fail' });
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-01', '2026-03-05'));
   });
 
-  it('is what the service refuses; by its clock the other days are as surely gone, and cost no export [R7]', async () => {
+  it('is a day that the service refuses; by its clock other days are expired too, and cost no export [R7]', async () => {
     open(0);
     await fixture.run({ startDate: '2026-02-01', endDate: '2026-02-20', onGap: 'warn', toDateInclusive: 'true' });
     expect(fixture.target.state?.gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
@@ -51,7 +51,7 @@ describe('a gap', () => {
     expect(summaryOf(plan, fixture.tally).gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
   });
 
-  it('ends the run under on_gap: fail with 4 and the name of every day, nothing stored [R7]', async () => {
+  it('ends the run under on_gap fail with exit 4 and the name of every day, and nothing is stored [R7]', async () => {
     open(0);
     const failure = await fixture.run({ startDate: '2026-02-10', endDate: '2026-02-20' }).catch((e: unknown) => e);
     if (!(failure instanceof UserError)) throw failure;
@@ -60,7 +60,7 @@ describe('a gap', () => {
     expect(fixture.tally.gaps).toEqual(daysOf('2026-02-10', '2026-02-17'));
   });
 
-  it('is no day that is complete already, also where the caller names it [R437]', async () => {
+  it('is not a day that is complete already, also when the caller names it [R437]', async () => {
     open(0);
     await fixture.run({ startDate: '2026-02-20', endDate: '2026-02-22' });
     fixture.clock.time += 5 * 24 * HOUR;
@@ -73,7 +73,7 @@ describe('a gap', () => {
     await expect(again).rejects.toMatchObject({ exitCode: 4, message: expect.stringMatching(/^1 day .*2026-02-19\./) });
   });
 
-  it('several windows wide is found with two exports, too', async () => {
+  it('of several windows is found with two exports', async () => {
     open(0);
     const settings = { startDate: '2026-02-01', endDate: '2026-02-20', windowDays: 7, onGap: 'warn' } as const;
     await fixture.run({ ...settings, toDateInclusive: 'true' });
@@ -83,7 +83,7 @@ describe('a gap', () => {
 });
 
 describe('a default start', () => {
-  it('moves back to the oldest day at the service if a clock that is ahead put it too late [R7]', async () => {
+  it('moves back to the oldest exportable day when a clock that is ahead put it too late [R7]', async () => {
     open(10);
     await fixture.run();
     expect(fixture.target.state).toMatchObject({ start_date: OLDEST, from_date: OLDEST });

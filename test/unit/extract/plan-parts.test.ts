@@ -41,12 +41,12 @@ describe('the days of an instant', () => {
     ]);
   });
 
-  it('are the oldest that can be exported, surely and probably', () => {
+  it('are the oldest exportable ones, surely and probably', () => {
     expect(oldestDays(at('2026-03-10T09:00:00Z'), 5)).toEqual({ surely: '2026-03-04', probably: '2026-03-05' });
     expect(oldestDays(at('2026-03-10T13:00:00Z'), 5)).toEqual({ surely: '2026-03-05', probably: '2026-03-05' });
   });
 
-  it('may still get late rows for as long as a lookback reaches them', () => {
+  it('may receive late rows for as long as the lookback reaches them', () => {
     const readAt = at('2026-03-10T16:00:00Z');
     const misses = (first: string, through: string, hours: number, lookback: number) =>
       missesLateRows(`2026-03-${first}`, `2026-03-${through}`, readAt, readAt + hours * 3_600_000, lookback);
@@ -68,8 +68,8 @@ describe('the days of an instant', () => {
   });
 });
 
-describe('what is complete', () => {
-  it('is every day before the floor, and those that are named', () => {
+describe('the coverage of a state', () => {
+  it('is every day before its floor, and every named day', () => {
     const coverage = new Coverage(['2026-03-07'], '2026-03-05');
     expect(['2026-03-04', '2026-03-05', '2026-03-06', '2026-03-07'].map((day) => coverage.has(day))).toEqual([
       true,
@@ -88,7 +88,7 @@ describe('what is complete', () => {
     expect([copy.cursor('2026-03-01', now), coverage.cursor('2026-03-01', now)]).toEqual(['2026-03-08', '2026-03-05']);
   });
 
-  it('moves the cursor over what is contiguous, never past today in UTC-12 [R5][R6]', () => {
+  it('moves the cursor over contiguous days, never past today in UTC-12 [R5][R6]', () => {
     const now = at('2026-03-31T13:00:00Z');
     const days = new Coverage(['2026-03-01', '2026-03-02', '2026-03-04'], undefined);
     expect(days.cursor('2026-03-01', now)).toBe('2026-03-03');
@@ -96,7 +96,7 @@ describe('what is complete', () => {
     expect(days.cursor('2026-03-01', now)).toBe('2026-03-31');
   });
 
-  it('is what receipts say, or the cursor where there are none or they are of other filters', () => {
+  it('comes from receipts, or from the cursor without receipts or with those of other filters', () => {
     const state = { version: 1, from_date: '2026-03-05', gaps: ['2026-03-08'] } as const;
     const has = (coverage: Coverage) => ['2026-03-01', '2026-03-06', '2026-03-08'].map((day) => coverage.has(day));
     const receipts = new Set(['2026-03-06']);
@@ -108,7 +108,7 @@ describe('what is complete', () => {
 });
 
 describe('ranges of days', () => {
-  it('end at a hole, at their most, and with the days', () => {
+  it('end at a hole, at the maximum length, and with the days', () => {
     const ranges = new DayRanges(['2026-03-01', '2026-03-02', '2026-03-03', '2026-03-05', '2026-03-06']);
     expect(ranges.peek()).toBe('2026-03-01');
     expect(ranges.next(2)).toEqual({ first: '2026-03-01', last: '2026-03-02' });
@@ -119,7 +119,7 @@ describe('ranges of days', () => {
     expect(lengthOf({ first: '2026-02-28', last: '2026-03-02' })).toBe(3);
   });
 
-  it('are asked for with the day that their end needs, the first alone while that is not known', () => {
+  it('are requested with the further day that their end needs, the first alone while the rule is unproved', () => {
     const days = daysOf('2026-03-01', '2026-03-04');
     const asked = (inclusive: boolean | undefined) =>
       planWindows(days, 3, inclusive).map(({ from, to }) => `${from.slice(8)}..${to.slice(8)}`);
@@ -131,14 +131,14 @@ describe('ranges of days', () => {
     expect(toDateFor({ first: '2026-03-01', last: '2026-03-02' }, false)).toBe('2026-03-03');
   });
 
-  it('are settled for plain append alone, unless it is configured [R10]', () => {
+  it('are settled for plain append alone, unless configured [R10]', () => {
     expect([deliveryOf('auto', true), deliveryOf('auto', false)]).toEqual(['settled', 'fresh']);
     expect([deliveryOf('fresh', true), deliveryOf('settled', false)]).toEqual(['fresh', 'settled']);
   });
 });
 
-describe('what is said of days that are lost', () => {
-  it('names forty runs of them and counts the others', () => {
+describe('messages about lost days', () => {
+  it('name forty ranges of them and count the others', () => {
     const apart = daysOf('2026-01-01', '2026-03-31').filter((_, i) => i % 2 === 0);
     const named = nameDays(apart);
     expect(named.split(', ')).toHaveLength(40);
@@ -149,7 +149,7 @@ describe('what is said of days that are lost', () => {
     );
   });
 
-  it('says how many, and what is stored', () => {
+  it('give their number, and what is stored', () => {
     const days = ['2026-03-01', '2026-03-02'];
     expect(gapError(days)).toMatchObject({ exitCode: 4, message: expect.stringContaining('2 days can no longer') });
     expect([gapError(days).message, gapError(days, true).message]).toEqual([
@@ -160,7 +160,7 @@ describe('what is said of days that are lost', () => {
     expect(clampWarning('2026-03-01', '2026-03-02').message).toContain('from 2026-03-02 instead of 2026-03-01');
   });
 
-  it('begins seven days before the first falls out, while there is anything to read [R7]', () => {
+  it('begin seven days before the first one expires, while there is anything to read [R7]', () => {
     const said = (cursor: string, last = '2026-03-31') =>
       retentionLimitWarnings(cursor, last, '2026-03-01').map(({ message }) => message);
     expect([said('2026-03-09'), said('2026-03-08', '2026-03-07')]).toEqual([[], []]);
@@ -177,7 +177,7 @@ describe('what is said of days that are lost', () => {
 describe('hashed columns', () => {
   const settings = (columnsHash: string[], key = KEY) => ({ columnsHash, hashKey: new Secret(key) });
 
-  it('are a set, under the check of their key, and none without one', () => {
+  it('are a set, under the check value of their key, and none without columns', () => {
     const { columns, key_check } = hashedColumns(settings(['b', 'a', 'b']));
     expect([columns, key_check]).toEqual([['a', 'b'], expect.stringMatching(/./)]);
     const plain = { columns: [], key_check: null };
@@ -187,7 +187,7 @@ describe('hashed columns', () => {
     ]);
   });
 
-  it('are remembered in the order in which they came, each form once', () => {
+  it('are remembered in order, each form once', () => {
     const plain = { columns: [], key_check: null };
     const [one, other, more] = [settings(['a']), settings(['a'], `${KEY}2`), settings(['a', 'b'])].map(hashedColumns);
     expect(hashedAfter(undefined, settings(['a']))).toEqual([one]);
@@ -200,10 +200,10 @@ describe('hashed columns', () => {
   });
 });
 
-describe('the question', () => {
+describe('the hash of an export request', () => {
   const question = (more: object) => hashesOf({ ...SETTINGS, ...more }).question;
 
-  it('is another with another filter, whichever side it is on, or other columns, and one however that is written [R8]', () => {
+  it('differs with the filters or the columns, and not with their spelling [R8]', () => {
     const lists = { events: ['a'], properties: ['a'] };
     const all = [
       {},

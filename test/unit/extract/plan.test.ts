@@ -135,7 +135,7 @@ const rows: Row[] = [
 ];
 
 describe('the plan', () => {
-  it.each(rows)('of %s [R1][R4][R7][R10]', (_name, prior, settings, more, wanted, warnings) => {
+  it.each(rows)('for %s [R1][R4][R7][R10]', (_name, prior, settings, more, wanted, warnings) => {
     const plan = planFor(clock, prior, settings, more);
     const days = plan.firstDay === undefined ? '-' : `${plan.firstDay.slice(5)}..${plan.lastDay?.slice(5)}`;
     const gap = plan.gapFrom === undefined ? '' : ` gap ${plan.gapFrom.slice(5)} ${plan.likelyGaps.length}`;
@@ -145,7 +145,7 @@ describe('the plan', () => {
     expect(plan.windows.map(({ first }) => first)).toEqual(plan.days.filter((day) => !plan.likelyGaps.includes(day)));
   });
 
-  it('knows whether its start moves with what the service exports', () => {
+  it('knows whether its start moves with the history of the service', () => {
     const moves = (prior: PriorLoads, settings = {}, more = {}) => planFor(clock, prior, settings, more).startIsClamped;
     const old = stored('02-20', '02-20');
     expect([moves(NO_PRIOR_LOADS), moves(old), moves(NO_PRIOR_LOADS, {}, FULL)]).toEqual([true, true, true]);
@@ -153,14 +153,14 @@ describe('the plan', () => {
     expect(fixed).toEqual([false, false, false]);
   });
 
-  it('is a part of what is wanted where the caller names days, at either end', () => {
+  it('is partial when the caller names days, at either end', () => {
     const isPartial = (more: object) => planFor(clock, MARCH, {}, more).isPartial;
     expect([{}, FULL, { from: '2026-03-08' }, { to: '2026-03-12' }].map(isPartial)).toEqual([false, false, true, true]);
     const named = planFor(clock, MARCH, {}, { from: '2026-03-06', to: '2026-03-08' });
     expect([named.firstDay, named.lastDay, named.state.from_date]).toEqual(['2026-03-06', '2026-03-08', '2026-03-11']);
   });
 
-  it('proves the rule first where no row may come twice', () => {
+  it('proves the rule first when no row may come twice', () => {
     const first = (more: object) => planFor(clock, MARCH, {}, more).proveFirst;
     expect([{}, FULL, { delivery: 'settled' }].map(first)).toEqual([false, true, true]);
   });
@@ -176,13 +176,13 @@ describe('the plan', () => {
     ]);
   });
 
-  it('asks for no more days at once than were too many before', () => {
+  it('requests no more days at once than were too many before', () => {
     const most = (max: number) =>
       planFor(clock, covered('03-05', '03-10', { max_window_days: max }), { windowDays: 7 });
     expect([most(2).windowDays, most(9).windowDays]).toEqual([2, 7]);
   });
 
-  it('takes the word of the configuration on the end day, else that of the state', () => {
+  it('takes the end-day rule from the configuration, else from the state', () => {
     const rule = (toDateInclusive: 'auto' | 'true' | 'false', state = {}) => {
       const { inclusive, ruleConfigured } = planFor(clock, covered('03-05', '03-10', state), { toDateInclusive });
       return [inclusive, ruleConfigured];
@@ -193,7 +193,7 @@ describe('the plan', () => {
     expect(rule('false', { to_date_inclusive: true })).toEqual([false, true]);
   });
 
-  it('keeps gaps in order, but not those of other filters, and notes that receipts of these count no more', () => {
+  it('keeps gaps in order, but not those of other filters, and ignores receipts of other filters', () => {
     const gaps = { gaps: ['2026-03-09', '2026-03-07'] };
     const kept = planFor(clock, stored('03-10', '03-05', gaps), {}).state;
     expect(kept).toMatchObject({ gaps: ['2026-03-07', '2026-03-09'], from_date: '2026-03-10' });
@@ -204,7 +204,7 @@ describe('the plan', () => {
     expect(planFor(clock, MARCH, {}).state).not.toHaveProperty('gaps');
   });
 
-  it('takes no day for lost that is complete or only likely to be gone, and never goes back [R7]', () => {
+  it('takes no complete or probably expired day for lost, and never moves back [R7]', () => {
     const prior = { ...covered('02-20', '02-20'), covered: new Set(['2026-02-20', '2026-02-22']) };
     const { likelyGaps, state } = planFor(clock, prior, start('02-20'));
     expect(likelyGaps).toEqual(['2026-02-21', ...daysOf('2026-02-23', '2026-02-28')]);
@@ -214,13 +214,13 @@ describe('the plan', () => {
     expect(planFor(clock, MARCH, start('03-03')).state.from_date).toBe('2026-03-11');
   });
 
-  it('goes by the cursor where receipts are of other filters, and by receipts else', () => {
+  it('uses the cursor when receipts are of other filters, and receipts otherwise', () => {
     const cursor = (more: object) =>
       planFor(clock, covered('03-05', '03-20', { from_date: '2026-03-10', ...more }), {}).cursor;
     expect([cursor({ by_cursor: true }), cursor({})]).toEqual(['2026-03-10', '2026-03-21']);
   });
 
-  it('leaves out what is covered behind the cursor, but not what a lookback, a full refresh or the caller reads again [R6]', () => {
+  it('leaves out days covered after the cursor, except those that a lookback, a full refresh or the caller reads again [R6]', () => {
     const prior = {
       ...covered('03-05', '03-10'),
       covered: new Set([...daysOf('2026-03-05', '2026-03-10'), '2026-03-13']),
@@ -236,7 +236,7 @@ describe('the plan', () => {
     expect(days({ lookbackDays: 0 }, { ...FULL, delivery: 'settled' })).toEqual(all);
   });
 
-  it('is impossible if the first day is after the last', () => {
+  it('is refused if the first day is after the last', () => {
     const of = (from: string, to: string) => () => planFor(clock, MARCH, {}, { from, to });
     expect(thrown(of('2026-03-09', '2026-03-08'))).toMatchObject({
       exitCode: 2,
@@ -256,18 +256,18 @@ const thrown = (work: () => unknown): UserError => {
   throw new Error('nothing was thrown');
 };
 
-describe('how many exports a plan needs', () => {
+describe('the number of exports of a plan', () => {
   const need = (prior: PriorLoads, settings: Partial<PlanSettings>, more = {}) =>
     exportsNeeded(planFor(clock, prior, { endDate: '2026-03-10', ...settings }, more));
 
-  it('is one a window once the rule is known, and one for all days that are gone', () => {
+  it('is one a window once the rule is known, and one for all expired days', () => {
     const known = { toDateInclusive: 'true' } as const;
     expect(need(NO_PRIOR_LOADS, { ...known, ...start('03-01') })).toEqual({ least: 10, most: 10 });
     expect(need(NO_PRIOR_LOADS, { ...known, ...start('03-01'), windowDays: 4 })).toEqual({ least: 3, most: 3 });
     expect(need(NO_PRIOR_LOADS, { ...known, ...start('02-25'), windowDays: 4 })).toEqual({ least: 4, most: 4 });
   });
 
-  it('is two a day at most before, and four where no row may come twice', () => {
+  it('is at most two a day before, and four when no row may come twice', () => {
     expect(need(NO_PRIOR_LOADS, start('03-01'))).toEqual({ least: 10, most: 20 });
     expect(need(NO_PRIOR_LOADS, start('02-25'))).toEqual({ least: 11, most: 21 });
     expect(need(NO_PRIOR_LOADS, start('03-01'), { delivery: 'settled' })).toEqual({ least: 10, most: 41 });
@@ -276,7 +276,7 @@ describe('how many exports a plan needs', () => {
 });
 
 describe('the summary of a run', () => {
-  it('is of the plan where nothing happened, and of what happened else', () => {
+  it('counts the plan when nothing happened, and what happened otherwise', () => {
     const plan = planFor(clock, MARCH, {});
     expect(summaryOf(plan, newTally())).toEqual({
       exports: 0,
@@ -319,7 +319,7 @@ describe('a stored state', () => {
     }
   };
 
-  it('is refused when malformed, newer, of another service or question, or in the future [R8]', () => {
+  it('is refused when malformed, newer, of another service or other filters, or in the future [R8]', () => {
     expect(refusalOf({ from_date: 'soon' })).toEqual(['malformed', 2]);
     expect(refusalOf({ ...state, from_date: '2026-02-30' })).toEqual(['malformed', 2]);
     expect(refusalOf({ ...state, version: 2 })).toEqual(['version', 2]);
@@ -328,13 +328,13 @@ describe('a stored state', () => {
     expect(refusalOf({ ...state, from_date: '2026-04-02' })).toEqual(['future', 2]);
   });
 
-  it('keeps its unknown keys [R8]', () => {
+  it('keeps unknown keys [R8]', () => {
     expect(planFor(clock, { ...NO_PRIOR_LOADS, state: { ...state, theirs: { a: 1 } } }, {}).state.theirs).toEqual({
       a: 1,
     });
   });
 
-  it('starts over under a full refresh with other filters, and then goes by the cursor alone [R8]', () => {
+  it('is dropped by a full refresh with other filters, which then uses the cursor alone [R8]', () => {
     const filters = { eventsCondition: 'include' as const, events: ['a'] };
     const prior = covered('03-05', '03-30');
     const plan = planFor(clock, prior, filters, { fullRefresh: true });
@@ -343,7 +343,7 @@ describe('a stored state', () => {
     expect(next.days.slice(0, 3)).toEqual(['2026-03-09', '2026-03-10', '2026-03-11']);
   });
 
-  it('remembers every key that rows were hashed under, and rows that were not, under a full refresh [R355]', () => {
+  it('remembers every key that rows were hashed under, and plain rows, under a full refresh [R355]', () => {
     const hashed = (state: unknown, key?: string) => {
       const lists = key === undefined ? {} : { columnsHash: ['email'], hashKey: new Secret(key.repeat(32)) };
       return planFor(clock, { ...NO_PRIOR_LOADS, state }, lists, { fullRefresh: true }).state;
@@ -357,7 +357,7 @@ describe('a stored state', () => {
     expect(forms(hashed(hashed(undefined, 'a'), 'b'))).toEqual([under, under]);
   });
 
-  it('is refused if it is of other columns, and used under a full refresh with a warning', () => {
+  it('is refused with other columns, and used under a full refresh with a warning', () => {
     const other = hashesOf({ ...SETTINGS, columnsDrop: ['phone'] });
     expect(problem(() => checkState(state, other, { now }))).toBe('columns');
     expect(checkState(state, other, { now, fullRefresh: true })).toMatchObject({ startsOver: true });
@@ -367,7 +367,7 @@ describe('a stored state', () => {
     expect([formWarnings(parseState(older), other), checkState(older, other, { now }).startsOver]).toEqual([[], false]);
   });
 
-  it('is in the future behind the last day that has begun anywhere', () => {
+  it('is in the future after the last day that has begun anywhere', () => {
     const at = (from_date: string, more = {}) => ({ ...state, from_date, ...more });
     expect(problem(() => checkState(at('2026-04-01'), hashes, { now }))).toBeUndefined();
     expect(problem(() => checkState(at('2026-04-02'), hashes, { now }))).toBe('future');
@@ -380,7 +380,7 @@ describe('a stored state', () => {
     expect(checkState(undefined, hashes, { now })).toEqual({ state: undefined, startsOver: false });
   });
 
-  it('may be absent in every way a platform writes it; another is said to be wrong with what is wanted', () => {
+  it('may be absent in every form that a platform writes; another form is refused with what is wanted', () => {
     const said = (value: unknown) => {
       try {
         return String(parseState(value));
@@ -399,7 +399,7 @@ describe('a stored state', () => {
     expect(Object.isFrozen(parseState(state))).toBe(true);
   });
 
-  it('tells which columns ever were hashed', () => {
+  it('lists the columns that were ever hashed', () => {
     const hashed = [{ columns: ['email'], key_check: '0123456789abcdef' }];
     expect([hashedIn(undefined), hashedIn(state), hashedIn({ ...state, hashed })]).toEqual([[], [], hashed]);
   });

@@ -21,8 +21,8 @@ const failureOf = (work: Promise<unknown>): Promise<UserError> =>
     (error) => error as UserError,
   );
 
-describe('days that are gone', () => {
-  it('at the beginning of several are found one by one, and the others are read', async () => {
+describe('expired days of a range', () => {
+  it('at its beginning are found one by one, and the others are read', async () => {
     open({ historyDays: 4 });
     await fixture.run({ startDate: '2026-03-04', endDate: '2026-03-09', windowDays: 4, onGap: 'warn', ...PROVED });
     expect(ranges()).toEqual(expect.arrayContaining(['04..07', '05..07', '06..07', '08..09']));
@@ -33,7 +33,7 @@ describe('days that are gone', () => {
     ]);
   });
 
-  it('to the last of several are all told', async () => {
+  it('up to its last are all named', async () => {
     open({ historyDays: 2 });
     const settings = { startDate: '2026-03-04', endDate: '2026-03-08', windowDays: 3, onGap: 'warn' } as const;
     await fixture.run({ ...settings, ...PROVED });
@@ -55,7 +55,7 @@ describe('days that are gone', () => {
     });
   });
 
-  it('behind windows that are stored end a run that is to fail by them, and it says what is stored', async () => {
+  it('after stored windows end a run under on_gap fail, which says what is stored', async () => {
     let isGone = false;
     open({ fault: ({ from }) => (isGone && from > '2026-03-05' ? { refuse: 'gone' } : undefined) });
     fixture.options = { maxConcurrentExports: 1 };
@@ -72,7 +72,7 @@ describe('days that are gone', () => {
     expect(first.message).toContain('Nothing was changed');
   });
 
-  it('between others end a run that is to fail by them before any window behind them is stored', async () => {
+  it('between others end a run under on_gap fail before any later window is stored', async () => {
     open({ fault: ({ from }) => (from === '2026-03-05' ? { refuse: 'gone' } : undefined) });
     const failure = await failureOf(fixture.run({ startDate: '2026-03-04', endDate: '2026-03-07', ...PROVED }));
     expect(failure).toMatchObject({ exitCode: 4, message: expect.stringContaining('2026-03-05') });
@@ -81,7 +81,7 @@ describe('days that are gone', () => {
     expect(fixture.target.state).not.toHaveProperty('gaps');
   });
 
-  it('before a default start are no gap: the start moves past them and no further', async () => {
+  it('before a default start are not gaps: the start moves past them and no further', async () => {
     open({ historyDays: 4 });
     await fixture.run({ historyDays: 6, ...PROVED });
     expect(fixture.target.state).toMatchObject({ start_date: '2026-03-06', from_date: '2026-03-10' });
@@ -93,24 +93,21 @@ describe('days that are gone', () => {
   });
 });
 
-describe('a start that moves', () => {
-  it.each([4, 5])(
-    'is the day behind those that are gone, and %i days of history make it no other',
-    async (historyDays) => {
-      open({ historyDays: 4 });
-      await fixture.run({ historyDays, ...PROVED });
-      expect(fixture.target.state?.start_date).toBe('2026-03-06');
-    },
-  );
+describe('the start of a state', () => {
+  it.each([4, 5])('moves past expired days, also with %i days of history', async (historyDays) => {
+    open({ historyDays: 4 });
+    await fixture.run({ historyDays, ...PROVED });
+    expect(fixture.target.state?.start_date).toBe('2026-03-06');
+  });
 
-  it('stays where a day behind it is gone', async () => {
+  it('stays when a later day has expired', async () => {
     open({ fault: ({ from }) => (from === '2026-03-07' ? { refuse: 'gone' } : undefined) });
     await fixture.run({ historyDays: 6, ...PROVED }, { fullRefresh: true });
     expect(fixture.target.state).toMatchObject({ start_date: '2026-03-04', from_date: '2026-03-07' });
   });
 });
 
-describe('a state', () => {
+describe('the state of a run', () => {
   const keysOf = async (settings: object, serviceSettings: Partial<FakeServiceSettings> = {}): Promise<string[]> => {
     const windows: Window[] = [];
     open(serviceSettings);
@@ -121,7 +118,7 @@ describe('a state', () => {
     return Object.keys(windows.at(-1)?.state ?? {}).filter((key) => !['question', 'service'].includes(key));
   };
 
-  it('holds what was learned and nothing else', async () => {
+  it('holds what was learned about the service and nothing else', async () => {
     const always = ['version', 'from_date', 'start_date', 'last_receipt'];
     expect((await keysOf({})).sort()).toEqual([...always, 'to_date_inclusive'].sort());
     fixture.close();
@@ -133,7 +130,7 @@ describe('a state', () => {
     expect(learned.sort()).toEqual([...always, 'final_newline'].sort());
   });
 
-  it('keeps what was learned before', async () => {
+  it('keeps what an earlier run learned', async () => {
     open({ finalNewline: false, endDeclared: true });
     fixture.target.state = {
       version: 1,
@@ -150,8 +147,8 @@ describe('a state', () => {
   });
 });
 
-describe('how bodies end', () => {
-  it('is confirmed by the days that are left where one goes away meanwhile', async () => {
+describe('the usual end of bodies', () => {
+  it('is confirmed by the remaining days when one expires meanwhile', async () => {
     const asked = new Set<string>();
     let gone: string | undefined;
     const fault: FakeServiceSettings['fault'] = ({ from }) => {
@@ -166,7 +163,7 @@ describe('how bodies end', () => {
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
-  it('leaves one file of a body that was confirmed', async () => {
+  it('leaves one file of a confirmed body', async () => {
     open({ finalNewline: false });
     fixture.options = { maxConcurrentExports: 1 };
     const windows = fixture.windows({ startDate: '2026-03-04', endDate: '2026-03-07', ...PROVED });
@@ -179,8 +176,8 @@ describe('how bodies end', () => {
   });
 });
 
-describe('a download of a run that died', () => {
-  it('is told as such, with its days and rows', async () => {
+describe('a download of a dead run', () => {
+  it('is logged as reused, with its days and rows', async () => {
     open();
     await fixture.run({ startDate: '2026-03-04', endDate: '2026-03-06', windowDays: 3, ...PROVED }, {}, 0);
     fixture.clock.time += HOUR;
@@ -192,7 +189,7 @@ describe('a download of a run that died', () => {
     expect(fixture.service.sent).toBe(1);
   });
 
-  it('is not used if it is of other filters', async () => {
+  it('is not reused with other filters', async () => {
     open();
     const days = { startDate: '2026-03-04', endDate: '2026-03-04', ...PROVED };
     await fixture.run(days, {}, 0);

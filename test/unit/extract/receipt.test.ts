@@ -45,7 +45,7 @@ const download = (...parts: ExportFile[]): Download => ({
 });
 
 describe('a receipt', () => {
-  it('has the numbers of its one download', () => {
+  it('has the numbers of its download', () => {
     expect(receiptOf(download(part('x')), false)).toEqual({
       v: 1,
       id: 'x',
@@ -66,7 +66,7 @@ describe('a receipt', () => {
     });
   });
 
-  it('adds up several downloads, as of the last, under the id of the first', () => {
+  it('adds up several downloads, with the time of the last and the id of the first', () => {
     const later = part('y', { verifiedAt: '2026-03-07T13:00:09.000Z', exports: 1, bytes: 5 }, ['a', 'c']);
     const earlier = part('z', { verifiedAt: '2026-03-07T13:00:00.000Z' });
     const receipt = receiptOf(download(part('x'), later, earlier), false);
@@ -76,7 +76,7 @@ describe('a receipt', () => {
     expect(receipt.sha256).toBe(all);
   });
 
-  it('has a file for each download that has one', () => {
+  it('has a file for each download with rows', () => {
     const files = filesOf(download(part('x'), part('y', { path: undefined })));
     const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames } = part('x').scan;
     const known = { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames };
@@ -84,14 +84,14 @@ describe('a receipt', () => {
   });
 });
 
-describe('what a download makes complete', () => {
+describe('the days that a download completes', () => {
   const covered = (contains: string | undefined, ...sent: string[]) => {
     const whole = download(...sent.map((text, i) => part(String(i), { sentAt: at(text) })));
     const { covers_from: first, covers_to: last } = receiptOf({ ...whole, contains }, false);
     return { first, last };
   };
 
-  it('is what it contains and was over when the first of it was asked for', () => {
+  it('are those it contains that were over when its first part was requested', () => {
     const late = '2026-03-07T12:00:00Z';
     expect(covered('2026-03-06', late)).toEqual({ first: '2026-03-05', last: '2026-03-06' });
     expect(covered('2026-03-05', late)).toEqual({ first: '2026-03-05', last: '2026-03-05' });
@@ -100,7 +100,7 @@ describe('what a download makes complete', () => {
     expect(covered(undefined, late)).toEqual({ first: '2026-03-05', last: null });
   });
 
-  it('counts the rows that the service sent, those left out too', () => {
+  it('count rows of suppressed people too', () => {
     const both = download(part('x'), part('y'));
     expect([rowCount(both), rowCount({ files: [] })]).toEqual([8, 0]);
     expect(sentAtOf(download(part('x', { sentAt: 5 }), part('y', { sentAt: 3 })))).toBe(3);

@@ -46,8 +46,8 @@ const folder = (): string => {
   return join(fixture.spoolDir, name);
 };
 
-describe('a run that ends early', () => {
-  it('spends no export twice [R14]', async () => {
+describe('a download of a run that ended early', () => {
+  it('is reused: no export is sent twice [R14]', async () => {
     await open().run(DAYS, {}, 2);
     const first = fixture.service.sent;
     expect(filesIn().every((name) => /\.(csv|json)$/.test(name))).toBe(true);
@@ -60,7 +60,7 @@ describe('a run that ends early', () => {
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
-  it('keeps files and folder to itself [R57]', async () => {
+  it('is private to its user, file and folder [R57]', async () => {
     const windows = open().windows(DAYS);
     await windows.next();
     expect(lstatSync(folder()).mode & 0o777).toBe(0o700);
@@ -68,7 +68,7 @@ describe('a run that ends early', () => {
     await windows.return();
   });
 
-  it('keeps no name of an event where that is hashed, nor beside its rows [R486]', async () => {
+  it('has no event name when those are hashed, nor beside its rows [R486]', async () => {
     open({ rows: steadyRows('2026-03-01', '2026-03-11', 2, 'secret') });
     const key = new HashKey(new Secret('a hash key of at least 32 characters'));
     const names = ['df_event_name', 'df_event_detail_log_id', 'df_event_log_id', 'df_unified_id'];
@@ -81,7 +81,7 @@ describe('a run that ends early', () => {
     for (const name of filesIn()) expect(readFileSync(join(fixture.spoolDir, name), 'utf8')).not.toContain('secret');
   });
 
-  it('does not read a file that was changed [R14]', async () => {
+  it('is not reused when its file was changed [R14]', async () => {
     await open().run(DAYS, {}, 1);
     for (const name of filesIn().filter((n) => n.endsWith('.csv'))) {
       const path = join(fixture.spoolDir, name);
@@ -92,7 +92,7 @@ describe('a run that ends early', () => {
     expect(fixture.events('window.reused')).toEqual([]);
   });
 
-  it('leaves nothing to another question, zone or suppression list [R14]', async () => {
+  it('is not reused by another request, zone or suppression list [R14]', async () => {
     open();
     const others = [
       [{ ...DAYS, events: ['df_login'], eventsCondition: 'include' }, {}],
@@ -111,7 +111,7 @@ describe('a run that ends early', () => {
     }
   });
 
-  it('leaves nothing to a run beside it while it lives [R480]', async () => {
+  it('is not reused while its run is alive [R480]', async () => {
     const windows = open().windows(DAYS);
     const { value } = await windows.next();
     await fixture.run(DAYS);
@@ -121,7 +121,7 @@ describe('a run that ends early', () => {
     await windows.return();
   });
 
-  it('is not used for a window that was committed', async () => {
+  it('is not reused for a committed window', async () => {
     await open().run({ ...DAYS, endDate: '2026-03-03' });
     // The commit was done, the file still there: as after a kill in between.
     const windows = fixture.windows({ ...DAYS, endDate: '2026-03-04' });
@@ -132,7 +132,7 @@ describe('a run that ends early', () => {
     expect(fixture.service.ranges.filter((r) => r.startsWith('2026-03-03')).length).toBe(3);
   });
 
-  it('is not used once late rows would be missed for good', async () => {
+  it('is not reused when late rows would be missed for good', async () => {
     open();
     await fixture.run({ ...DAYS, startDate: '2026-03-09', endDate: '2026-03-09' }, {}, 0);
     fixture.clock.time += HOUR;
@@ -143,7 +143,7 @@ describe('a run that ends early', () => {
     expect(fixture.events('window.reused').length).toBe(1);
   });
 
-  it('is not used where late rows of the first of its days would be missed for good [R480]', async () => {
+  it('is not reused when late rows of its first day would be missed for good [R480]', async () => {
     const occurred = at('2026-03-05T12:00:00Z');
     const late = { id: 'late', event: 'df_login', occurred, arrived: at('2026-03-09T01:00:00Z') };
     open({ rows: [...ROWS, late], selects: 'occurred' });
@@ -157,13 +157,13 @@ describe('a run that ends early', () => {
     expect(fixture.target.ids()).toContain('late');
   });
 
-  it('keeps nothing of a day that was not over when it was read', async () => {
+  it('is not kept for a day that was not over when it was read', async () => {
     const today = { startDate: '2026-03-10', endDate: '2026-03-10', toDateInclusive: 'true' } as const;
     await open().run(today, {}, 0);
     expect([fixture.service.sent, filesIn()]).toEqual([1, []]);
   });
 
-  it('is used for a settled delivery only where its days had been over for that long when it was read [R480]', async () => {
+  it('is reused under settled only when its days had been over long enough [R480]', async () => {
     const occurred = at('2026-03-07T12:00:00Z');
     const late = { id: 'late', event: 'df_login', occurred, arrived: at('2026-03-08T14:00:00Z') };
     open({ rows: [...ROWS, late], selects: 'occurred' });
@@ -178,7 +178,7 @@ describe('a run that ends early', () => {
   });
 });
 
-describe('what other runs left', () => {
+describe('leftovers of other runs', () => {
   const leave = (name: string, text = 'x', ageMs = 0) => {
     const path = join(folder(), name);
     writeFileSync(path, text);
@@ -187,7 +187,7 @@ describe('what other runs left', () => {
     return path;
   };
 
-  it('is removed when the run is dead, and left alone while it lives', async () => {
+  it('are removed when their run is dead, and left while it is alive', async () => {
     await open().run(DAYS, {}, 1);
     const dead = [
       leave(`${DEAD}.lease`, holderText({ pid: DEAD_PID, host: 'elsewhere' }), HOUR),
@@ -204,7 +204,7 @@ describe('what other runs left', () => {
     expect([...living, ...young].every(existsSync)).toBe(true);
   });
 
-  it('is removed after seven days, and by a purge at once [R57]', async () => {
+  it('are removed after seven days, and by a purge at once [R57]', async () => {
     await open().run(DAYS, {}, 0);
     expect(filesIn().length).toBeGreaterThan(0);
     expect(await purgeSpools(await spoolFolders(fixture.spoolDir))).toBeGreaterThan(0);
@@ -216,7 +216,7 @@ describe('what other runs left', () => {
   });
 });
 
-describe('a spool folder that cannot be used', () => {
+describe('an unusable spool folder', () => {
   const failureOf = async (work: Promise<unknown>): Promise<UserError> => {
     const error = await work.then(
       () => undefined,
@@ -226,7 +226,7 @@ describe('a spool folder that cannot be used', () => {
     throw error ?? new Error('nothing was thrown');
   };
 
-  it('is named: not a folder', async () => {
+  it('is named when it is not a folder', async () => {
     open();
     const path = join(fixture.spoolDir, 'file');
     writeFileSync(path, '');
@@ -242,7 +242,7 @@ describe('a spool folder that cannot be used', () => {
     expect(failure.message).toContain(path);
   });
 
-  it('is refused when it is a link [R57]', async () => {
+  it('is refused when it is a symbolic link [R57]', async () => {
     await open().run(DAYS, {}, 0);
     const target = folder();
     fixture.close();

@@ -39,7 +39,7 @@ function leave(name: string, lease: string | undefined, seconds = 3_600, mode = 
 }
 
 describe('the folder of a run', () => {
-  it('is made below one that is made with it, for its user alone, held until it is removed whole', async () => {
+  it('is created with its parent, private to its user, and removed as a whole', async () => {
     const clock = new ManualClock(NOW);
     const below = join(root, 'not', 'there');
     for (const what of ['arrow', 'files'] as const) {
@@ -58,7 +58,7 @@ describe('the folder of a run', () => {
     }
   });
 
-  it('fails with its path if it cannot be made', async () => {
+  it('fails with its path if it cannot be created', async () => {
     writeFileSync(join(root, 'file'), '');
     const opening = RunFolder.open(join(root, 'file'), new ManualClock(NOW), 'arrow');
     await expect(opening).rejects.toMatchObject({ kind: 'config', where: { file: join(root, 'file') } });
@@ -92,7 +92,7 @@ describe('the folder of a run', () => {
 
 describe('a run that opens its spool, or a temporary folder', () => {
   it.each(['spool', 'folder'])(
-    'removes what dead runs left beside it, before anything is asked for: %s',
+    'removes leftovers of dead runs beside it before the first request: %s',
     async (what) => {
       const clock = new ManualClock(NOW);
       const dead = leave('dfinery-arrow-000001', holderText({ pid: DEAD_PID }));
@@ -105,7 +105,7 @@ describe('a run that opens its spool, or a temporary folder', () => {
 });
 
 describe('the spool folders under a directory', () => {
-  it('are ours by name, owner and mode; others are told apart, and nothing else is one', async () => {
+  it('are recognised by name, owner and mode; others are listed as such', async () => {
     const names = ['dfinery-elt-0000000000000002', 'dfinery-elt-0000000000000001'];
     const ours = names.map((name) => leave(name, undefined));
     const open = ['dfinery-elt-000000000000000b', 'dfinery-elt-000000000000000a'];

@@ -29,12 +29,12 @@ const ranges = () => fixture.service.ranges.map((range) => range.replaceAll('202
 const events = () => fixture.log.map(({ event }) => event);
 
 describe('a run', () => {
-  it('says first what its plan warns of', async () => {
+  it('begins with the warnings of its plan', async () => {
     await open({ historyDays: 99 }).run({ startDate: '2026-02-01', endDate: '2026-02-03', onGap: 'warn' });
     expect(events().slice(0, 2)).toEqual(['plan.gap', 'plan.retention_limit']);
   });
 
-  it('without a day to read opens nothing and asks for nothing', async () => {
+  it('without days to read opens nothing and requests nothing', async () => {
     open();
     await fixture.run({ ...DAYS, endDate: '2026-03-03' });
     expect([fixture.service.sent, readdirSync(fixture.spoolDir)]).toEqual([0, []]);
@@ -42,7 +42,7 @@ describe('a run', () => {
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
-  it('asks for nothing more once it is left', async () => {
+  it('requests nothing more once its consumer has left', async () => {
     open();
     fixture.options = { maxConcurrentExports: 2 };
     const windows = fixture.windows(DAYS);
@@ -52,14 +52,14 @@ describe('a run', () => {
     expect(fixture.service.busy).toBe(0);
   });
 
-  it('asks for nothing more once a window has failed', async () => {
+  it('requests nothing more once a window has failed', async () => {
     open({ fault: ({ from }) => (from === '2026-03-04' ? { refuse: 'config' } : undefined) });
     fixture.options = { maxConcurrentExports: 2 };
     await expect(fixture.run(DAYS)).rejects.toMatchObject({ exitCode: 2 });
     expect(fixture.service.sent).toBe(2);
   });
 
-  it('asks for nothing more once one behind those that are stored has failed', async () => {
+  it('requests nothing more once a window after stored ones has failed', async () => {
     open({ fault: ({ from }) => (from === '2026-03-05' ? { refuse: 'config' } : undefined) });
     fixture.options = { maxConcurrentExports: 2 };
     await expect(fixture.run({ ...DAYS, startDate: '2026-03-04', endDate: '2026-03-09' })).rejects.toMatchObject({
@@ -69,7 +69,7 @@ describe('a run', () => {
     expect(fixture.target.state?.from_date).toBe('2026-03-05');
   });
 
-  it('removes the files of a window when the next one is asked for', async () => {
+  it('removes the files of a window when the next one is requested', async () => {
     open();
     const windows = fixture.windows(DAYS);
     const first = await windows.next();
@@ -92,13 +92,13 @@ describe('a run', () => {
     expect(left()).toBe(0);
   });
 
-  it('fails where an export has no system columns', async () => {
+  it('fails when an export has no system columns', async () => {
     const strange = (csv: string) => csv.replaceAll(/^[^,]*,/gm, '');
     open({ fault: () => ({ body: strange }) });
     await expect(fixture.run(DAYS)).rejects.toMatchObject({ exitCode: 3 });
   });
 
-  it('is a configuration error if every request is refused, unless one was answered before', async () => {
+  it('ends with a configuration error if every request is refused, unless one was answered before', async () => {
     const fault: FakeServiceSettings['fault'] = () => ({ refuse: 'invalid' });
     const today = { startDate: '2026-03-11', toDateInclusive: 'true' } as const;
     open({ fault });
@@ -113,13 +113,13 @@ describe('a run', () => {
   });
 });
 
-describe('the clocks of the service and of this machine', () => {
+describe('clocks of service and machine that are', () => {
   it.each([
     [HOUR, 0],
     [-HOUR, 0],
     [HOUR + 1_000, 1],
     [-HOUR - 1_000, 1],
-  ])('%i ms apart: %i warnings', async (clockAhead, warnings) => {
+  ])('%i ms apart cause %i warnings', async (clockAhead, warnings) => {
     open({ clockAhead });
     await fixture.run(DAYS);
     expect(fixture.events('clock.apart')).toHaveLength(warnings);
@@ -135,7 +135,7 @@ describe('the clocks of the service and of this machine', () => {
 });
 
 describe('a range that reaches into the future', () => {
-  it('is asked for through tomorrow, today, and the last day that is over, in this order', async () => {
+  it('is requested through tomorrow, then today, then the last day that is over', async () => {
     const fault: FakeServiceSettings['fault'] = ({ to }) => (to > '2026-03-09' ? { refuse: 'invalid' } : undefined);
     open({ fault });
     // It is the 11th in UTC+14, the 10th in UTC and in UTC-12, where the 9th is the last day that is over.
@@ -161,7 +161,7 @@ describe('a range that reaches into the future', () => {
     expect(ranges()).toEqual(['04..04']);
   });
 
-  it('covers the days before its end if that is not included', async () => {
+  it('completes the days before its end if the end is excluded', async () => {
     const fault: FakeServiceSettings['fault'] = ({ to }) => (to > '2026-03-11' ? { refuse: 'invalid' } : undefined);
     open({ inclusive: false, fault });
     await fixture.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'false' });
@@ -179,8 +179,8 @@ describe('a range that reaches into the future', () => {
   });
 });
 
-describe('days too many for one export', () => {
-  it('are halved, the larger half first, down to where they fit, and the least is remembered [R482]', async () => {
+describe('a range that is too long for one export', () => {
+  it('is halved, the larger half first, until it fits, and the shortest failing length is remembered [R482]', async () => {
     open({ most: 9, rows: steadyRows('2026-02-28', '2026-03-09', 4) });
     fixture.options = { maxConcurrentExports: 1 };
     await fixture.run({ startDate: '2026-03-01', endDate: '2026-03-09', windowDays: 5, toDateInclusive: 'true' });
@@ -191,17 +191,17 @@ describe('days too many for one export', () => {
   });
 });
 
-describe('listed columns that no export had', () => {
+describe('configured columns that no export had', () => {
   const key = new HashKey(new Secret('a hash key of at least 32 characters'));
 
-  it('are named once, and those that some had are not', async () => {
+  it('are named once, without those that some export had', async () => {
     open();
     fixture.options = { edits: columnEdits(['phone', 'df_api_version'], ['df_unified_id', 'mail'], key) };
     await fixture.run(DAYS);
     expect(fixture.events('columns.unseen')).toMatchObject([{ level: 'warn', fields: { columns: 'phone, mail' } }]);
   });
 
-  it('are nothing to tell where all were there, or no header came', async () => {
+  it('are not named when all were there, or no header arrived', async () => {
     open();
     fixture.options = { edits: columnEdits(['df_api_version'], [], undefined) };
     await fixture.run(DAYS);
@@ -213,10 +213,10 @@ describe('listed columns that no export had', () => {
   });
 });
 
-describe('what is written', () => {
+describe('the output of a run', () => {
   const ajv = new Ajv({ strict: false, formats: { date: isDay, 'date-time': true } });
 
-  it('fits its schemas, and the summary says what happened [R60]', async () => {
+  it('matches its schemas, and the summary says what happened [R60]', async () => {
     fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
     const plan = planFor(fixture.clock, fixture.target.prior(), { startDate: '2026-03-08' });
     await fixture.run({ startDate: '2026-03-08' });
@@ -234,14 +234,14 @@ describe('what is written', () => {
     });
   });
 
-  it('is told as stored only once it is: a run that ends before that says the day before [R484]', async () => {
+  it('is reported as stored only after the commit [R484]', async () => {
     fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
     const plan = planFor(fixture.clock, fixture.target.prior(), { startDate: '2026-03-05' });
     await fixture.run({ startDate: '2026-03-05' }, {}, 1);
     expect(summaryOf(plan, fixture.tally).next_from_date).toBe('2026-03-06');
   });
 
-  it('warns of bytes that are no UTF-8, with the row and column of the first', async () => {
+  it('warns of invalid UTF-8 with the row and column of the first cell', async () => {
     const broken = (csv: string) => Buffer.from(csv.replaceAll('u-df_login', '\xff'), 'latin1');
     const rows = steadyRows('2026-03-08', '2026-03-08', 2);
     fixture = new Fixture('2026-03-10T16:00:00Z', { rows, fault: () => ({ body: broken }) });

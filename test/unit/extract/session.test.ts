@@ -40,22 +40,22 @@ const listed = (id: string) => {
   return { suppression_file: path, suppression_key: KEY };
 };
 
-describe('what a configuration gives an extraction', () => {
-  it('is its bounds and its place, and nothing that it does not ask for', () => {
+describe('the options of an extraction', () => {
+  it('are its limits and its spool folder, and nothing that is not configured', () => {
     const plain = depsOf({ max_concurrent_exports: 2, empty_body: 'no_rows', timezone: 'Asia/Seoul' });
     expect(plain.options).toEqual({ maxConcurrentExports: 2, emptyBody: 'no_rows', timezone: 'Asia/Seoul' });
     expect(plain).toMatchObject({ spoolDir: root, signal, tally: { exports: 0, windows: 0 } });
     expect(plain.service.sent).toBe(0);
   });
 
-  it('is the list of those who stay forgotten', () => {
+  it('include the list of suppressed people', () => {
     const { options } = depsOf(listed('kim'));
     const asks = (id: string) => options.suppression?.isSuppressed(Buffer.from(id), 0, Buffer.byteLength(id));
     expect([asks('kim'), asks('lee')]).toEqual([true, false]);
     expect(options.edits).toBeUndefined();
   });
 
-  it('is the columns that are dropped or hashed, with the key for ids where ids are hashed', () => {
+  it('include dropped and hashed columns, with the key for ids when ids are hashed', () => {
     const hashed = { columns_hash: ['df_unified_id', 'email'], columns_drop: ['phone'], hash_key: KEY };
     const { edits } = depsOf(hashed).options;
     expect([[...(edits?.drop ?? [])], [...(edits?.hash ?? [])]]).toEqual([['phone'], ['df_unified_id', 'email']]);
@@ -64,7 +64,7 @@ describe('what a configuration gives an extraction', () => {
     expect(editsOf(configOf({ columns_drop: ['phone'] }))?.key).toBeUndefined();
   });
 
-  it('knows people on the list by their hash only where ids are hashed', () => {
+  it('compare hashes of suppressed people only when ids are hashed', () => {
     const key = new HashKey(new Secret(KEY));
     const hmac = suppressionHmac(new Secret(KEY), Buffer.from(key.hashOf(Buffer.from('kim'))));
     const list = listed('lee');
@@ -77,8 +77,8 @@ describe('what a configuration gives an extraction', () => {
   });
 });
 
-describe('a session', () => {
-  it('counts its exports in the spool folder, and gives every permit back when it is closed', async () => {
+describe('an export session', () => {
+  it('counts its exports in the spool folder, and releases every permit when it is closed', async () => {
     const session = openExportSession(configOf({ exports_per_hour: 1, max_concurrent_exports: 1 }), runtime());
     const permit = await session.quota.enter(signal);
     await permit.answered({

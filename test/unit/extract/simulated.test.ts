@@ -7,7 +7,7 @@ import type { Simulator } from '../../../src/simulator/index.ts';
 import { Fixture, planFor } from '../../support/extract/extraction.ts';
 import { handClock, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 
-describe('against the embedded service', () => {
+describe('an extraction from the simulator', () => {
   const open: { sim?: Simulator; fixture?: Fixture } = {};
   afterEach(async () => {
     await open.sim?.close();
@@ -20,7 +20,7 @@ describe('against the embedded service', () => {
     [false, 'event', 'error'],
     [true, 'correction', 'empty'],
   ] as const)(
-    'every row of every complete day: inclusive %s, %s, %s',
+    'has every row of every complete day: inclusive %s, %s, %s',
     async (to_date_inclusive, selects_on, future) => {
       const clock = handClock();
       const sim = await startTestSimulator({ days: { to_date_inclusive, selects_on, future } }, { clock });

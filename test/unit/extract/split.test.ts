@@ -40,8 +40,8 @@ const idsOf = (first: string, last: string, names = NAMES) =>
     .map(({ id }) => id)
     .sort();
 
-describe('days too many for one export', () => {
-  it('are asked for in fewer days, and that is remembered [R482]', async () => {
+describe('a range that is too long for one export', () => {
+  it('is requested in fewer days, which is remembered [R482]', async () => {
     await open({ most: 19 }).run({ ...DAYS, endDate: '2026-03-08', windowDays: 4 });
     const spans = fixture.service.ranges.map((r) => r.replaceAll('2026-03-', ''));
     expect(spans).toEqual(['05..08', '05..08', '05..08', '05..06', '07..08']);
@@ -53,8 +53,8 @@ describe('days too many for one export', () => {
   });
 });
 
-describe('a day that is asked for by event names', () => {
-  it('begins with all names that were seen, on days before it and in runs before [R13]', async () => {
+describe('a day that is split by event names', () => {
+  it('begins with all names seen on earlier days and in earlier runs [R13]', async () => {
     open({ fault: tooMany([BIG]) });
     for await (const window of fixture.windows(DAYS, {}, { eventNames: ['seen_before'] }))
       await fixture.target.commit(window);
@@ -66,7 +66,7 @@ describe('a day that is asked for by event names', () => {
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
-  it('never asks for a hash of a name, which the service does not know', async () => {
+  it('is never requested by a hash of a name', async () => {
     open({ fault: tooMany([BIG]) });
     const eventNames = ['a'.repeat(64), 'a'.repeat(63), `${'a'.repeat(64)}0`];
     for await (const window of fixture.windows(DAYS, {}, { eventNames })) await fixture.target.commit(window);
@@ -74,7 +74,7 @@ describe('a day that is asked for by event names', () => {
     expect(eventNames.map((name) => included.includes(name))).toEqual([false, true, true]);
   });
 
-  it.each(['true', 'auto'] as const)('is split whether or not the end day is known: %s', async (toDateInclusive) => {
+  it.each(['true', 'auto'] as const)('is split with and without a known end-day rule: %s', async (toDateInclusive) => {
     await open({ fault: tooMany(['2026-03-05']) }).run({ ...DAYS, toDateInclusive });
     expect(fixture.target.receipts.map(({ split, to }) => [split, to])).toEqual([
       ['names', '2026-03-05'],
@@ -84,7 +84,7 @@ describe('a day that is asked for by event names', () => {
     expect(fixture.target.ids()).toHaveLength(24);
   });
 
-  it('is tried three times whole, the next such day once, and in no more parts than were needed', async () => {
+  it('is requested whole three times, the next such day once, in as few parts as needed', async () => {
     const days = ['2026-03-05', BIG];
     await open({ fault: tooMany(days, 4) }).run(DAYS);
     expect(days.map((day) => asked('all', day).length)).toEqual([3, 1]);
@@ -99,7 +99,7 @@ describe('a day that is asked for by event names', () => {
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
-  it('asks for the user’s own names alone where these are named, and for no rest [R13]', async () => {
+  it('requests only the names of a configured include, and no remainder [R13]', async () => {
     const filter = { events: ['own_a', 'df_login', 'own_a'], eventsCondition: 'include' } as const;
     const fault: FakeServiceSettings['fault'] = ({ from, events }) =>
       from === BIG && events.length > 1 ? { refuse: 'retry_or_split' } : undefined;
@@ -108,7 +108,7 @@ describe('a day that is asked for by event names', () => {
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', ['df_login', 'own_a']));
   });
 
-  it('never asks for what the user leaves out [R13]', async () => {
+  it('never requests configured excludes [R13]', async () => {
     const filter = { events: ['df_login'], eventsCondition: 'exclude' } as const;
     const fault: FakeServiceSettings['fault'] = ({ from, eventsCondition, events }) =>
       from === BIG && ((eventsCondition === 'exclude' && events.length === 1) || events.length === 0)
@@ -122,7 +122,7 @@ describe('a day that is asked for by event names', () => {
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', NAMES.slice(1)));
   });
 
-  it('takes names without effect for none: everything is wanted', async () => {
+  it('ignores names without effect', async () => {
     const filter = { events: ['df_login'], eventsCondition: 'all' } as const;
     await open({ fault: tooMany([BIG]) }).run({ ...DAYS, ...filter });
     expect(fixture.target.receipts.map(({ split }) => split)).toEqual(['none', 'names', 'none']);
@@ -130,7 +130,7 @@ describe('a day that is asked for by event names', () => {
     expect(fixture.target.ids()).toHaveLength(24);
   });
 
-  it('asks for everything where the service knows none of the names', async () => {
+  it('requests everything when the service knows none of the names', async () => {
     let whole = 0;
     const fault: FakeServiceSettings['fault'] = ({ from, eventsCondition }) => {
       if (from !== BIG) return undefined;
@@ -148,7 +148,7 @@ describe('a day that is asked for by event names', () => {
   it.each([
     ['a single name', ({ events }: ExportRequest) => events.includes('df_purchase') && events.length === 1, 3],
     ['the rest', ({ eventsCondition }: ExportRequest) => eventsCondition === 'exclude', 3],
-  ])('with %s still too large ends the run: which day, and what to do [R13]', async (what, isIt, attempts) => {
+  ])('that has %s still too large ends the run with the day and advice [R13]', async (what, isIt, attempts) => {
     const split = tooMany([BIG], 1);
     const fault: FakeServiceSettings['fault'] = (question, count) =>
       question.from === BIG && isIt(question) ? { refuse: 'retry_or_split' } : split(question, count);
@@ -159,7 +159,7 @@ describe('a day that is asked for by event names', () => {
     expect(fixture.target.state?.from_date).toBe(BIG);
   });
 
-  it('has a receipt of all its parts', async () => {
+  it('has one receipt for all its parts', async () => {
     await open({ fault: tooMany([BIG]) }).run(DAYS);
     const [whole, split] = fixture.target.receipts;
     expect(split).toMatchObject({ split: 'names', rows: 8, from: BIG, to: BIG, covers_from: BIG, covers_to: BIG });
@@ -172,7 +172,7 @@ describe('a day that is asked for by event names', () => {
     expect(fixture.tally.exports).toBe(fixture.service.sent);
   });
 
-  it('may be the result of halving a range', async () => {
+  it('may follow from halving a range', async () => {
     await open({ fault: tooMany(daysOf('2026-03-05', '2026-03-08')) }).run({ ...DAYS, windowDays: 3 });
     expect(fixture.target.receipts.map(({ split }) => split)).toEqual(['names', 'names', 'names']);
     expect(fixture.target.state).toMatchObject({ max_window_days: 1 });
@@ -180,7 +180,7 @@ describe('a day that is asked for by event names', () => {
   });
 
   const big = tooMany([BIG]);
-  it('says of its columns which hold hashes, as a whole day does [R481]', async () => {
+  it('marks its hashed columns, as a whole day does [R481]', async () => {
     open({ fault: big });
     const key = new HashKey(new Secret('a hash key of at least 32 characters'));
     fixture.options = { edits: columnEdits([], ['df_unified_id'], key) };
@@ -193,7 +193,7 @@ describe('a day that is asked for by event names', () => {
     expect(hashed).toEqual([whole, ['names', ['df_unified_id']], whole]);
   });
 
-  it('has the types of a whole day, also of datetimes that name their zone [R481]', async () => {
+  it('has the types of a whole day, also for datetimes with a zone [R481]', async () => {
     const column = (csv: string) =>
       csv.replace(/^.+$/gm, (line, at: number) => `${line},${at === 0 ? 'own_time' : '2026-03-06T01:00:00Z'}`);
     open({ fault: (q, count) => big(q, count) ?? { body: column } });
@@ -203,7 +203,7 @@ describe('a day that is asked for by event names', () => {
     expect(types).toEqual(['datetime', 'datetime', 'datetime']);
   });
 
-  it('goes around names that the service does not know', async () => {
+  it('skips names that the service does not know', async () => {
     const known = new Set(NAMES);
     await open({
       fault: (q, count) => {
@@ -214,7 +214,7 @@ describe('a day that is asked for by event names', () => {
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07'));
   });
 
-  it('is complete as of the first of its parts: a day that ended between two of them is read again [R202]', async () => {
+  it('is complete as of its first part: a day that ended between two parts is read again [R202]', async () => {
     open();
     // Noon in UTC ends the day before in UTC-12.
     fixture.clock.time = Date.parse('2026-03-07T11:59:50Z');

@@ -46,7 +46,7 @@ describe('a spool file', () => {
     expect(openBelow(dir)).toEqual([]);
   });
 
-  it('holds all of it on a disk that takes half of what it is given at a time [R485]', async () => {
+  it('is complete on a disk that writes half of a buffer at a time [R485]', async () => {
     const half: Parameters<typeof withCall>[2] = (write, part, at, length) =>
       write(part, at, Math.ceil(Number(length) / 2));
     const whole = bytes(2 * MB + 7);
@@ -58,7 +58,7 @@ describe('a spool file', () => {
     expect(readFileSync(path).equals(whole)).toBe(true);
   });
 
-  it('is waited for only where a buffer is full', async () => {
+  it('delays its writer only when a buffer is full', async () => {
     const writer = await SpoolWriter.create(path, dir);
     expect(writer.write(bytes(MB))).toBeUndefined();
     expect(writer.write(bytes(0))).toBeUndefined();
@@ -69,7 +69,7 @@ describe('a spool file', () => {
     await writer.finish();
   });
 
-  it('copies what it is given: the caller may use its bytes again at once', async () => {
+  it('copies its input: the caller may reuse the bytes at once', async () => {
     const writer = await SpoolWriter.create(path, dir);
     const chunk = bytes(10);
     writer.write(chunk);
@@ -78,13 +78,13 @@ describe('a spool file', () => {
     expect(readFileSync(path).equals(bytes(10))).toBe(true);
   });
 
-  it('never takes the place of another, and says which folder it is about', async () => {
+  it('never replaces another, and names its folder in an error', async () => {
     writeFileSync(path, 'theirs');
     await expect(SpoolWriter.create(path, dir)).rejects.toMatchObject({ kind: 'config', where: { file: dir } });
     expect(readFileSync(path, 'utf8')).toBe('theirs');
   });
 
-  it('on a disk that is full fails at its next write or at its end, names the folder, and goes', async () => {
+  it('on a full disk fails at the next write or at its end, names the folder, and is removed', async () => {
     const full = async () => {
       throw systemError('ENOSPC');
     };
@@ -117,14 +117,14 @@ describe('a spool file', () => {
   });
 });
 
-describe('a disk', () => {
+describe('a disk that fails', () => {
   it.each([
     ['ENOSPC', 3],
     ['EDQUOT', 3],
     ['EACCES', 2],
     ['EROFS', 2],
     ['EIO', 3],
-  ])('that says %s: exit %i, the folder named', (code, exit) => {
+  ])('with %s: exit %i, the folder named', (code, exit) => {
     const failure = spoolError(Object.assign(new Error(code), { code }), '/spool');
     expect(failure).toMatchObject({ exitCode: exit });
     expect(String(failure)).toContain('/spool');

@@ -76,7 +76,7 @@ function kill(spool: Spool): void {
 }
 
 describe('the spool of a run', () => {
-  it('gives ids that sort by time and order, and files whose names tell the run', async () => {
+  it('gives ids that sort by time and order, and files named by the run', async () => {
     const spool = await open();
     const ids = [spool.nextId(), spool.nextId()];
     clock.pass(1);
@@ -92,7 +92,7 @@ describe('the spool of a run', () => {
     expect(readdirSync(root)).toEqual([]);
   });
 
-  it('is one folder a question, and of this user', async () => {
+  it('is one folder per export request, private to this user', async () => {
     const [one, same, other] = [await open('q'), await open('q'), await open('r')];
     expect([one.folder === same.folder, one.folder === other.folder]).toEqual([true, false]);
     expect((await spoolFolders(root)).sort()).toEqual([one.folder, other.folder].sort());
@@ -103,7 +103,7 @@ describe('the spool of a run', () => {
     await other.close();
   });
 
-  it('is opened while others remove its empty folder again and again', async () => {
+  it('is opened while others remove its empty folder repeatedly', async () => {
     const first = await open();
     await first.close();
     const remover = new Worker(REMOVER, { eval: true, workerData: first.folder });
@@ -116,7 +116,7 @@ describe('the spool of a run', () => {
     expect(readdirSync(root)).toEqual([]);
   });
 
-  it('keeps what may be used again when it ends, dated by its own clock, and nothing else', async () => {
+  it('keeps reusable files when it ends, dated by its own clock, and nothing else', async () => {
     const spool = await open();
     const part = await saved(spool, 'k');
     const broken = await spool.create(spool.nextId());
@@ -139,7 +139,7 @@ describe('the spool of a run', () => {
     await spool.discard({ ...part, path: undefined });
   });
 
-  it('keeps a malformed body under a name of its own, dated by its clock', async () => {
+  it('keeps a malformed body under its own name, dated by its clock', async () => {
     const spool = await open();
     const writer = await spool.create(spool.nextId());
     writer.write(Buffer.from('broken'));
@@ -151,8 +151,8 @@ describe('the spool of a run', () => {
   });
 });
 
-describe('what a dead run left', () => {
-  it('is used once, as it was, by the next run of its question and print', async () => {
+describe('a spooled file of a dead run', () => {
+  it('is reused once, unchanged, by the next run of the same request', async () => {
     const dead = await open();
     const part = await saved(dead, 'k');
     kill(dead);
@@ -173,7 +173,7 @@ describe('what a dead run left', () => {
     expect(readdirSync(root)).toEqual([]);
   });
 
-  it('is used in the order in which it came, the committed one is not', async () => {
+  it('is reused in order, and not when committed', async () => {
     const dead = await open();
     const [first, second] = [await saved(dead, 'k', 'a\n1\n'), await saved(dead, 'k', 'a\n2\n')];
     kill(dead);
@@ -211,7 +211,7 @@ describe('what a dead run left', () => {
   });
 
   it.each(['export', 'print'])(
-    'is not used if it was replaced by that of another %s between two looks',
+    'is not reused if it was replaced by that of another %s between two checks',
     async (what) => {
       const dead = await open();
       const part = await saved(dead, 'k');
@@ -225,7 +225,7 @@ describe('what a dead run left', () => {
     },
   );
 
-  it('is left to the process that was quicker to take it', async () => {
+  it('is left to the process that took it first', async () => {
     const dead = await open();
     const { path } = await saved(dead, 'k');
     kill(dead);
@@ -245,7 +245,7 @@ describe('what a dead run left', () => {
     await three.close();
   });
 
-  it('is left alone while it lives', async () => {
+  it('is left alone while its run is alive', async () => {
     const living = await open();
     const part = await saved(living, 'k');
     const next = await open('q', 'another print');
@@ -284,7 +284,7 @@ describe('sweeping', () => {
   ];
   const foreign = ['notes.csv', `${DEAD}-1.csv`, `x${DEAD}-000001.csv`, `${DEAD}-000001.csv2`];
 
-  it('removes what can be used by nobody, and keeps what may be for seven days', async () => {
+  it('removes unusable files, and keeps usable ones for seven days', async () => {
     const folder = await folderWith(
       [
         ...pair(DEAD),
@@ -305,7 +305,7 @@ describe('sweeping', () => {
     expect(readdirSync(folder).sort()).toEqual([...living, ...foreign].sort());
   });
 
-  it('for a purge removes everything of the dead at once, and counts it; of the living what later runs would load [R932]', async () => {
+  it('for a purge removes every file of dead runs at once and counts them, and of live runs what a later run would load [R932]', async () => {
     const folder = await folderWith([...pair(DEAD), ...odd, 'malformed-1.csv', ...pair(LIVING)], 0);
     expect(await purgeSpools([folder])).toBe(7);
     const csv = pair(LIVING).filter((name) => name.endsWith('.csv'));

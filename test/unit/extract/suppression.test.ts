@@ -22,16 +22,16 @@ const hmac = (id: string) => ({ hmac: suppressionHmac(KEY, Buffer.from(id)) });
 const asks = (path: string, id: string) =>
   loadSuppression(path, KEY).isSuppressed(Buffer.from(`x${id}x`), 1, 1 + Buffer.byteLength(id));
 
-describe('people who stay forgotten', () => {
+describe('suppressed people', () => {
   let fixture: Fixture | undefined;
   afterEach(() => fixture?.close());
 
-  it('are known by their HMAC', () => {
+  it('are recognised by their HMAC', () => {
     const path = file('list', { v: 1, kind: 'suppression' }, hmac('누구'));
     expect([asks(path, '누구'), asks(path, 'other'), asks(file('empty'), 'x')]).toEqual([true, false, false]);
   });
 
-  it('change the digest of the list', () => {
+  it('change the hash of the list', () => {
     const digest = (...ids: string[]) => loadSuppression(file('d', ...ids.map(hmac)), KEY).digest;
     expect(digest('a', 'b')).toBe(digest('b', 'a'));
     expect(digest('a')).not.toBe(digest('b'));
@@ -40,7 +40,7 @@ describe('people who stay forgotten', () => {
   it.each([
     ['a line that is no HMAC', [{ hmac: 'x' }]],
     ['another version', [{ v: 2, kind: 'suppression' }]],
-  ])('refuses %s', (_, lines) => {
+  ])('are refused as a list with %s', (_, lines) => {
     expect(() => loadSuppression(file('bad', ...lines), KEY)).toThrow(/Line 1/);
   });
 
@@ -56,7 +56,7 @@ describe('people who stay forgotten', () => {
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(3);
   });
 
-  it.each([1, 20, 40])('are on a list of whose header a cut of the power left %i bytes [R571]', async (bytes) => {
+  it.each([1, 20, 40])('are listed after a header of which a power cut left %i bytes [R571]', async (bytes) => {
     const path = join(dir, `header-${bytes}`);
     const add = (id: string) => suppress(path, persons(id), KEY, { clock: systemClock });
     await add('first');
@@ -69,14 +69,14 @@ describe('people who stay forgotten', () => {
     await expect(add('b')).rejects.toMatchObject({ kind: 'config' });
   });
 
-  it('stay on a list whose last line a crash cut short, as do those who are added then [R551]', async () => {
+  it('stay on a list whose last line was truncated, as do those added then [R551]', async () => {
     const path = join(dir, 'cut');
     writeFileSync(path, `${JSON.stringify(hmac('z'))}\n${JSON.stringify(hmac('half')).slice(0, 20)}`);
     expect(await suppress(path, persons('a'), KEY, { clock: systemClock })).toBe(1);
     expect(['z', 'a', 'half'].map((id) => asks(path, id))).toEqual([true, true, false]);
   });
 
-  it('are all on the list when several purges add to it at once, also under another name of it [R551]', async () => {
+  it('are all listed when several purges append at once, also under another name of the file [R551]', async () => {
     const path = file('shared');
     const other = join(dir, 'link');
     symlinkSync(path, other);
@@ -88,7 +88,7 @@ describe('people who stay forgotten', () => {
     expect(readFileSync(path, 'utf8').trimEnd().split('\n')).toHaveLength(1 + people.length);
   });
 
-  it('refuses a list with a person who is known by a hash alone, where ids are not hashed or by another key [R551]', () => {
+  it('cannot be listed by a hash alone when ids are plain or hashed by another key [R551]', () => {
     const [key, other] = ['a', 'b'].map((letter) => new HashKey(new Secret(letter.repeat(32))));
     const path = file('hashed', { ...hmac(key.hashOf(Buffer.from('p'))), hash_key: key.check });
     expect(loadSuppression(path, KEY, key).isSuppressed(Buffer.from('p'), 0, 1)).toBe(true);
@@ -101,11 +101,11 @@ describe('people who stay forgotten', () => {
       );
   });
 
-  it('refuses a list that is not there', () => {
+  it('need a list that exists', () => {
     expect(() => loadSuppression(join(dir, 'none'), KEY)).toThrow(/cannot be read/);
   });
 
-  it('never reach a spool file [R53]', async () => {
+  it('are never written to a spool file [R53]', async () => {
     fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
     fixture.options = { suppression: loadSuppression(file('one', hmac('u-df_login-2026-03-05-3')), KEY) };
     await fixture.run({ startDate: '2026-03-05', endDate: '2026-03-05' });
@@ -113,7 +113,7 @@ describe('people who stay forgotten', () => {
     expect(fixture.target.receipts[0]).toMatchObject({ rows: 5, suppressed: 1 });
   });
 
-  it('never reach one where columns before their id are dropped, or their id is hashed [R486]', async () => {
+  it('are never written to one when columns before their id are dropped, or their id is hashed [R486]', async () => {
     const key = new HashKey(new Secret('a hash key of at least 32 characters'));
     const people = file('both', hmac('u-df_login-2026-03-05-3'));
     for (const edits of [columnEdits(['df_api_version'], [], undefined), columnEdits([], ['df_unified_id'], key)]) {
@@ -126,7 +126,7 @@ describe('people who stay forgotten', () => {
     }
   });
 
-  it('are not missed by a re-read: a warning says only what the service has no more [R11]', async () => {
+  it('are not counted as missing by a re-read: a warning counts only rows that the service lacks [R11]', async () => {
     fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-05', '2026-03-05', 6) });
     fixture.options = { suppression: loadSuppression(file('one', hmac('u-df_login-2026-03-05-3')), KEY) };
     const day = { startDate: '2026-03-05', endDate: '2026-03-05' };

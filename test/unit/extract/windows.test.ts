@@ -11,7 +11,7 @@ const open = (settings: Partial<FakeServiceSettings> = {}, now = NOW) => {
 };
 afterEach(() => fixture.close());
 
-describe('an inclusive service', () => {
+describe('a service that includes the end day', () => {
   it('is proved by the first export and costs one export a day [R3]', async () => {
     await open().run({ startDate: '2026-03-05' });
     expect(fixture.service.ranges).toEqual(
@@ -27,7 +27,7 @@ describe('an inclusive service', () => {
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
 
-  it('re-reads the lookback and what was not over, and nothing else', async () => {
+  it('is asked again for the lookback and for days that were not over, and nothing else', async () => {
     await open().run({ startDate: '2026-03-01' });
     fixture.service.asked.length = 0;
     fixture.clock.time += 24 * HOUR;
@@ -36,7 +36,7 @@ describe('an inclusive service', () => {
     expect(fixture.target.state?.from_date).toBe('2026-03-11');
   });
 
-  it('reads several days at once, the first alone', async () => {
+  it('is asked for several days at once, after the first alone', async () => {
     await open().run({ startDate: '2026-03-01', windowDays: 4 });
     expect(fixture.service.ranges.map((r) => r.replaceAll('2026-03-', ''))).toEqual([
       '01..01',
@@ -47,7 +47,7 @@ describe('an inclusive service', () => {
     expect(fixture.target.state?.from_date).toBe('2026-03-10');
   });
 
-  it('never holds more than the allowed windows', async () => {
+  it('is read with at most the allowed number of windows in memory', async () => {
     open();
     fixture.options = { maxConcurrentExports: 2 };
     for await (const window of fixture.windows({ startDate: '2026-03-01' })) {
@@ -60,7 +60,7 @@ describe('an inclusive service', () => {
   });
 });
 
-describe('an exclusive service', () => {
+describe('a service that excludes the end day', () => {
   it('is proved with three exports more than days [R3]', async () => {
     await open({ inclusive: false }).run({ startDate: '2026-03-05', endDate: '2026-03-09' });
     expect(fixture.service.ranges.map((r) => r.replaceAll('2026-03-', ''))).toEqual([
@@ -92,7 +92,7 @@ describe('an exclusive service', () => {
   });
 });
 
-describe('a service that proves nothing', () => {
+describe('a service that proves neither', () => {
   const sparse = steadyRows('2026-03-01', '2026-03-11', 1);
   it.each(
     [1, 4].flatMap((windowDays) =>
@@ -100,7 +100,7 @@ describe('a service that proves nothing', () => {
         (['settled', 'fresh'] as const).map((delivery) => ({ inclusive, delivery, windowDays })),
       ),
     ),
-  )('loses nothing, and gives no row twice where each is to come once: %o', async (how) => {
+  )('loses no row, and gives none twice when each must come once: %o', async (how) => {
     const { inclusive, delivery, windowDays } = how;
     const days = { startDate: '2026-03-02', endDate: '2026-03-08', windowDays };
     await open({ inclusive, rows: sparse }).run(days, { delivery });
@@ -109,7 +109,7 @@ describe('a service that proves nothing', () => {
     expect(fixture.target.state?.from_date).toBe('2026-03-09');
   });
 
-  it('covers days without any row', async () => {
+  it('completes days without rows', async () => {
     await open({ rows: [] }).run({ startDate: '2026-03-08' }, { delivery: 'settled' });
     expect(fixture.target.state?.from_date).toBe('2026-03-10');
   });
