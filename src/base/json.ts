@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** True for an object of JSON: no list, not null. */
@@ -18,3 +20,6 @@ export function objectIn(text: string): JsonObject {
   const value = jsonOf(text.replace(/^\uFEFF/, ''));
   return isObject(value) ? value : {};
 }
+
+/** SHA-256 (hex) of a value as JSON. */
+export const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex');

@@ -1,9 +1,9 @@
 // This folder: the case of a deletion, from its list to its proof. `input/` is what it reads, `ledger/` its proof,
 // `destination/` the Airbyte connector that runs it.
 
-import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
+import { sha256 } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { Random } from '../base/random.ts';
@@ -219,8 +219,6 @@ async function logHead(ledger: Ledger, logger: Logger): Promise<void> {
   const { head } = ledger;
   logger.warn('ledger.head', `Head of the ledger: ${head}`, { head });
 }
-
-const sha256 = (parts: readonly unknown[]): string => createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 
 /** Why a planned case is not carried out. */
 function refusalOf(

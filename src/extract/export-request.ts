@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
+import { sha256 } from '../base/json.ts';
 import type { Condition, SourceConfig } from '../config/source.ts';
 import { HashKey } from '../schema/hash-key.ts';
 import type { ExportRequest, Filters } from '../service/export/answer.ts';
@@ -55,8 +55,6 @@ export function keyOf(request: ExportRequest): string {
 /** The days of an export for messages: `2026-01-01` or `2026-01-01..2026-01-03`. */
 export const nameOf = ({ from, to }: { readonly from: Day; readonly to: Day }): string =>
   from === to ? from : `${from}..${to}`;
-
-export const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex');
 
 /** Columns that hold hashes under one key, of some rows of a target (S47). No column: those rows are as they came. */
 export interface HashedColumns {

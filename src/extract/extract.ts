@@ -2,10 +2,10 @@
 // is a verified answer, `spool/` stores it on disk; the files beside them make windows, each with its receipt and state.
 
 import pLimit from 'p-limit';
+import { sha256 } from '../base/json.ts';
 import { Batch, type BatchLimits, ONE_WINDOW, type Waiting } from './batch.ts';
 import { discard, type Run } from './download/run.ts';
 import { Scheduler } from './download/schedule.ts';
-import { sha256 } from './export-request.ts';
 import type { Plan } from './plan/plan.ts';
 import type { ExtractDeps } from './ports.ts';
 import { Spool } from './spool/spool.ts';

@@ -4,7 +4,7 @@
 // and how many at the same time. First the state of all processes, then the rules, pure functions of it, then the file that
 // holds it, and last the quota, which waits and reports.
 
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
@@ -12,6 +12,7 @@ import stateSchema from '../../schemas/quota-state.json' with { type: 'json' };
 import type { Clock } from '../base/clock.ts';
 import { formatDuration } from '../base/durations.ts';
 import { codeOf, messageOf, transientError, UserError } from '../base/errors.ts';
+import { sha256 } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { SourceConfig } from '../config/source.ts';
@@ -306,11 +307,7 @@ export class QuotaStateFile {
   constructor({ stateRoot: root, baseUrl, serviceId, clock, logger }: QuotaStateOptions) {
     // Users of one machine share its temporary folder, not each other's files.
     this.#folder = root === undefined ? undefined : join(root, `dfinery-elt-quota-${process.getuid?.() ?? 'user'}`);
-    const service = createHash('sha256')
-      .update(JSON.stringify([baseUrl, serviceId]))
-      .digest('hex')
-      .slice(0, 16);
-    this.#path = join(this.#folder ?? '', `quota-${service}.json`);
+    this.#path = join(this.#folder ?? '', `quota-${sha256([baseUrl, serviceId]).slice(0, 16)}.json`);
     this.#clock = clock;
     this.#logger = logger;
   }

@@ -63,9 +63,7 @@ export async function attemptExport(
 /** Sends the request and counts it, whether or not it succeeds. */
 async function send(run: Run, request: ExportRequest): Promise<ExportAnswer> {
   try {
-    return await run.deps.service.exportEvents(request, run.signal, {
-      uncompressed: run.known.finalNewline === false,
-    });
+    return await run.deps.service.exportEvents(request, run.signal, run.known.finalNewline === false);
   } finally {
     run.deps.tally.exports = run.deps.service.sent - run.sentBefore;
   }

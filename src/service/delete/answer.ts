@@ -28,17 +28,11 @@ export interface DeletionService {
   close(): Promise<void>;
 }
 
-/** Whom one deletion names, and when it is requested (ms since 1970). */
-export interface DeletionRequest {
-  readonly externalId: string;
-  readonly at: number;
-}
-
 /** An id that JSON cannot carry unchanged would name somebody else at the service; an empty one names nobody. */
 export const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
 
-/** The request exactly as specified. */
-export function deletionPost({ externalId, at }: DeletionRequest, serviceId: string, token: Secret): Post {
+/** The request exactly as specified, made at an instant (ms since 1970). */
+export function deletionPost(externalId: string, at: number, serviceId: string, token: Secret): Post {
   return {
     path: scopedPath('/api/v1/identities/delete', serviceId),
     headers: {

@@ -54,7 +54,7 @@ async function deleteOne(
     return unanswered('rejected', 'not_text', 'The id is empty or no valid Unicode text: nothing was sent for it.');
   }
   const { serviceId, importToken } = options;
-  const post = deletionPost({ externalId, at: clock.now() }, serviceId, importToken);
+  const post = deletionPost(externalId, clock.now(), serviceId, importToken);
   try {
     return await withinTime(timeoutMs, { clock, signal }, (limited) => exchange(transport, post, clock, limited));
   } catch (error) {

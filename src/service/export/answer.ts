@@ -43,15 +43,10 @@ export type ExportAnswer = (ExportBody | ExportRefusal) & {
   readonly serverTime: number | undefined;
 };
 
-/** How the answer should come. */
-export interface AnswerForm {
-  /** True: the answer is not to be compressed, so that its length may be declared. */
-  readonly uncompressed?: boolean | undefined;
-}
-
 /** Sends one export, without any retry of its own. Takes its place in the quota first and gives it back at the end. */
 export interface ExportService {
-  exportEvents(request: ExportRequest, signal: AbortSignal, wanted?: AnswerForm): Promise<ExportAnswer>;
+  /** `uncompressed`: the answer is not to be compressed, so that its length may be declared. */
+  exportEvents(request: ExportRequest, signal: AbortSignal, uncompressed?: boolean): Promise<ExportAnswer>;
   /** Requests sent so far by this object. */
   readonly sent: number;
 }
@@ -66,7 +61,7 @@ export interface ExportRequest extends Filters {
 }
 
 /** The request exactly as specified: lists only where they hold something, since an empty one means the same. */
-export function exportPost(request: ExportRequest, serviceId: string, token: Secret, uncompressed = false): Post {
+export function exportPost(request: ExportRequest, serviceId: string, token: Secret, uncompressed: boolean): Post {
   const { events, properties } = request;
   return {
     path: scopedPath('/api/v1/export/event', serviceId),

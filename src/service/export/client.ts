@@ -13,7 +13,6 @@ import { type RawAnswer, Transport } from '../http/transport.ts';
 import { outcomeOf } from '../outcome.ts';
 import type { ExportAdmission } from '../quota.ts';
 import {
-  type AnswerForm,
   type ExportAnswer,
   type ExportBody,
   type ExportRefusal,
@@ -73,9 +72,9 @@ class ExportClient implements ExportService {
     await this.#options.quota.close();
   }
 
-  async exportEvents(request: ExportRequest, signal: AbortSignal, wanted: AnswerForm = {}): Promise<ExportAnswer> {
+  async exportEvents(request: ExportRequest, signal: AbortSignal, uncompressed = false): Promise<ExportAnswer> {
     const { serviceId, exportToken, clock, stallMs, quota } = this.#options;
-    const post = exportPost(request, serviceId, exportToken, wanted.uncompressed);
+    const post = exportPost(request, serviceId, exportToken, uncompressed);
     const permit = await quota.enter(signal);
     const idleTimeout = new IdleTimeout(clock, stallMs, signal);
     let answer: RawAnswer | undefined;
