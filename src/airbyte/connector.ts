@@ -7,7 +7,7 @@ import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { Redactor } from '../base/secrets.ts';
 import type { ConfiguredCatalog, StateInput } from './input.ts';
-import type { Message } from './messages.ts';
+import type { ConnectorSpecification, Message } from './messages.ts';
 import type { MessageWriter } from './writer.ts';
 
 export type Verb = 'spec' | 'check' | 'discover' | 'read' | 'write';
@@ -26,9 +26,12 @@ export interface VerbContext {
   readonly signal: AbortSignal;
 }
 
-export type SpecVerb = (context: VerbContext) => Promise<Message>;
-/** A user's problem is a config or transient UserError (FAILED, exit 0); any other error is a defect (TRACE, exit 1). */
-export type CheckVerb = (config: unknown, context: VerbContext) => Promise<Message>;
+/**
+ * Gives a sentence for the user. A config or transient UserError is an answer, too (FAILED, exit 0); any other error is a defect
+ * (TRACE, exit 1).
+ */
+export type CheckVerb = (config: unknown, context: VerbContext) => Promise<string>;
+/** Gives a message with what can be read or written. */
 export type DiscoverVerb = (config: unknown, context: VerbContext) => Promise<Message>;
 export type ReadVerb = (
   config: unknown,
@@ -45,15 +48,9 @@ export type WriteVerb = (
 
 /** A connector: its verbs, each loaded only when it is called, so that `spec` starts at once. */
 export interface Connector {
-  readonly name: string;
-  readonly spec: () => Promise<SpecVerb>;
+  readonly spec: ConnectorSpecification;
   readonly check: () => Promise<CheckVerb>;
   readonly discover: () => Promise<DiscoverVerb>;
   readonly read?: () => Promise<ReadVerb>;
   readonly write?: () => Promise<WriteVerb>;
-}
-
-export function verbsOf(connector: Connector): Verb[] {
-  const { read, write } = connector;
-  return ['spec', 'check', 'discover', ...(read ? (['read'] as const) : []), ...(write ? (['write'] as const) : [])];
 }

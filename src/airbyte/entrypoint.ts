@@ -1,3 +1,4 @@
+import { parseArgs } from 'node:util';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Env, requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { configError, EXIT, UserError } from '../base/errors.ts';
@@ -7,9 +8,9 @@ import { type Random, systemRandom } from '../base/random.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
 import { endNow, runUntilStopped, Stopped } from '../base/signals.ts';
 import { readJsonFile } from '../fs/json-file.ts';
-import { type Connector, type Verb, type VerbContext, verbsOf } from './connector.ts';
+import type { Connector, Verb, VerbContext } from './connector.ts';
 import { parseConfiguredCatalog, parseStateInput } from './input.ts';
-import { failed, type Message, traceOf } from './messages.ts';
+import { traceOf } from './messages.ts';
 import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
 
 /** What work may still take to close after an error that nobody caught; a second more than what it gives its requests. */
@@ -53,18 +54,19 @@ export async function runConnector(connector: Connector, io: ConnectorIo): Promi
 }
 
 async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor, signal: AbortSignal): Promise<void> {
-  const given = parseArguments(io.words, verbsOf(connector));
+  const given = parseArguments(
+    io.words,
+    VERBS.filter((verb) => connector[verb] !== undefined),
+  );
   const { writer, clock, env, random } = io;
   const logger = createLogger(writer.sink, given.isDebug ? 'debug' : 'info', redactor.mask);
   const context: VerbContext = { writer, logger, redactor, clock, env, random, signal };
-  await dispatch(connector, given, io, context);
-}
-
-async function dispatch(connector: Connector, given: Arguments, io: ConnectorIo, context: VerbContext): Promise<void> {
-  const { writer } = context;
-  if (given.verb === 'spec') return writer.write(await (await connector.spec())(context));
-  if (given.verb === 'check') return writer.write(await checked(connector, given, context));
-  const config = configOf(given, context.redactor);
+  if (given.verb === 'spec') return writer.write({ type: 'SPEC', spec: connector.spec });
+  if (given.verb === 'check') {
+    const connectionStatus = await checked(connector, given, context);
+    return writer.write({ type: 'CONNECTION_STATUS', connectionStatus });
+  }
+  const config = configOf(given, redactor);
   if (given.verb === 'discover') return writer.write(await (await connector.discover())(config, context));
   const catalog = parseConfiguredCatalog(readJsonFile(given.catalog ?? '', 'The catalog file', true));
   if (given.verb === 'write') return (await connector.write?.())?.(config, catalog, io.input, context);
@@ -73,12 +75,14 @@ async function dispatch(connector: Connector, given: Arguments, io: ConnectorIo,
 }
 
 /** Problems of the user or of the network are an answer, not a failure of ours. */
-async function checked(connector: Connector, given: Arguments, context: VerbContext): Promise<Message> {
+async function checked(connector: Connector, given: Arguments, context: VerbContext) {
+  const { mask } = context.redactor;
   try {
-    return await (await connector.check())(configOf(given, context.redactor), context);
+    const message = await (await connector.check())(configOf(given, context.redactor), context);
+    return { status: 'SUCCEEDED', message: mask(message) } as const;
   } catch (error) {
     if (context.signal.aborted || !(error instanceof UserError) || error.kind === 'system') throw error;
-    return failed(context.redactor.mask(error.message));
+    return { status: 'FAILED', message: mask(error.message) } as const;
   }
 }
 
@@ -132,48 +136,42 @@ async function drained(writer: MessageWriter): Promise<boolean> {
 /** A connector's command line, as the platform and PyAirbyte spell it. Values are paths of files. */
 export interface Arguments {
   readonly verb: Verb;
-  readonly config: string | undefined;
-  readonly catalog: string | undefined;
-  readonly state: string | undefined;
+  readonly config?: string | undefined;
+  readonly catalog?: string | undefined;
+  readonly state?: string | undefined;
   readonly isDebug: boolean;
 }
 
-const FILES = ['config', 'catalog', 'state'] as const;
+/** The files that each verb needs; in the order in which messages name the verbs. */
 const NEEDED = {
   spec: [],
   check: ['config'],
   discover: ['config'],
   read: ['config', 'catalog'],
   write: ['config', 'catalog'],
-} as const satisfies Record<Verb, readonly (typeof FILES)[number][]>;
+} as const satisfies Record<Verb, readonly ('config' | 'catalog')[]>;
+const VERBS = ['spec', 'check', 'discover', 'read', 'write'] as const satisfies readonly Verb[];
 
 /** Parses the words after the program's name; throws a config failure for anything that is not understood. */
 export function parseArguments(words: readonly string[], verbs: readonly Verb[]): Arguments {
   const verb = verbs.find((one) => one === words[0]);
-  if (verb === undefined) {
-    const given = words[0] === undefined ? 'No command was given' : 'The first word is no command of this connector';
-    throw configError(`${given}: wanted one of ${verbs.join(', ')}.`);
-  }
-  const found = { config: undefined, catalog: undefined, state: undefined } as Record<string, string | undefined>;
-  let isDebug = false;
-  for (let i = 1; i < words.length; i++) {
-    const [, name, inline] = /^--([a-z-]+)(?:=(.*))?$/s.exec(words[i] ?? '') ?? [];
-    if (name === 'debug') isDebug = true;
-    else if (FILES.some((file) => file === name)) found[name] = inline ?? valueAfter(words, i++);
-    else throw configError(`${shown(name, i)} is not understood: wanted --config, --catalog or --state.`);
-  }
-  for (const name of NEEDED[verb]) if (!found[name]) throw configError(`${verb} needs --${name} FILE.`);
-  return { verb, config: found.config, catalog: found.catalog, state: found.state, isDebug };
+  if (verb === undefined) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
+  const { debug: isDebug = false, ...files } = optionsIn(words.slice(1));
+  for (const name of NEEDED[verb]) if (!files[name]) throw configError(`${verb} needs --${name} FILE.`);
+  return { verb, ...files, isDebug };
 }
 
-/** Never the value of an option or a loose word: it may be a token that does not belong here. */
-const shown = (option: string | undefined, index: number): string =>
-  option === undefined ? `Word ${index + 1} of the command line` : `The option --${option}`;
-
-function valueAfter(words: readonly string[], index: number): string {
-  const value = words[index + 1];
-  if (value === undefined) throw configError(`${words[index]} needs the path of a file after it.`);
-  return value;
+function optionsIn(args: string[]) {
+  const file = { type: 'string' } as const;
+  try {
+    return parseArgs({ args, options: { config: file, catalog: file, state: file, debug: { type: 'boolean' } } })
+      .values;
+  } catch {
+    // The parser quotes what it does not understand, which may be a token that does not belong here.
+    throw configError(
+      'The command line is not understood: wanted --config FILE, --catalog FILE, --state FILE, and --debug.',
+    );
+  }
 }
 
 /** The whole process of a connector: what `main.ts` of each calls, and nothing else. */

@@ -61,7 +61,7 @@ function parseStream(value: unknown, index: number): ConfiguredStream {
 const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : typeof value === 'string' ? [value] : [];
 
-const numberOf = (value: unknown): number | undefined => present(typeof value === 'number' ? value : undefined);
+const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
 const unusable = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
 
@@ -72,8 +72,6 @@ export interface StateInput {
   /** The state of a LEGACY message, or a bare object that is none of the other forms. */
   readonly legacy: JsonObject | undefined;
 }
-
-const NO_STATE: StateInput = { streams: new Map(), legacy: undefined };
 
 /** The saved state of one stream, if any; a legacy object is that of every stream, or a map of them by name. */
 export const stateOf = (input: StateInput, stream: StreamDescriptor): JsonObject | undefined =>
@@ -87,43 +85,32 @@ function legacyOf(legacy: JsonObject | undefined, name: string): JsonObject | un
 
 /** Parses the content of a state file: absent, `[]`, a list of states, one state, or a legacy object. */
 export function parseStateInput(value: unknown): StateInput {
-  if (value === undefined || value === null) return NO_STATE;
-  const found = new ParsedStates();
-  if (Array.isArray(value)) for (const [i, one] of value.entries()) found.add(one, i);
-  else found.add(value, 0);
-  return found;
+  const streams = new Map<string, JsonObject>();
+  let legacy: JsonObject | undefined;
+  const items: readonly unknown[] = value === undefined || value === null ? [] : [value].flat();
+  for (const [i, one] of items.entries()) {
+    const state = unwrapped(one);
+    if (!isObject(state)) throw unusableState(i, 'it is not an object');
+    const { type, stream, global, data } = state;
+    if (isObject(stream)) addStream(streams, stream, i);
+    else if (isObject(global)) {
+      const all: readonly unknown[] = Array.isArray(global.stream_states) ? global.stream_states : [];
+      for (const own of all.filter(isObject)) addStream(streams, own, i);
+    } else if (isObject(data)) legacy = notEmpty(data);
+    else if (type === 'STREAM' || type === 'GLOBAL') throw unusableState(i, `a ${type} without content`);
+    else if (type !== 'LEGACY') legacy = notEmpty(state);
+  }
+  return { streams, legacy };
 }
 
-class ParsedStates implements StateInput {
-  readonly streams = new Map<string, JsonObject>();
-  legacy: JsonObject | undefined;
-
-  add(value: unknown, index: number): void {
-    const state = unwrapped(value);
-    if (!isObject(state)) throw unusableState(index, 'it is not an object');
-    if (isObject(state.stream)) this.#addStream(state.stream, index);
-    else if (isObject(state.global)) this.#addGlobal(state.global, index);
-    else if (isObject(state.data)) this.legacy = notEmpty(state.data);
-    else if (state.type === 'STREAM' || state.type === 'GLOBAL')
-      throw unusableState(index, `a ${state.type} without content`);
-    else if (state.type !== 'LEGACY') this.legacy = notEmpty(state);
-  }
-
-  #addStream(value: JsonObject, index: number): void {
-    const { stream_descriptor: at, stream_state: state } = value;
-    const name = isObject(at) ? textOf(at.name) : undefined;
-    if (name === undefined || !isObject(at)) throw unusableState(index, 'its stream has no name');
-    // Taken for none, it would make an appended table have every row twice.
-    if (state !== undefined && state !== null && !isObject(state))
-      throw unusableState(index, `the state of its stream ${name} is not an object`);
-    const namespace = textOf(at.namespace);
-    if (isObject(state)) this.streams.set(keyOf(namespace === undefined ? { name } : { name, namespace }), state);
-  }
-
-  #addGlobal(value: JsonObject, index: number): void {
-    if (!Array.isArray(value.stream_states)) return;
-    for (const one of value.stream_states) if (isObject(one)) this.#addStream(one, index);
-  }
+function addStream(streams: Map<string, JsonObject>, value: JsonObject, index: number): void {
+  const { stream_descriptor: at, stream_state: state } = value;
+  const name = isObject(at) ? textOf(at.name) : undefined;
+  if (name === undefined || !isObject(at)) throw unusableState(index, 'its stream has no name');
+  // Taken for none, it would make an appended table have every row twice.
+  if (state !== undefined && state !== null && !isObject(state))
+    throw unusableState(index, `the state of its stream ${name} is not an object`);
+  if (isObject(state)) streams.set(keyOf({ name, namespace: textOf(at.namespace) ?? null }), state);
 }
 
 /** A state that was saved together with its envelope. */
@@ -134,8 +121,5 @@ const notEmpty = (value: JsonObject): JsonObject | undefined => (Object.keys(val
 
 const unusableState = (index: number, why: string) =>
   configError(`The saved state is not usable: item ${index + 1}: ${why}. Reset the connection's state to start anew.`);
-
-/** The platform and PyAirbyte write what is not set as an explicit null: read as absent. */
-const present = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
 
 export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -27,11 +27,10 @@ export interface AirbyteStream {
   readonly source_defined_cursor?: boolean;
   readonly default_cursor_field?: readonly string[];
   readonly source_defined_primary_key?: readonly (readonly string[])[];
-  readonly namespace?: string;
   readonly is_resumable?: boolean;
 }
 
-export interface DestinationOperation {
+interface DestinationOperation {
   readonly object_name: string;
   readonly sync_mode: DestinationSyncMode;
   readonly json_schema: JsonSchema;
@@ -40,58 +39,46 @@ export interface DestinationOperation {
 }
 
 export type Level = 'FATAL' | 'ERROR' | 'WARN' | 'INFO' | 'DEBUG' | 'TRACE';
-type FailureType = 'config_error' | 'transient_error' | 'system_error';
 export type StreamStatus = 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE';
-
-interface TraceError {
-  readonly message: string;
-  readonly internal_message: string;
-  readonly stack_trace?: string;
-  readonly failure_type: FailureType;
-  readonly stream_descriptor?: StreamDescriptor;
-}
 
 export interface StateStats {
   readonly recordCount: number;
   readonly rejectedRecordCount?: number;
 }
 
-/** One state of one stream; `stream_state` is whatever the source wants to see again. */
-interface StreamStateMessage {
-  readonly type: 'STREAM';
-  readonly stream: { readonly stream_descriptor: StreamDescriptor; readonly stream_state: object };
-  readonly sourceStats?: StateStats;
-  readonly destinationStats?: StateStats;
-}
-
-interface Trace<T extends string> {
-  readonly type: T;
-  /** Milliseconds since 1970, UTC. */
-  readonly emitted_at: number;
-}
-
-interface StatusTrace extends Trace<'STREAM_STATUS'> {
-  readonly stream_status: {
-    readonly stream_descriptor: StreamDescriptor;
-    readonly status: StreamStatus;
-    readonly reasons?: readonly {
-      readonly type: 'RATE_LIMITED';
-      readonly rate_limited: { readonly quota_reset: number };
-    }[];
-  };
-}
-
-export interface EstimateTrace extends Trace<'ESTIMATE'> {
-  readonly estimate: {
-    readonly name: string;
-    readonly type: 'STREAM' | 'SYNC';
-    readonly namespace?: string;
-    readonly row_estimate?: number;
-    readonly byte_estimate?: number;
-  };
-}
-
-type TraceMessage = (Trace<'ERROR'> & { readonly error: TraceError }) | StatusTrace | EstimateTrace;
+/** A member of each kind of trace, by its type. */
+type Trace =
+  | {
+      readonly type: 'ERROR';
+      readonly error: {
+        readonly message: string;
+        readonly internal_message: string;
+        readonly stack_trace?: string;
+        readonly failure_type: (typeof FAILURE_TYPES)[ErrorKind];
+        readonly stream_descriptor?: StreamDescriptor;
+      };
+    }
+  | {
+      readonly type: 'STREAM_STATUS';
+      readonly stream_status: {
+        readonly stream_descriptor: StreamDescriptor;
+        readonly status: StreamStatus;
+        readonly reasons?: readonly {
+          readonly type: 'RATE_LIMITED';
+          readonly rate_limited: { readonly quota_reset: number };
+        }[];
+      };
+    }
+  | {
+      readonly type: 'ESTIMATE';
+      /** What a stream is expected to hold; `type` must be the same throughout a run. */
+      readonly estimate: {
+        readonly name: string;
+        readonly type: 'STREAM' | 'SYNC';
+        readonly row_estimate?: number;
+        readonly byte_estimate?: number;
+      };
+    };
 
 /** Everything that is written as an object; records and echoed states go out as bytes. */
 export type Message =
@@ -105,31 +92,21 @@ export type Message =
       readonly type: 'DESTINATION_CATALOG';
       readonly destination_catalog: { readonly operations: readonly DestinationOperation[] };
     }
-  | { readonly type: 'STATE'; readonly state: StreamStateMessage }
+  | {
+      readonly type: 'STATE';
+      /** `stream_state` is whatever the source wants to see again. */
+      readonly state: {
+        readonly type: 'STREAM';
+        readonly stream: { readonly stream_descriptor: StreamDescriptor; readonly stream_state: object };
+        readonly sourceStats: StateStats;
+      };
+    }
   | {
       readonly type: 'LOG';
       readonly log: { readonly level: Level; readonly message: string; readonly [key: string]: unknown };
     }
-  | { readonly type: 'TRACE'; readonly trace: TraceMessage };
-
-export const spec = (value: ConnectorSpecification): Message => ({ type: 'SPEC', spec: value });
-
-export const succeeded = (message?: string): Message => ({
-  type: 'CONNECTION_STATUS',
-  connectionStatus: { status: 'SUCCEEDED', ...(message !== undefined && { message }) },
-});
-
-export const failed = (message: string): Message => ({
-  type: 'CONNECTION_STATUS',
-  connectionStatus: { status: 'FAILED', message },
-});
-
-export const catalog = (streams: readonly AirbyteStream[]): Message => ({ type: 'CATALOG', catalog: { streams } });
-
-export const destinationCatalog = (operations: readonly DestinationOperation[]): Message => ({
-  type: 'DESTINATION_CATALOG',
-  destination_catalog: { operations },
-});
+  /** `emitted_at`: milliseconds since 1970, UTC. */
+  | { readonly type: 'TRACE'; readonly trace: Trace & { readonly emitted_at: number } };
 
 /** A stream's state; `recordCount` counts the records of that stream since its previous state. */
 export const streamState = (stream: StreamDescriptor, state: object, recordCount: number): Message => ({
@@ -144,11 +121,6 @@ export const streamState = (stream: StreamDescriptor, state: object, recordCount
 export const log = (level: Level, message: string, more: Readonly<Record<string, unknown>> = {}): Message => ({
   type: 'LOG',
   log: { level, message, ...more },
-});
-
-const traceError = (error: TraceError, emittedAt: number): Message => ({
-  type: 'TRACE',
-  trace: { type: 'ERROR', emitted_at: emittedAt, error },
 });
 
 /** A change of a stream's status. `quotaReset` (ms) makes a RUNNING say that it waits for a limit to reset. */
@@ -169,17 +141,11 @@ export function streamStatus(
   };
 }
 
-/** What a stream is expected to hold; `estimate.type` must be the same throughout a run. */
-export const estimate = (value: EstimateTrace['estimate'], emittedAt: number): Message => ({
-  type: 'TRACE',
-  trace: { type: 'ESTIMATE', emitted_at: emittedAt, estimate: value },
-});
-
 const FAILURE_TYPES = {
   config: 'config_error',
   transient: 'transient_error',
   system: 'system_error',
-} as const satisfies Record<ErrorKind, FailureType>;
+} as const satisfies Record<ErrorKind, string>;
 
 const UNEXPECTED = 'The connector failed in a way that was not foreseen; the log has the details for its makers.';
 
@@ -188,16 +154,14 @@ export function traceOf(thrown: unknown, emittedAt: number, mask: (text: string)
   const isExpected = thrown instanceof UserError;
   const stack = stackOf(thrown);
   const stream = isExpected ? thrown.where.stream : undefined;
-  return traceError(
-    {
-      message: mask(isExpected ? thrown.message : UNEXPECTED),
-      internal_message: mask(isExpected ? internalOf(thrown) : safeMessageOf(thrown)),
-      ...(stack !== undefined && { stack_trace: mask(stack) }),
-      failure_type: isExpected ? FAILURE_TYPES[thrown.kind] : 'system_error',
-      ...(stream !== undefined && { stream_descriptor: { name: stream } }),
-    },
-    emittedAt,
-  );
+  const error = {
+    message: mask(isExpected ? thrown.message : UNEXPECTED),
+    internal_message: mask(isExpected ? internalOf(thrown) : safeMessageOf(thrown)),
+    ...(stack !== undefined && { stack_trace: mask(stack) }),
+    failure_type: isExpected ? FAILURE_TYPES[thrown.kind] : FAILURE_TYPES.system,
+    ...(stream !== undefined && { stream_descriptor: { name: stream } }),
+  };
+  return { type: 'TRACE', trace: { type: 'ERROR', emitted_at: emittedAt, error } };
 }
 
 function internalOf({ internal, where }: UserError): string {

@@ -1,5 +1,5 @@
 import type { CheckVerb } from '../airbyte/connector.ts';
-import { failed, succeeded } from '../airbyte/messages.ts';
+import { configError } from '../base/errors.ts';
 import { openQuota } from '../extract/session.ts';
 import { openConfig } from './config.ts';
 import { probeExport } from './probe.ts';
@@ -12,8 +12,8 @@ export const checkVerb: CheckVerb = async (value, context) => {
   try {
     const verdict = await probeExport({ ...config, clock, logger, env, quota }, signal);
     logger.debug('check.verdict', verdict.message, { kind: verdict.kind, code: verdict.code });
-    const message = context.redactor.mask(verdict.message);
-    return verdict.usable ? succeeded(message) : failed(message);
+    if (!verdict.usable) throw configError(verdict.message);
+    return verdict.message;
   } finally {
     await quota.close();
   }

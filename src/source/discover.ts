@@ -1,5 +1,4 @@
 import type { DiscoverVerb } from '../airbyte/connector.ts';
-import { catalog } from '../airbyte/messages.ts';
 import { extractDeps, openExportSession } from '../extract/session.ts';
 import { discoverColumns } from './columns.ts';
 import { openConfig } from './config.ts';
@@ -11,7 +10,7 @@ export const discoverVerb: DiscoverVerb = async (value, context) => {
   const session = openExportSession(config, context);
   try {
     const columns = await discoverColumns(config, extractDeps(config, session.service, context));
-    return catalog(streamsOf(columns, config.timezone !== undefined));
+    return { type: 'CATALOG', catalog: { streams: streamsOf(columns, config.timezone !== undefined) } };
   } finally {
     await session.close();
   }

@@ -1,5 +1,4 @@
 import type { ReadVerb, VerbContext } from '../airbyte/connector.ts';
-import { estimate } from '../airbyte/messages.ts';
 import type { Clock } from '../base/clock.ts';
 import { configError } from '../base/errors.ts';
 import type { SourceConfig } from '../config/source.ts';
@@ -207,8 +206,8 @@ export class Reader {
     if (!streams.some((stream) => stream.name === 'events')) return;
     const { rows, bytes } = window.receipt;
     const { writer, clock } = this.#deps.context;
-    const value = { name: 'events', type: 'STREAM', row_estimate: rows, byte_estimate: bytes } as const;
-    await writer.write(estimate(value, clock.now()));
+    const estimate = { name: 'events', type: 'STREAM', row_estimate: rows, byte_estimate: bytes } as const;
+    await writer.write({ type: 'TRACE', trace: { type: 'ESTIMATE', emitted_at: clock.now(), estimate } });
   }
 
   /** Names columns that are not sent, and those with cells that did not fit, once each. */

@@ -36,16 +36,16 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
   const reads = new Map<Day, number>();
   const requested = new Set<Day>();
   const latest = new Map<Day, { readonly rows: number; readonly bytes: number }>();
-  for (const window of report.windows) {
-    for (const day of daysOf(window.from, window.to)) requested.add(day);
-    if (window.coversTo === null) continue;
-    const days = daysOf(window.coversFrom, window.coversTo);
+  for (const receipt of report.state.receipts) {
+    for (const day of daysOf(receipt.from, receipt.to)) requested.add(day);
+    if (receipt.covers_to === null) continue;
+    const days = daysOf(receipt.covers_from, receipt.covers_to);
     for (const day of days) reads.set(day, (reads.get(day) ?? 0) + 1);
-    if (days.length === 1) latest.set(days[0], window);
+    if (days.length === 1) latest.set(days[0], receipt);
   }
   const gaps = new Set(gapsOf(report));
   const known = [...reads.keys(), ...gaps].sort();
-  const start = report.state?.start_date;
+  const start = report.state.cursor?.start_date;
   const first = typeof start === 'string' && (known[0] === undefined || start < known[0]) ? start : known[0];
   if (first === undefined) return [];
   const last = laterOf(today, known.at(-1) ?? today);
@@ -67,7 +67,7 @@ function stateOf(reads: number, isGap: boolean, isRequested: boolean, daysLeft: 
 }
 
 function gapsOf({ state }: TargetReport): Day[] {
-  const gaps = state?.gaps;
+  const gaps = state.cursor?.gaps;
   return Array.isArray(gaps) ? gaps.filter((day): day is Day => typeof day === 'string') : [];
 }
 

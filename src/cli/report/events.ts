@@ -68,11 +68,11 @@ function byName(report: TargetReport): Html {
   return html`<section><h2>Events by name</h2>${chart}<details><summary>Totals</summary>${table}</details></section>`;
 }
 
-function byHour({ hours, timezone }: TargetReport): Html {
+function byHour({ hours, state }: TargetReport): Html {
   const busiest = hours.indexOf(Math.max(...hours));
   const chart = draw({
     description: `Events by hour of the day; most at ${twoDigits(busiest)}:00, ${count(hours[busiest], 'event')}.`,
-    unit: `events by hour, ${timezone ?? 'as the export writes it'}`,
+    unit: `events by hour, ${state.timezone ?? 'as the export writes it'}`,
     series: [{ name: 'events', values: hours }],
     labels: [0, 3, 6, 9, 12, 15, 18, 21].map((at) => ({ at, text: twoDigits(at) })),
   });

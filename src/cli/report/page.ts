@@ -67,21 +67,18 @@ ${deletionSection(deletions)}
 }
 
 function facts(report: TargetReport, days: readonly ReportedDay[]): Html {
-  const { state } = report;
+  const { cursor, timezone } = report.state;
   const ofState = (wanted: string) => days.filter((day) => day.state === wanted).length;
   const loaded = ofState('loaded') + ofState('read again');
   const facts: readonly (readonly [string, string])[] = [
     ['Rows', report.rows.toLocaleString('en-US')],
-    [
-      'Newest event',
-      report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${report.timezone ?? ''}`,
-    ],
-    ['Next run starts at', state?.from_date ?? 'the first day'],
+    ['Newest event', report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${timezone ?? ''}`],
+    ['Next run starts at', cursor?.from_date ?? 'the first day'],
     ['Days loaded', count(loaded, 'day')],
     ['Days lost', count(ofState('gap'), 'day')],
     ['Soon lost, not loaded', count(ofState('lost soon'), 'day')],
     ['Size', megabytes(report.sizeBytes)],
-    ['to_date', inclusive(state?.to_date_inclusive)],
+    ['to_date', inclusive(cursor?.to_date_inclusive)],
   ];
   return html`<dl class="facts">${facts.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
@@ -120,7 +117,7 @@ function outcomeOf({ ended, exitCode, cause }: RunRecord): string {
 }
 
 /** The columns with type, fill and rescues, and when they changed. */
-function columnSection({ columns, rows, changes }: TargetReport): Html {
+function columnSection({ columns, rows, state }: TargetReport): Html {
   const table = list(
     'Columns',
     {
@@ -132,7 +129,7 @@ function columnSection({ columns, rows, changes }: TargetReport): Html {
     },
     columns,
   );
-  return html`<section><h2>Columns</h2>${table}${changeList(changes)}</section>`;
+  return html`<section><h2>Columns</h2>${table}${changeList(state.changes)}</section>`;
 }
 
 function changeList(changes: readonly ColumnChange[]): Html {

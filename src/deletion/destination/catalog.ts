@@ -1,6 +1,6 @@
 import type { DiscoverVerb } from '../../airbyte/connector.ts';
 import { type ConfiguredCatalog, type ConfiguredStream, keyOf } from '../../airbyte/input.ts';
-import { destinationCatalog, type StreamDescriptor } from '../../airbyte/messages.ts';
+import type { StreamDescriptor } from '../../airbyte/messages.ts';
 import { configError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
@@ -13,20 +13,19 @@ const MATCHING_KEY = 'external_id';
 /** The one operation there is, for data activation. */
 export const discover: DiscoverVerb = async (value, context) => {
   configured(value, context);
-  return destinationCatalog([
-    {
-      object_name: PROFILES,
-      sync_mode: 'soft_delete',
-      json_schema: {
-        $schema: 'http://json-schema.org/draft-07/schema#',
-        type: 'object',
-        properties: { [MATCHING_KEY]: { type: 'string' } },
-        required: [MATCHING_KEY],
-        additionalProperties: false,
-      },
-      matching_keys: [[MATCHING_KEY]],
+  const operation = {
+    object_name: PROFILES,
+    sync_mode: 'soft_delete',
+    json_schema: {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      type: 'object',
+      properties: { [MATCHING_KEY]: { type: 'string' } },
+      required: [MATCHING_KEY],
+      additionalProperties: false,
     },
-  ]);
+    matching_keys: [[MATCHING_KEY]],
+  } as const;
+  return { type: 'DESTINATION_CATALOG', destination_catalog: { operations: [operation] } };
 };
 
 /** How the records of a stream are read. */

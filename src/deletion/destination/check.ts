@@ -1,7 +1,6 @@
 import { existsSync, mkdtempSync, rmdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { CheckVerb, VerbContext } from '../../airbyte/connector.ts';
-import { succeeded } from '../../airbyte/messages.ts';
 import { systemClock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
@@ -24,7 +23,7 @@ export const check: CheckVerb = async (value, context) => {
   if (config.ledgerDir !== undefined) await checkLedger(config.ledgerDir, config, context);
   await checkHost(config.baseUrl, context.env, context.signal);
   const mode = config.dryRun ? 'dry_run is on: nothing will be deleted. ' : '';
-  return succeeded(`${mode}The host answers. Whether the token is right only the first deletion shows.`);
+  return `${mode}The host answers. Whether the token is right only the first deletion shows.`;
 };
 
 /** Checks that the folder can be written (or made) and that its last file is intact under this key. Leaves no file. */

@@ -2,22 +2,19 @@
 
 import schema from '../../../schemas/destination-config.json' with { type: 'json' };
 import type { Connector } from '../../airbyte/connector.ts';
-import { spec } from '../../airbyte/messages.ts';
 
 const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/destination-dfinery';
 
 /** The Airbyte destination. Each verb is loaded when it is called. */
 export const destination: Connector = {
-  name: 'destination-dfinery',
-  spec: async () => async () =>
-    spec({
-      protocol_version: '0.2.0',
-      documentationUrl: `${DOCUMENTATION}/README.md`,
-      changelogUrl: `${DOCUMENTATION}/CHANGELOG.md`,
-      connectionSpecification: schema,
-      supportsIncremental: true,
-      supported_destination_sync_modes: ['append', 'append_dedup'],
-    }),
+  spec: {
+    protocol_version: '0.2.0',
+    documentationUrl: `${DOCUMENTATION}/README.md`,
+    changelogUrl: `${DOCUMENTATION}/CHANGELOG.md`,
+    connectionSpecification: schema,
+    supportsIncremental: true,
+    supported_destination_sync_modes: ['append', 'append_dedup'],
+  },
   check: async () => (await import('./check.ts')).check,
   discover: async () => (await import('./catalog.ts')).discover,
   write: async () => (await import('./write.ts')).write,

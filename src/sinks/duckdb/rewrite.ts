@@ -10,6 +10,7 @@ import { type Engine, type EngineOptions, openEngine, REWRITING } from '../sql/e
 import { newFile } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
+import { rowsByWindow } from '../sql/rows/counts.ts';
 import { nameOf } from '../sql/views.ts';
 import type { PeopleFound, PeopleQuery, Purged, PurgeTrial, Rewritten } from '../target.ts';
 import { eventRowsOf } from './people.ts';
@@ -176,13 +177,11 @@ async function copyWithout(engine: Engine, { condition }: Lookup): Promise<numbe
     const where = table.schema === 'main' ? (kept[table.name] ?? '') : '';
     await engine.run(`INSERT INTO ${named('rewritten', table)} SELECT * FROM ${named('target', table)}${where}`);
   }
-  const gone = await engine.rows(
-    `SELECT _dfinery_window AS w, count(*) AS n FROM events WHERE ${condition} GROUP BY 1`,
-  );
-  for (const { w, n } of gone) {
-    await engine.run(`UPDATE rewritten._dfinery_windows SET rows_live = rows_live - ${n} WHERE number = ${w}`);
+  const gone = await rowsByWindow(engine, `events WHERE ${condition}`);
+  for (const [window, rows] of gone) {
+    await engine.run(`UPDATE rewritten._dfinery_windows SET rows_live = rows_live - ${rows} WHERE number = ${window}`);
   }
-  return gone.reduce((sum, { n }) => sum + Number(n), 0);
+  return [...gone.values()].reduce((sum, rows) => sum + rows, 0);
 }
 
 async function tablesOf(engine: Engine): Promise<Table[]> {

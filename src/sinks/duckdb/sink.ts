@@ -7,7 +7,7 @@ import type { PriorLoads, Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
-import { incomingWindow, lastWindow, liveWindows } from '../../table/receipts.ts';
+import { lastWindow } from '../../table/receipts.ts';
 import type { RunHistory } from '../../table/runs.ts';
 import { priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
@@ -18,12 +18,13 @@ import { isOutOfMemory, isRefusedByIndex, MisreadFile } from '../sql/engine/faul
 import { isWide } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { planBatch, settleBatch } from '../sql/rows/batch.ts';
-import { filesByHeader, filesQuery, hasRowsWithoutId, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
+import { rowsByWindow } from '../sql/rows/counts.ts';
+import { filesByHeader, filesQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import type { TypeOptions } from '../target.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/store.ts';
-import { COPIED, countRows, createViews, prepareStore, RunTable, writeState } from './store.ts';
+import { COPIED, createViews, prepareStore, RunTable, writeState } from './store.ts';
 import { supersede } from './superseded.ts';
 
 /** Removed rows after which their blocks are given back to the file, so that a full re-read does not double it. */
@@ -57,8 +58,6 @@ export class DuckDbSink implements Sink {
   readonly #options: DuckDbSinkOptions;
   readonly runs: RunHistory;
   #state: TableState;
-  /** Rows in `events` by window, as counted in them; undefined until they are needed. */
-  #counted: ReadonlyMap<number, number> | undefined;
   #isPrepared = false;
   /** The last window of earlier runs. */
   readonly #lastBefore: number;
@@ -149,7 +148,6 @@ export class DuckDbSink implements Sink {
   async #store(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
     const done = await this.#engine.transaction(() => this.#write(windows), signal);
     this.#state = done.state;
-    this.#counted = done.counted;
     this.#removed += done.removed;
     logChanges(this.#logger, done.columns, done.commit.rescued);
     return done.commit;
@@ -159,49 +157,36 @@ export class DuckDbSink implements Sink {
     const engine = this.#engine;
     const before = this.#state;
     const batch = planBatch(before, windows, this.#rules, this.#zone);
-    const { isFirst, plan, loads } = batch;
-    const counted = this.#counted ?? (isFirst ? new Map<number, number>() : await countRows(engine));
-    await alterEvents(engine, plan, this.#zone);
+    const { columns, loads } = batch;
+    await alterEvents(engine, columns, this.#zone);
     await loadRows(engine, loads);
-    const { removed, idRepeats } = await supersede(engine, {
-      columns: plan,
-      zone: this.#zone,
-      live: liveWindows(before.receipts),
-      windows: loads.map((load) => ({
-        ...incomingWindow(load.window, load.number),
-        hasRowsWithoutId: hasRowsWithoutId(load),
-        idsAreKeys: idsAreKeys(load.window),
-      })),
-    });
-    const brought = loads.map(({ number, window }): [number, number] => [number, window.receipt.rows]);
-    const after =
-      removed > 0 ? await countRows(engine) : new Map([...counted, ...brought.filter(([, rows]) => rows > 0)]);
+    const counted = await rowsByWindow(engine, 'events');
+    checkRows(engine, loads, counted);
+    const { removed, idRepeats } = await supersede(engine, batch);
+    const after = removed > 0 ? await rowsByWindow(engine, 'events') : counted;
     // What is gone is subtracted, so that a receipt that was wrong before stays wrong and `verify` sees it.
     const stored = before.receipts.map(({ window, rows_live: live }): [number, number] => [
       window,
       live - (counted.get(window) ?? 0) + (after.get(window) ?? 0),
     ]);
-    const live = new Map([...stored, ...brought.map(([window]): [number, number] => [window, after.get(window) ?? 0])]);
-    const rows = `(SELECT * FROM events WHERE _dfinery_window >= ${loads[0].number})`;
     const { state, commit } = await settleBatch(engine, before, batch, {
-      rows,
+      rows: `(SELECT * FROM events WHERE _dfinery_window >= ${loads[0].number})`,
       idRepeats,
-      live,
+      live: new Map([...stored, ...loads.map(({ number }): [number, number] => [number, after.get(number) ?? 0])]),
       now: this.#clock.now(),
     });
     await writeState(engine, before, state);
-    if (plan.some((column) => column.type !== column.before)) {
-      await createViews(engine, plan);
+    if (columns.some((column) => column.type !== column.before)) {
+      await createViews(engine, columns);
       await refreshModels(engine, state);
     }
-    return { commit, state, counted: after, removed, columns: plan };
+    return { commit, state, removed, columns };
   }
 }
 
-/** Puts all rows of the windows into `events`. Throws UserError if the count of one differs. */
+/** Puts all rows of the windows into `events`. */
 async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<void> {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
-  if (filled.length === 0) return;
   const plain = filled.filter(({ window }) => idsAreKeys(window));
   await engine.run('SET preserve_insertion_order = false');
   for (const parts of filesByHeader(plain)) {
@@ -210,19 +195,19 @@ async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<v
     await engine.run(`INSERT INTO events (${namesOf(columns)}) SELECT ${select} FROM ${from}`);
   }
   for (const load of filled.filter((one) => !plain.includes(one))) await loadStaged(engine, load);
-  const first = filled[0].number;
-  const rows = await engine.rows(
-    `SELECT _dfinery_window AS w, count(*) AS n FROM events WHERE _dfinery_window >= ${first} GROUP BY 1`,
-  );
-  const found = new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
-  const wrong = filled.find(({ window, number }) => found.get(number) !== window.receipt.rows);
-  if (wrong === undefined) return;
-  const { receipt } = wrong.window;
-  const came = found.get(wrong.number) ?? 0;
-  throw new MisreadFile(
-    `a window of ${receipt.rows} rows came to ${came} in DuckDB: nothing of it was kept. Please report it.`,
-    { where: { window: `${receipt.from}..${receipt.to}`, file: engine.file } },
-  );
+}
+
+/** Throws UserError if a window came to another number of rows than its export has. */
+function checkRows(engine: Engine, loads: readonly WindowLoad[], counted: ReadonlyMap<number, number>): void {
+  for (const { window, number } of loads) {
+    const { from, to, rows } = window.receipt;
+    const came = counted.get(number) ?? 0;
+    if (came === rows) continue;
+    throw new MisreadFile(
+      `a window of ${rows} rows came to ${came} in DuckDB: nothing of it was kept. Please report it.`,
+      { where: { window: `${from}..${to}`, file: engine.file } },
+    );
+  }
 }
 
 /** Keys need a second look: the rows are staged in their order (the engine must be told to keep it), numbered, moved. */

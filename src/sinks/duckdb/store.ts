@@ -279,12 +279,6 @@ export async function readDuckDbPriorLoads(options: Omit<EngineOptions, 'readOnl
   );
 }
 
-/** Rows in `events` by number of their window. */
-export async function countRows(engine: Engine): Promise<Map<number, number>> {
-  const rows = await engine.rows('SELECT _dfinery_window AS w, count(*) AS n FROM events GROUP BY 1');
-  return new Map(rows.map((row) => [Number(row.w), Number(row.n)]));
-}
-
 /** Stores what a batch changed. Inside its transaction. */
 export async function writeState(engine: Engine, before: TableState, after: TableState): Promise<void> {
   await engine.run(`UPDATE ${STATE} SET state = $1`, [JSON.stringify(after.cursor)]);

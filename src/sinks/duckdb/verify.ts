@@ -4,20 +4,16 @@ import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
 import { shortName } from '../sql/columns.ts';
 import type { Engine, EngineOptions } from '../sql/engine/engine.ts';
-import { countRows, readState, withStore } from './store.ts';
+import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
+import { readState, withStore } from './store.ts';
 
 /** Compares the rows of a file with its receipts; opens it for reading alone. Throws UserError when it cannot. */
 export function verifyDuckDb(options: Omit<EngineOptions, 'readOnly'>): Promise<Difference[]> {
   return withStore({ ...options, readOnly: true }, async (engine) => {
     const state = await readState(engine);
-    const keys = await engine.row(
-      `SELECT count(*) FILTER (_key IS NULL) AS absent,
-      (SELECT count(*) FROM (SELECT _key FROM events WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS repeated
-      FROM events`,
-    );
     return [
-      ...checkLiveRows(state.receipts, await countRows(engine)),
-      ...checkKeys(keys),
+      ...checkLiveRows(state.receipts, await rowsByWindow(engine, 'events')),
+      ...checkKeys(await countKeyFaults(engine, 'events')),
       ...checkDays(state.cursor, coveredDays(state.receipts)),
       ...(await checkColumns(engine, state)),
     ];

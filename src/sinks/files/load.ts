@@ -6,12 +6,10 @@ import { logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
-import { incomingWindow, liveWindows } from '../../table/receipts.ts';
 import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
-import { hasRowsWithoutId, idsAreKeys } from '../sql/rows/file-query.ts';
 import type { TypeOptions } from '../target.ts';
 import { columnsIn, columnsOfBatch, isChangedBy, selectAfter } from './columns.ts';
 import { derive, type Files } from './derive.ts';
@@ -64,7 +62,7 @@ export function readFilesPriorLoads(format: FilesFormat, options: OpenFilesOptio
 interface PreparedBatch {
   readonly change: FileChange;
   readonly commit: Commit;
-  readonly plan: readonly PlannedColumn[];
+  readonly columns: readonly PlannedColumn[];
 }
 
 class FilesSink implements Sink {
@@ -172,9 +170,9 @@ class FilesSink implements Sink {
       this.#alone = windows.length - 1;
       return this.#store(windows.slice(0, 1), early, signal);
     }
-    const { change, commit, plan } = prepared;
+    const { change, commit, columns } = prepared;
     await table.commit(change);
-    logChanges(this.#logger, plan, commit.rescued);
+    logChanges(this.#logger, columns, commit.rescued);
     return commit;
   }
 
@@ -186,34 +184,26 @@ class FilesSink implements Sink {
     const table = this.#table;
     const state = this.#state;
     const batch = this.#planned(windows);
-    const { plan, loads } = batch;
+    const { columns, loads } = batch;
     const incoming = await writeIncoming(table, loads, early);
-    const stored = await table.fetchColumns(table.filesOf('events'), keyColumns(plan));
-    const superseded = await findSuperseded(table, stored, {
-      files: incoming,
-      columns: plan,
-      hasRowsWithoutId: loads.some(hasRowsWithoutId),
-      idsAreKeys: windows.every(idsAreKeys),
-      windows: loads.map(({ window, number }) => incomingWindow(window, number)),
-      live: liveWindows(state.receipts),
-      zone: this.#zone,
-    });
+    const stored = await table.fetchColumns(table.filesOf('events'), keyColumns(columns));
+    const superseded = await findSuperseded(table, stored, batch, incoming);
     if (superseded === undefined) return undefined;
     const { files, idRepeats } = superseded;
     const events = await this.#eventsAfter(batch, stored, superseded);
-    const change = await derive(table, events, { columns: plan, tables: state.tables });
+    const change = await derive(table, events, { columns, tables: state.tables });
     const { state: after, commit } = await settleBatch(table.engine, state, batch, {
       rows: files.length === 0 ? undefined : readFiles(files.map(({ local }) => local)),
       idRepeats,
       live: liveRows(filesAfter(table.log.snapshot?.files ?? [], change)),
       now: this.#clock.now(),
     });
-    return { change: { kind: 'load', ...change, state: after }, commit, plan };
+    return { change: { kind: 'load', ...change, state: after }, commit, columns };
   }
 
   /** The files of `events` that go and come: of a uniform layout one file a date, else the files of the batch as they are. */
   async #eventsAfter(
-    { plan, loads }: PlannedBatch,
+    { columns, loads }: PlannedBatch,
     stored: readonly ReadableFile[],
     { files, counts, isKept }: Superseded,
   ): Promise<Files> {
@@ -225,11 +215,11 @@ class FilesSink implements Sink {
     for (const file of stored) {
       const lost = counts.get(file.copy) ?? 0;
       const fresh = layout.isUniform ? (groups.get(file.date) ?? []) : [];
-      if (lost === 0 && fresh.length === 0 && !isChangedBy(plan, file.columns, layout)) continue;
+      if (lost === 0 && fresh.length === 0 && !isChangedBy(columns, file.columns, layout)) continue;
       removed.push(file);
       if (lost === file.rows) continue;
       if (fresh.length > 0) groups.delete(file.date);
-      const kept = layout.isUniform ? [...loads[0].plan.values()] : columnsIn(plan, file.columns);
+      const kept = layout.isUniform ? [...loads[0].plan.values()] : columnsIn(columns, file.columns);
       const from = `${readFiles([await table.fetchOne(file)])}${lost > 0 ? ` WHERE ${isKept}` : ''}`;
       const select = `SELECT ${selectAfter(kept, file.columns, this.#zone)} FROM ${from}`;
       added.push(

@@ -9,6 +9,7 @@ import type { TableName } from '../../table/columns.ts';
 import { Zone } from '../../types/zone.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { isOutOfMemory } from '../sql/engine/faults.ts';
+import { rowsByWindow } from '../sql/rows/counts.ts';
 import { copyColumns } from '../storage/partial-copy.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { PlaceOptions } from '../target.ts';
@@ -173,7 +174,7 @@ export class FileTable {
       date,
       sha256: await fingerprint(local),
       columns: new Set([...statistics.keys()].filter((name) => name !== PARTITION)),
-      windows: table === 'events' ? (file.windows ?? (await windowsIn(this.engine, local))) : new Map(),
+      windows: table === 'events' ? (file.windows ?? (await rowsByWindow(this.engine, readFiles([local])))) : new Map(),
       isSorted,
       ...(source !== undefined && { source }),
     };
@@ -311,14 +312,6 @@ async function outcomeOf<T>(work: () => Promise<T>): Promise<{ readonly value: T
   } catch (error) {
     return { error };
   }
-}
-
-/** Rows by window in a local file of `events`. */
-async function windowsIn(engine: Engine, local: string): Promise<Map<number, number>> {
-  const rows = await engine.rows(
-    `SELECT _dfinery_window AS w, count(*) AS n FROM ${readFiles([local])} GROUP BY 1 ORDER BY 1`,
-  );
-  return new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
 }
 
 /** The SHA-256 of a file, in hex. Throws the system's error. */

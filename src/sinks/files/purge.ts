@@ -8,7 +8,7 @@ import { hashedIn } from '../../extract/state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { type EventRows, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
-import { eventNamesIn } from '../sql/rows/event-names.ts';
+import { eventNamesIn } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, PersonRow, Purged, PurgeTrial } from '../target.ts';
 import { columnsIn, eventRows, selectOf, valuesOf } from './columns.ts';
 import { type DataFile, type FileChange, LostRace, type NewFile, type ReadableFile } from './log.ts';

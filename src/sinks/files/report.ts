@@ -1,7 +1,7 @@
 import type { StoredColumn } from '../../table/columns.ts';
-import { REPORTED_RECORDS, reportedWindow, type TargetReport } from '../report.ts';
+import type { TargetReport } from '../report.ts';
 import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../sql/report.ts';
-import { rescuedCells } from '../sql/rows/rescued.ts';
+import { rescuedCells } from '../sql/rows/counts.ts';
 import { eventRows } from './columns.ts';
 import type { DataFile } from './log.ts';
 import { type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './open.ts';
@@ -14,15 +14,11 @@ export function reportFiles(format: FilesFormat, options: OpenFilesOptions): Pro
 
 async function reportOf(table: FileTable): Promise<TargetReport> {
   const { state, files } = table.snapshot;
-  const { columns, timezone, cursor, receipts, changes } = state;
   return {
-    ...(await countedIn(table, columns, timezone)),
+    state,
+    ...(await countedIn(table, state.columns, state.timezone)),
     sizeBytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
-    state: cursor ?? undefined,
-    timezone,
-    windows: receipts.map(reportedWindow),
-    runs: await readRuns(table.storage, REPORTED_RECORDS),
-    changes: changes.slice(-REPORTED_RECORDS),
+    runs: await readRuns(table.storage),
   };
 }
 

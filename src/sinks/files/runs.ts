@@ -27,8 +27,8 @@ export async function removeExpiredRuns(storage: Storage): Promise<void> {
   if (expired.length > 0) await storage.remove(expired);
 }
 
-/** The latest `most` runs of a place, oldest first. Throws UserError. */
-export async function readRuns(storage: Storage, most: number): Promise<RunRecord[]> {
+/** The latest runs of a place, oldest first. Throws UserError. */
+export async function readRuns(storage: Storage): Promise<RunRecord[]> {
   const limit = pLimit(CONCURRENCY);
   const read = async (path: string) => {
     const bytes = await storage.read(path);
@@ -41,7 +41,7 @@ export async function readRuns(storage: Storage, most: number): Promise<RunRecor
       where: { file },
     });
   };
-  const latest = (await listRuns(storage)).slice(-most);
+  const latest = (await listRuns(storage)).slice(-MAX_RUNS);
   return (await Promise.all(latest.map((path) => limit(() => read(path))))).flat();
 }
 

@@ -1,5 +1,6 @@
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME } from '../../schema/groups.ts';
 import type { StoredColumn } from '../../table/columns.ts';
+import type { PlannedBatch } from '../sql/rows/batch.ts';
 import {
   countNumbered,
   findSupersededRows,
@@ -12,13 +13,6 @@ import type { IncomingFile } from './incoming-files.ts';
 import type { ReadableFile } from './log.ts';
 import { copiesOf, type FileTable } from './open.ts';
 import { FILE, readFiles, writeFile } from './parquet-file.ts';
-
-/** The rows of a batch, in files, and the windows that they are of. */
-export interface Incoming extends Pick<Reread, 'columns' | 'hasRowsWithoutId' | 'windows' | 'live' | 'zone'> {
-  readonly files: readonly IncomingFile[];
-  /** True if the ids of all rows are their keys as they stand. */
-  readonly idsAreKeys: boolean;
-}
 
 /** What a batch does to the rows of stored files. */
 export interface Superseded {
@@ -42,15 +36,16 @@ export function keyColumns(columns: readonly StoredColumn[]): Set<string> {
 
 /**
  * Finds the rows of stored files that a batch supersedes (S13); undefined if its windows share ids and are to be stored one by
- * one. Makes temporary tables; inside a transaction.
+ * one. Makes temporary tables; inside a transaction. `files`: of the batch.
  */
 export async function findSuperseded(
   table: FileTable,
   stored: readonly ReadableFile[],
-  { files, idsAreKeys, ...batch }: Incoming,
+  batch: PlannedBatch,
+  files: readonly IncomingFile[],
 ): Promise<Superseded | undefined> {
   const { engine } = table;
-  const { columns, windows } = batch;
+  const { columns, windows, idsAreKeys } = batch;
   if (files.length === 0) return { counts: new Map(), isKept: 'true', files, idRepeats: new Map() };
   const incoming = relationOf(files);
   if (windows.length > 1 && (await mayShareIds(engine, incoming))) return undefined;

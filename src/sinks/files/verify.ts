@@ -6,6 +6,7 @@ import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from
 import { coveredDays } from '../../table/receipts.ts';
 import { TYPES } from '../../types/index.ts';
 import { shortName } from '../sql/columns.ts';
+import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import { eventItems, nameOf } from '../sql/views.ts';
 import { columnsIn } from './columns.ts';
 import { liveRows } from './load.ts';
@@ -144,20 +145,11 @@ const eventsIn = (files: readonly ReadableFile[]): string =>
   readFiles(copiesOf(files.filter(({ table }) => table === 'events')));
 
 /** The rows of each window, as counted in the files, are those that the receipts say. */
-async function checkRows(table: FileTable, files: readonly ReadableFile[]): Promise<Difference[]> {
-  const rows = await table.engine.rows(`SELECT _dfinery_window AS w, count(*) AS n FROM ${eventsIn(files)} GROUP BY 1`);
-  return checkLiveRows(table.snapshot.state.receipts, new Map(rows.map(({ w, n }) => [Number(w), Number(n)])));
-}
+const checkRows = async ({ engine, snapshot }: FileTable, files: readonly ReadableFile[]) =>
+  checkLiveRows(snapshot.state.receipts, await rowsByWindow(engine, eventsIn(files)));
 
-async function checkRowKeys(table: FileTable, files: readonly ReadableFile[]): Promise<Difference[]> {
-  const from = eventsIn(files);
-  return checkKeys(
-    await table.engine.row(
-      `SELECT count(*) FILTER (_key IS NULL) AS absent, (SELECT count(*) FROM (SELECT _key FROM ${from}
-      WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS repeated FROM ${from}`,
-    ),
-  );
-}
+const checkRowKeys = async ({ engine }: FileTable, files: readonly ReadableFile[]) =>
+  checkKeys(await countKeyFaults(engine, eventsIn(files)));
 
 /** A derived table has a row for each item, or for each event. */
 async function checkDerived(table: FileTable, events: readonly ReadableFile[], name: TableName): Promise<Difference[]> {

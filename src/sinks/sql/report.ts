@@ -6,7 +6,7 @@ import { sqlWall } from '../../types/zone-sql.ts';
 import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../report.ts';
 import type { Engine, Row } from './engine/engine.ts';
 import { identifier } from './engine/quote.ts';
-import { rescuedCells } from './rows/rescued.ts';
+import { rescuedCells } from './rows/counts.ts';
 import { eventLogs, nameOf } from './views.ts';
 
 /** The rows of a target and what is known of their columns. */

@@ -1,5 +1,6 @@
-import { addDays, daysOf } from '../../../src/base/days.ts';
+import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import type { TargetReport } from '../../../src/sinks/report.ts';
+import { newState, type TableState } from '../../../src/table/state.ts';
 
 /** A name made of markup and of characters that turn the direction of the text. */
 export const HOSTILE = `<b onclick="x">&'\u202e`;
@@ -9,28 +10,23 @@ export function exampleReport(): TargetReport {
   const loaded = daysOf('2026-01-16', '2026-02-07');
   const read = [...loaded, ...daysOf('2026-02-05', '2026-02-07')];
   const names = ['df_start_session', HOSTILE, '설문 응답', null];
-  return {
-    rows: 24_000,
-    sizeBytes: 12_345_678,
-    state: {
+  const state: TableState = {
+    ...newState('Asia/Seoul', ['events']),
+    cursor: {
       version: 1,
       from_date: '2026-02-08',
       start_date: '2026-01-10',
       gaps: daysOf('2026-01-10', '2026-01-13'),
       to_date_inclusive: true,
     },
-    timezone: 'Asia/Seoul',
+    receipts: read.map((day, i) => receiptOf(day, i)),
+    changes: CHANGES,
+  };
+  return {
+    state,
+    rows: 24_000,
+    sizeBytes: 12_345_678,
     lastEventAt: '2026-02-07 23:59:59.123',
-    windows: read.map((day, i) => ({
-      from: day,
-      to: day,
-      coversFrom: day,
-      coversTo: day,
-      rows: 1_000 + Number(day.slice(8)),
-      bytes: 250_000 + i * 1_000,
-      exports: 1,
-      verifiedAt: `${addDays(day, 1)}T03:00:00.000Z`,
-    })),
     events: loaded
       .slice(0, 18)
       .flatMap((day) => names.map((name, i) => ({ day, name, events: name === null ? 10 : 400 - i * 100 }))),
@@ -45,37 +41,58 @@ export function exampleReport(): TargetReport {
       run('2026-02-09T03:00:00.000Z', '2026-02-09T03:01:00.000Z', 3, 'The service is down.'),
       run('2026-02-10T00:00:00.000Z', null, null, null),
     ],
-    changes: [
-      {
-        changedAt: '2026-02-01T03:00:00.000Z',
-        sourceName: 'level',
-        change: 'added',
-        fromType: null,
-        toType: 'long',
-        window: 'w1',
-        shape: '9',
-      },
-      {
-        changedAt: '2026-02-03T03:00:00.000Z',
-        sourceName: 'level',
-        change: 'widened',
-        fromType: 'long',
-        toType: 'string',
-        window: 'w3',
-        shape: 'aaaa',
-      },
-      {
-        changedAt: '2026-02-04T03:00:00.000Z',
-        sourceName: HOSTILE,
-        change: 'missing',
-        fromType: null,
-        toType: null,
-        window: 'w4',
-        shape: null,
-      },
-    ],
   };
 }
+
+const receiptOf = (day: Day, i: number): TableState['receipts'][number] => ({
+  v: 1,
+  id: `w${i}`,
+  window: i + 1,
+  from: day,
+  to: day,
+  covers_from: day,
+  covers_to: day,
+  rows: 1_000 + Number(day.slice(8)),
+  rows_live: 1_000,
+  bytes: 250_000 + i * 1_000,
+  sha256: '',
+  exports: 1,
+  split: 'none',
+  suppressed: 0,
+  invalid_utf8: 0,
+  id_repeats: 0,
+  verified_at: `${addDays(day, 1)}T03:00:00.000Z`,
+});
+
+const CHANGES: TableState['changes'] = [
+  {
+    changedAt: '2026-02-01T03:00:00.000Z',
+    sourceName: 'level',
+    change: 'added',
+    fromType: null,
+    toType: 'long',
+    window: 'w1',
+    shape: '9',
+  },
+  {
+    changedAt: '2026-02-03T03:00:00.000Z',
+    sourceName: 'level',
+    change: 'widened',
+    fromType: 'long',
+    toType: 'string',
+    window: 'w3',
+    shape: 'aaaa',
+  },
+  {
+    changedAt: '2026-02-04T03:00:00.000Z',
+    sourceName: HOSTILE,
+    change: 'missing',
+    fromType: null,
+    toType: null,
+    window: 'w4',
+    shape: null,
+  },
+];
 
 const run = (began: string, ended: string | null, exitCode: number | null, cause: string | null) => ({
   began,

@@ -5,7 +5,6 @@ import { Writable } from 'node:stream';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Connector } from '../../../src/airbyte/connector.ts';
 import { runConnector } from '../../../src/airbyte/entrypoint.ts';
-import { succeeded } from '../../../src/airbyte/messages.ts';
 import { MessageWriter } from '../../../src/airbyte/writer.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { configError, UserError } from '../../../src/base/errors.ts';
@@ -31,7 +30,7 @@ async function check(work: Check, uncaught: (tell: (error: unknown) => void) => 
   });
   out.on('error', () => {});
   const none = async () => work;
-  const connector: Connector = { name: 'test', spec: none as never, check: none, discover: none };
+  const connector: Connector = { spec: {} as never, check: none, discover: none as never };
   const code = await runConnector(connector, {
     words: ['check', '--config', config],
     writer: new MessageWriter(out),
@@ -67,7 +66,7 @@ describe('the process of a connector', () => {
     const ended = await check(
       async () => {
         tell(new TypeError('forgotten'));
-        return succeeded();
+        return 'done';
       },
       (listener) => {
         tell = listener;
@@ -99,6 +98,6 @@ describe('the process of a connector', () => {
   });
 
   it('fails when its answer could not be written [R557]', async () => {
-    expect(await check(async () => succeeded(), undefined, true)).toMatchObject({ code: 1, text: '' });
+    expect(await check(async () => 'done', undefined, true)).toMatchObject({ code: 1, text: '' });
   });
 });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { reportPage } from '../../../src/cli/report/page.ts';
+import { newState } from '../../../src/table/state.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { exampleReport, HOSTILE } from '../../support/targets/report.ts';
@@ -38,10 +39,11 @@ describe('the page of a target', () => {
 
   it('shows a day that is not over as read so far, and each day under its weekday [R550]', async () => {
     const report = exampleReport();
-    const [window] = report.windows;
-    const today = { ...window, from: '2026-02-08', to: '2026-02-10', coversFrom: '2026-02-08', coversTo: '2026-02-09' };
-    const open = { ...window, from: '2026-02-10', to: '2026-02-10', coversFrom: '2026-02-10', coversTo: null };
-    const page = await reportPage({ ...report, windows: [...report.windows, today, open] }, OPTIONS);
+    const { receipts } = report.state;
+    const today = { from: '2026-02-08', to: '2026-02-10', covers_from: '2026-02-08', covers_to: '2026-02-09' } as const;
+    const open = { from: '2026-02-10', to: '2026-02-10', covers_from: '2026-02-10', covers_to: null } as const;
+    const more = [today, open].map((days) => ({ ...receipts[0], ...days }));
+    const page = await reportPage({ ...report, state: { ...report.state, receipts: [...receipts, ...more] } }, OPTIONS);
     const days = section(page, 'Days');
     expect(days).toContain('class="so-far" title="2026-02-10: so far"');
     // What a window of several days held is of none of them alone.
@@ -97,12 +99,10 @@ describe('the page of a target', () => {
     const empty = {
       ...exampleReport(),
       rows: 0,
-      windows: [],
       events: [],
       columns: [],
       runs: [],
-      changes: [],
-      state: undefined,
+      state: newState('Asia/Seoul', ['events']),
     };
     const page = await reportPage({ ...empty, lastEventAt: null }, OPTIONS);
     expect(page).toContain('Nothing was loaded yet.');

@@ -99,8 +99,8 @@ describe('opened Delta tables', () => {
         domainMetadata: { ...domain, domain: name, configuration: JSON.stringify(receipt) },
       });
     }
-    const { windows } = await reportDelta(fixture.lakeOptions);
-    expect(windows.map(({ rows }) => rows)).toEqual([1, 3, 12]);
+    const { state } = await reportDelta(fixture.lakeOptions);
+    expect(state.receipts.map(({ rows }) => rows)).toEqual([1, 3, 12]);
   });
 });
 

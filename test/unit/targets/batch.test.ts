@@ -29,14 +29,13 @@ function made<F extends TargetFixture>(fixture: F): F {
 
 /** All that a place holds, but for when and how columns changed. */
 async function held(fixture: TargetFixture) {
-  const { state } = await fixture.priorLoads();
-  if (state === undefined) return undefined;
-  const { windows, columns } = await fixture.report();
+  if ((await fixture.priorLoads()).state === undefined) return undefined;
+  const { state, columns } = await fixture.report();
   const read = (table: string) => fixture.read(`SELECT * FROM ${table} ORDER BY ALL`);
   const hasRows = (await fixture.keys()).length > 0;
   const tables = hasRows ? await Promise.all(['events', 'event_items', 'event_logs'].map(read)) : [];
   expect(await fixture.verify()).toEqual([]);
-  return { state, windows, columns, tables, eventNames: (await fixture.priorLoads()).eventNames };
+  return { state: { ...state, changes: undefined }, columns, tables };
 }
 
 /** What stays after these batches, how many rows share an id with others, and whether a batch was refused. */

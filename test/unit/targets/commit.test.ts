@@ -32,9 +32,9 @@ describe.each(TARGETS)('a window in %s', (name) => {
       { _key: 'a', n: '1', flag: true, tags: null, memo: 'x,"y"\n안녕', p: null },
       { _key: 'b:1', n: '9007199254740993', flag: null, tags: ['p'], memo: null, p: 1.5 },
     ]);
-    const { windows, state } = await fixture.report();
-    expect(windows).toMatchObject([{ from: ONE, to: ONE, rows: 2, bytes: window.receipt.bytes }]);
-    expect(state).toEqual({ version: 1, from_date: TWO });
+    const { state } = await fixture.report();
+    expect(state.receipts).toMatchObject([{ from: ONE, to: ONE, rows: 2, bytes: window.receipt.bytes }]);
+    expect(state.cursor).toEqual({ version: 1, from_date: TWO });
     expect(await fixture.verify()).toEqual([]);
   });
 

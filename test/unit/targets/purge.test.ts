@@ -128,8 +128,8 @@ describe.each(TARGETS)('compact of %s', (name) => {
       fixture.fixture.windowOf(TWO, { id: 'f' }, { id: 'i', df_server_datetime: '', df_correction_datetime: '' }),
     ]);
     const of = async () => {
-      const { windows, state, columns, rows } = await fixture.report();
-      return { windows, state, columns, rows, tables: await tables() };
+      const { state, columns, rows } = await fixture.report();
+      return { state, columns, rows, tables: await tables() };
     };
     const before = await of();
     expect(await fixture.compact()).toMatchObject({ rows: before.rows, rowsRemoved: 0 });

@@ -28,7 +28,11 @@ describe.each(TARGETS)('the report of %s', (name) => {
     );
     await fixture.store([windowOf(ONE, ...first), windowOf(TWO, ...items)]);
     const report = await fixture.report();
-    expect(report).toMatchObject({ rows: 56, lastEventAt: '2026-01-02 23:59:59', state: { from_date: THREE } });
+    expect(report).toMatchObject({
+      rows: 56,
+      lastEventAt: '2026-01-02 23:59:59',
+      state: { cursor: { from_date: THREE } },
+    });
     expect(report.events.reduce((sum, { events }) => sum + events, 0)).toBe(55);
     expect(report.events.filter((one) => one.name === null)).toEqual([
       { day: ONE, name: null, events: 2 },
@@ -73,12 +77,12 @@ describe.each(TARGETS)('the report of %s', (name) => {
       { ...open, receipt: { ...open.receipt, covers_to: null, exports: 3 } },
     ]);
     const found = await fixture.report();
-    const common = { rows: 1, bytes: open.receipt.bytes, verifiedAt: '2026-02-01T00:00:00.000Z' };
-    expect(found.windows).toEqual([
-      { ...common, from: ONE, to: ONE, coversFrom: ONE, coversTo: ONE, exports: 1 },
-      { ...common, from: TWO, to: TWO, coversFrom: TWO, coversTo: null, exports: 3 },
+    const common = { rows: 1, bytes: open.receipt.bytes, verified_at: '2026-02-01T00:00:00.000Z' };
+    expect(found.state.receipts).toMatchObject([
+      { ...common, from: ONE, to: ONE, covers_from: ONE, covers_to: ONE, exports: 1 },
+      { ...common, from: TWO, to: TWO, covers_from: TWO, covers_to: null, exports: 3 },
     ]);
-    expect(found).toMatchObject({ timezone: null, rows: 2, lastEventAt: '2026-01-02 10:00:00' });
+    expect(found).toMatchObject({ state: { timezone: null }, rows: 2, lastEventAt: '2026-01-02 10:00:00' });
     expect([...(await fixture.priorLoads()).covered]).toEqual([ONE]);
   });
 
@@ -91,7 +95,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
     await fixture.store(windows);
     // A later run does not tell again that a column is missing.
     await fixture.store([windowOf(THREE, { id: 'd', level: 'low' })]);
-    const { changes } = await fixture.report();
+    const { changes } = (await fixture.report()).state;
     const own = changes.filter(({ sourceName }) => ['level', 'color', 'size'].includes(sourceName));
     const ids = windows.map(({ receipt }) => receipt.id);
     const found = own.map(({ sourceName, change, fromType, toType, shape, window }) =>
@@ -117,7 +121,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
     ];
     await fixture.store([fixture.fixture.window(ONE, csvOf(rows), timezone)], { timezone });
     const report = await fixture.report();
-    expect(report).toMatchObject({ timezone, lastEventAt: '2026-01-02 00:10:00', rows: 3 });
+    expect(report).toMatchObject({ state: { timezone }, lastEventAt: '2026-01-02 00:10:00', rows: 3 });
     expect(report.hours.flatMap((n, hour) => (n === 0 ? [] : [[hour, n]]))).toEqual([
       [0, 1],
       [22, 1],
@@ -150,7 +154,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
   it('has the columns alone of a place without rows', async () => {
     await fixture.store([windowOf(ONE)]);
     const report = await fixture.report();
-    expect(report).toMatchObject({ rows: 0, lastEventAt: null, events: [], windows: [{ rows: 0 }] });
+    expect(report).toMatchObject({ rows: 0, lastEventAt: null, events: [], state: { receipts: [{ rows: 0 }] } });
     expect(report.hours).toEqual(Array(24).fill(0));
     expect(report.columns.find(({ source }) => source === 'df_event_name')).toMatchObject({ filled: 0, rescued: 0 });
     expect(report.columns.every(({ filled, rescued }) => filled === 0 && rescued === 0)).toBe(true);

@@ -2,27 +2,27 @@ import type { Window } from '../../../extract/window.ts';
 import { changeRecords, columnChanges, missedIn } from '../../../table/changes.ts';
 import { incomingColumns } from '../../../table/incoming.ts';
 import { type PlannedColumn, planColumns, type Rules } from '../../../table/plan.ts';
-import { lastWindow, storedReceipt } from '../../../table/receipts.ts';
-import { applyBatch, type TableState } from '../../../table/state.ts';
+import { incomingWindow, lastWindow, liveWindows, storedReceipt } from '../../../table/receipts.ts';
+import { applyBatch, scannedEventNames, type TableState } from '../../../table/state.ts';
 import type { Zone } from '../../../types/zone.ts';
 import type { Commit } from '../../sink.ts';
 import type { Engine } from '../engine/engine.ts';
-import { eventNamesOf } from './event-names.ts';
-import type { WindowLoad } from './file-query.ts';
-import { rescuedOfBatch } from './rescued.ts';
+import { eventNamesIn, rescuedOfBatch } from './counts.ts';
+import { hasRowsWithoutId, idsAreKeys, type WindowLoad } from './file-query.ts';
+import type { RereadBatch } from './superseded.ts';
 
 /** What a batch of windows does to the columns of a place, and how the rows of each window are read. */
-export interface PlannedBatch {
+export interface PlannedBatch extends RereadBatch {
   /** True if nothing was committed before it. */
   readonly isFirst: boolean;
-  readonly plan: readonly PlannedColumn[];
+  readonly columns: readonly PlannedColumn[];
   /** In the order of the windows. */
   readonly loads: readonly WindowLoad[];
 }
 
 /** Plans windows that one plan of columns serves. `columnsOf`: those of the plan that the rows of the batch have, by their keys. */
 export function planBatch(
-  { columns, receipts }: TableState,
+  { columns: stored, receipts }: TableState,
   windows: readonly Window[],
   rules: Rules,
   zone: Zone | undefined,
@@ -31,12 +31,21 @@ export function planBatch(
   const isFirst = receipts.length === 0;
   const first = lastWindow(receipts) + 1;
   const all = incomingColumns(windows.flatMap(({ files }) => files));
-  const plan = planColumns(columns, all.columns, rules, isFirst);
-  const own = columnsOf(plan);
+  const columns = planColumns(stored, all.columns, rules, isFirst);
+  const plan = columnsOf(columns);
   const loads = windows.map((window, i): WindowLoad => {
-    return { window, number: first + i, incoming: incomingColumns(window.files), plan: own, zone };
+    return { window, number: first + i, incoming: incomingColumns(window.files), plan, zone };
   });
-  return { isFirst, plan, loads };
+  return {
+    isFirst,
+    columns,
+    loads,
+    zone,
+    windows: loads.map(({ window, number }) => incomingWindow(window, number)),
+    live: liveWindows(receipts),
+    hasRowsWithoutId: loads.some(hasRowsWithoutId),
+    idsAreKeys: windows.every(idsAreKeys),
+  };
 }
 
 /** What storing the rows of a batch has brought about. */
@@ -55,24 +64,25 @@ export interface StoredRows {
 export async function settleBatch(
   engine: Engine,
   before: TableState,
-  { isFirst, plan, loads }: PlannedBatch,
+  { isFirst, columns, loads }: PlannedBatch,
   { rows, idRepeats, live, now }: StoredRows,
 ): Promise<{ readonly state: TableState; readonly commit: Commit }> {
   const windows = loads.map(({ window }) => window);
   const receipts = loads.map(({ window: { receipt }, number }) =>
     storedReceipt(receipt, number, idRepeats.get(number) ?? 0),
   );
-  const changes = changeRecords(plan, {
-    windows: loads.map(({ window, incoming: { columns } }) => ({ id: window.receipt.id, columns })),
+  const changes = changeRecords(columns, {
+    windows: loads.map(({ window, incoming }) => ({ id: window.receipt.id, columns: incoming.columns })),
     changedAt: new Date(now).toISOString(),
     isFirst,
     missed: missedIn(before.changes),
   });
-  const rescued = await rescuedOfBatch(engine, rows, plan);
+  const rescued = await rescuedOfBatch(engine, rows, columns);
+  const scanned = scannedEventNames(windows.flatMap(({ files }) => files));
   const state = applyBatch(before, {
-    columns: plan,
+    columns,
     receipts,
-    eventNames: await eventNamesOf(engine, windows, rows, plan),
+    eventNames: scanned ?? (rows === undefined ? [] : await eventNamesIn(engine, rows, columns)),
     cursor: windows[windows.length - 1].state,
     changes,
     live,
@@ -80,7 +90,7 @@ export async function settleBatch(
   const commit = {
     windows: windows.length,
     rows: receipts.reduce((sum, receipt) => sum + receipt.rows, 0),
-    ...columnChanges(plan, isFirst),
+    ...columnChanges(columns, isFirst),
     rescued,
     idRepeats: [...idRepeats.values()].reduce((sum, n) => sum + n, 0),
   };

@@ -7,6 +7,7 @@ import { sqlWall } from '../../../types/zone-sql.ts';
 import type { Engine } from '../engine/engine.ts';
 import { anyOf } from '../engine/quote.ts';
 import { nameOf } from '../views.ts';
+import { rowsByWindow } from './counts.ts';
 import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumbersIn } from './keys.ts';
 
 // Which stored rows a batch of windows supersedes (S13), whatever their ids mean. A row is identified by its base id: the id,
@@ -20,19 +21,24 @@ import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumbersIn } from './keys.ts';
 //
 // Any other row with that base id is another row: both stay, and the new one gets a number of its own.
 
-/** Windows that meet the stored rows. Both relations have the columns of `events`. */
-export interface Reread {
-  /** The rows of older windows. */
-  readonly stored: string;
-  /** The rows of the windows. */
-  readonly incoming: string;
+/** Windows that meet stored rows. */
+export interface RereadBatch {
   readonly columns: readonly StoredColumn[];
-  readonly hasRowsWithoutId: boolean;
+  /** The zone of the datetimes, where they are instants: their date is that of its clock, as in the export. */
+  readonly zone: Zone | undefined;
   /** The windows, and the older ones that have rows. */
   readonly windows: readonly IncomingWindow[];
   readonly live: readonly StoredWindow[];
-  /** The zone of the datetimes, where they are instants: their date is that of its clock, as in the export. */
-  readonly zone: Zone | undefined;
+  /** True if a row of theirs has no id, so that its key is a hash. */
+  readonly hasRowsWithoutId: boolean;
+  /** True if the ids of all their rows are their keys as they stand. */
+  readonly idsAreKeys: boolean;
+}
+
+/** Such windows with their rows and those of the older ones. Both relations have the columns of `events`. */
+export interface Reread extends RereadBatch {
+  readonly stored: string;
+  readonly incoming: string;
 }
 
 /** Stored rows with a base id of the batch, but those of windows that are re-read whole. */
@@ -215,16 +221,8 @@ function renumbered(incoming: string, base: string, kept: string): string {
 export const baseId = (columns: readonly StoredColumn[]): string => rowSql(columns).base;
 
 /** Rows that have a number in their key, because another row has their id, by window. `from`: the relation of the rows. */
-export async function countNumbered(
-  engine: Engine,
-  from: string,
-  columns: readonly StoredColumn[],
-): Promise<Map<number, number>> {
-  const rows = await engine.rows(
-    `SELECT _dfinery_window AS w, count(*) AS n FROM ${from} WHERE _key <> ${rowSql(columns).base} GROUP BY 1`,
-  );
-  return new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
-}
+export const countNumbered = (engine: Engine, from: string, columns: readonly StoredColumn[]) =>
+  rowsByWindow(engine, `${from} WHERE _key <> ${rowSql(columns).base}`);
 
 const countOf = async (engine: Engine, from: string): Promise<number> =>
   Number((await engine.row(`SELECT count(*) AS n FROM ${from}`)).n);

@@ -1,0 +1,50 @@
+import { EVENT_NAME } from '../../../schema/groups.ts';
+import type { StoredColumn } from '../../../table/columns.ts';
+import type { PlannedColumn } from '../../../table/plan.ts';
+import { MAX_EVENT_NAMES } from '../../../table/state.ts';
+import type { Engine } from '../engine/engine.ts';
+import { nameOf } from '../views.ts';
+
+// What is counted in rows of `events`. `from`: a relation with such rows, and perhaps a condition.
+
+/** Rows by the number of the window that last wrote them. */
+export async function rowsByWindow(engine: Engine, from: string): Promise<Map<number, number>> {
+  const rows = await engine.rows(`SELECT _dfinery_window AS w, count(*) AS n FROM ${from} GROUP BY 1 ORDER BY 1`);
+  return new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
+}
+
+/** Rows without a key, and keys that are not unique. */
+export const countKeyFaults = (engine: Engine, from: string) =>
+  engine.row(
+    `SELECT count(*) FILTER (_key IS NULL) AS absent,
+    (SELECT count(*) FROM (SELECT _key FROM ${from} WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS repeated
+    FROM ${from}`,
+  );
+
+/** Cells in `_rescued` by source column. */
+export async function rescuedCells(engine: Engine, from: string): Promise<Map<string, number>> {
+  const rows = await engine.rows(
+    `SELECT name, count(*) AS n FROM (SELECT unnest(json_keys(CAST(_rescued AS JSON))) AS name FROM ${from}
+    WHERE _rescued IS NOT NULL) GROUP BY name ORDER BY name`,
+  );
+  return new Map(rows.map(({ name, n }) => [String(name), Number(n)]));
+}
+
+/** The same of the rows of a batch, which are not read where its plan rescues nothing; undefined: it has no row. */
+export async function rescuedOfBatch(
+  engine: Engine,
+  from: string | undefined,
+  plan: readonly PlannedColumn[],
+): Promise<Map<string, number>> {
+  const rescuesNothing = plan.every((column) => column.isClean && !column.isRefused);
+  return from === undefined || rescuesNothing ? new Map() : rescuedCells(engine, from);
+}
+
+/** The names of events among rows, sorted, at most as many as a target keeps. */
+export async function eventNamesIn(engine: Engine, from: string, columns: readonly StoredColumn[]): Promise<string[]> {
+  const name = `CAST(${nameOf(columns, EVENT_NAME)} AS VARCHAR)`;
+  const rows = await engine.rows(
+    `SELECT DISTINCT ${name} AS name FROM ${from} WHERE ${name} IS NOT NULL ORDER BY 1 LIMIT ${MAX_EVENT_NAMES}`,
+  );
+  return rows.map((row) => String(row.name));
+}
