@@ -81,8 +81,8 @@ const options = () => ({
 const rows = (day: typeof first | typeof second, ...ids: string[]) =>
   fixture.window(day, csvOf(ids.map((id) => ({ id, df_unified_id: `person-${id}`, df_items_k: '1', ...on(day) }))));
 
-describe('a target of files that adds a log in memory', () => {
-  it('loads, reads its days again, verifies, compacts, reports and purges', async () => {
+describe('a target of files with a log in memory', () => {
+  it('loads, re-reads, verifies, compacts, reports and purges', async () => {
     const sink = await place.open(options());
     await sink.commit([rows(first, 'a', 'b'), rows(second, 'c')], fixture.signal);
     await sink.commit([rows(first, 'a'), rows(second, 'c', 'd')], fixture.signal);
@@ -100,7 +100,7 @@ describe('a target of files that adds a log in memory', () => {
     expect((await place.priorLoads(options())).covered).toEqual(new Set([first, second]));
   });
 
-  it('says that files of people are still there if a purge cannot remove them after its commit, and finishes when given again', async () => {
+  it('reports files of people that a purge could not remove after its commit, and removes them when repeated', async () => {
     const storage = new DiskStorage(root());
     place = placeOf(memoryFormat(root(), storage));
     const sink = await place.open(options());
@@ -119,7 +119,7 @@ describe('a target of files that adds a log in memory', () => {
       expect(readFileSync(path).includes('person-a'), path).toBe(false);
   });
 
-  it('leaves nothing of a commit that another writer was quicker than', async () => {
+  it('leaves nothing of a commit that lost a race', async () => {
     const [quick, late] = [await place.open(options()), await place.open(options())];
     await quick.commit([rows(first, 'a')], fixture.signal);
     await expect(late.commit([rows(first, 'b')], fixture.signal)).rejects.toBeInstanceOf(LostRace);

@@ -16,7 +16,7 @@ async function kept(...windows: Window[]) {
 }
 
 describe.each(FILE_TARGETS)('the receipts of %s', (target) => {
-  it('stay as long as rows of their window are left on some date; a number is never given again', async () => {
+  it('stay as long as rows of their window remain; a number is never reused', async () => {
     fixture = new FilesFixture(target);
     const rows = (...ids: string[]) => csvOf(ids.map((id) => ({ id, ...on(id === 'b' ? TWO : ONE) })));
     const days = (...ids: string[]) => fixture.fixture.window(ONE, rows(...ids), undefined, 2);
@@ -33,7 +33,7 @@ describe.each(FILE_TARGETS)('the receipts of %s', (target) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('make days complete, also those without a row, and tell the rows of the last window of exactly these days', async () => {
+  it('complete days, also without rows, and give the row count of the last window of exactly these days', async () => {
     fixture = new FilesFixture(target);
     const rows = (...ids: string[]) => csvOf(ids.map((id) => ({ id, ...on(ONE) })));
     const window = (day: typeof ONE | typeof TWO, ids: string[], days = 1) =>

@@ -55,13 +55,13 @@ describe.each(FILE_TARGETS)('verify of %s', (name) => {
       await open.commit({ kind: 'load', removed: [], added: [], state: { ...state, ...change(state) } });
     });
 
-  it('finds nothing in what was loaded, nor in files that are written anew with the same rows [R24]', async () => {
+  it('finds nothing in loaded data, nor in rewritten files with the same rows [R24]', async () => {
     expect(await messages()).toEqual([]);
     await rewrite('events', '* FROM THIS');
     expect(await messages()).toEqual([]);
   });
 
-  it('names every file that is missing, has another length or other bytes, of every table [R24]', async () => {
+  it('names every file that is missing, or has another length or other bytes, in every table [R24]', async () => {
     const [events, items, logs] = [await fileOf('events'), await fileOf('event_items'), await fileOf('event_logs')];
     rmSync(events.local);
     writeFileSync(items.local, 'x');
@@ -75,13 +75,13 @@ describe.each(FILE_TARGETS)('verify of %s', (name) => {
     ]);
   });
 
-  it('names a file whose number of rows is not the one that the log says', async () => {
+  it('names a file whose number of rows differs from the log', async () => {
     await rewrite('event_items', '* FROM THIS', { rows: 7 });
     const { path } = await fileOf('event_items');
     expect(await messages()).toEqual([`files: ${path} has 2 rows instead of 7`]);
   });
 
-  it('names a file that has a column of another type than it should', async () => {
+  it('names a file with a column of another type', async () => {
     await rewrite('events', '* REPLACE (CAST(n AS VARCHAR) AS n) FROM THIS');
     const { path } = await fileOf('events');
     const found = `columns: ${path} has other columns than events should have: it has n VARCHAR`;
@@ -93,7 +93,7 @@ describe.each(FILE_TARGETS)('verify of %s', (name) => {
     ['events', "'b' AS _key, * EXCLUDE (_key) FROM THIS", ['keys: 1 keys occur more than once']],
     ['event_items', '* FROM THIS LIMIT 1', ['rows: event_items should have 2 rows, and has 1']],
     ['event_logs', '* FROM THIS UNION ALL FROM THIS', ['rows: event_logs should have 2 rows, and has 3']],
-  ])('says by the rows of %s what is wrong after %s', async (table, select, expected) => {
+  ])('reports, by the rows of %s, the difference after %s', async (table, select, expected) => {
     await rewrite(table, select);
     expect(await messages()).toEqual(expected);
   });
@@ -103,13 +103,13 @@ describe.each(FILE_TARGETS)('verify of %s', (name) => {
     expect(await messages()).toContain('rows: 2 rows belong to window 9, which has no receipt');
   });
 
-  it('compares the windows of the rows with those that the log says', async () => {
+  it('compares the windows of the rows with those of the log', async () => {
     const windows = new Map([1, 9].map((window) => [window, 1]));
     await rewrite('events', '* FROM THIS', { windows });
     expect(await messages()).toContain('rows: 1 row belongs to window 9, which has no receipt');
   });
 
-  it('names a receipt with more rows than it ever had, and days that no receipt covers [R24]', async () => {
+  it('names a receipt with more live rows than it had, and days without a receipt [R24]', async () => {
     await restate(({ receipts }) => ({ receipts: receipts.map((receipt) => ({ ...receipt, rows: 2 })) }));
     const rows = `rows: window 1 (${ONE} to ${ONE}) has 3 rows, and its export had 2: another program added rows to it`;
     expect(await messages()).toEqual([rows]);

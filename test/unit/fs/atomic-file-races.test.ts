@@ -46,7 +46,7 @@ describe.runIf(process.platform === 'linux')('before a file has its lasting name
     return order;
   }
 
-  it('its bytes are on disk before its name, and its name before the call returns', async () => {
+  it('a file is synced before it is renamed, and its name before the call returns', async () => {
     expect(await orderOf(() => createFile(path, 'made'))).toEqual(['sync draft', 'link file', 'sync folder']);
     expect(await orderOf(() => replaceFile(path, 'new'))).toEqual(['sync draft', 'rename file', 'sync folder']);
     const finished = join(dir, 'finished');
@@ -57,15 +57,15 @@ describe.runIf(process.platform === 'linux')('before a file has its lasting name
   });
 });
 
-describe('a draft', () => {
-  it('of another file whose name has the same beginning is left alone', async () => {
+describe('a temporary file', () => {
+  it('of another file with the same beginning of its name is left alone', async () => {
     const others = [basename(temporaryPathOf(`${path}.old`)), '.state.json.x0123456789ab.tmp'];
     for (const name of others) writeFileSync(join(dir, name), '');
     await removeTemporaries(path, Date.now(), 0);
     expect(readdirSync(dir).sort()).toEqual(others.sort());
   });
 
-  it('is old once more than the age has passed, and goes whatever its age where all are to go', async () => {
+  it('is old once more than the age has passed, and is removed at any age when all are', async () => {
     const draft = temporaryPathOf(path);
     writeFileSync(draft, '');
     utimesSync(draft, 1_000, 1_000);
@@ -79,7 +79,7 @@ describe('a draft', () => {
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  it('goes at any age where it is the file itself, which a killed writer had just named', async () => {
+  it('is removed at any age when it is a hard link to the file, as after a kill', async () => {
     const [named, young] = [temporaryPathOf(path), temporaryPathOf(path)];
     writeFileSync(named, 'whole');
     fs.linkSync(named, path);
@@ -89,7 +89,7 @@ describe('a draft', () => {
     expect(text()).toBe('whole');
   });
 
-  it.each(['before', 'after'])('that its writer names %s one looks at its age is no error', async (when) => {
+  it.each(['before', 'after'])('that its writer renames %s one reads its age is not an error', async (when) => {
     const draft = temporaryPathOf(path);
     writeFileSync(draft, '');
     utimesSync(draft, 1_000, 1_000);
@@ -103,11 +103,11 @@ describe('a draft', () => {
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  it('that cannot be written fails with the word of the system about the writing', async () => {
+  it('that cannot be written fails with the error of the write', async () => {
     await expect(createFile(join(dir, 'none', 'x'), 'new')).rejects.toMatchObject({ code: 'ENOENT', syscall: 'open' });
   });
 
-  it('that somebody tidies up behind the file that was made of it is no error', async () => {
+  it('that somebody removes after the file was created is not an error', async () => {
     const link = async (real: (...all: unknown[]) => unknown, draft: unknown, to: unknown) => {
       await real(draft, to);
       rmSync(String(draft));
@@ -117,12 +117,12 @@ describe('a draft', () => {
   });
 });
 
-describe('where a draft gets its name', () => {
+describe('renaming a temporary file', () => {
   const noLinks = () => {
     throw systemError('EPERM');
   };
 
-  it('a link that leads nowhere is somebody’s file as well', () => {
+  it('does not replace a dangling symbolic link', () => {
     symlinkSync('nowhere', path);
     const draft = temporaryPathOf(path);
     writeFileSync(draft, 'mine');
@@ -131,7 +131,7 @@ describe('where a draft gets its name', () => {
     expect(fs.readlinkSync(path)).toBe('nowhere');
   });
 
-  it('fails alike on a file system without hard links, and no temporary file stays', async () => {
+  it('fails in the same way on a file system without hard links, and leaves no temporary file', async () => {
     const draft = temporaryPathOf(path);
     const name = (content: string) => {
       writeFileSync(draft, content);
@@ -141,7 +141,7 @@ describe('where a draft gets its name', () => {
     expect([text(), readdirSync(dir)]).toEqual(['first', ['state.json']]);
   });
 
-  it('a file that cannot be made is the system’s error, and not taken for somebody else’s', async () => {
+  it('fails with the error of the system when the file cannot be created', async () => {
     await expect(withCall(fs.promises, 'link', noLinks, () => createFile(path, 'made'))).rejects.toThrow('EPERM');
     expect(readdirSync(dir)).toEqual([]);
   });

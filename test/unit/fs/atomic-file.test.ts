@@ -35,7 +35,7 @@ const text = (file = path) => readFileSync(file, 'utf8');
 const mode = () => statSync(path).mode & 0o777;
 
 describe('replacing a file', () => {
-  it('puts one for its owner alone in its place, with the mode that is asked for, and leaves no draft', async () => {
+  it('creates it with the given mode for its owner, and leaves no temporary file', async () => {
     for (const [wanted, replace] of [
       [0o600, () => replaceFile(path, 'new')],
       [0o644, () => replaceFile(path, 'new', 0o644)],
@@ -48,7 +48,7 @@ describe('replacing a file', () => {
     }
   });
 
-  it('leaves the former file, and no temporary one, if it fails', async () => {
+  it('keeps the previous file, and no temporary one, if it fails', async () => {
     mkdirSync(path);
     await expect(replaceFile(path, 'new')).rejects.toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
     expect(() => replaceSmallFile(path, 'new')).toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
@@ -57,14 +57,14 @@ describe('replacing a file', () => {
   });
 });
 
-describe('making a file', () => {
-  it('is done once: the second caller gets false and changes nothing', async () => {
+describe('creating a file', () => {
+  it('succeeds once: the second caller gets false and changes nothing', async () => {
     expect(await createFile(path, 'first')).toBe(true);
     expect(await createFile(path, 'second')).toBe(false);
     expect([text(), mode(), readdirSync(dir)]).toEqual(['first', 0o600, ['state.json']]);
   });
 
-  it('renames a temporary file unless the name is taken; the temporary file is gone in any case', () => {
+  it('renames a temporary file unless the name is taken, and removes it in either case', () => {
     const draft = temporaryPathOf(path);
     for (const [content, isFirst] of [
       ['first', true],
@@ -78,7 +78,7 @@ describe('making a file', () => {
     expect(() => nameTemporary(draft, join(dir, 'other'))).toThrow(/ENOENT/);
   });
 
-  it('replaces the former file by moving a finished one', async () => {
+  it('replaces the previous file by moving a finished one', async () => {
     writeFileSync(path, 'old');
     writeFileSync(join(dir, 'finished'), 'new');
     await moveFile(join(dir, 'finished'), path);
@@ -88,15 +88,15 @@ describe('making a file', () => {
   });
 });
 
-describe('drafts', () => {
-  it('lie beside their file, hidden, and no two have one name', () => {
+describe('temporary files', () => {
+  it('are hidden, beside their file, and have unique names', () => {
     const [one, other] = [temporaryPathOf(path), temporaryPathOf(path)];
     expect(one).not.toBe(other);
     expect(one.startsWith(`${dir}/.state.json.`)).toBe(true);
     expect(basename(one)).toMatch(/^\.state\.json\.[0-9a-f]{12}\.tmp$/);
   });
 
-  it('of a killed writer are removed when they are old, and nothing else is', async () => {
+  it('of a killed writer are removed when they are old, and no other file is', async () => {
     const now = Date.now();
     const drafts = { old: temporaryPathOf(path), young: temporaryPathOf(path) };
     const others = ['.state.json.0123456789ab.tmp2', '.state.json.short.tmp', '.state.jsonx', 'state.json'];
@@ -115,7 +115,7 @@ describe('drafts', () => {
   });
 });
 
-it('a folder that is gone needs no sync, one that may not be looked into is an error', async () => {
+it('in a removed folder need no sync; a folder that may not be read is an error', async () => {
   await expect(syncFolder(join(dir, 'none'))).resolves.toBeUndefined();
   await expect(syncFolder(join(dir, `${'x'.repeat(300)}`))).rejects.toThrow(/ENAMETOOLONG/);
 });

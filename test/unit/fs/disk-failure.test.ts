@@ -7,7 +7,7 @@ const place = { what: 'the ledger /l', path: '/l' };
 const failure = (code: string, more: object = {}) => diskError(errorOf(code), { ...place, ...more }) as UserError;
 
 describe('an error of a disk', () => {
-  it.each(['ENOSPC', 'EDQUOT', 'EFBIG'])('%s: it is full, and the run is tried again when there is room', (code) => {
+  it.each(['ENOSPC', 'EDQUOT', 'EFBIG'])('%s: the disk is full, and the run may be retried', (code) => {
     expect(isDiskFull(errorOf(code))).toBe(true);
     const full = failure(code);
     expect(full).toMatchObject({ kind: 'transient', exitCode: 3, where: { file: '/l' } });
@@ -16,7 +16,7 @@ describe('an error of a disk', () => {
   });
 
   it.each(['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOTDIR', 'EISDIR', 'EEXIST', 'ELOOP', 'ENAMETOOLONG'])(
-    '%s: it cannot be written, and somebody must act',
+    '%s: the disk cannot be written, and the user must act',
     (code) => {
       expect(isDiskFull(errorOf(code))).toBe(false);
       const refused = failure(code);
@@ -26,7 +26,7 @@ describe('an error of a disk', () => {
     },
   );
 
-  it('anything else failed and may work later', () => {
+  it('another one may pass later', () => {
     expect(failure('EIO')).toMatchObject({
       kind: 'transient',
       message: 'The ledger /l failed (EIO): try again later.',
@@ -34,7 +34,7 @@ describe('an error of a disk', () => {
     });
   });
 
-  it('names what to do and what has become of the work', () => {
+  it('names the advice and the state of the work', () => {
     const more = { remedy: 'set x', consequence: 'nothing was kept' };
     expect(failure('ENOSPC', more).message).toBe(
       'The disk of the ledger /l is full (ENOSPC): make room or set x; nothing was kept.',
@@ -48,7 +48,7 @@ describe('an error of a disk', () => {
     expect(failure('EIO', { what: 'the folder /l/' }).message).toBe('The folder /l/ failed (EIO): try again later.');
   });
 
-  it('stays as it is if it has no code, or is a UserError already', () => {
+  it('is unchanged if it has no code, or is a UserError already', () => {
     const other = new Error('other');
     expect(diskError(other, place)).toBe(other);
     expect(isDiskFull(other)).toBe(false);

@@ -53,7 +53,7 @@ const fails = (code: string) => () => {
 };
 
 describe('a lock', () => {
-  it('lets one owner in, names it to the next, and leaves nothing behind', async () => {
+  it('admits one owner, names it to the next, and leaves no file behind', async () => {
     const lock = await take();
     expect(statSync(path).mode & 0o777).toBe(0o600);
     await expect(take()).rejects.toMatchObject({
@@ -66,14 +66,14 @@ describe('a lock', () => {
     expect(names()).toEqual([]);
   });
 
-  it('is waited for within a bound [R182]', async () => {
+  it('is waited for within a limit [R182]', async () => {
     const lock = await take();
     await expect(take({ waitMs: 50 })).rejects.toMatchObject({ kind: 'transient' });
     setTimeout(() => lock.release(), 30);
     (await take({ waitMs: 60_000 })).release();
   });
 
-  it('is waited for no longer than until an abort [R182]', async () => {
+  it('is not waited for after an abort [R182]', async () => {
     const lock = await take();
     const reason = new Error('stopped');
     const controller = new AbortController();
@@ -82,7 +82,7 @@ describe('a lock', () => {
     lock.release();
   });
 
-  it('is waited for exactly as long as allowed, with longer pauses as time passes', async () => {
+  it('is waited for exactly as long as allowed, with growing pauses', async () => {
     writeFileSync(path, holderText());
     for (const [waitMs, pauses] of [
       [0, []],
@@ -96,7 +96,7 @@ describe('a lock', () => {
     }
   });
 
-  it('is held by one at a time among many who want it [R180]', async () => {
+  it('is held by one at a time among many [R180]', async () => {
     const state = { inside: 0, most: 0, done: 0 };
     const work = async () => {
       state.inside++;
@@ -110,7 +110,7 @@ describe('a lock', () => {
     expect(state).toMatchObject({ inside: 0, most: 1, done: 20 });
   });
 
-  it('for work that waits for nothing is over before anybody else has a turn', async () => {
+  it('is released by synchronous work before any other turn', async () => {
     const order: number[] = [];
     const all = [1, 2, 3].map((n) => withLockFile(path, options, () => order.push(n)));
     expect(order).toEqual([1, 2, 3]);
@@ -125,7 +125,7 @@ describe('a lock', () => {
   it.each([
     ['a link', () => symlinkSync('nowhere', path), 'ELOOP'],
     ['a folder', () => mkdirSync(path), 'EISDIR'],
-  ])('that is %s is refused with its path and what to do', async (_name, make, code) => {
+  ])('that is %s is refused with its path and advice', async (_name, make, code) => {
     make();
     await expect(take()).rejects.toMatchObject({
       kind: 'config',
@@ -135,12 +135,12 @@ describe('a lock', () => {
     expect(names()).toEqual(['the.lock']);
   });
 
-  it('is in use, and names no process, if its owner is unknown', async () => {
+  it('is in use, without a process, if its owner is unknown', async () => {
     writeFileSync(path, 'held');
     await expect(take()).rejects.toMatchObject({ message: IN_USE, where: { file: path } });
   });
 
-  it('is taken if it is released between two looks', async () => {
+  it('is taken if it is released between two attempts', async () => {
     writeFileSync(path, holderText());
     const look = (real: Real, of: unknown, ...rest: unknown[]) => {
       const found = real(of, ...rest);
@@ -154,7 +154,7 @@ describe('a lock', () => {
 });
 
 describe('the file of a lock', () => {
-  it('is whole when it gets its name, so that a process that is killed before has left no lock [R569]', async () => {
+  it('is complete when it is renamed, so that a killed process leaves no lock [R569]', async () => {
     const seen: unknown[] = [];
     const link = (real: Real, ...all: unknown[]) => {
       seen.push(existsSync(path), JSON.parse(readFileSync(String(all[0]), 'utf8')));
@@ -165,7 +165,7 @@ describe('the file of a lock', () => {
     expect([names(), statSync(path).nlink]).toEqual([['the.lock'], 1]);
   });
 
-  it('is made on a file system without hard links as well', async () => {
+  it('is created on a file system without hard links as well', async () => {
     await withCall(fs, 'linkSync', fails('ENOTSUP'), async () => {
       const lock = await take();
       expect(lock.isHeld()).toBe(true);
@@ -178,7 +178,7 @@ describe('the file of a lock', () => {
   it.each([
     ['writeSync', 'ENOSPC'],
     ['linkSync', 'EIO'],
-  ])('that %s refuses is the system’s error, and leaves nothing', async (call, code) => {
+  ])('that %s refuses is the error of the system, and leaves no file', async (call, code) => {
     await expect(withCall(fs, call, fails(code), () => take())).rejects.toThrow(code);
     expect(names()).toEqual([]);
   });
@@ -186,7 +186,7 @@ describe('the file of a lock', () => {
   it.each([
     ['another process creates it at this moment', () => writeFileSync(path, holderText()), ['the.lock']],
     ['its temporary file is swept', (temporary: string) => rmSync(temporary), []],
-  ])('is not made if %s', async (_how, meanwhile, left) => {
+  ])('is not created if %s', async (_how, meanwhile, left) => {
     const link = (real: Real, ...all: unknown[]) => {
       meanwhile(String(all[0]));
       return real(...all);
@@ -195,7 +195,7 @@ describe('the file of a lock', () => {
     expect(names()).toEqual(left);
   });
 
-  it('has temporary files that are known by their names', () => {
+  it('has temporary files with recognisable names', () => {
     for (const name of ['.time-0123456789ab.tmp', '.owner-0123456789ab.tmp']) expect(isLockTemporary(name)).toBe(true);
     for (const name of ['x.time-0123456789ab.tmp', '.time-0123456789ab.tmp2', '.time-01.tmp', 'lock'])
       expect(isLockTemporary(name)).toBe(false);
@@ -203,7 +203,7 @@ describe('the file of a lock', () => {
 });
 
 describe('a lock, while it is held,', () => {
-  it('is rewritten until it is released', async () => {
+  it('is renewed until it is released', async () => {
     const clock = new ManualClock();
     const lock = await take({ clock });
     for (let i = 0; i < 2; i++) {
@@ -220,7 +220,7 @@ describe('a lock, while it is held,', () => {
     ['another owner’s', () => writeFileSync(path, holderText())],
     ['empty', () => writeFileSync(path, '')],
     ['gone', () => rmSync(path)],
-  ])('knows that its file is %s, and leaves it as it is', async (_how, change) => {
+  ])('notices that its file is %s, and leaves it unchanged', async (_how, change) => {
     const clock = new ManualClock();
     const lock = await take({ clock });
     change();
@@ -232,7 +232,7 @@ describe('a lock, while it is held,', () => {
     expect(existsSync(path) && readFileSync(path, 'utf8')).toBe(left);
   });
 
-  it('goes on being rewritten if the disk refuses for a while', async () => {
+  it('is renewed again after errors of the disk', async () => {
     const clock = new ManualClock();
     await take({ clock });
     rmSync(path);
@@ -274,7 +274,7 @@ describe('the lock of a dead process', () => {
     },
   );
 
-  it('is not that of a living process, however long it is silent', async () => {
+  it('is not stolen while its process is alive, however long it is silent', async () => {
     writeFileSync(path, holderText());
     age(3_600);
     await expect(take()).rejects.toMatchObject({ kind: 'transient' });
@@ -293,7 +293,7 @@ describe.runIf(process.platform === 'linux')('the lock of a process that died he
     expect(names()).toEqual([]);
   });
 
-  it('is left to whoever was quicker to steal it [R180]', async () => {
+  it('is left to whoever stole it first [R180]', async () => {
     writeFileSync(path, DEAD);
     const quicker = holderText().replace(/"token":"[0-9a-f]*"/, '"token":"fedcba9876543210"');
     const link = (real: Real, ...all: unknown[]) => {
@@ -305,14 +305,14 @@ describe.runIf(process.platform === 'linux')('the lock of a process that died he
     expect([names(), readFileSync(path, 'utf8')]).toEqual([['the.lock'], quicker]);
   });
 
-  it('is left to its thief while that lives', async () => {
+  it('is left to its thief while that is alive', async () => {
     writeFileSync(path, DEAD);
     writeFileSync(steal(), holderText());
     await expect(take({ waitMs: 20 })).rejects.toMatchObject({ kind: 'transient' });
     expect([readFileSync(path, 'utf8'), readFileSync(steal(), 'utf8')]).toEqual([DEAD, holderText()]);
   });
 
-  it('is stolen by the next attempt if its thief died over it, and nothing is left', async () => {
+  it('is stolen by the next attempt if its thief died, and leaves no file', async () => {
     writeFileSync(path, DEAD);
     writeFileSync(steal(), DEAD);
     await expect(take()).rejects.toMatchObject({ kind: 'transient' });
@@ -344,7 +344,7 @@ describe('a lease', () => {
     return lease;
   };
 
-  it('is held by a living process until it is released, however long it is silent', () => {
+  it('is held by a live process until it is released, however long it is silent', () => {
     const clock = new ManualClock();
     const lease = takeLease(dir, clock);
     const file = join(dir, `${lease.run}.lease`);
@@ -363,20 +363,20 @@ describe('a lease', () => {
     }
   });
 
-  it('ends, on another machine, once it is no longer renewed', () => {
+  it('of another machine ends once it is no longer renewed', () => {
     const lease = leave(holderText({ host: 'elsewhere', pid: DEAD_PID }));
     expect(isLeased(dir, RUN)).toBe(true);
     utimesSync(lease, LONG_AGO, LONG_AGO);
     expect(isLeased(dir, RUN)).toBe(false);
   });
 
-  it('is known by the name of its file alone', () => {
+  it('is recognised by the name of its file alone', () => {
     expect(leaseOf(`${RUN}.lease`)).toBe(RUN);
     for (const name of [`${RUN}.part`, `x${RUN}.lease`, `${RUN}.lease2`, 'r00.lease', 'lease'])
       expect(leaseOf(name)).toBeUndefined();
   });
 
-  it('whose file was removed while it was made is not taken', async () => {
+  it('whose file was removed while it was created is not taken', async () => {
     const clock = new ManualClock();
     const write = (real: Real, ...all: unknown[]) => {
       for (const name of names()) rmSync(join(dir, name));
@@ -387,7 +387,7 @@ describe('a lease', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('in a folder that is removed meanwhile is no run’s', async () => {
+  it('in a folder that is removed meanwhile belongs to no run', async () => {
     leave(holderText({ host: 'elsewhere' }));
     const removed = (real: Real, of: unknown, ...rest: unknown[]) => {
       if (String(of).includes('.time-')) rmSync(dir, { recursive: true });
@@ -396,7 +396,7 @@ describe('a lease', () => {
     expect(await withCall(fs, 'openSync', removed, () => isLeased(dir, RUN))).toBe(false);
   });
 
-  it('that cannot be read is the system’s error: nothing of its run may be touched', () => {
+  it('that cannot be read is the error of the system, and the files of its run stay', () => {
     symlinkSync('nowhere', join(dir, `${RUN}.lease`));
     expect(() => isLeased(dir, RUN)).toThrow('ELOOP');
   });

@@ -12,14 +12,14 @@ beforeAll(() => {
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 describe('folders', () => {
-  it('are made with those above them, and made once', () => {
+  it('are created with their parents, once', () => {
     const path = join(root, 'a', 'b', 'c');
     makeFolders(path, 0o700);
     makeFolders(path, 0o700);
     for (const one of [path, join(root, 'a')]) expect(statSync(one).mode & 0o777).toBe(0o700);
   });
 
-  it('have their names on the disk, the upper one first, and fail where the disk refuses that', async () => {
+  it('are synced to disk, the upper one first, and fail when the disk refuses that', async () => {
     const synced: string[] = [];
     const sync = (real: (fd: unknown) => unknown, fd: unknown) => {
       synced.push(fs.readlinkSync(`/proc/self/fd/${fd}`));
@@ -34,7 +34,7 @@ describe('folders', () => {
     await expect(made).rejects.toThrow('EIO');
   });
 
-  it('are made below a folder that may not be read, and on a file system that cannot sync folders', async () => {
+  it('are created below an unreadable folder, and on a file system that cannot sync folders', async () => {
     for (const [call, code] of [
       ['openSync', 'EACCES'],
       ['fsyncSync', 'EINVAL'],
@@ -47,14 +47,14 @@ describe('folders', () => {
     }
   });
 
-  it('fail with the word of the system where a file stands', () => {
+  it('fail with the error of the system when a file is in the way', () => {
     writeFileSync(join(root, 'file'), '');
     expect(() => makeFolders(join(root, 'file'), 0o700)).toThrow('EEXIST');
     for (const below of ['below', 'far/below'])
       expect(() => makeFolders(join(root, 'file', below), 0o700)).toThrow('ENOTDIR');
   });
 
-  it('may be made by another process at the same moment', async () => {
+  it('may be created by another process at the same time', async () => {
     const quicker = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
       real(...all);
       return real(...all);
@@ -64,7 +64,7 @@ describe('folders', () => {
     expect(statSync(path).isDirectory()).toBe(true);
   });
 
-  it('fail where a link leads in a circle, and not where the system calls what is below a file nothing', async () => {
+  it('fail for a circular symbolic link, and not for ENOTDIR below a file', async () => {
     symlinkSync('circle', join(root, 'circle'));
     expect(() => makeFolders(join(root, 'circle'), 0o700)).toThrow('ELOOP');
     const asNode20 = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {

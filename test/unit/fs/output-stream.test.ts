@@ -18,7 +18,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 /** Any descriptor stands for stdout or stderr here. */
 const streamOn = (fd: number) => openOutputStream(fd as 2);
 
-describe('the stream on a descriptor', () => {
+describe('the output stream of a descriptor', () => {
   it('writes to a file and leaves it open', async () => {
     const fd = openSync(join(dir, 'file'), 'w');
     const out = streamOn(fd);
@@ -50,7 +50,7 @@ describe('the stream on a descriptor', () => {
     },
   );
 
-  it('is that of Node for a terminal, and for what cannot be opened a second time', async () => {
+  it('is the stream of Node for a terminal, and for what cannot be opened twice', async () => {
     const fd = openSync(join(dir, 'file'), 'w');
     await withCall(
       tty,

@@ -17,7 +17,7 @@ afterEach(() => void Object.assign(process, { getuid }));
 const make = () => makePrivateFolder(path, 'The spool folder', 'set spool_dir to another');
 
 describe('a private folder', () => {
-  it('is made for its owner alone, and may be there already', () => {
+  it('is created with mode 0700, and may exist already', () => {
     expect(ownerOf(path)).toBe('nobody');
     make();
     expect(statSync(path).mode & 0o777).toBe(0o700);
@@ -25,7 +25,7 @@ describe('a private folder', () => {
     expect([ownerOf(path), isPrivateFolder(path)]).toEqual(['us', true]);
   });
 
-  it.each([0o701, 0o710, 0o704, 0o777])('is none that others may use in any way: mode %o', (mode) => {
+  it.each([0o701, 0o710, 0o704, 0o777])('is refused with mode %o, which others may use', (mode) => {
     mkdirSync(path);
     chmodSync(path, mode);
     expect([ownerOf(path), isPrivateFolder(path)]).toEqual(['others', false]);
@@ -34,7 +34,7 @@ describe('a private folder', () => {
     expect(make).toThrow(expect.objectContaining({ kind: 'config', where: { file: path } }));
   });
 
-  it('is no link, though it leads to a private one, and no file', () => {
+  it('is refused when it is a symbolic link or a file', () => {
     mkdirSync(join(dir, 'target'), { mode: 0o700 });
     symlinkSync('target', path);
     expect(ownerOf(path)).toBe('others');
@@ -51,7 +51,7 @@ describe('a private folder', () => {
   });
 });
 
-describe('what belongs to a user', () => {
+describe('a folder of a user', () => {
   it.each([
     [1000, [true, true, false]],
     [0, [true, true, true]],
@@ -61,7 +61,7 @@ describe('what belongs to a user', () => {
     expect([own ?? 1000, 0, 1001].map(isTrustedOwner)).toEqual(trusted);
   });
 
-  it('belongs to this user on a system that has no users', () => {
+  it('is that of this user on a system without users', () => {
     mkdirSync(path);
     chmodSync(path, 0o777);
     Object.assign(process, { getuid: undefined });

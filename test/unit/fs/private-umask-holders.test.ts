@@ -16,7 +16,7 @@ afterEach(() => {
   process.umask = real;
 });
 
-it('files are private while anybody wants them to be, and the umask is the process’s own after that', () => {
+it('files are private while anybody holds the umask, and the umask is restored after that', () => {
   for (let round = 0; round < 2; round++) {
     const [first, second] = [holdPrivateUmask(), holdPrivateUmask()];
     expect(mask).toBe(0o077);
@@ -30,7 +30,7 @@ it('files are private while anybody wants them to be, and the umask is the proce
   }
 });
 
-it('where the umask cannot be set the work goes on under that of the process', () => {
+it('work continues under the umask of the process when it cannot be set', () => {
   process.umask = () => {
     throw new Error('not in a thread');
   };

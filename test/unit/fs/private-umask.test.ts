@@ -10,8 +10,8 @@ beforeEach(() => {
 });
 afterEach(() => void process.umask(before));
 
-describe('the modes of what the library makes', () => {
-  it('are the owner’s alone, the write-ahead log’s too, under any umask; the caller gets its umask back [R190]', async () => {
+describe('the modes of files of the library', () => {
+  it('are 0600 under any umask, also of the write-ahead log; the umask of the caller is restored [R190]', async () => {
     const fixture = new DuckDbFixture();
     try {
       const sink = await fixture.open();
@@ -26,7 +26,7 @@ describe('the modes of what the library makes', () => {
     }
   });
 
-  it('are given back by the last who holds them, once each', () => {
+  it('are released by the last holder, once each', () => {
     const [first, second] = [holdPrivateUmask(), holdPrivateUmask()];
     first();
     first();

@@ -8,8 +8,8 @@ import { until } from '../../support/wait.ts';
 
 const { pid, host, space, started } = OWN_IDENTITY;
 
-describe('an identity that somebody wrote', () => {
-  it('is taken as it stands, without what else is there', () => {
+describe('a stored process identity', () => {
+  it('is read without unknown keys', () => {
     expect(identityFrom({ pid: 1, host: 'h', space: '', started: '', token: 'x' })).toEqual({
       pid: 1,
       host: 'h',
@@ -30,19 +30,19 @@ describe('an identity that somebody wrote', () => {
     ['no host', { pid, space, started }],
     ['a space that is no text', { ...OWN_IDENTITY, space: 7 }],
     ['a start that is no text', { ...OWN_IDENTITY, started: 7 }],
-  ])('is none: %s', (_what, value) => {
+  ])('is invalid: %s', (_what, value) => {
     expect(identityFrom(value)).toBeUndefined();
   });
 });
 
 describe.runIf(space !== '' && started !== '')('whether a process lives', () => {
-  it('is known of one that can be seen: its number alone does not make it the same', () => {
+  it('is compared by process id and start time', () => {
     expect(livenessOf(OWN_IDENTITY)).toBe('alive');
     expect(livenessOf({ ...OWN_IDENTITY, pid: DEAD_PID })).toBe('dead');
     expect(livenessOf({ ...OWN_IDENTITY, started: `${started}0` })).toBe('dead');
   });
 
-  it('is unknown of another host, boot or container, and where no start time was written', () => {
+  it('is unknown of another host, boot or container, and without a start time', () => {
     for (const more of [{ host: `${host}2` }, { space: `${space}2` }, { space: '' }, { started: '' }]) {
       expect(livenessOf({ ...OWN_IDENTITY, ...more })).toBe('unknown');
     }
@@ -63,7 +63,7 @@ describe.runIf(space !== '' && started !== '')('whether a process lives', () => 
     }
   });
 
-  it('is known of one that may not be signalled, as of one of another user', async () => {
+  it('is known for a process of another user', async () => {
     const of = (code: string) => {
       const kill = () => {
         throw systemError(code);
@@ -73,7 +73,7 @@ describe.runIf(space !== '' && started !== '')('whether a process lives', () => 
     expect([await of('EPERM'), await of('ESRCH')]).toEqual(['alive', 'dead']);
   });
 
-  it('follows /proc: a zombie is dead, and what is not readable is unknown', async () => {
+  it('follows /proc: a zombie is dead, and an unreadable entry is unknown', async () => {
     const reported = (of: (text: string) => string) => {
       const read = (real: (...all: unknown[]) => unknown, path: unknown, ...rest: unknown[]) => {
         const text = String(real(path, ...rest));

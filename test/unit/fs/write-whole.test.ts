@@ -18,7 +18,7 @@ it.each([
   ['where the file is', undefined, 'abcdefg789'],
   ['at its beginning', 0, 'abcdefg789'],
   ['at a place within', 2, '01abcdefg9'],
-])('what a disk takes bit by bit is written whole %s', async (_where, position, whole) => {
+])('a disk that writes in parts gets every byte %s', async (_where, position, whole) => {
   const file = openSync(path, 'r+');
   const sizes: unknown[] = [];
   const write = (

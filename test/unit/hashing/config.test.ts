@@ -6,7 +6,7 @@ import { HASH_KEY, LISTS, PrivacyFixture, person } from '../../support/privacy.t
 const BASE = { base_url: 'http://127.0.0.1:8080', service_id: 'svc', export_token: 'canary-token-1' };
 const parsed = (more: object) => parseSourceConfig({ ...BASE, ...more }, () => undefined).config;
 
-describe('the lists of columns', () => {
+describe('columns_drop and columns_hash', () => {
   it.each([
     ['df_unified_id', { columns_drop: ['df_unified_id'] }, /columns_drop has df_unified_id: every export has that/],
     ['the event name by either name', { columns_drop: ['event_name'] }, /columns_drop has event_name/],
@@ -16,12 +16,12 @@ describe('the lists of columns', () => {
     ['an empty key', { columns_hash: ['a'], hash_key: '' }, /hash_key \(DFINERY_HASH_KEY\) is missing/],
     ['a short key', { columns_hash: ['a'], hash_key: 'x'.repeat(31) }, /shorter than 32 characters/],
     ['another type', { columns_hash: ['a'], hash_key: HASH_KEY, column_types: { a: 'long' } }, /column_types gives a/],
-  ])('are refused with one sentence: %s [R353]', (_, more, sentence) => {
+  ])('are refused with one message: %s [R353]', (_, more, sentence) => {
     expect(() => parsed(more)).toThrow(sentence);
     expect(() => parsed(more)).toThrow(expect.objectContaining({ exitCode: 2 }));
   });
 
-  it('never repeat the key, and a key without a list is no reason to end [R353]', () => {
+  it('never print the key, and a key without a list is accepted [R353]', () => {
     expect(() => parsed({ columns_hash: ['a'], hash_key: 'canary-short-key' })).not.toThrow(/canary-short-key/);
     expect(parsed({ hash_key: 'short' }).columnsHash).toEqual([]);
     expect(String(parsed({ hash_key: HASH_KEY }).hashKey)).toBe('******');
@@ -35,7 +35,7 @@ describe('the hash key', () => {
   });
   afterEach(() => fixture.close());
 
-  it('comes from a file that the environment names, and is never printed [R353]', async () => {
+  it('is read from a file that the environment names, and is never printed [R353]', async () => {
     fixture.serve([person(1)]);
     writeFileSync(fixture.at('key'), `${HASH_KEY}\n`);
     const { hash_key: _, columns_hash, columns_drop } = LISTS;

@@ -100,8 +100,8 @@ const seen = () =>
     union_by_name = true) GROUP BY id ORDER BY id`,
   );
 
-describe('a writer that dies', () => {
-  it('before it has decided leaves everything as it was', async () => {
+describe('a writer that is killed', () => {
+  it('before its decision leaves everything unchanged', async () => {
     await fixture.store([fixture.window('2026-01-01', FIRST)], { tables: TABLES });
     const before = fixture.files();
     await prepared();
@@ -112,7 +112,7 @@ describe('a writer that dies', () => {
     expect(fixture.manifest.receipts).toHaveLength(1);
   });
 
-  it('at any step after it never shows a row twice, and the next run finishes its work [R45]', async () => {
+  it('at any later step never shows a row twice, and the next run finishes its work [R45]', async () => {
     await fixture.store([fixture.window('2026-01-01', FIRST)], { tables: TABLES });
     const journal = await prepared();
     expect(journal.steps.filter((step) => 'to' in step && step.to.startsWith('events/')).length).toBeGreaterThan(4);
@@ -130,7 +130,7 @@ describe('a writer that dies', () => {
     });
   });
 
-  it('at any step of a purge has removed everything or removes it with the next run, in one journal [R45]', async () => {
+  it('at any step of a purge has removed everything or the next run removes it, in one journal [R45]', async () => {
     const one = (id: string, day: string, who: string) => ({ id, df_unified_id: who, df_items_k: id, ...on(day) });
     const days = ['2026-01-01', '2026-01-02', '2026-01-03'];
     const rows = days.flatMap((day, i) => [
@@ -180,7 +180,7 @@ describe('a writer that dies', () => {
   });
 
   it.each(['manifest.json', 'journal.json'])(
-    'leaves the old table or the new one if the disk refuses %s',
+    'by a disk that refuses %s leaves the old table or the new one',
     async (name) => {
       await fixture.store([fixture.window('2026-01-01', FIRST)], { tables: TABLES });
       const refused = join(fixture.root, '_dfinery', name);
@@ -210,32 +210,29 @@ describe('a writer that dies', () => {
   it.each([
     ['goes on', false],
     ['is closed, and the next one goes on', true],
-  ])(
-    'may also be a disk that refuses a file between two others: the writer %s, and no row is lost [R494]',
-    async (_, isClosed) => {
-      const [one, two, three] = ['2026-01-01', '2026-01-02', '2026-01-03'];
-      await fixture.store([fixture.window(one, csvOf([{ id: 'a', n: '1', ...on(one) }]))]);
-      const sink = await fixture.openFolder();
-      const refused = join(fixture.root, `events/event_date=${two}`);
-      writeFileSync(refused, '');
-      const both = [
-        { id: 'a', n: '2', ...on(one) },
-        { id: 'b', n: '2', ...on(two) },
-      ];
-      await expect(sink.commit([fixture.window(one, csvOf(both), undefined, 2)], fixture.signal)).rejects.toThrow();
-      rmSync(refused);
-      if (isClosed) await sink.close();
-      const next = isClosed ? await fixture.openFolder() : sink;
-      await next.commit([fixture.window(three, csvOf([{ id: 'c', n: '3', ...on(three) }]))], fixture.signal);
-      await next.close();
-      expect(await fixture.read('SELECT _key, n::INT AS n FROM events ORDER BY 1')).toEqual([
-        { _key: 'a', n: 2 },
-        { _key: 'b', n: 2 },
-        { _key: 'c', n: 3 },
-      ]);
-      expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
-    },
-  );
+  ])('by a disk that refuses a file between two others %s, and no row is lost [R494]', async (_, isClosed) => {
+    const [one, two, three] = ['2026-01-01', '2026-01-02', '2026-01-03'];
+    await fixture.store([fixture.window(one, csvOf([{ id: 'a', n: '1', ...on(one) }]))]);
+    const sink = await fixture.openFolder();
+    const refused = join(fixture.root, `events/event_date=${two}`);
+    writeFileSync(refused, '');
+    const both = [
+      { id: 'a', n: '2', ...on(one) },
+      { id: 'b', n: '2', ...on(two) },
+    ];
+    await expect(sink.commit([fixture.window(one, csvOf(both), undefined, 2)], fixture.signal)).rejects.toThrow();
+    rmSync(refused);
+    if (isClosed) await sink.close();
+    const next = isClosed ? await fixture.openFolder() : sink;
+    await next.commit([fixture.window(three, csvOf([{ id: 'c', n: '3', ...on(three) }]))], fixture.signal);
+    await next.close();
+    expect(await fixture.read('SELECT _key, n::INT AS n FROM events ORDER BY 1')).toEqual([
+      { _key: 'a', n: 2 },
+      { _key: 'b', n: 2 },
+      { _key: 'c', n: 3 },
+    ]);
+    expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
+  });
 
   it.each<[string, (journal: Journal) => object]>([
     ['removes a file outside', () => ({ steps: [{ remove: '../victim' }] })],
@@ -293,7 +290,7 @@ describe('a writer that dies', () => {
     rmSync(outside, { recursive: true });
   });
 
-  it('is left as it is by verify, which writes nothing [R186]', async () => {
+  it('is not repaired by verify, which writes nothing [R186]', async () => {
     await fixture.store([fixture.window('2026-01-01', FIRST)]);
     const journal = await prepared();
     writeFileSync(join(fixture.root, '_dfinery/journal.json'), JSON.stringify(journal));
@@ -307,7 +304,7 @@ describe('a writer that dies', () => {
     expect(times()).toEqual(settled);
   });
 
-  it('cannot be recovered if somebody removed its waiting files', async () => {
+  it('cannot be recovered if its temporary files were removed', async () => {
     await fixture.store([fixture.window('2026-01-01', FIRST)]);
     const journal = await prepared();
     writeFileSync(join(fixture.root, '_dfinery/journal.json'), JSON.stringify(journal));

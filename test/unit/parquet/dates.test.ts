@@ -142,7 +142,7 @@ const CASES: readonly (readonly [string, string | undefined, readonly Timed[]])[
   ],
 ];
 
-describe('rows are filed under the date that their times have as they are written [R45]', () => {
+describe('rows are in the partition of their date as written [R45]', () => {
   const load = async (rows: readonly Timed[], timezone: string | undefined, idOf: (i: number) => string, parts = 1) => {
     const cells = rows.map(([df_server_datetime, df_correction_datetime], i) => ({
       id: idOf(i),
@@ -162,7 +162,7 @@ describe('rows are filed under the date that their times have as they are writte
     await load(rows, timezone, (i) => `e${i}`);
   });
 
-  it.each(CASES)('%s, of rows that share an id', async (_, timezone, rows) => {
+  it.each(CASES)('%s, for rows that share an id', async (_, timezone, rows) => {
     await load(rows, timezone, () => 'e');
   });
 

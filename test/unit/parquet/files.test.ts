@@ -14,7 +14,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 describe('rows of very many dates', () => {
-  it('are one whole file a date, though DuckDB closes files before they are whole', async () => {
+  it('are one complete file a date, though DuckDB closes files early', async () => {
     const engine = await openEngine({ file: join(dir, 'work'), lockWaitMs: 0, clock: systemClock });
     const [dates, each] = [40, 200];
     try {

@@ -24,8 +24,8 @@ async function failureOf(work: Promise<unknown>): Promise<UserError> {
   return error;
 }
 
-describe('a folder', () => {
-  it('has one writer: the second waits, then is told to try later', async () => {
+describe('a Parquet folder', () => {
+  it('has one writer: the second waits, then exits with 3', async () => {
     const first = await fixture.openFolder();
     const failure = await failureOf(fixture.openFolder());
     expect(failure).toMatchObject({ kind: 'transient', exitCode: EXIT.later });
@@ -35,7 +35,7 @@ describe('a folder', () => {
     await (await second).close();
   });
 
-  it('is not ours when it holds files without a manifest', async () => {
+  it('is refused when it holds files without a manifest', async () => {
     mkdirSync(join(fixture.root, 'events'), { recursive: true });
     writeFileSync(join(fixture.root, 'events/part-0.parquet'), 'x');
     const failure = await failureOf(fixture.openFolder());
@@ -43,7 +43,7 @@ describe('a folder', () => {
     expect(fixture.files()).toEqual(['events/part-0.parquet']);
   });
 
-  it('holds no half-written file of a killed writer once the next has opened it [R472]', async () => {
+  it('holds no partial file of a killed writer once the next has opened it [R472]', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const before = fixture.files();
     for (const name of ['manifest', 'journal']) {
@@ -59,7 +59,7 @@ describe('a folder', () => {
     expect(await failureOf(fixture.openFolder())).toMatchObject({ kind: 'config' });
   });
 
-  it('fails with the word of the system if a folder has the name of a file, and is loaded once that is gone', async () => {
+  it('fails with the error of the system if a folder has the name of a file, and is loaded once it is removed', async () => {
     const path = join(fixture.root, 'events/event_date=2026-01-01/data_0.parquet');
     const sink = await fixture.openFolder();
     mkdirSync(join(path, 'theirs'), { recursive: true });
@@ -74,7 +74,7 @@ describe('a folder', () => {
     expect(await fixture.read('SELECT _key FROM events ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'b' }]);
   });
 
-  it('refuses a manifest that is damaged or newer', async () => {
+  it('is refused with a damaged or newer manifest', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const path = join(fixture.root, '_dfinery/manifest.json');
     const good = readFileSync(path, 'utf8');
@@ -88,7 +88,7 @@ describe('a folder', () => {
     await (await fixture.openFolder()).close();
   });
 
-  it('is the owner’s alone, file by file [R57]', async () => {
+  it('is private to its owner, file by file [R57]', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     for (const file of fixture.files()) expect(statSync(join(fixture.root, file)).mode & 0o077, file).toBe(0);
     expect(statSync(join(fixture.root, 'events')).mode & 0o077).toBe(0);
@@ -110,7 +110,7 @@ describe('a folder', () => {
     expect(await verifyParquet({ ...fixture.folderOptions, place })).toEqual([]);
   });
 
-  it('tells of the changes of its columns with the window that makes them: neither of one that failed, nor a window without [R553]', async () => {
+  it('reports changes of columns with the window that caused them, and none of a failed window [R553]', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const more = (id: string, name: string) =>
       fixture.window('2026-01-02', csvOf([{ id, [name]: '1', ...at('2026-01-02 10:00:00.000') }]));
@@ -142,7 +142,7 @@ describe('a folder', () => {
     expect(own.map(({ sourceName, change }) => [sourceName, change])).toEqual([['later', 'added']]);
   });
 
-  it('becomes a file a date, with its manifest', async () => {
+  it('has a file a date and a manifest', async () => {
     const csv = csvOf([
       { id: 'a', n: '1', flag: 'TRUE', tags: 'null', memo: 'x,"y"\n안녕', ...at('2026-01-01 10:00:00.000') },
       { id: 'b:1', n: '9007199254740993', df_items_df_price: '1.5', tags: '["p"]', ...at('2026.1.2 3:04') },
@@ -172,7 +172,7 @@ describe('a folder', () => {
     expect(cursor).toEqual({ version: 1, from_date: '2026-01-02' });
   });
 
-  it('has a receipt without the header and the shapes of cells', async () => {
+  it('has receipts without headers and shapes of cells', async () => {
     const window = fixture.window('2026-01-01', csvOf([{ id: 'a', memo: 'Erna', ...at('2026-01-01 10:00:00.000') }]));
     await fixture.store([window]);
     const { header: _header, columns: _columns, ...kept } = window.receipt;

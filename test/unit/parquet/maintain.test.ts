@@ -28,7 +28,7 @@ const CSV = csvOf([
 ]);
 
 describe('verify', () => {
-  it('only reads while somebody else writes, and waits for a change to be finished', async () => {
+  it('only reads while another process writes, and waits for a change to finish', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const times = () => fixture.files().map((file) => [file, statSync(join(fixture.root, file)).mtimeMs]);
     const journal = join(fixture.root, '_dfinery/journal.json');
@@ -47,7 +47,7 @@ describe('verify', () => {
     }
   });
 
-  it('looks again when what it doubts changed meanwhile, and no more often than is sensible', async () => {
+  it('checks again when files changed meanwhile, a limited number of times', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const sink = await fixture.openFolder();
     const windows: number[] = [];
@@ -96,7 +96,7 @@ describe('purge', () => {
 });
 
 describe('compact', () => {
-  it('finds no date without rows: a load takes away the file that it leaves without any', async () => {
+  it('finds no date without rows, since a load removes an emptied file', async () => {
     const moved = csvOf([{ id: 'c', df_unified_id: 'x', ...at('2026-01-01 11:00:00.000') }]);
     await fixture.store([fixture.window('2026-01-01', CSV), fixture.window('2026-01-01', moved)], { tables: TABLES });
     expect(fixture.files().filter((file) => file.includes('2026-01-02'))).toEqual([]);

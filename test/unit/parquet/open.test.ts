@@ -14,8 +14,8 @@ afterEach(() => fixture.close());
 const manifest = () => join(fixture.root, '_dfinery/manifest.json');
 const CSV = csvOf([{ id: 'a:0', df_items_x: '1', ...on('2026-01-01') }]);
 
-describe('opening a folder', () => {
-  it('changes nothing where it has all tables that are wanted', async () => {
+describe('opening a Parquet folder', () => {
+  it('changes nothing when it has all requested tables', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)], { tables: ['events', 'event_logs'] });
     const older = readFileSync(manifest(), 'utf8').replace(/"writer":"[^"]*"/, '"writer":"0.0.1"');
     writeFileSync(manifest(), older);
@@ -24,7 +24,7 @@ describe('opening a folder', () => {
     expect(readFileSync(manifest(), 'utf8')).toBe(older);
   });
 
-  it('makes a table of the days that are there when it is first wanted, and says so in the manifest', async () => {
+  it('creates a requested table for the existing days, and records it in the manifest', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     await (await fixture.openFolder({ tables: ['event_items'] })).close();
     expect(fixture.manifest.tables).toEqual(['events', 'event_items']);
@@ -35,7 +35,7 @@ describe('opening a folder', () => {
     expect(await fixture.read('SELECT x FROM event_items')).toEqual([{ x: '1' }]);
   });
 
-  it('names the file that is damaged', async () => {
+  it('names a damaged file', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const good = fixture.manifest;
     writeFileSync(manifest(), '[]');
@@ -45,7 +45,7 @@ describe('opening a folder', () => {
     await expect(fixture.openFolder()).rejects.toMatchObject({ kind: 'config', where: { file: journal } });
   });
 
-  it('says that it finished the change of a dead run, and only then', async () => {
+  it('reports that it finished the change of a dead run, and only then', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     expect(fixture.log.map(({ event }) => event)).not.toContain('parquet.recovered');
     const journal = join(fixture.root, '_dfinery/journal.json');
@@ -58,7 +58,7 @@ describe('opening a folder', () => {
     expect(existsSync(journal)).toBe(false);
   });
 
-  it('finishes the first change of a dead run, of which there is a journal and no manifest', async () => {
+  it('finishes the first change of a dead run from its journal without a manifest', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const journal = join(fixture.root, '_dfinery/journal.json');
     writeFileSync(journal, JSON.stringify({ v: 1, steps: [], manifest: fixture.manifest }));
@@ -67,7 +67,7 @@ describe('opening a folder', () => {
     expect(fixture.manifest.receipts).toHaveLength(1);
   });
 
-  it.each(['events', 'event_items', 'event_logs'])('refuses the %s of somebody else, and leaves it', async (table) => {
+  it.each(['events', 'event_items', 'event_logs'])('refuses a foreign %s, and leaves it unchanged', async (table) => {
     const folder = join(fixture.root, table);
     mkdirSync(folder, { recursive: true });
     await (await fixture.openFolder()).close();
@@ -79,7 +79,7 @@ describe('opening a folder', () => {
     expect(readFileSync(join(folder, 'theirs.parquet'), 'utf8')).toBe('x');
   });
 
-  it('is refused if a file has the name of a table', async () => {
+  it('refuses a file with the name of a table', async () => {
     mkdirSync(fixture.root);
     writeFileSync(join(fixture.root, 'events'), 'x');
     await expect(fixture.openFolder()).rejects.toMatchObject({
@@ -88,7 +88,7 @@ describe('opening a folder', () => {
     });
   });
 
-  it('takes a manifest that leads nowhere for none, and keeps nobody from the folder', async () => {
+  it('takes a dangling link as no manifest, and does not block the folder', async () => {
     mkdirSync(join(fixture.root, '_dfinery'), { recursive: true });
     symlinkSync('nowhere', manifest());
     const options = fixture.folderOptions;
@@ -101,7 +101,7 @@ describe('opening a folder', () => {
     expect(await compactParquet(options)).toMatchObject({ rows: 1 });
   });
 
-  it('empties the temporary folder of what a dead run left there', async () => {
+  it('empties the temporary folder of a dead run', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const before = fixture.files();
     mkdirSync(join(fixture.root, '_dfinery/tmp/deep'), { recursive: true });
@@ -111,7 +111,7 @@ describe('opening a folder', () => {
     await sink.close();
   });
 
-  it('waits for another run of this process for as long as it is told, or until it is stopped', async () => {
+  it('waits for another run of this process as long as allowed, or until a stop', async () => {
     const first = await fixture.openFolder();
     let now = 0;
     const waited: number[] = [];
@@ -129,7 +129,7 @@ describe('opening a folder', () => {
     await (await fixture.openFolder({ clock: freeing, lockWaitMs: 250 })).close();
   });
 
-  it('lets others in again after it has failed', async () => {
+  it('releases the lock after it has failed', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const good = readFileSync(manifest());
     writeFileSync(manifest(), '{}');

@@ -34,7 +34,7 @@ const contents = () =>
 const bytesOf = () => fixture.manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
 
 describe('a purge of Parquet files', () => {
-  it('rewrites the files that have rows to leave out, takes away those that are left without, and no other', async () => {
+  it('rewrites the files with rows of the people, removes emptied files, and no other', async () => {
     await store();
     const untouched = pathOf('events', '2026-01-05');
     const [before, { ino }] = [bytesOf(), statSync(at(untouched))];
@@ -58,7 +58,7 @@ describe('a purge of Parquet files', () => {
     expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
   });
 
-  it('is refused, also when it is only tried, where a file would outlive it under another name', async () => {
+  it('is refused, also as a trial, when a file has a second hard link', async () => {
     await store();
     for (const table of ['events', 'event_logs']) {
       const [file, other] = [at(pathOf(table, THREE)), join(fixture.dir, 'other.parquet')];
@@ -84,7 +84,7 @@ describe('a purge of Parquet files', () => {
     expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
   });
 
-  it('is kept away by a writer', async () => {
+  it('waits for a writer', async () => {
     await store();
     const sink = await fixture.openFolder({ tables: TABLES });
     try {
@@ -97,7 +97,7 @@ describe('a purge of Parquet files', () => {
   });
 });
 
-it('a purge of Parquet files names those that readers see and that are not its own [R385]', async () => {
+it('a purge of Parquet files names foreign files that readers see [R385]', async () => {
   await store();
   copyFileSync(at(pathOf('events', ONE)), at(`events/event_date=${ONE}/mine.parquet`));
   const found = await checkPurgeParquet(fixture.folderOptions, removal);
@@ -105,7 +105,7 @@ it('a purge of Parquet files names those that readers see and that are not its o
 });
 
 describe('compact of Parquet files', () => {
-  it('leaves alone what is one file a date and fits one row group', async () => {
+  it('leaves a date of one file and one row group unchanged', async () => {
     await store();
     const before = contents();
     expect(await compactParquet(fixture.folderOptions)).toMatchObject({ rows: 7, rowsRemoved: 0, files: [] });

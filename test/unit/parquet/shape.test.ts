@@ -19,7 +19,7 @@ afterEach(() => fixture.close());
 
 const at = (time: string, correction = time) => ({ df_server_datetime: time, df_correction_datetime: correction });
 
-describe('every file', () => {
+describe('every Parquet file', () => {
   it('has the same columns after one was added and another widened [R46]', async () => {
     const day = (n: number, more: Cells) =>
       fixture.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...at(`2026-01-0${n} 10:00:00.000`), ...more }]));
@@ -47,7 +47,7 @@ describe('every file', () => {
     ]);
   });
 
-  it('says which version wrote it, and nothing of the data', async () => {
+  it('names the version that wrote it, and no data', async () => {
     await fixture.store([
       fixture.window('2026-01-01', csvOf([{ id: 'a', df_items_k: '1', ...at('2026-01-01 10:00:00.000') }])),
     ]);
@@ -77,7 +77,7 @@ describe('every file', () => {
   });
 });
 
-describe('independent readers', () => {
+describe('independent readers of the Parquet files', () => {
   const CSV = csvOf([
     {
       id: 'a',
@@ -93,7 +93,7 @@ describe('independent readers', () => {
   ]);
   const path = () => join(fixture.root, 'events/event_date=2026-01-01/data_0.parquet');
 
-  it('hyparquet sees every value', async () => {
+  it('find every value with hyparquet', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const rows = await parquetReadObjects({ file: await asyncBufferFromFile(path()), compressors });
     expect(rows).toHaveLength(2);
@@ -109,7 +109,7 @@ describe('independent readers', () => {
     expect(rows[1]).toMatchObject({ _key: 'b', memo: 'two\nlines, "quoted"', n: null });
   });
 
-  it('parquetjs-lite does too, given zstd, but for microseconds', async () => {
+  it('find every value with parquetjs-lite given zstd, except microseconds', async () => {
     const { PARQUET_COMPRESSION_METHODS: methods } = createRequire(import.meta.url)('parquetjs-lite/lib/compression');
     methods.ZSTD = { inflate: (bytes: Uint8Array) => Buffer.from(compressors.ZSTD?.(bytes, 0) ?? []) };
     await fixture.store([fixture.window('2026-01-01', CSV)]);

@@ -55,7 +55,7 @@ async function rewrite(path: string, select: string): Promise<void> {
 }
 
 describe('verify of Parquet files', () => {
-  it('finds nothing in what was loaded, with a zone or without', async () => {
+  it('finds nothing in loaded data, with and without a zone', async () => {
     expect(await verify()).toEqual([]);
     const place = join(fixture.dir, 'zoned');
     const window = fixture.window('2026-01-01', csvOf([{ id: 'a', at: '2026-01-01 10:00:00.000' }]), 'Asia/Seoul');
@@ -63,7 +63,7 @@ describe('verify of Parquet files', () => {
     expect(await verify({ place })).toEqual([]);
   });
 
-  it('names the file of another table that has other columns than the first of them', async () => {
+  it('names a file of another table whose columns differ from its first file', async () => {
     await rewrite(pathOf('event_logs', '2026-01-02'), '* EXCLUDE (n) FROM THIS');
     expect(await verify()).toEqual([
       {
@@ -73,7 +73,7 @@ describe('verify of Parquet files', () => {
     ]);
   });
 
-  it('finds what a reader finds with a pattern, also behind a link, and nothing else', async () => {
+  it('finds the files that a reader finds with a pattern, also behind a link, and no others', async () => {
     const root = fixture.root;
     mkdirSync(join(root, 'events/event_date=2026-01-09/folder.parquet'), { recursive: true });
     writeFileSync(join(root, 'events/notes.txt'), 'x');
@@ -88,7 +88,7 @@ describe('verify of Parquet files', () => {
     );
   });
 
-  it('waits for the change of a writer for as long as it is told', async () => {
+  it('waits for the change of a writer as long as allowed', async () => {
     writeFileSync(own('journal.json'), '{}');
     let now = 0;
     const waited: number[] = [];
@@ -109,7 +109,7 @@ describe('verify of Parquet files', () => {
     expect(await verify({ clock, lockWaitMs: 10_000 })).toEqual([]);
   });
 
-  it('says which file cannot be read', async () => {
+  it('names a file that cannot be read', async () => {
     rmSync(own('manifest.json'));
     mkdirSync(own('manifest.json'));
     await expect(verify()).rejects.toMatchObject({

@@ -14,13 +14,13 @@ describe('a column of records', () => {
     ['boolean', 'TRUE', true],
     ['datetime', '2026-01-02 03:04:05.000', '2026-01-02T03:04:05.000'],
     ['string[]', '"[""a""]"', ['a']],
-  ] as const)('of type %s says nothing for the text null [R555]', async (kind, cell, value) => {
+  ] as const)('of type %s ignores the text null [R555]', async (kind, cell, value) => {
     const csv = `${KEYS},a\nx,x,${cell}\ny,y,null\nz,z,"null"\n`;
     const { data } = await fixture.write(csv, [streamOf('events', { _key: 'string', a: kind })]);
     expect(data('events')).toEqual([{ _key: 'x', a: value }, { _key: 'y' }, { _key: 'z' }]);
   });
 
-  it('has the same values where its cells are in quotes', async () => {
+  it('has the same values when its cells are quoted', async () => {
     const columns = { n: 'long', x: 'double', b: 'boolean', d: 'date', l: 'long[]', s: 'string[]' } as const;
     const csv = [
       `${KEYS},${Object.keys(columns).join(',')}`,
@@ -33,21 +33,21 @@ describe('a column of records', () => {
     expect(data('events')).toEqual([row, row, { ...row, l: [7, null], s: ['a b', 'c\n'] }]);
   });
 
-  it('is named if the catalog lacks it, whichever part of the export has it [R555]', async () => {
+  it('is named if the catalog lacks it, in whichever part of the export it is [R555]', async () => {
     const parts = [`${KEYS},a\nx,x,1\n`, `${KEYS},a,b\ny,y,1,2\n`, `c,${KEYS}\n3,z,z\n`];
     const wanted = streamOf('events', { df_event_detail_log_id: 'string', df_event_log_id: 'string' });
     const { unsent } = await fixture.write(parts, [wanted]);
     expect(unsent.get('events')).toEqual(['a', 'b', 'c']);
   });
 
-  it('keeps its prefix if an item column would take the name of the position [R555]', async () => {
+  it('keeps its prefix if an item column would be named like the position [R555]', async () => {
     const { data } = await fixture.write(`${KEYS},df_items_item_position\nx:4,x,first\n`, [
       streamOf('event_items', { item_position: 'long', df_items_item_position: 'string' }),
     ]);
     expect(data('event_items')).toEqual([{ item_position: 4, df_items_item_position: 'first' }]);
   });
 
-  it('holds whole numbers alone where its schema calls numbers integers, and lists of what their items are', async () => {
+  it('holds only whole numbers when its schema is integer, and lists by the schema of their items', async () => {
     const listOf = (type: unknown) => ({ type: ['array', 'null'], items: type === undefined ? {} : { type } });
     const properties = {
       n: { type: 'number', airbyte_type: 'integer' },
@@ -72,7 +72,7 @@ describe('a column of records', () => {
     expect(data('events')).toEqual([{ t: '9999-12-31T23:00:00.000Z' }, { t: null }]);
   });
 
-  it('is checked cell by cell only in those parts of an export in which a cell does not fit', async () => {
+  it('is checked cell by cell only in those parts of an export with cells that do not fit', async () => {
     const [fits, misfits] = [`${KEYS},a\nx,x,1\ny,y,2\n`, `${KEYS},a\nv,v,5x\nw,w,3\n`];
     const { data } = await fixture.write(
       [fits, misfits, fits.replace('1', 'null')],
@@ -81,7 +81,7 @@ describe('a column of records', () => {
     expect(data('events')).toEqual([{ a: 1 }, { a: 2 }, { a: null }, { a: 3 }, { a: null }, { a: 2 }]);
   });
 
-  it('is written as its type wants, whatever bytes the names of others have', async () => {
+  it('is written by its own type, whatever the names of other columns', async () => {
     for (const byte of ['\u0001', '\u0002', '\u0003']) {
       const { data } = await fixture.write(`${byte.repeat(300)},${KEYS},a,b\n1,x,x,2026-01-02,7\n`, [
         streamOf('events', { a: 'date', b: 'long' }),
@@ -95,7 +95,7 @@ describe('a column of records', () => {
     ['quotes', '""', 600_000],
     ['characters of which each is written as six', '\u0001', 200_000],
   ])(
-    'carries the whole of a text far longer than a block, which escapes make longer still: %s',
+    'holds the whole of a text much longer than a block, with and without escapes: %s',
     async (_, character, length) => {
       const text = character.repeat(length);
       const { data } = await fixture.write(`${KEYS},a\nx,x,"${text}"\ny,y,short\n`, [
@@ -105,7 +105,7 @@ describe('a column of records', () => {
     },
   );
 
-  it('carries all rows whole, whatever their texts become, and however many follow one another', async () => {
+  it('holds all rows, whatever the length of their texts and their number', async () => {
     const texts = Array.from({ length: 60 }, (_, n) => '\u0001'.repeat(1 + ((n * 7_919) % 40_000)));
     const rows = texts.map((text, n) => `x${n},x${n},${text}\n`).join('');
     const { data } = await fixture.write(`${KEYS},a\n${rows}`, [streamOf('events', { a: 'string' })]);

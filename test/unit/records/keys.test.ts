@@ -45,21 +45,21 @@ describe('the position of an item', () => {
     ['한글:5', '한글', 5],
   ];
 
-  it.each(cases)('of id %s and event %s is %s', async (id, log, position) => {
+  it.each(cases)('for id %s and event %s is %s', async (id, log, position) => {
     const stream = streamOf('event_items', { df_items_a: 'string', a: 'string', item_position: 'long' });
     const { data } = await fixture.write(csvOf([ID, LOG, 'df_items_a'], [[id, log, 'v']]), [stream]);
     expect(data('event_items')).toEqual([position === undefined ? { a: 'v' } : { a: 'v', item_position: position }]);
   });
 });
 
-describe('the row that stands for an event', () => {
+describe('the row that represents an event', () => {
   const chosen = async (...rows: [id: string, log: string][]) => {
     const lines = rows.map(([id, log], i) => [id, log, String(i)]);
     const { data } = await fixture.write(csvOf([ID, LOG, 'v'], lines), [streamOf('event_logs', { v: 'string' })]);
     return data('event_logs').map(({ v }) => Number(v));
   };
 
-  it('is the one without a position, then the one of the lowest, then the first', async () => {
+  it('is the one without a position, then the one with the lowest, then the first', async () => {
     expect(await chosen(['e:0', 'e'], ['e', 'e'], ['e:1', 'e'])).toEqual([1]);
     expect(await chosen(['e:3', 'e'], ['e:12', 'e'], ['e:2', 'e'])).toEqual([2]);
     expect(await chosen(['e:1', 'e'], ['e:01', 'e'])).toEqual([0]);
@@ -68,11 +68,11 @@ describe('the row that stands for an event', () => {
     expect(await chosen(['e:3', 'e'], ['e:123456789012345678', 'e'])).toEqual([0]);
   });
 
-  it('is each row that names no event, also where two are equal', async () => {
+  it('is each row without an event id, also when two are equal', async () => {
     expect(await chosen(['a', ''], ['b', ''], ['e:1', 'e'], ['a', ''])).toEqual([0, 1, 2, 3]);
   });
 
-  it('is found for events of every name', async () => {
+  it('is found for events of every id', async () => {
     const rows = Array.from({ length: 4_000 }, (_, i): [string, string] => [`e${i % 2_000}:${i}`, `e${i % 2_000}`]);
     expect(await chosen(...rows)).toEqual(Array.from({ length: 2_000 }, (_, i) => i));
     const logs = ['e', '"e"', 'e"', 'E', 'e ', 'ee', '한', '글'];
@@ -81,7 +81,7 @@ describe('the row that stands for an event', () => {
 });
 
 describe('the key of a row', () => {
-  it('is the number after the last that its export took for itself', async () => {
+  it('is the first number that its export does not use itself', async () => {
     const ids = async (...all: string[]) =>
       keysOf(
         [ID],
@@ -99,7 +99,7 @@ describe('the key of a row', () => {
     expect(data('events').map(({ _key }) => _key)).toEqual(['a', 'a#2', 'b']);
   });
 
-  it('takes no id for such a number that no key could be', async () => {
+  it('ignores an id with a number that no key could have', async () => {
     const ids = async (...all: string[]) =>
       keysOf(
         [ID],
@@ -112,7 +112,7 @@ describe('the key of a row', () => {
     expect(await ids('line\nend', 'line\nend', 'line\nend#2')).toEqual(['line\nend', 'line\nend#3', 'line\nend#2']);
   });
 
-  it('is a hash of the filled cells in the byte order of their names, where there is no id or no column for it [R22]', async () => {
+  it('is a hash of the filled cells in the byte order of their names, when there is no id or no id column [R22]', async () => {
     const digest = (text: string) => `hash:${createHash('sha256').update(text).digest('hex')}`;
     const header = ['b', 'Z', '한', 'event_name', LOG, 'note'];
     const row = ['1', 'say "a"', '안녕', 'login', '', 'null'];

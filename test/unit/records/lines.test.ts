@@ -85,8 +85,8 @@ const SHAPES: [name: string, shape: Shape][] = [
 describe.each([
   ['with SIMD', true],
   ['without SIMD', false],
-])('the room of a record %s', (_, isFast) => {
-  it.each(SHAPES)('is enough for %s', async (_name, { header, cells, properties }) => {
+])('the maximum length of a record %s', (_, isFast) => {
+  it.each(SHAPES)('suffices for %s', async (_name, { header, cells, properties }) => {
     if (!isFast) vi.spyOn(CsvMemory, 'open').mockReturnValue(undefined);
     const lines = watchRoom();
     const row = cells.map(quoted).join(',');

@@ -21,7 +21,7 @@ function propertiesOf(stream: string, columns: readonly string[]): string[] {
 }
 
 describe('the properties of a discovered catalog', () => {
-  it('are those of the three streams, each with what it shows of the columns', () => {
+  it('are those of the three streams, each with its columns', () => {
     const columns = [...KEYS, 'df_unified_id', 'df_server_datetime', 'mine', 'df_items_df_price', 'df_items_mine'];
     const [log, system] = [KEYS, ['df_unified_id', 'df_server_datetime']];
     expect(propertiesOf('events', columns)).toEqual(['_key', '_rescued', ...columns]);
@@ -30,7 +30,7 @@ describe('the properties of a discovered catalog', () => {
     expect(propertiesOf('event_items', columns)).toEqual([...own, ...log, ...system, 'df_price', 'mine']);
   });
 
-  it('have an item column with its prefix where a system column or one of ours has the rest of its name', () => {
+  it('include an item column with its prefix when a system column or a reserved name has the rest', () => {
     const columns = [
       'df_unified_id',
       'df_items_DF_Unified_Id',
@@ -47,7 +47,7 @@ describe('the properties of a discovered catalog', () => {
     ]);
   });
 
-  it('have the hash for a column that has one of our names, where the stream has it, and for the second of equal names', () => {
+  it('have a hash for a column with a reserved name, and for the second of equal names', () => {
     const columns = ['_rescued', '_key', '_key_2', 'item_position', 'twice', 'twice', '', ''];
     expect(propertiesOf('events', columns).slice(2)).toEqual([
       withHash('_rescued'),
@@ -61,14 +61,14 @@ describe('the properties of a discovered catalog', () => {
     ]);
   });
 
-  it('do not change with the other columns of a day [R725]', () => {
+  it('do not depend on the other columns of a day [R725]', () => {
     const second = (...columns: string[]) => propertiesOf('events', columns).slice(2)[columns.lastIndexOf('x')];
     expect(second('x', 'x', 'x_2')).toBe(withHash('x'));
     expect([second('x', 'x'), second('x_2', 'x', 'x')]).toEqual([withHash('x'), withHash('x')]);
     expect(new Set(propertiesOf('events', ['x', 'x', 'x', 'x'])).size).toBe(6);
   });
 
-  it('have the hash for each of the names that fold alike but the first in the order of bytes', () => {
+  it('have a hash for all names that differ only in case, but the first in the order of bytes', () => {
     expect(propertiesOf('events', ['color', 'COLOR', 'Color', '_Key']).slice(2)).toEqual([
       withHash('color'),
       'COLOR',
@@ -81,7 +81,7 @@ describe('the properties of a discovered catalog', () => {
 describe('a record', () => {
   const row = (column: string) => `${KEYS},${column}\nx:0,x,value\n`;
 
-  it('names a column as its catalog does: with the hash where only that is configured', async () => {
+  it('names a column as its catalog does: with the hash when only that is configured', async () => {
     const configured = streamOf('events', { [withHash('color')]: 'string' });
     expect((await fixture.write(row('color'), [configured])).data('events')).toEqual([
       { [withHash('color')]: 'value' },
@@ -92,19 +92,19 @@ describe('a record', () => {
     expect(unsent).toEqual([...KEYS, 'color']);
   });
 
-  it('of an item keeps its person apart from a property of the same name', async () => {
+  it('of an item tells its person from a property of the same name', async () => {
     const { data } = await fixture.write(`${KEYS},df_unified_id,df_items_df_unified_id\nx:0,x,person,item\n`, [
       streamOf('event_items', { df_unified_id: 'string', df_items_df_unified_id: 'string' }),
     ]);
     expect(data('event_items')).toEqual([{ df_unified_id: 'person', df_items_df_unified_id: 'item' }]);
   });
 
-  it('of an event has a column that is called like the position of items', async () => {
+  it('of an event has a column with the name of the item position', async () => {
     const { data } = await fixture.write(row('item_position'), [streamOf('events', { item_position: 'string' })]);
     expect(data('events')).toEqual([{ item_position: 'value' }]);
   });
 
-  it('lacks no column but those that its stream would show', async () => {
+  it('lacks no column that its stream has', async () => {
     const { unsent, records } = await fixture.write(`${KEYS},one,two,df_items_a\nx:0,x,1,2,\n`, [
       streamOf('event_items', { df_event_log_id: 'string' }),
       streamOf('event_logs', { df_event_log_id: 'string', two: 'string' }),
@@ -119,7 +119,7 @@ describe('a record', () => {
     ]);
   });
 
-  it('counts as none of a stream where the export holds none', async () => {
+  it('does not count columns that the export lacks as unsent', async () => {
     const { records } = await fixture.write(`${KEYS}\n`, [
       streamOf('events', { a: 'string' }),
       streamOf('event_logs', {}),

@@ -21,7 +21,7 @@ describe('a record', () => {
     expect(unsent.get('events')).toEqual(['df_event_detail_log_id', 'df_event_log_id', 'b']);
   });
 
-  it.each([0, 1, 2, 3])('is the same after records of any length, whose memory is used again (%i)', async (more) => {
+  it.each([0, 1, 2, 3])('is the same after records of any length in reused memory (%i)', async (more) => {
     const clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
     const writer = new RecordWriter({ timezone: undefined, clock, threads: { entry: undefined } });
     const streams = [streamOf('events', { _key: 'string', a: 'string' }), streamOf('event_logs', { a: 'string' })];
@@ -35,7 +35,7 @@ describe('a record', () => {
     }
   });
 
-  it('writes each type as the protocol wants it', async () => {
+  it('has each type as the protocol requires', async () => {
     const csv = [
       `${KEYS},b,l,d,day,t,s,ss,ll,dd`,
       'x,x,TRUE,9007199254740993,1.50,2026-02-28,2026.1.2 3:04,007,"[""a"",null]","[1, 2]","[1.5,2]"',
@@ -64,7 +64,7 @@ describe('a record', () => {
     );
   });
 
-  it('has a time as an instant where its schema does not say which kind of time it means, as the protocol has it [R541]', async () => {
+  it('has an instant when its schema does not say which kind of time it is [R541]', async () => {
     const { data } = await fixture.write(
       `${KEYS},t\nx,x,2026-01-02 12:00:00.000\n`,
       [{ name: 'events', keys: [], properties: { t: { type: 'string', format: 'date-time' } } }],
@@ -73,7 +73,7 @@ describe('a record', () => {
     expect(data('events')).toEqual([{ t: '2026-01-02T03:00:00.000Z' }]);
   });
 
-  it('is rescued where the configured type is none that a cell can be', async () => {
+  it('is rescued when the configured type fits no cell', async () => {
     const properties = {
       o: { type: ['null', 'object'] },
       t: { type: 'string', format: 'time' },
@@ -98,7 +98,7 @@ describe('a record', () => {
     expect(rescued.get('o')).toBe(1);
   });
 
-  it('carries any text: quotes, newlines, control characters, other scripts, names of objects [R26]', async () => {
+  it('holds any text: quotes, newlines, control characters, other scripts, names of objects [R26]', async () => {
     const text = 'two\nlines, "quoted" \\ \u0000\u001f 안녕 \u{1f600} __proto__';
     const csv = `df_event_detail_log_id,__proto__,"na""me, 한"\nx,"${text.replaceAll('"', '""')}",plain\n`;
     const { data } = await fixture.write(csv, [
@@ -126,7 +126,7 @@ describe('a record', () => {
     expect(data('events')).toEqual([{ _key: 'x', a: 1 }]);
   });
 
-  it('calls the event name by one name', async () => {
+  it('has one name for the event name', async () => {
     const schema = events({ df_event_name: 'string', event_name: 'string' });
     const one = await fixture.write('df_event_detail_log_id,event_name\nx,login\n', schema);
     expect(one.data('events')).toEqual([{ df_event_name: 'login' }]);
@@ -166,7 +166,7 @@ describe('a cell that does not fit', () => {
     );
   });
 
-  it('is not sent in _rescued unless that is configured, and counts once for all streams [R36]', async () => {
+  it('is not in _rescued unless that is configured, and counts once for all streams [R36]', async () => {
     const { lines, rescued } = await fixture.write(csv, [
       streamOf('events', { df_items_n: 'long' }),
       streamOf('event_items', { n: 'long', _rescued: 'object' }),
@@ -180,7 +180,7 @@ describe('a cell that does not fit', () => {
     expect(rescued).toEqual(new Map([['df_items_n', 1]]));
   });
 
-  it('counts once, too, where a long file goes on behind it [R541]', async () => {
+  it('counts once also in a long file [R541]', async () => {
     const filled = Array.from({ length: 700 }, (_, i) => `k${i},k${i},1,${'x'.repeat(1_000)}\n`);
     const text = `${KEYS},a,b\nfirst,first,5x,\n${filled.join('')}last,last,7x,\n`;
     expect(text.length).toBeGreaterThan(2.5 * 256 * 1024);
@@ -196,7 +196,7 @@ describe('datetimes', () => {
       .data('events')
       .map((d) => d.t);
 
-  it('stay wall-clock times where the catalog says so, whatever the zone', async () => {
+  it('are local times when the catalog says so, whatever the zone', async () => {
     expect(await reported('datetime')).toEqual(['2026-01-02T03:04:00.000', null, '2026-03-29T02:30:00.000']);
     expect(await reported('datetime', 'Europe/Berlin')).toEqual([
       '2026-01-02T03:04:00.000',
@@ -205,7 +205,7 @@ describe('datetimes', () => {
     ]);
   });
 
-  it('are instants with a zone, and those that the zone skips are rescued', async () => {
+  it('are instants with a zone, and skipped local times are rescued', async () => {
     expect(await reported('instant', 'Europe/Berlin')).toEqual([
       '2026-01-02T02:04:00.000Z',
       '2026-01-01T18:04:05.000Z',
@@ -213,13 +213,13 @@ describe('datetimes', () => {
     ]);
   });
 
-  it('are instants without a zone only where the cell has one', async () => {
+  it('are instants without a configured zone only when the cell has one', async () => {
     expect(await reported('instant')).toEqual([null, '2026-01-01T18:04:05.000Z', null]);
   });
 });
 
 describe('event_items', () => {
-  it('has a row for each item: system columns, item columns without prefix, the position', async () => {
+  it('has a record for each item: system columns, item columns without prefix, the position', async () => {
     const csv = [
       'df_event_detail_log_id,df_event_log_id,df_unified_id,custom,df_items_df_price,df_items_,df_items_tags',
       'e:0,e,u,c,1.5,bare,null',
@@ -261,7 +261,7 @@ describe('event_items', () => {
 });
 
 describe('event_logs', () => {
-  it('has of each event the row of the lowest position, wherever it stands, without item columns [R25]', async () => {
+  it('has the row of the lowest position of each event, without item columns [R25]', async () => {
     const csv = [
       `${KEYS},v,df_items_x`,
       'e:2,e,2,i',

@@ -16,8 +16,8 @@ function edited(drop: readonly string[], hash: readonly string[], csv: string) {
   return { result, rows: readBack(written) };
 }
 
-describe('lists of columns', () => {
-  it('change nothing where they are empty', () => {
+describe('dropped and hashed columns', () => {
+  it('change nothing when the lists are empty', () => {
     expect(columnEdits([], [], KEY)).toBeUndefined();
     expect(columnEdits(['a'], [], undefined)).toBeDefined();
     expect(columnEdits([], ['a'], KEY)).toBeDefined();
@@ -25,7 +25,7 @@ describe('lists of columns', () => {
     expect(result).not.toHaveProperty('listed');
   });
 
-  it('drop what they drop, hash what they hash, and leave the rest', () => {
+  it('are dropped and hashed, and the other columns are unchanged', () => {
     const { result, rows } = edited(
       ['gone', 'no'],
       ['who', 'df_items_x'],
@@ -44,11 +44,11 @@ describe('lists of columns', () => {
     ]);
   });
 
-  it('hash the text null of a column that is of no item', () => {
+  it('include the text null of a column that is not an item’s', () => {
     expect(edited([], ['who'], 'who\nnull\n').rows[1]).toEqual([KEY.hashOf('null')]);
   });
 
-  it('mean the event name by df_event_name, whichever of its names a header has', () => {
+  it('mean the event name by df_event_name, under either of its names', () => {
     for (const drop of [['df_event_name'], ['event_name']]) {
       const { result, rows } = edited(drop, [], 'event_name,n\nlogin,1\n');
       expect(rows).toEqual([['n'], ['1']]);
@@ -63,30 +63,30 @@ describe('lists of columns', () => {
     expect(both && editHeader(['event_name'], both).kept).toEqual([]);
   });
 
-  it('hash event names, which no result of the scan then tells', () => {
+  it('include event names, which no result of the scan then has', () => {
     const { result, rows } = edited([], ['df_event_name'], 'event_name\nlogin\n');
     expect(rows).toEqual([['event_name'], [KEY.hashOf('login')]]);
     expect(result.eventNames).toEqual([]);
     expect(result.listed).toEqual(['df_event_name']);
   });
 
-  it('reach every column of a name, and are named once', () => {
+  it('are all columns of a name, named once', () => {
     const { result, rows } = edited(['a'], [], 'a,b,a\n1,2,3\n');
     expect(rows).toEqual([['b'], ['2']]);
     expect(result.listed).toEqual(['a']);
   });
 
-  it('are told apart from what no header had', () => {
+  it('that are found are distinguished from those in no header', () => {
     const edits = columnEdits(['a', 'b'], ['c', 'd'], KEY);
     expect(edits && unlisted(edits, new Set(['b', 'c']))).toEqual(['a', 'd']);
   });
 
-  it('may not drop every column', () => {
+  it('may not be all columns', () => {
     expect(() => edited(['a', 'b'], [], 'a,b\n1,2\n')).toThrow('leave one');
     expect(edited(['a'], ['b'], 'a,b\n1,2\n').rows[0]).toEqual(['b']);
   });
 
-  it('leave out of the count of bad cells what is dropped', () => {
+  it('that are dropped are not counted for invalid UTF-8', () => {
     const edits = columnEdits(['gone'], [], undefined);
     const body = Buffer.from('gone,b\n#,#\n#,x\n', 'latin1').map((byte) => (byte === 0x23 ? 0xff : byte));
     const { result } = scanIn(new Scanner({ requireSystem: false, edits }), body);
@@ -100,7 +100,7 @@ describe('a hash key', () => {
     ['longer than a block', 'k'.repeat(65)],
     ['shorter than a block', TEXT],
     ['of other letters', 'ключ'.repeat(16)],
-  ])('gives the HMAC-SHA-256 of a text or its bytes: %s', (_name, text) => {
+  ])('gives the HMAC-SHA-256 of a text or of its bytes: %s', (_name, text) => {
     const expected = createHmac('sha256', text).update('한').digest('hex');
     const key = keyOf(text);
     expect(key.hashOf('한')).toBe(expected);
@@ -110,7 +110,7 @@ describe('a hash key', () => {
     expect(key.block).toHaveLength(64);
   });
 
-  it('is told from another by a check value that is the same for the same key', () => {
+  it('has a check value that is the same for the same key', () => {
     expect(KEY.check).toMatch(/^[0-9a-f]{16}$/);
     expect(keyOf(TEXT).check).toBe(KEY.check);
     expect(keyOf(`${TEXT}.`).check).not.toBe(KEY.check);

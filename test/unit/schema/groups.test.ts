@@ -35,12 +35,12 @@ describe('the group of a column [R66]', () => {
     ['sum', 'custom', undefined],
     ['__proto__', 'custom', undefined],
     ['', 'custom', undefined],
-  ] as const)('%j is %s', (name, group, type) => {
+  ] as const)('of %j is %s', (name, group, type) => {
     expect(groupOf(name)).toBe(group);
     expect(headerColumns([name])[0]).toMatchObject({ group, declared: type });
   });
 
-  it('makes event_name a custom column beside df_event_name, on whichever side [R28]', () => {
+  it('of event_name is custom beside df_event_name, on either side [R28]', () => {
     for (const header of [
       ['event_name', 'df_event_name'],
       ['df_event_name', 'event_name'],
@@ -55,7 +55,7 @@ describe('the group of a column [R66]', () => {
     expect(eventNameIndex(['a'])).toBe(-1);
   });
 
-  it('takes the first of equal names for the known column', () => {
+  it('is that of the known column for the first of equal names', () => {
     const columns = headerColumns(['df_keyword', 'a', 'df_keyword', 'df_items_df_price', 'df_items_df_price', 'a']);
     expect(columns.map((column) => column.group)).toEqual([
       'standard',
@@ -75,13 +75,13 @@ describe('the group of a column [R66]', () => {
     ]);
   });
 
-  it('knows what every export has', () => {
+  it('is required for the columns of every export', () => {
     expect(missingColumns(SYSTEM)).toEqual([]);
     expect(missingColumns(SYSTEM.map((name) => (name === 'df_event_name' ? 'event_name' : name)))).toEqual([]);
     for (const name of SYSTEM) expect(missingColumns(SYSTEM.filter((other) => other !== name))).toEqual([name]);
   });
 
-  it('lists the columns of the specification, each with a grade for every fact [R66]', () => {
+  it('is given for the columns of the specification, each with a grade for every fact [R66]', () => {
     const standard = [...KNOWN_COLUMNS.values()].filter((column) => column.group.startsWith('standard'));
     expect(standard).toHaveLength(22);
     for (const column of KNOWN_COLUMNS.values()) {

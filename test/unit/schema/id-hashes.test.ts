@@ -4,7 +4,7 @@ import { HASH_END, IdHashes } from '../../../src/schema/id-hashes.ts';
 const encoder = new TextEncoder();
 
 describe('hashes of ids', () => {
-  it('tell apart hundreds of thousands of ids that are much alike, and count an id that comes again once', () => {
+  it('distinguish hundreds of thousands of similar ids, and count a repeated id once', () => {
     const hashes = new IdHashes();
     let count = 0;
     for (let i = 0; i < 60_000; i++) {
@@ -18,7 +18,7 @@ describe('hashes of ids', () => {
     expect(hashes.finish(10)?.distinct).toBe(count + 1);
   });
 
-  it('tell apart ids that differ in one byte, in their order or in their length, wherever they stand', () => {
+  it('distinguish ids that differ in one byte, in order or in length, at any position', () => {
     const hashes = new IdHashes();
     const ids = new Set<string>();
     for (let length = 1; length <= 13; length++) {
@@ -34,14 +34,14 @@ describe('hashes of ids', () => {
     expect(hashes.finish(10)?.distinct).toBe(ids.size);
   });
 
-  it('tell no id from one', () => {
+  it('distinguish no id from one', () => {
     expect(new IdHashes().finish(10)).toEqual({ distinct: 0, sample: { below: HASH_END, hashes: new Float64Array() } });
     const one = new IdHashes();
     add(one, '', '');
     expect(one.finish(10)?.distinct).toBe(1);
   });
 
-  it('give a sample of all ids whose hash is below a limit, the same ones whatever else there is', () => {
+  it('give a sample of all ids whose hash is below a limit, independent of other ids', () => {
     const [few, many] = [new IdHashes(), new IdHashes()];
     for (let i = 0; i < 5_000; i++) add(few, `${i}`, '');
     for (let i = 0; i < 100_000; i++) add(many, `${i % 50_000}`, '');
@@ -54,7 +54,7 @@ describe('hashes of ids', () => {
     expect(all.hashes.filter((hash) => hash < some.below).every((hash) => both.has(hash))).toBe(true);
   });
 
-  it('cannot tell of more than eight million', () => {
+  it('cannot count more than eight million', () => {
     const hashes = new IdHashes();
     const bytes = new Uint8Array(4);
     const count = new Int32Array(bytes.buffer);

@@ -17,7 +17,7 @@ const merged = (header: string, ...parts: readonly (readonly string[])[]) =>
     false,
   );
 
-describe('the columns of several exports', () => {
+describe('the merged columns of several exports', () => {
   it.each<[string, string, string[][]]>([
     ['numbers', 'n', [['1', '2'], ['1.5'], ['""', 'null']]],
     ['numbers and a text', 'n', [['1', 'null'], ['x']]],
@@ -33,17 +33,17 @@ describe('the columns of several exports', () => {
     ['a known column and one more of its name', 'df_discount,df_discount', [['1,x'], ['2,y']]],
     ['a second of its name, all numbers', 'df_keyword,df_keyword', [['x,1'], ['y,2.5']]],
     ['two names of the event', 'df_event_name,event_name', [['e,1'], ['f,2']]],
-  ])('are those of one export with all their rows: %s', (_name, header, parts) => {
+  ])('equal those of one export with all their rows: %s', (_name, header, parts) => {
     const whole = withoutSeen(scan(csvOf(header, parts.flat())));
     expect(withoutSeen(merged(header, ...parts))).toEqual(whole);
   });
 
-  it('stay as they are where there is one export', () => {
+  it('are unchanged for one export', () => {
     const columns = scan('a,a\n1,x\n');
     expect(mergeColumns([columns], false)).toBe(columns);
   });
 
-  it('are the union by name, in the order of first sight', () => {
+  it('are the union by name, in order of first occurrence', () => {
     const columns = mergeColumns([scan('b,a\n1,2\n'), scan('a,c,b,b\n1,2,3,4\n'), scan('d\n5\n')], false);
     expect(columns.map(({ source, filled }) => [source, filled])).toEqual([
       ['b', 2],
@@ -54,7 +54,7 @@ describe('the columns of several exports', () => {
     ]);
   });
 
-  it('name of the cells seen first only those that showed something new', () => {
+  it('name only first cells that gave new evidence', () => {
     const [column] = merged('n', ['1', 'null'], ['2', '1.5', 'null'], ['9007199254740993', '3.5']);
     expect(column.seen?.map(({ evidence, shape }) => [evidence, shape])).toEqual([
       [LONG, '9'],
@@ -68,7 +68,7 @@ describe('the columns of several exports', () => {
     expect(empty).not.toHaveProperty('hashed');
   });
 
-  it('have the times of a column of times alone', () => {
+  it('have ranges of datetimes for a datetime column only', () => {
     const [text] = merged('t', ['2026-01-02 03:04:05'], ['x']);
     expect(text).toMatchObject({ type: 'string', evidence: DATETIME_DASH | STRING });
     expect(text).not.toHaveProperty('first');
@@ -78,7 +78,7 @@ describe('the columns of several exports', () => {
     expect(day).not.toHaveProperty('first');
   });
 
-  it('take a time with a zone for one where a zone is configured', () => {
+  it('read a time with a zone as one when a zone is configured', () => {
     const parts = ['2026-01-02T03:04:05Z', '2026-01-03 03:04:05'].map((time) => scan(`t\n${time}\n`, 'Asia/Seoul'));
     expect(mergeColumns(parts, true)[0]).toMatchObject({
       type: 'datetime',
@@ -88,7 +88,7 @@ describe('the columns of several exports', () => {
     expect(mergeColumns(parts, false)[0]).toMatchObject({ type: 'string' });
   });
 
-  it('keep that they hold hashes', () => {
+  it('stay marked as hashed', () => {
     const hashed = scan('a\nx\n').map((column) => ({ ...column, hashed: true as const }));
     expect(mergeColumns([hashed, hashed], false)[0]).toMatchObject({ hashed: true, filled: 2 });
   });

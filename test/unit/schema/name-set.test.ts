@@ -12,23 +12,23 @@ function setOf(most: number, names: readonly string[]): NameSet {
   return set;
 }
 
-describe('the set of names', () => {
-  it('has each once, sorted, in whatever order and however often they come', () => {
+describe('a set of names', () => {
+  it('has each name once, sorted, in any order of arrival', () => {
     expect(setOf(9, ['b', 'a', 'a', 'b', '한', 'b', 'c', 'a']).names()).toEqual(['a', 'b', 'c', '한']);
     expect(setOf(9, []).names()).toEqual([]);
   });
 
-  it('tells apart names of one length that differ in their first bytes alone, and knows each again', () => {
+  it('distinguishes names of one length that differ in their first bytes, and recognises each', () => {
     const names = ['a_purchase', 'b_purchase', 'c_purchase', 'abc', 'bbc', 'x', 'xx'];
     expect(setOf(99, [...names, ...names, ...names].reverse()).names()).toEqual([...names].sort());
   });
 
-  it('leaves out what comes when it is full, and still knows what it has', () => {
+  it('ignores new names when it is full, and recognises the others', () => {
     const set = setOf(2, ['a', 'b', 'c', 'a', 'd', 'b']);
     expect(set.names()).toEqual(['a', 'b']);
   });
 
-  it('keeps a name when the bytes that it came in change', () => {
+  it('keeps a name when its input buffer changes', () => {
     const set = new NameSet(9);
     const bytes = encoder.encode('login');
     set.add(bytes, 0, 5);
@@ -37,7 +37,7 @@ describe('the set of names', () => {
     expect(set.names()).toEqual(['login', 'other']);
   });
 
-  it('keeps a byte order mark, which is a part of a name', () => {
+  it('keeps a byte order mark, which is part of a name', () => {
     expect(setOf(9, ['\ufeffa', 'a']).names()).toEqual(['a', '\ufeffa']);
   });
 });

@@ -15,13 +15,13 @@ describe('the first and the last datetime of a column', () => {
   const wanted = ['2026-01-02T03:04:05.100', '2026-01-02T03:04:05.900'];
 
   it.each([[[early, middle, late]], [[late, middle, early]], [[middle, early, late]], [[middle, late, early, middle]]])(
-    'differ within one second, in whatever order they come: %s',
+    'differ within one second, in any order of cells: %s',
     (times) => {
       expect(at(...times)).toEqual(wanted);
     },
   );
 
-  it('are told by their seconds first, and by the fraction within one second', () => {
+  it('are compared by seconds first, then by the fraction', () => {
     const [before, after] = ['2026-01-02 03:04:05.900', '2026-01-02 03:04:06.100'];
     for (const times of [
       [before, after],
@@ -31,7 +31,7 @@ describe('the first and the last datetime of a column', () => {
     }
   });
 
-  it('are told of a column of datetimes alone', () => {
+  it('are given for a datetime column only', () => {
     for (const csv of ['t\n2026-01-02 03:04:05\nx\n', 't\n2026-01-02\n']) {
       const [column] = scan(csv).result.columns;
       expect(column).not.toHaveProperty('first');
@@ -39,7 +39,7 @@ describe('the first and the last datetime of a column', () => {
     }
   });
 
-  it('may name their own zone if one is configured', () => {
+  it('may have their own zone if one is configured', () => {
     const csv = 'df_server_datetime\n2026-01-02T03:04:05Z\n';
     const [misfit] = scan(csv).result.columns;
     expect(misfit).toMatchObject({ type: 'datetime', misfits: 1 });
@@ -47,13 +47,13 @@ describe('the first and the last datetime of a column', () => {
     expect(column).toMatchObject({ type: 'datetime', misfits: 0, first: '2026-01-02T12:04:05.000' });
   });
 
-  it('are the same where there is one', () => {
+  it('are equal for one cell', () => {
     expect(at(early)).toEqual([wanted[0], wanted[0]]);
   });
 });
 
-describe('the cells that are told of a column', () => {
-  it('are the first of each kind alone, however many columns there are', () => {
+describe('the example cells of a column', () => {
+  it('are the first of each kind, for any number of columns', () => {
     for (const columns of [1, 3_000]) {
       const more = ','.repeat(columns - 1);
       const rows = ['"[1]"', '"[2]"', 'null', '"[1.5]"', 'null', '"[3]"'].map((cell) => `${cell}${more}\n`);
@@ -69,7 +69,7 @@ describe('the cells that are told of a column', () => {
 });
 
 describe('datetimes of a zone', () => {
-  it('are known in a header of very many columns, too', () => {
+  it('are recognised in a header of very many columns, too', () => {
     const names = Array.from({ length: 3_000 }, (_, n) => `c${n}`);
     const csv = `${names}\n2026-03-29 01:30:00${','.repeat(2_999)}\n2026-03-29 02:30:00${','.repeat(2_999)}\n`;
     const [column] = scan(csv, { timezone: 'Europe/Berlin' }).result.columns;
@@ -79,20 +79,20 @@ describe('datetimes of a zone', () => {
 });
 
 describe('the names of a header', () => {
-  it('lose their quotes, and a doubled quote within them', () => {
+  it('are unquoted, with doubled quotes inside', () => {
     const { result } = scan('"a, b","say ""hi""",plain\n1,2,3\n');
     expect(result.header).toEqual(['a, b', 'say "hi"', 'plain']);
     expect(result.columns.map(({ source }) => source)).toEqual(['a, b', 'say "hi"', 'plain']);
   });
 });
 
-describe('cells that are no UTF-8', () => {
+describe('cells that are not UTF-8', () => {
   const bad = (text: string, options: Partial<ScannerOptions> = {}) => {
     const body = Buffer.from(text, 'latin1').map((byte) => (byte === 0x23 ? 0xff : byte));
     return scanIn(new Scanner({ requireSystem: false, ...options }), body).result.invalidUtf8;
   };
 
-  it('count once each, and the first is named', () => {
+  it('count once each, and the first is located', () => {
     expect(bad('a,b\nx,y\n')).toEqual({ cells: 0 });
     expect(bad('a,b\nx,y\n,##x#\n#,#\n')).toEqual({ cells: 3, first: { row: 3, column: 'b' } });
     expect(bad('a,b,c\n,"#,""#",#\n')).toEqual({ cells: 2, first: { row: 2, column: 'b' } });
@@ -109,7 +109,7 @@ describe('cells that are no UTF-8', () => {
 });
 
 describe('a header', () => {
-  it('may lack names, but not all', () => {
+  it('may have empty names, but not only those', () => {
     expect(scan('a,,b\n1,2,3\n').result.columns.map(({ source, filled }) => [source, filled])).toEqual([
       ['a', 1],
       ['', 1],
@@ -119,7 +119,7 @@ describe('a header', () => {
     expect(() => scan('"",""\n1,2\n')).toThrow('column names');
   });
 
-  it('is all there is of an export without rows', () => {
+  it('is the whole of an export without rows', () => {
     const { result } = scan('a,b\n');
     expect(result).toMatchObject({
       rows: 0,
@@ -132,7 +132,7 @@ describe('a header', () => {
   });
 });
 
-describe('rows of people who are to be left out', () => {
+describe('rows of suppressed people', () => {
   const asked: string[] = [];
   const dropRow = (b: Uint8Array, start: number, end: number) => {
     const id = Buffer.from(b.subarray(start, end)).toString();
@@ -144,7 +144,7 @@ describe('rows of people who are to be left out', () => {
     return { rows: readBack(written).slice(1), suppressed: result.suppressed };
   };
 
-  it('are found by their id alone, quoted or not, and never by a cell that stands in its place', () => {
+  it('are found by their id alone, quoted or not, and not by another column', () => {
     const csv = 'a,df_unified_id,z\n1,gone,2\n,"x ""1""",\ngone,,gone\n,,gone\n,stays,\n';
     expect(kept(csv)).toEqual({
       rows: [
@@ -157,7 +157,7 @@ describe('rows of people who are to be left out', () => {
     expect(asked).toEqual(['gone', 'x "1"', 'stays']);
   });
 
-  it('are not those without an id, whoever came before them', () => {
+  it('do not include rows without an id', () => {
     expect(kept('a,df_unified_id\n1,gone\n2,\n3,\n,gone\n4,\n')).toEqual({
       rows: [
         ['2', ''],
@@ -168,12 +168,12 @@ describe('rows of people who are to be left out', () => {
     });
   });
 
-  it('are absent if nobody is suppressed', () => {
+  it('do not exist without a suppression list', () => {
     const { result } = scan('a,df_unified_id\n1,gone\n2,\n');
     expect(result).toMatchObject({ rows: 2, suppressed: 0 });
   });
 
-  it('are those of nobody where there is no such column', () => {
+  it('do not exist when there is no id column', () => {
     expect(kept('a,z\ngone,gone\n')).toEqual({ rows: [['gone', 'gone']], suppressed: 0 });
   });
 });

@@ -58,7 +58,7 @@ describe('a scan', () => {
     expect(columnOf(result, 'e')).not.toHaveProperty('type');
   });
 
-  it('keeps declared types and counts what does not fit', () => {
+  it('keeps declared types and counts cells that do not fit', () => {
     const { result } = scan(
       'df_api_version,df_items_df_quantity,df_discount,df_server_datetime,df_order_id,df_keyword\n' +
         '1.10,2,1,2026-01-02,null,\n1.2,2.0,9007199254740993,yesterday,007,\n2.0,x,null,2026.1.2 3:04,1,\n',
@@ -79,7 +79,7 @@ describe('a scan', () => {
     expect(columnOf(result, 'df_order_id')?.evidence).toBe(STRING);
   });
 
-  it('reads datetimes in the wall clock of the configured zone, and tells those that it skips', () => {
+  it('reads datetimes in the configured zone, and reports skipped local times', () => {
     const csv = 'df_server_datetime,t\n2024-03-10 02:30:00,2024-11-03T01:30:00-05:00\n2024-11-03 01:30:00.000001,\n';
     const { result } = scan(csv, { timezone: 'America/New_York' });
     expect(columnOf(result, 'df_server_datetime')).toMatchObject({
@@ -92,7 +92,7 @@ describe('a scan', () => {
     expect(columnOf(scan(csv).result, 't')).toMatchObject({ type: 'string' });
   });
 
-  it('says when detail log ids repeat or are missing', () => {
+  it('reports repeated or missing detail log ids', () => {
     const csv = (...ids: string[]) => `a,df_event_detail_log_id\n${ids.map((id) => `x,${id}\n`).join('')}`;
     expect(scan(csv('1', '2', '3')).result.hasDuplicateOrMissingIds).toBe(false);
     expect(scan(csv()).result.hasDuplicateOrMissingIds).toBe(false);
@@ -102,7 +102,7 @@ describe('a scan', () => {
     expect(scan('a,b\n1,2\n').result.hasDuplicateOrMissingIds).toBe(true);
   });
 
-  it('collects event names, from whichever column has them', () => {
+  it('collects event names from either of their columns', () => {
     const names = ['df_purchase', 'df_view_cart', 'df_view_list', '', '구매', '"a ""b"""', 'df_view_cart'];
     for (const column of ['event_name', 'df_event_name']) {
       const { result } = scan(`${column},x\n${names.map((name) => `${name},1\n`).join('')}`);
@@ -112,7 +112,7 @@ describe('a scan', () => {
     expect(scan(`event_name\n${many}`).result.eventNames).toHaveLength(1000);
   });
 
-  it('leaves out the rows of people who stay forgotten, wherever they would count', () => {
+  it('leaves out the rows of suppressed people from every count', () => {
     const asked: string[] = [];
     const dropRow = (bytes: Uint8Array, start: number, end: number) => {
       asked.push(new TextDecoder().decode(bytes.subarray(start, end)));
@@ -133,7 +133,7 @@ describe('a scan', () => {
     expect(result.longestRow).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
   });
 
-  it('knows the header as soon as its line has come', () => {
+  it('knows the header as soon as its line is complete', () => {
     const scanner = new Scanner({ requireSystem: false });
     scanner.push(Buffer.from('a,b'));
     expect(scanner.header).toBeUndefined();
@@ -142,7 +142,7 @@ describe('a scan', () => {
     expect(scanner.rows).toBe(0);
   });
 
-  it('refuses a header without the columns that every export has, and names them [R15]', () => {
+  it('refuses a header without the columns of every export, and names them [R15]', () => {
     const error = failure(() => scan('a,df_unified_id\n', { requireSystem: true }));
     expect(error.reason).toBe('missing_columns');
     expect(error.message).toContain('df_server_datetime');
@@ -150,7 +150,7 @@ describe('a scan', () => {
     expect(scan(`${SYSTEM}\n`, { requireSystem: true }).result.rows).toBe(0);
   });
 
-  it('bounds a row, whole or not, in bytes', () => {
+  it('limits the bytes of a row, complete or not', () => {
     const row = (length: number) => `${'x'.repeat(length - 1)}\n`;
     expect(scan(`a\n${row(100)}`, { maxRowBytes: 100 }).result.longestRow).toBe(100);
     const whole = failure(() => scan(`a\n${row(101)}y\n`, { maxRowBytes: 100 }));
@@ -163,7 +163,7 @@ describe('a scan', () => {
     expect(endless).toMatchObject({ reason: 'row_too_long', where: { row: 2, byte: 2 } });
   });
 
-  it('says in its failures what was expected, never what a cell held', () => {
+  it('names in its errors what was expected, never a cell', () => {
     const error = failure(() => scan('a,b\nsecret,"sec"ret\n'));
     expect(error.message).toBe(
       'Row 2 of the export (byte 16) has text after a closing quote: expected a comma or a line end after the closing ' +
@@ -172,7 +172,7 @@ describe('a scan', () => {
     expect(JSON.stringify([error.message, error.internal, error.where])).not.toContain('sec');
   });
 
-  it('answers alike for blocks of its own size and a body of megabytes cut at random [R34]', () => {
+  it('gives the same result for small chunks and for a body of megabytes [R34]', () => {
     const rows = Array.from({ length: 40_000 }, (_, i) =>
       i % 7 === 0 ? `${i},"한글 ""${i}""\r\nline",\xe9${i}\r\n` : `${i},plain\rcr,2026.1.${(i % 28) + 1} 3:04\n`,
     );
@@ -187,7 +187,7 @@ describe('a scan', () => {
     expect(whole.result).toMatchObject({ rows: 40_000, invalidUtf8: { cells: 1 } });
   });
 
-  it('takes 5,000 columns, mostly empty, in its stride', () => {
+  it('scans 5,000 columns, mostly empty', () => {
     const names = Array.from({ length: 5000 }, (_, i) => `c${i}`);
     const rows = Array.from({ length: 300 }, (_, i) => `${','.repeat(i)}7${','.repeat(4999 - i)}\n`);
     const { result } = scan(`${names.join(',')}\n${rows.join('')}`);

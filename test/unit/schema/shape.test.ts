@@ -6,7 +6,7 @@ const shape = (text: string) => {
   return shapeOf(bytes, 1, bytes.length - 1);
 };
 
-it('shows of a cell its shape and nothing else [R38]', () => {
+it('the shape of a cell shows its form and no content [R38]', () => {
   expect(shape('2026-aB')).toBe('9999-aa');
   expect(shape('홍길동 010-1234')).toBe('aaa 999-9999');
   expect(shape('e\u0301٣Ⅷ')).toBe('aa99');

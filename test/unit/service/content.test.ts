@@ -33,7 +33,7 @@ describe('the first bytes of a body', () => {
     expect(contentOf(typeof bytes === 'string' ? Buffer.from(bytes) : Uint8Array.from(bytes), isAll)).toBe(content);
   });
 
-  it('are read until they say something, and given on with the others', async () => {
+  it('are read until they are conclusive, and passed on with the others', async () => {
     const peeked = await peekBody(of(' ', '\n', '{"a"', ':1}\n', 'more'));
     expect(peeked.content).toBe('json');
     const rest: Uint8Array[] = [];
@@ -42,7 +42,7 @@ describe('the first bytes of a body', () => {
     expect([(await peekBody(of())).content, (await peekBody(of('  '))).content]).toEqual(['empty', 'other']);
   });
 
-  it('are no more than 64 KiB of white space', async () => {
+  it('are at most 64 KiB of white space', async () => {
     let taken = 0;
     let isClosed = false;
     async function* spaces() {
@@ -62,7 +62,7 @@ describe('the first bytes of a body', () => {
   });
 });
 
-describe('the reason in a failure', () => {
+describe('the reason of a failure', () => {
   it.each([
     ['{"result":"fail","message":"query_error"}', 'query_error'],
     ['\uFEFF{"message":"QUERY_ERROR"}', 'query_error'],
@@ -82,7 +82,7 @@ describe('the reason in a failure', () => {
     ['[]', undefined],
     ['[null]', undefined],
     ['"text"', undefined],
-  ])('%s', (text, reason) => {
+  ])('is read from %s', (text, reason) => {
     expect(reasonIn(text, 'secret')).toBe(reason);
   });
 });
@@ -94,6 +94,6 @@ it.each([
   ['mailto:someone', 'mailto:'],
   ['http://', undefined],
   [undefined, undefined],
-])('of a redirect to %s only the origin is shown', (location, origin) => {
+])('of a redirect to %s is its origin alone', (location, origin) => {
   expect(originOf(location, 'https://api.example/x')).toBe(origin);
 });

@@ -10,7 +10,7 @@ const judged = (status: number, body: unknown) => {
 };
 
 describe('the outcome of a deletion', () => {
-  it('is done under any HTTP status where all four fields say so [R56]', () => {
+  it('is a success under any HTTP status when all four fields say so [R56]', () => {
     for (const status of [200, 201, 204, 400, 401, 429, 500, 503]) expect(judged(status, OK)).toBe('done');
     expect(judged(200, { ...OK, extra: 1 })).toBe('done');
   });
@@ -28,7 +28,7 @@ describe('the outcome of a deletion', () => {
     ['data', 'true'],
     ['data', null],
     ['data', undefined],
-  ])('is not done where %s is %j', (key, value) => {
+  ])('is not a success when %s is %j', (key, value) => {
     for (const status of [200, 201, 500]) {
       const kind = judged(status, { ...OK, [key]: value });
       expect(['undecided', 'retry']).toContain(kind);
@@ -86,11 +86,11 @@ describe('the outcome of a deletion', () => {
     [503, '<html>', 'retry'],
     [600, '', 'undecided'],
   ];
-  it.each(rows)('%i %j is %s', (status, body, kind) => {
+  it.each(rows)('for %i %j is %s', (status, body, kind) => {
     expect(judged(status, body)).toBe(kind);
   });
 
-  it('has a sentence everywhere that repeats nothing of the body', () => {
+  it('has a message without any text of the body', () => {
     for (const [status, body] of rows) {
       const facts = deletionFacts(status, JSON.stringify(body), 'api.example');
       const said = outcomeOf(DELETION_OUTCOMES, facts).message(facts);
@@ -100,12 +100,12 @@ describe('the outcome of a deletion', () => {
     }
   });
 
-  it('stands or falls by the four fields for every row', () => {
+  it('depends on the four fields for every row', () => {
     expect(DELETION_OUTCOMES.filter(({ kind }) => kind === 'done')).toHaveLength(1);
   });
 });
 
-it.each(['null', '5', '"20000"', '[]', '', '{'])('a body that is no object has no code: %s', (text) => {
+it.each(['null', '5', '"20000"', '[]', '', '{'])('of a body that is not an object has no code: %s', (text) => {
   expect(deletionFacts(200, text, 'h')).toEqual({
     status: 200,
     code: undefined,

@@ -18,7 +18,7 @@ afterEach(closeServer);
 
 const signalOf = () => new AbortController().signal;
 const refusalOf = async (steps: readonly Step[]) => (await ask(steps)).answer as ExportRefusal;
-describe('what the quota hears of an answer', () => {
+describe('what the client reports to the quota', () => {
   const reset = Date.now() + 1_800_000;
   const limits = { 'X-Rate-Limit-Remaining': 7, 'X-Rate-Limit-Reset': reset };
   it.each([
@@ -26,7 +26,7 @@ describe('what the quota hears of an answer', () => {
     ['a refusal for the limit', json(429, {}, limits), { status: 429, limited: true }],
     ['one under another status', json(400, { message: 'too_many_requests' }, limits), { status: 400, limited: true }],
     ['another refusal', json(500, {}, limits), { status: 500, limited: false }],
-  ])('is its status, its limits, and whether it succeeded: %s', async (_what, steps, heard) => {
+  ])('is the status, the limits, and whether the export succeeded: %s', async (_what, steps, heard) => {
     const { answer, quota } = await ask(steps);
     if (answer.kind === 'data') await bodyOf(answer);
     const reported = { remaining: 7, resetAt: reset };
@@ -36,7 +36,7 @@ describe('what the quota hears of an answer', () => {
   });
 });
 
-describe('an answer that is no data', () => {
+describe('an answer that is not data', () => {
   it('is classified by its content', async () => {
     const code = async (steps: readonly Step[]) => (await refusalOf(steps)).code;
     expect(await code(whole(200, '<html>'))).toBe('html_200');
@@ -51,7 +51,7 @@ describe('an answer that is no data', () => {
     expect(await code(whole(404, ''))).toBe('not_here');
   });
 
-  it('names the origin alone of a redirect', async () => {
+  it('of a redirect names the origin alone', async () => {
     const steps = whole(302, '', { Location: 'https://login.example/path?secret=1' });
     const { message, code } = await refusalOf(steps);
     expect(code).toBe('redirect');
@@ -59,14 +59,14 @@ describe('an answer that is no data', () => {
     expect(message).not.toContain('secret');
   });
 
-  it('is retried, with its status, if it is cut', async () => {
+  it('that is truncated is retried, with its status', async () => {
     const steps = [{ send: head(200, { 'Content-Length': 60 }) }, { send: '{"mess' }, { end: true }] as const;
     expect(await refusalOf([...steps])).toMatchObject({ kind: 'retry', status: 200 });
   });
 });
 
 describe('an export', () => {
-  it('through a proxy that is none is never sent, and its place is given back', async () => {
+  it('through an invalid proxy is never sent, and its slot is released', async () => {
     const env = (name: string) => (name === 'HTTPS_PROXY' ? 'socks5://proxy' : undefined);
     const { service, quota } = exportService('https://api.example', { env });
     await expect(service.exportEvents(QUESTION, signalOf())).rejects.toMatchObject({ kind: 'config' });
@@ -93,7 +93,7 @@ describe('an export', () => {
     }
   });
 
-  it('fails as a stall, and releases its permit, if its data stops coming', async () => {
+  it('fails as a stall, and releases its permit, if its data stops', async () => {
     const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
     const clock = new ManualClock();
     const quota = new OpenQuota();
@@ -118,7 +118,7 @@ describe('an export', () => {
     expect(quota.released).toBe(1);
   });
 
-  it('ends with its service, and so does the quota', async () => {
+  it('ends when its service is closed, as does the quota', async () => {
     const server = await serve(() => [{ hold: true }]);
     let closed = 0;
     const quota = Object.assign(new OpenQuota(), { close: async () => void closed++ });

@@ -28,12 +28,12 @@ describe('limit headers', () => {
     ['a cycle alone', { 'x-ratelimit-limit': '1h' }, undefined, undefined],
     ['nothing', {}, undefined, undefined],
   ];
-  it.each(rows)('%s', (_name, headers, remaining, resetAt) => {
+  it.each(rows)('are read: %s', (_name, headers, remaining, resetAt) => {
     expect(readLimits(headers, NOW)).toMatchObject({ remaining, resetAt });
   });
 });
 
-it('Date is read to the second, and absent where it is none', () => {
+it('have a Date to the second, or none when it is invalid', () => {
   expect(readDate({ date: 'Tue, 20 Jan 2026 03:00:00 GMT' })).toBe(NOW);
   expect(readDate({ date: 'noon' })).toBeUndefined();
   expect(readDate({})).toBeUndefined();
@@ -47,14 +47,14 @@ const remaining = (value: string | readonly string[]) => readLimits({ 'x-ratelim
 const resetAt = (reset: string, more = {}) => readLimits({ 'x-ratelimit-reset': reset, ...more }, NOW).resetAt;
 const retryAt = (value: string | readonly string[]) => readLimits({ 'retry-after': value }, NOW).retryAt;
 
-describe('what is left', () => {
-  it('is a whole number of up to fifteen digits and nothing else', () => {
+describe('Remaining', () => {
+  it('is a whole number of up to fifteen digits', () => {
     expect(['0', '7', '123456789012345'].map(remaining)).toEqual([0, 7, 123_456_789_012_345]);
     for (const wrong of ['1234567890123456', '7x', 'x7', '7 left', '+7', '0x7', '7.0', '', ' '])
       expect(remaining(wrong), wrong).toBeUndefined();
   });
 
-  it('is the first of several that is one, in one header or in many', () => {
+  it('is the first valid one of several, in one header or in many', () => {
     expect([remaining('soon, 7, 8'), remaining(['soon', '7']), remaining([]), remaining(' 7 ')]).toEqual([
       7,
       7,
@@ -66,8 +66,8 @@ describe('what is left', () => {
   });
 });
 
-describe('a reset', () => {
-  it('is seconds or milliseconds, a fraction of any length with it, rounded', () => {
+describe('Reset', () => {
+  it('is in seconds or milliseconds, with a fraction of any length, rounded', () => {
     const seconds = (NOW + MINUTE) / 1_000;
     expect(resetAt(`${seconds}.25`)).toBe(NOW + MINUTE + 250);
     expect(resetAt(`${seconds}.0006`)).toBe(NOW + MINUTE + 1);
@@ -84,7 +84,7 @@ describe('a reset', () => {
       expect(resetAt(wrong), wrong).toBeUndefined();
   });
 
-  it('is an instant after now, a month away at most', () => {
+  it('is an instant after now, at most a month away', () => {
     expect([0, 1, MONTH, MONTH + 1].map((ms) => resetAt(String(NOW + ms)))).toEqual([
       undefined,
       NOW + 1,
@@ -93,7 +93,7 @@ describe('a reset', () => {
     ]);
   });
 
-  it('is read by the distance from Date only where that lies within the next hour and five minutes, and ours does not', () => {
+  it('is measured from Date only when that puts it within the next hour and five minutes, and our clock does not', () => {
     const most = HOUR + 5 * MINUTE;
     const at = (ms: number, date: number) => resetAt(String(NOW + ms), { date: dated(NOW + date) });
     expect(at(2 * HOUR, 2 * HOUR)).toBe(NOW + 2 * HOUR);
@@ -110,7 +110,7 @@ describe('a reset', () => {
 });
 
 describe('Retry-After', () => {
-  it('is seconds from now or a date, the first where there are several', () => {
+  it('is in seconds or a date, the first valid one of several', () => {
     expect([retryAt(' 60 '), retryAt(['60', '90']), retryAt(dated(NOW + HOUR))]).toEqual([
       NOW + MINUTE,
       NOW + MINUTE,
@@ -128,7 +128,7 @@ describe('Retry-After', () => {
   });
 });
 
-it('takes the first of several headers', () => {
+it('is the first of several headers', () => {
   expect([oneOf('a'), oneOf(['a', 'b']), oneOf([]), oneOf(undefined)]).toEqual(['a', 'a', undefined, undefined]);
   expect([readDate({ date: [dated(NOW), 'x'] }), readDate({ date: [] })]).toEqual([NOW, undefined]);
 });

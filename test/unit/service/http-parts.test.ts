@@ -46,7 +46,7 @@ const errorOf = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-describe('what an answer says of its body', () => {
+describe('the body headers of an answer', () => {
   it.each([
     [undefined, 'identity'],
     ['', 'identity'],
@@ -56,7 +56,7 @@ describe('what an answer says of its body', () => {
     ['br', undefined],
     ['gzip, gzip', undefined],
     [['gzip', 'br'], 'gzip'],
-  ])('content coding %j is %s', (value, coding) => {
+  ])('with content coding %j are %s', (value, coding) => {
     expect(codingOf(answer({ 'content-encoding': value }))).toBe(coding);
   });
 
@@ -69,7 +69,7 @@ describe('what an answer says of its body', () => {
     ['1.5', undefined],
     ['', undefined],
     [undefined, undefined],
-  ])('length %j is %s', (value, length) => {
+  ])('with length %j are %s', (value, length) => {
     expect(declaredLength(answer({ 'content-length': value }))).toBe(length);
   });
 });
@@ -79,7 +79,7 @@ describe('the bytes of a body', () => {
     read(bytesOf(answer(headers, body, surplus), new IdleTimeout(systemClock, 60_000, NEVER)));
   const codeOf = async (work: Promise<unknown>) => bodyProblem(await errorOf(work), 'h').code;
 
-  it('are believed where they have the length that was declared, neither less nor more', async () => {
+  it('are complete when they have the declared length, neither less nor more', async () => {
     const length = { 'content-length': '4' };
     expect(await bytes(length, of('ab', 'cd'))).toBe('abcd');
     expect(await codeOf(bytes(length, of('abc')))).toBe('length');
@@ -92,7 +92,7 @@ describe('the bytes of a body', () => {
     expect(String(await errorOf(bytes(length, of('abc'))))).toContain('3 of 4 declared bytes came');
   });
 
-  it('are decoded, and whole only with the end of the coding', async () => {
+  it('are decoded, and complete only with the end of the coding', async () => {
     const coded = { 'content-encoding': 'gzip' };
     const packed = gzipSync('rows'.repeat(99));
     expect(await bytes(coded, of(packed))).toBe('rows'.repeat(99));
@@ -106,7 +106,7 @@ describe('the bytes of a body', () => {
     expect(await codeOf(bytes({ ...coded, 'content-length': '5' }, of(packed)))).toBe('length');
   });
 
-  it('are given back by a reader who has enough, and their source is closed', async () => {
+  it('may be left by their reader, which closes their source', async () => {
     let closed = 0;
     async function* source() {
       try {
@@ -123,7 +123,7 @@ describe('the bytes of a body', () => {
     expect(closed).toBe(2);
   });
 
-  it('that cannot be decoded are told by what was wrong with them, or by what broke them off', async () => {
+  it('that cannot be decoded are reported by the error of the coding or of the connection', async () => {
     expect(await errorOf(read(gunzip(of('no gzip at all'))))).toBeInstanceOf(BadGzip);
     const reset = new Error('reset');
     expect(await errorOf(read(gunzip(of(gzipSync('rows').subarray(0, 5), reset))))).toBe(reset);
@@ -133,8 +133,8 @@ describe('the bytes of a body', () => {
   });
 });
 
-describe('what broke a body off', () => {
-  it('is told by a code that log lines begin with, and a clause', () => {
+describe('the error of an interrupted body', () => {
+  it('has a code, with which log lines begin, and a clause', () => {
     const stalled = new TimeLimitReached(90_000);
     expect(stalled.message).toContain('1 min 30 s');
     expect(bodyProblem(stalled, 'h')).toEqual({ code: 'stall', message: 'h sent no byte for 1 min 30 s' });
@@ -145,7 +145,7 @@ describe('what broke a body off', () => {
     expect(bodyProblem(new Truncated('x'), 'h')).toEqual({ code: 'reset', message: 'the connection to h broke' });
   });
 
-  it('has its code in the message where it has one', () => {
+  it('has its code in the message if it has one', () => {
     const coded = (code: string) => networkProblem(Object.assign(new Error('x'), { code }), 'h').message;
     expect([
       coded('ENOTFOUND'),
@@ -170,8 +170,8 @@ describe('what broke a body off', () => {
   });
 });
 
-describe('a wait for bytes', () => {
-  it('begins anew with each, and is over with the last', async () => {
+describe('the idle timeout', () => {
+  it('restarts with each byte, and ends with the last', async () => {
     const clock = new ManualClock();
     const idle = new IdleTimeout(clock, 1_000, NEVER);
     for (let i = 0; i < 3; i++) {
@@ -187,13 +187,13 @@ describe('a wait for bytes', () => {
     expect([idle.signal.aborted, clock.pending]).toEqual([true, 0]);
   });
 
-  it('fails as what it waits for does', async () => {
+  it('rejects with the error of the wait', async () => {
     const idle = new IdleTimeout(new ManualClock(), 1_000, NEVER);
     await expect(idle.waitFor(Promise.reject(new Error('reset')))).rejects.toThrow('reset');
     expect(idle.signal.aborted).toBe(false);
   });
 
-  it('hears of a stop until it is ended', () => {
+  it('is aborted by a stop until it ends', () => {
     const caller = new AbortController();
     const [heard, ended] = [1, 2].map(() => new IdleTimeout(new ManualClock(), 1_000, caller.signal));
     ended.end();
@@ -205,7 +205,7 @@ describe('a wait for bytes', () => {
 });
 
 describe('an abort', () => {
-  it('is heard once, at once where it has happened, and not by who has left', () => {
+  it('calls its listener once, at once if it happened before, and no removed listener', () => {
     const controller = new AbortController();
     const heard: string[] = [];
     const leave = onAbort(controller.signal, () => heard.push('left'));
@@ -227,7 +227,7 @@ describe('an abort', () => {
     await expect(waiting).rejects.toThrow('stop');
   });
 
-  it('ends work that has a time limit, as the limit does', async () => {
+  it('ends work with a time limit, as the limit does', async () => {
     const clock = new ManualClock();
     const controller = new AbortController();
     const context = { clock, signal: controller.signal };
@@ -252,8 +252,8 @@ describe('an abort', () => {
   });
 });
 
-describe('the first bytes of a failure', () => {
-  it('are as many as come, 64 KiB and thirty seconds at most, whatever happens to the others', async () => {
+describe('the body of a failure', () => {
+  it('is read up to 64 KiB and for thirty seconds at most', async () => {
     const clock = new ManualClock();
     expect((await snippet(of('a', 'b'), { clock, signal: NEVER })).toString()).toBe('ab');
     expect((await snippet(of('a', new Error('reset')), { clock, signal: NEVER })).toString()).toBe('a');
@@ -274,7 +274,7 @@ describe('the first bytes of a failure', () => {
   });
 });
 
-it('a token is sent as it is, or not at all; a path names its service in full', () => {
+it('a token is sent unchanged or not at all, and a path encodes its service_id', () => {
   expect(headerText(new Secret('a token~'), 'export_token')).toBe('a token~');
   for (const wrong of ['', 'a\nb', '토큰']) {
     expect(() => headerText(new Secret(wrong), 'export_token')).toThrow(/^export_token is empty/);
@@ -283,7 +283,7 @@ it('a token is sent as it is, or not at all; a path names its service in full', 
   expect(scopedPath('/x', '\ud800')).toBe('/x?service_id=%EF%BF%BD');
 });
 
-it('ends a wait for what never comes and heeds no signal, by the time and by the caller [R430]', async () => {
+it('a wait without a result ends by the time limit or by the caller [R430]', async () => {
   const { signal } = new AbortController();
   await expect(new IdleTimeout(systemClock, 5, signal).waitFor(never)).rejects.toThrow(TimeLimitReached);
   const caller = new AbortController();

@@ -5,7 +5,7 @@ import { Truncated } from '../../../src/service/http/transport.ts';
 
 const coded = (code: string) => Object.assign(new Error('x'), { code });
 
-describe('what a network error means', () => {
+describe('a network error', () => {
   it.each([
     [coded('ENOTFOUND'), 'dns', false],
     [coded('EAI_AGAIN'), 'dns', false],

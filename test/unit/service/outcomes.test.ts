@@ -53,12 +53,12 @@ describe('the outcome of an export', () => {
     [599, undefined, 'empty', 'retry', 'unavailable'],
     [799, undefined, 'empty', 'retry', 'odd_status'],
   ];
-  it.each(rows)('%i %s %s is %s', (status, reason, content, kind, code) => {
+  it.each(rows)('for %i %s %s is %s', (status, reason, content, kind, code) => {
     const row = exportOutcome(facts(status, reason, content));
     expect({ kind: row.kind, code: row.code }).toEqual({ kind, code });
   });
 
-  it('has a row, and a sentence that names the host, for every status [R16]', () => {
+  it('has a row, and a message that names the host, for every status [R16]', () => {
     for (let status = 100; status < 1_000; status++) {
       for (const content of ['empty', 'json', 'html', 'other'] as const) {
         const at = facts(status, undefined, content);
@@ -67,7 +67,7 @@ describe('the outcome of an export', () => {
     }
   });
 
-  it('uses every row', () => {
+  it('uses every row of the table', () => {
     const used = new Set<unknown>();
     const reasons = [undefined, ...rows.flatMap(([, reason]) => reason ?? [])];
     for (let status = 100; status < 601; status++) {
@@ -78,7 +78,7 @@ describe('the outcome of an export', () => {
     expect(EXPORT_OUTCOMES.filter((row) => !used.has(row)).map(({ kind, code }) => [kind, code])).toEqual([]);
   });
 
-  it('says the reason that came with it, and that none did', () => {
+  it('names the reason in the body, or that there was none', () => {
     const said = (status: number, reason?: string) =>
       exportOutcome(facts(status, reason)).message(facts(status, reason));
     expect([said(500, 'query_error'), said(503)]).toEqual([
@@ -90,7 +90,7 @@ describe('the outcome of an export', () => {
     expect(said(200, 'odd')).toContain('200 (odd) in place of CSV');
   });
 
-  it('says what a wrong token may be, and never gives a clause a full stop', () => {
+  it('explains a wrong token, and has no full stop after a clause', () => {
     expect(exportOutcome(facts(401)).message(facts(401))).toMatch(/reissued .* replaces the old one/);
     for (const { kind, message } of EXPORT_OUTCOMES) {
       if (kind === 'retry' || kind === 'retry_or_split') expect(message(facts(500))).not.toMatch(/\.$/);

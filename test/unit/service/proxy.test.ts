@@ -21,14 +21,14 @@ describe('the proxy for an address', () => {
     expect(proxyFor(url, env(values))?.href).toBe(proxy);
   });
 
-  it.each(['socks5://proxy:1080', 'http://', 'http://a b'])('%s cannot be used, and is not repeated', (text) => {
+  it.each(['socks5://proxy:1080', 'http://', 'http://a b'])('%s is refused without printing it', (text) => {
     expect(() => proxyFor('https://api.example', env({ HTTPS_PROXY: text }))).toThrow(
       /^HTTPS_PROXY is not the address/,
     );
   });
 });
 
-describe('an address of a proxy, and what is exempt of it', () => {
+describe('the proxy variables', () => {
   const of = (text: string) => proxyFor('https://api.example', env({ HTTPS_PROXY: text }))?.href;
 
   it.each([
@@ -38,11 +38,11 @@ describe('an address of a proxy, and what is exempt of it', () => {
     ['proxy:1/?u=a://b', 'http://proxy:1/?u=a://b'],
     ['', undefined],
     ['  ', undefined],
-  ])('%j is %s', (text, href) => {
+  ])('for %j give %s', (text, href) => {
     expect(of(text)).toBe(href);
   });
 
-  it.each(['http:///proxy', 'ftp://http://proxy', 'ws2+a.b-c://proxy', 'httpx://proxy'])('%s is none', (text) => {
+  it.each(['http:///proxy', 'ftp://http://proxy', 'ws2+a.b-c://proxy', 'httpx://proxy'])('refuse %s', (text) => {
     expect(() => of(text)).toThrow(/^HTTPS_PROXY is not/);
   });
 
@@ -67,7 +67,7 @@ describe('an address of a proxy, and what is exempt of it', () => {
     ['https://a.api.example', 'api.example', true],
     ['https://a.api.example', 'a.api', false],
     ['https://API.example', 'Api.Example', true],
-  ])('%s beside NO_PROXY %j: %s', (url, list, exempt) => {
+  ])('with %s and NO_PROXY %j: %s', (url, list, exempt) => {
     expect(isExempt(new URL(url), list)).toBe(exempt);
   });
 });

@@ -22,7 +22,7 @@ const head = (status: number, remaining?: number, resetAt?: number, retryAt?: nu
   limits: { remaining, resetAt, retryAt },
 });
 
-describe('whether an export may be sent', () => {
+describe('the decision on an export', () => {
   const rows: [string, QuotaState, unknown][] = [
     ['nothing sent, nothing known: the first goes', EMPTY_STATE, { kind: 'go' }],
     [
@@ -88,23 +88,23 @@ describe('whether an export may be sent', () => {
       { kind: 'change' },
     ],
   ];
-  it.each(rows)('%s', (_name, given, decision) => {
+  it.each(rows)('for %s', (_name, given, decision) => {
     expect(decide(given, LIMITS, NOW)).toMatchObject(decision as object);
   });
 });
 
-describe('what an answer changes', () => {
+describe('the quota after an answer', () => {
   const running = (count: number) =>
     state({ sent: sent(count), slots: sent(count).map(({ n }) => slot(n, { answered: n !== 1 })) });
 
-  it('a success takes what the service says, with those in mind that it may not know of', () => {
+  it('takes the Remaining of a success, less the exports that the service may not know of', () => {
     const before = state({ sent: sent(4), slots: [slot(3, { answered: false }), slot(4, { answered: false })] });
     const after = afterHead(before, 3, head(200, 50, NOW + MINUTE), now);
     expect(after.report).toEqual({ remaining: 50, resetAt: NOW + MINUTE, at: NOW, by: 3, upTo: 4, unanswered: 1 });
     expect(after.slots[0].answered).toBe(true);
   });
 
-  it('an older answer that comes late does not raise what is left', () => {
+  it('does not increase what remains after a late, older answer', () => {
     const before = state({ sent: sent(4), report: report(40, NOW + MINUTE, { by: 4, upTo: 4, unanswered: 2 }) });
     expect(budgetOf(before, LIMITS, NOW).left).toBe(38);
     expect(budgetOf(afterHead(before, 2, head(200, 42, NOW + MINUTE), now), LIMITS, NOW).left).toBe(39);
@@ -113,7 +113,7 @@ describe('what an answer changes', () => {
     expect(afterHead(before, 5, head(200, 99, NOW + MINUTE), now).report?.remaining).toBe(99);
   });
 
-  it('of exports that were under way together, whichever the service saw first, the least that is left counts', () => {
+  it('takes the least Remaining of concurrent exports, in any order', () => {
     const unanswered = { answered: false };
     const before = state({ sent: sent(4), slots: [slot(2, unanswered), slot(3, unanswered), slot(4, unanswered)] });
     // Processes that are slow to send and to read: the second came last to the service, and is answered first.
@@ -129,12 +129,12 @@ describe('what an answer changes', () => {
     expect(afterHead(at, 5, head(200, 99, NOW + 2 * MINUTE), now).report?.remaining).toBe(99);
   });
 
-  it('a 503 without headers says nothing', () => {
+  it('is unchanged by a 503 without headers', () => {
     const before: QuotaState = { ...EMPTY_STATE, sent: sent(1), next: 2 };
     expect(afterHead(before, 1, head(503), now)).toEqual(before);
   });
 
-  it('refused while others run: fewer at once, and nobody is stopped till the reset (S9) [R12]', () => {
+  it('has a lower concurrency after a 429 beside other exports, without a wait for the reset (S9) [R12]', () => {
     for (const remaining of [57, 0, undefined]) {
       const after = afterHead(running(5), 1, head(429, remaining, NOW + 30 * MINUTE), now);
       expect(concurrencyOf(after, LIMITS, NOW)).toBe(4);
@@ -145,18 +145,18 @@ describe('what an answer changes', () => {
     }
   });
 
-  it('refused while others run, and everybody stopped till the reset already: that stays [R489]', () => {
+  it('keeps an existing stop until the reset after a 429 beside other exports [R489]', () => {
     const blocked = { at: NOW - MINUTE, until: NOW + 40 * MINUTE };
     const after = afterHead({ ...running(3), blocked }, 1, head(429, undefined), now);
     expect(decide(after, LIMITS, NOW + 30 * MINUTE)).toMatchObject({ kind: 'until', at: blocked.until });
   });
 
-  it('what is left is believed of a long export too, once what was said before is over [R489]', () => {
+  it('takes the Remaining of a long export once the earlier one has expired [R489]', () => {
     const before = { ...running(3), report: report(0, NOW - MINUTE, { at: NOW - 50 * MINUTE }) };
     expect(afterHead(before, 1, head(200, 80, NOW + 59 * MINUTE), now).report?.remaining).toBe(80);
   });
 
-  it('refused alone with none left: everybody waits for the reset, and the first asks alone', () => {
+  it('stops everybody until the reset after a 429 to a lone export, and one export goes first then', () => {
     const after = afterHead(running(1), 1, head(429, 0, NOW + 30 * MINUTE), now);
     expect(decide({ ...after, slots: [] }, LIMITS, NOW)).toMatchObject({
       kind: 'until',
@@ -173,7 +173,7 @@ describe('what an answer changes', () => {
     });
   });
 
-  it('refused without a reset: longer and longer, never blindly', () => {
+  it('waits longer after each 429 without a reset', () => {
     let at = running(1);
     const waits: number[] = [];
     for (let i = 0; i < 7; i++) {
@@ -184,7 +184,7 @@ describe('what an answer changes', () => {
     expect(afterHead(at, 1, head(200, 50, NOW + MINUTE), now).refusals).toBe(0);
   });
 
-  it('the later of reset and Retry-After, without jitter', () => {
+  it('waits for the later of Reset and Retry-After, without jitter', () => {
     const limits = { remaining: 0, resetAt: NOW + 5 * MINUTE, retryAt: NOW + 9 * MINUTE };
     expect(refusedUntil(limits, 0, NOW, () => 1)).toBe(NOW + 9 * MINUTE + 1_000);
   });
@@ -193,10 +193,10 @@ describe('what an answer changes', () => {
 const answeredBy = (given: QuotaState, n: number, answer: AnswerHead, random = 0) =>
   afterHead(given, n, answer, { limits: LIMITS, now: NOW, random: () => random });
 
-describe('what is left of the hour', () => {
+describe('what remains of the hour', () => {
   const left = (given: QuotaState, now = NOW, limits = LIMITS) => budgetOf(given, limits, now);
 
-  it('is what the service said until a second behind its reset, then one question, and then our own count', () => {
+  it('is what the service said until a second after its reset, then one probe, then our own count', () => {
     const reported = state({ sent: sent(40), report: report(3, NOW, { upTo: 40 }) });
     expect(left(reported, NOW + 999)).toEqual({ left: 3, nextAt: NOW + 1_000, known: true });
     expect(left(reported, NOW + 1_000)).toMatchObject({ left: 60, known: false });
@@ -207,25 +207,25 @@ describe('what is left of the hour', () => {
     expect(left({ ...reported, sent: across }, NOW + 1_000)).toMatchObject({ left: -40, known: true });
   });
 
-  it('is what the service said for an hour where it named no reset', () => {
+  it('is what the service said for an hour when it named no reset', () => {
     const reported = state({ sent: sent(9), report: report(3, undefined, { at: NOW, upTo: 7 }) });
     expect(left(reported, NOW + HOUR_MS - 1)).toEqual({ left: 1, nextAt: NOW + HOUR_MS, known: true });
     expect(left(reported, NOW + HOUR_MS)).toMatchObject({ left: 91 });
   });
 
-  it('is less by those under way when it was said, and by those sent since', () => {
+  it('is less by exports under way at that time, and by those sent since', () => {
     const reported = state({ sent: sent(9), report: report(9, NOW + MINUTE, { upTo: 7, unanswered: 3 }) });
     expect(left(reported).left).toBe(9 - 3 - 2);
   });
 
-  it('is our own count, known as long as the service answers without saying more', () => {
+  it('is our own count, while the service answers without headers', () => {
     const counted = state({ sent: sent(9), unreportedAt: NOW });
     expect(left(counted, NOW + HOUR_MS - 1)).toMatchObject({ left: 91, known: true });
     expect(left(counted, NOW + HOUR_MS)).toMatchObject({ known: false });
     expect(left({ ...EMPTY_STATE })).toEqual({ left: 100, nextAt: NOW + HOUR_MS, known: false });
   });
 
-  it('is more when the oldest that count are an hour old', () => {
+  it('increases when the oldest counted exports are an hour old', () => {
     const spread = state({ sent: Array.from({ length: 7 }, (_, i) => ({ n: i + 1, at: NOW - 70 + 10 * i })) });
     const of = (exportsPerHour: number) => left(spread, NOW, { ...LIMITS, exportsPerHour });
     expect(of(5)).toMatchObject({ left: -2, nextAt: NOW - 50 + HOUR_MS + 1 });
@@ -234,14 +234,14 @@ describe('what is left of the hour', () => {
   });
 });
 
-describe('the moment at which an export may be sent', () => {
-  it('a stop ends at its very end', () => {
+describe('the next time at which an export may be sent', () => {
+  it('is the very end of a stop', () => {
     const blocked = { at: NOW - 5, until: NOW + 1 };
     expect(decide(state({ blocked }), LIMITS, NOW)).toEqual({ kind: 'until', at: NOW + 1 });
     expect(decide(state({ blocked }), LIMITS, NOW + 1)).toEqual({ kind: 'go' });
   });
 
-  it('waits for the answers still to come, and for none of exports that are over', () => {
+  it('waits for the answers under way, and for none of ended exports', () => {
     const over = slot(1, { answered: false, freeAt: NOW + 20 });
     const open = slot(2, { answered: false });
     const spent = { sent: sent(3), report: report(0, NOW + MINUTE) };
@@ -258,17 +258,17 @@ describe('the moment at which an export may be sent', () => {
     expect(decide({ ...unknown, slots: [open] }, LIMITS, NOW)).toMatchObject({ kind: 'change' });
   });
 
-  it('the last place and the last export of the hour are taken', () => {
+  it('is now for the last slot and the last export of the hour', () => {
     const slots = [1, 2, 3, 4].map((n) => slot(n));
     expect(decide(state({ sent: sent(99), slots }), LIMITS, NOW)).toEqual({ kind: 'go' });
   });
 });
 
-describe('how many may run at once', () => {
+describe('the concurrency limit', () => {
   const within = (ms: number, times: number, to = 1) =>
     concurrencyOf(state({ lowered: { to, at: NOW, times } }), LIMITS, NOW + ms);
 
-  it('becomes more at the end of each quarter of an hour, twice as late each time it was wrong, 32 times at most', () => {
+  it('increases after each quarter of an hour, twice as late after each refusal, at most 32 times', () => {
     const minutes = [15 * MINUTE - 1, 15 * MINUTE, 30 * MINUTE, 600 * MINUTE];
     expect(minutes.map((ms) => within(ms, 1))).toEqual([1, 2, 3, 5]);
     expect([30 * MINUTE, 60 * MINUTE].map((ms) => within(ms, 2))).toEqual([2, 3]);
@@ -277,12 +277,12 @@ describe('how many may run at once', () => {
       expect([480 * MINUTE - 1, 480 * MINUTE].map((ms) => within(ms, times))).toEqual([1, 2]);
   });
 
-  it('is never less than was learned, by whatever clock, and never more than configured', () => {
+  it('is at least the learned one, by any clock, and at most the configured one', () => {
     expect([within(-HOUR_MS, 1, 3), within(0, 1, 9), within(99 * HOUR_MS, 1, 2)]).toEqual([3, 5, 5]);
   });
 });
 
-describe('a refusal', () => {
+describe('a 429', () => {
   it('beside other exports lowers the concurrency to their number, or keeps a lower one', () => {
     const slots = [1, 2, 3, 4].map((n) => slot(n, n === 4 ? { freeAt: NOW + 20 } : {}));
     const before = state({ sent: sent(4), slots });
@@ -293,7 +293,7 @@ describe('a refusal', () => {
     expect(answeredBy(before, 1, head(429)).blocked).toEqual({ at: NOW, until: NOW + 1_000 });
   });
 
-  it('alone with some left is asked again after three short pauses, and only then after the hourly limit [R12]', () => {
+  it('to a lone export with some left is retried after three short pauses, then after the hourly limit [R12]', () => {
     const before = state({ sent: sent(1), slots: [slot(1)] });
     const first = answeredBy(before, 1, head(429, 9), 0.25);
     expect(first).toMatchObject({ exclusiveRefusals: 1, refusals: 0, lowered: { to: 1, at: NOW, times: 1 } });
@@ -310,7 +310,7 @@ describe('a refusal', () => {
     expect(answeredBy(before, 1, head(429, 0, NOW + MINUTE))).toMatchObject({ refusals: 1, exclusiveRefusals: 0 });
   });
 
-  it('without an instant waits a minute and longer each time, spread over a quarter more', () => {
+  it('without a reset waits a minute and longer each time, with a quarter of jitter', () => {
     const none = { remaining: undefined, resetAt: undefined, retryAt: undefined };
     const waits = (random: number) =>
       [0, 1, 4, 99].map((before) => refusedUntil(none, before, NOW, () => random) - NOW);
@@ -321,10 +321,10 @@ describe('a refusal', () => {
   });
 });
 
-describe('what is left, as an answer says', () => {
+describe('Remaining in an answer', () => {
   const before = state({ sent: sent(4), slots: [slot(1, { answered: false }), slot(2, { answered: false })] });
 
-  it('counts those under way beside it, and not those that are over', () => {
+  it('counts exports under way, and not those that ended', () => {
     const slots = [
       slot(1, { answered: false }),
       slot(2, { answered: false, freeAt: NOW }),
@@ -334,14 +334,14 @@ describe('what is left, as an answer says', () => {
     expect(reported).toEqual({ remaining: 7, at: NOW, by: 3, upTo: 4, unanswered: 1 });
   });
 
-  it('is believed of an older export only where it is less, or where what was said before is over', () => {
+  it('of an older export counts only if it is less, or if the earlier one has expired', () => {
     const current = { ...before, report: report(5, NOW + MINUTE, { upTo: 3, unanswered: 0 }) };
     expect(answeredBy(current, 3, head(200, 5)).report).toMatchObject({ remaining: 5, by: 1, unanswered: 0 });
     expect(answeredBy(current, 3, head(200, 4)).report).toMatchObject({ remaining: 4, by: 3 });
     expect(answeredBy(current, 4, head(200, 9)).report).toMatchObject({ remaining: 9, by: 4 });
   });
 
-  it('none, and no reset, is an hour behind the oldest that counts, or behind now, and said to be assumed [R432]', () => {
+  it('of none without a reset ends an hour after the oldest counted export, or after now, and is marked as assumed [R432]', () => {
     expect(answeredBy(before, 1, head(200, 0)).report).toMatchObject({
       resetAt: NOW - MINUTE + HOUR_MS,
       isResetAssumed: true,
@@ -351,7 +351,7 @@ describe('what is left, as an answer says', () => {
     expect(answeredBy(before, 1, head(200, 0, NOW + 5)).report).not.toHaveProperty('isResetAssumed');
   });
 
-  it('forgets refusals with a success alone', () => {
+  it('of a success alone resets the count of refusals', () => {
     const refused = { ...before, refusals: 3, exclusiveRefusals: 2 };
     expect(answeredBy(refused, 1, head(200))).toMatchObject({ refusals: 0, exclusiveRefusals: 0, unreportedAt: NOW });
     expect(answeredBy(refused, 1, head(200, 5))).toMatchObject({ refusals: 0, exclusiveRefusals: 0 });
@@ -383,11 +383,11 @@ describe('the forecast', () => {
     ['less than none left', state({ report: report(-3, NOW + MINUTE) }), 100, 0, 0, nextAt],
     ['a stop', { ...reported, blocked }, 3, 0, 0, blocked.until],
     ['a stop that is over', { ...reported, blocked: { at: NOW - 5, until: NOW } }, 1, 1, 2, NOW],
-  ])('of %s', (_title, given, count, startableNow, left, earliestEnd) => {
+  ])('for %s', (_title, given, count, startableNow, left, earliestEnd) => {
     expect(forecastOf(given, LIMITS, count, NOW)).toEqual({ startableNow, left, earliestEnd });
   });
 
-  it('of a service that allows none is still an end', () => {
+  it('for a service that allows none has an end', () => {
     expect(forecastOf(EMPTY_STATE, { ...LIMITS, exportsPerHour: 0 }, 3, NOW).earliestEnd).toBe(NOW + 3 * HOUR_MS);
   });
 });

@@ -41,8 +41,8 @@ const stateFile = (at: string | null = root) =>
 const count = (file = stateFile(), signal?: AbortSignal) =>
   file.update((state) => [{ ...state, next: state.next + 1 }, state.next], signal);
 
-describe('the state of the quota', () => {
-  it('is kept in a folder of its user alone, in a file of its own [R188]', async () => {
+describe('the state file of the quota', () => {
+  it('is private to its user [R188]', async () => {
     expect([await count(), await count()]).toEqual([1, 2]);
     expect(statSync(folder()).mode & 0o777).toBe(0o700);
     const names = readdirSync(folder());
@@ -53,13 +53,13 @@ describe('the state of the quota', () => {
   it.each([
     ['a link', () => symlinkSync(mkdtempSync(join(root, 'theirs-')), folder())],
     ['open to others', () => mkdirSync(folder())],
-  ])('is not looked for in a folder that is %s: exit 2, named [R188]', async (_name, make) => {
+  ])('is refused in a folder that is %s: exit 2, named [R188]', async (_name, make) => {
     make();
     chmodSync(folder(), 0o777);
     await expect(count()).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining(folder()) });
   });
 
-  it('behind a lock that is never given back is left to the others within seconds [R188]', async () => {
+  it('with a lock that is never released is abandoned within seconds [R188]', async () => {
     await count();
     writeFileSync(join(folder(), `${readdirSync(folder())[0]}.lock`), holderText());
     let result: number | undefined;
@@ -71,7 +71,7 @@ describe('the state of the quota', () => {
     expect(heard.events.map(({ event }) => event)).toEqual(['quota.state']);
   });
 
-  it('behind such a lock is waited for until a stop [R188]', async () => {
+  it('with such a lock is waited for until a stop [R188]', async () => {
     await count();
     writeFileSync(join(folder(), `${readdirSync(folder())[0]}.lock`), holderText());
     const controller = new AbortController();
@@ -86,8 +86,8 @@ const path = () => join(folder(), readdirSync(folder())[0] ?? 'none');
 const written = () => JSON.parse(readFileSync(path(), 'utf8')) as QuotaState;
 const warnings = () => heard.events.map(({ event, level }) => `${level} ${event}`);
 
-describe('a process that keeps no shared state', () => {
-  it('counts for itself and writes nothing', async () => {
+describe('a quota without a shared state', () => {
+  it('counts for its process and writes no file', async () => {
     const file = stateFile(null);
     expect([await count(file), await count(file), file.read().next]).toEqual([1, 2, 3]);
     expect(await count(stateFile(null))).toBe(1);
@@ -96,7 +96,7 @@ describe('a process that keeps no shared state', () => {
 });
 
 describe('a shared state that fails', () => {
-  it('as it is written counts what was done once, and from there on alone', async () => {
+  it('when it is written counts its work once, and continues alone', async () => {
     const [file, other] = [stateFile(), stateFile()];
     await count(file);
     const full = () => {
@@ -110,7 +110,7 @@ describe('a shared state that fails', () => {
     expect(heard.events[0].message).toContain('ENOSPC');
   });
 
-  it('as it is read counts alone from what was known, and warns once', async () => {
+  it('when it is read continues alone from the known count, and warns once', async () => {
     const file = stateFile();
     expect([await count(file), await count(file)]).toEqual([1, 2]);
     const denied = (real: (...all: unknown[]) => unknown, of: unknown, ...rest: unknown[]) => {
@@ -122,7 +122,7 @@ describe('a shared state that fails', () => {
     expect(warnings()).toEqual(['warn quota.state']);
   });
 
-  it('as its lock is made does what was asked all the same, after what is there', async () => {
+  it('when its lock is created updates the count, after what is there', async () => {
     await count(stateFile());
     const denied = (real: (...all: unknown[]) => unknown, of: unknown, ...rest: unknown[]) => {
       if (String(of).includes('.owner-')) throw systemError('EROFS');
@@ -147,7 +147,7 @@ describe('a shared state that fails', () => {
   it.each([
     ['no state at all', 'x'],
     ['more than any state is', ' '.repeat((1 << 20) + 1)],
-  ])('as it is %s starts anew, shared', async (_what, text) => {
+  ])('when it is %s starts anew, shared', async (_what, text) => {
     await count(stateFile());
     writeFileSync(path(), text === 'x' ? text : `${JSON.stringify(EMPTY_STATE)}${text}`);
     expect(await count(stateFile())).toBe(1);
@@ -155,7 +155,7 @@ describe('a shared state that fails', () => {
     expect(written().next).toBe(2);
   });
 
-  it('as it is just as large as a state may be is read', async () => {
+  it('of exactly the maximum size is read', async () => {
     await count(stateFile());
     const text = JSON.stringify(written());
     writeFileSync(path(), text.padEnd(1 << 20));
@@ -163,7 +163,7 @@ describe('a shared state that fails', () => {
     expect(warnings()).toEqual([]);
   });
 
-  it('as a folder stands in its place is said to be, and the run goes on', async () => {
+  it('with a folder in its place is reported, and the run continues', async () => {
     await count(stateFile());
     const place = path();
     rmSync(place);
@@ -174,7 +174,7 @@ describe('a shared state that fails', () => {
   });
 });
 
-describe('the slots of a process', () => {
+describe('the slots of a process in the shared state', () => {
   const open = () => openTestQuota({ clock, logger: heard.logger, stateRoot: root });
   const leases = () => new Map(written().slots.map(({ n, freeAt, lease }) => [n, freeAt === undefined ? lease : 0]));
 
@@ -197,7 +197,7 @@ describe('the slots of a process', () => {
     await third.release();
   });
 
-  it('are renewed by it alone, those of others stay as they are', async () => {
+  it('are renewed without a change to those of others', async () => {
     const [first, second] = [await open().enterNow(), await open().enterNow()];
     const elsewhere = { ...written().slots[1], n: 3, run: 'x', holder: { ...OWN_IDENTITY, host: 'elsewhere' } };
     writeFileSync(path(), JSON.stringify({ ...written(), slots: [...written().slots, elsewhere] }));
@@ -212,7 +212,7 @@ describe('the slots of a process', () => {
     await second.release();
   });
 
-  it('of others count while their lease may be real', async () => {
+  it('of others count while their lease is plausible', async () => {
     const quota = open();
     const permit = await quota.enterNow();
     const other = (n: number, leftMs: number): Slot => ({

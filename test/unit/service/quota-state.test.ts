@@ -10,9 +10,9 @@ import {
 } from '../../../src/service/quota.ts';
 import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
-describe('the state', () => {
+describe('a stored instant of the quota', () => {
   const held = () => true;
-  it('is believed within an hour, whoever wrote it [R188]', () => {
+  it('counts within an hour, whoever wrote it [R188]', () => {
     const in2058 = Date.UTC(2058, 0, 1);
     const wild = state({
       sent: sent(3, in2058),
@@ -61,29 +61,29 @@ describe('a state file', () => {
     expect(parseState(JSON.stringify(WHOLE))).toEqual(WHOLE);
   });
 
-  it.each(['', '{', 'null', '[]', '{"v":1}'])('is none that holds %j alone', (text) => {
+  it.each(['', '{', 'null', '[]', '{"v":1}'])('is invalid with %j alone', (text) => {
     expect(parseState(text)).toBeUndefined();
   });
 
-  it.each(COUNTS)('is none where %s is no count', (path) => {
+  it.each(COUNTS)('is invalid when %s is not a count', (path) => {
     for (const wrong of [null, '1', true, [], -1, 0.5, 2 ** 48])
       expect(withValue(path, wrong), `${wrong}`).toBeUndefined();
     for (const right of [0, 2 ** 48 - 1]) expect(withValue(path, right), `${right}`).toBeDefined();
   });
 
-  it.each(INSTANTS)('is none where %s is no instant', (path) => {
+  it.each(INSTANTS)('is invalid when %s is not an instant', (path) => {
     for (const wrong of [null, '1', true, [], -1]) expect(withValue(path, wrong), `${wrong}`).toBeUndefined();
     for (const right of [0, 0.5, 2 ** 60]) expect(withValue(path, right), `${right}`).toBeDefined();
   });
 
   it.each(['next', 'refusals', 'exclusiveRefusals', 'sent', 'slots', 'v', ...COUNTS.slice(3)])(
-    'is none without %s',
+    'is invalid without %s',
     (path) => {
       expect(withValue(path, undefined)).toBeUndefined();
     },
   );
 
-  it.each(['report', 'report.resetAt', 'lowered', 'blocked', 'unreportedAt'])('needs no %s', (path) => {
+  it.each(['report', 'report.resetAt', 'lowered', 'blocked', 'unreportedAt'])('is valid without %s', (path) => {
     expect(withValue(path, undefined)).toBeDefined();
   });
 
@@ -101,25 +101,25 @@ describe('a state file', () => {
     ['report', 'text'],
     ['lowered', []],
     ['blocked', []],
-  ])('is none where %s is %o', (path, value) => {
+  ])('is invalid when %s is %o', (path, value) => {
     expect(withValue(path, value)).toBeUndefined();
   });
 });
 
-describe('what still matters of a state', () => {
+describe('the relevant part of a state', () => {
   const kept = (more: Partial<QuotaState>) => pruned(state(more), NOW, () => true);
 
-  it('is a place that is about to be free, for the moment until it is, and for no longer than one ever takes', () => {
+  it('includes a slot about to be released, until then, and for no longer than an export takes', () => {
     const slots = [0, 1, 50, 51].map((ms, i) => slot(i, { freeAt: NOW + ms }));
     expect(kept({ slots }).slots.map(({ n }) => n)).toEqual([1, 2]);
   });
 
-  it('is no place of a process that is no more', () => {
+  it('excludes a slot of a dead process', () => {
     const { slots } = pruned(state({ slots: [slot(1), slot(2)] }), NOW, ({ n }) => n !== 1);
     expect(slots.map(({ n }) => n)).toEqual([2]);
   });
 
-  it('is what was said by now, and nothing that was said later', () => {
+  it('includes what was said until now, and nothing later', () => {
     expect(kept({ report: report(3, NOW + MINUTE, { at: NOW }) }).report).toMatchObject({ resetAt: NOW + MINUTE });
     expect(kept({ report: report(3, undefined, { at: NOW }) }).report).not.toHaveProperty('resetAt');
     expect(kept({ report: report(3, NOW + MINUTE, { at: NOW + 1 }) })).not.toHaveProperty('report');
@@ -127,12 +127,12 @@ describe('what still matters of a state', () => {
     expect(kept({ unreportedAt: NOW + 1 })).not.toHaveProperty('unreportedAt');
   });
 
-  it('is a reset within an hour of when it was said', () => {
+  it('includes a reset within an hour of its answer', () => {
     const { report: reported } = kept({ report: report(0, NOW + 5 * HOUR_MS, { at: NOW - MINUTE }) });
     expect(reported?.resetAt).toBe(NOW - MINUTE + HOUR_MS);
   });
 
-  it('is a stop until its end, an hour and a second from when it was said at most', () => {
+  it('includes a stop until its end, an hour and a second at most', () => {
     expect(kept({ blocked: { at: NOW - 5, until: NOW } })).not.toHaveProperty('blocked');
     expect(kept({ blocked: { at: NOW - 5, until: NOW + 1 } }).blocked).toEqual({ at: NOW - 5, until: NOW + 1 });
     const longest = { at: NOW, until: NOW + HOUR_MS + 1_000 };
@@ -143,13 +143,13 @@ describe('what still matters of a state', () => {
     expect(setBack.blocked).toEqual({ at: NOW, until: NOW + MINUTE });
   });
 
-  it('is how many may run at once: one at least, since then or now', () => {
+  it('includes the concurrency, at least one, from then or now', () => {
     expect(kept({ lowered: { to: 3, at: NOW - 5, times: 2 } }).lowered).toEqual({ to: 3, at: NOW - 5, times: 2 });
     expect(kept({ lowered: { to: 0, at: NOW + 5, times: 2 } }).lowered).toEqual({ to: 1, at: NOW, times: 2 });
     expect(kept({})).not.toHaveProperty('lowered');
   });
 
-  it('is every export of the hour, none of them sent later than now', () => {
+  it('includes every export of the hour, none later than now', () => {
     const before = [NOW - HOUR_MS, NOW - HOUR_MS + 1, NOW, NOW + 5].map((at, n) => ({ n, at }));
     expect(kept({ sent: before }).sent).toEqual([
       { n: 1, at: NOW - HOUR_MS + 1 },

@@ -55,7 +55,7 @@ async function endedWith(answer: AnswerHead, more: Partial<ExportQuotaOptions> =
 }
 
 describe('a permit', () => {
-  it('is given back once: a second time changes nothing', async () => {
+  it('is released once: a second release changes nothing', async () => {
     const permit = await openQuota().enter(signal);
     const freeAt = clock.now() + 50;
     await permit.release();
@@ -64,7 +64,7 @@ describe('a permit', () => {
     expect(written().slots.map((slot) => slot.freeAt)).toEqual([freeAt]);
   });
 
-  it('keeps its place for the moment in which the service notices its end', async () => {
+  it('keeps its slot for the moment in which the service notices its end', async () => {
     const quota = openQuota({ maxConcurrentExports: 1 });
     const first = await quota.enter(signal);
     await first.answered(head(200, 50, clock.now() + HOUR));
@@ -82,7 +82,7 @@ describe('a permit', () => {
     expect(next.permit).toBeDefined();
   });
 
-  it('is given back with all others when the quota is closed', async () => {
+  it('is released with all others when the quota is closed', async () => {
     const quota = openQuota();
     const first = await quota.enter(signal);
     await first.answered(head(200, 50, clock.now() + HOUR));
@@ -96,8 +96,8 @@ describe('a permit', () => {
   });
 });
 
-describe('a wait for a place', () => {
-  it('of this process is woken, and looks at nothing until then', async () => {
+describe('a wait for a slot', () => {
+  it('of this process is woken without polling', async () => {
     const quota = openQuota({ maxConcurrentExports: 1 });
     const first = await quota.enter(signal);
     const next = entering(quota);
@@ -117,7 +117,7 @@ describe('a wait for a place', () => {
     expect(next.permit).toBeDefined();
   });
 
-  it('of another process looks again after a fifth of a second', async () => {
+  it('of another process polls every fifth of a second', async () => {
     const first = await openQuota({ maxConcurrentExports: 1 }).enter(signal);
     clock.set.length = 0;
     const next = entering(openQuota({ maxConcurrentExports: 1 }));
@@ -132,8 +132,8 @@ describe('a wait for a place', () => {
   });
 });
 
-describe('a wait for the limit', () => {
-  it('is looked at again every five minutes, and told with its end', async () => {
+describe('a wait for the hourly limit', () => {
+  it('polls every five minutes, and reports its end', async () => {
     const resetAt = clock.now() + HOUR / 3;
     const quota = await endedWith(head(429, 0, resetAt));
     const until = resetAt + 1_000;
@@ -150,7 +150,7 @@ describe('a wait for the limit', () => {
   it.each([
     [3_999, 0],
     [4_000, 1],
-  ])('is told from five seconds on: a reset in %i ms', async (ms, reported) => {
+  ])('is reported from five seconds on: a reset in %i ms', async (ms, reported) => {
     const quota = await endedWith(head(429, 0, clock.now() + ms + 60));
     const waits: (number | undefined)[] = [];
     quota.onWait((until) => waits.push(until));
@@ -166,7 +166,7 @@ describe('a wait for the limit', () => {
   it.each([
     [600_000, true],
     [599_999, false],
-  ])('is begun where it is as long as allowed: %i ms, %s', async (maxWaitMs, isBegun) => {
+  ])('of exactly the allowed length begins: %i ms, %s', async (maxWaitMs, isBegun) => {
     const quota = await endedWith(head(429, 0, clock.now() + 599_060), { maxWaitMs });
     const next = entering(quota);
     await settle(40);
@@ -176,8 +176,8 @@ describe('a wait for the limit', () => {
   });
 });
 
-describe('a refusal beside others', () => {
-  it('is told with how many are left, and not again by the answers that come after it', async () => {
+describe('a 429 beside other exports', () => {
+  it('is reported with how many remain, and not again by later answers', async () => {
     const quota = openQuota();
     const first = await quota.enter(signal);
     await first.answered(head(200, 50, clock.now() + HOUR));
@@ -190,7 +190,7 @@ describe('a refusal beside others', () => {
 });
 
 describe('the quota', () => {
-  it('an abort at the very moment of the permit gives its place back [R489]', async () => {
+  it('releases the slot of a permit granted at the moment of an abort [R489]', async () => {
     const controller = new AbortController();
     const clock = new ManualClock();
     const quota = openTestQuota({ clock, logger: silentLogger, stateRoot: undefined });

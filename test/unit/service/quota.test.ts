@@ -63,7 +63,7 @@ afterEach(() => {
 });
 
 describe('the quota', () => {
-  it('lets the first in alone, and with its answer as many as may run at once', async () => {
+  it('admits the first export alone, and after its answer as many as may run', async () => {
     const quota = openQuota();
     const { inside, all } = await enterMany(quota, 7);
     expect(inside).toHaveLength(1);
@@ -78,7 +78,7 @@ describe('the quota', () => {
     await Promise.all(all);
   });
 
-  it('lets the next in when one ended without any answer', async () => {
+  it('admits the next one when an export ended without an answer', async () => {
     const quota = openQuota();
     const { inside } = await enterMany(quota, 2);
     await inside[0].release();
@@ -87,7 +87,7 @@ describe('the quota', () => {
     expect(inside).toHaveLength(2);
   });
 
-  it('obeys what the service says is left, those under way in mind', async () => {
+  it('obeys the Remaining of the service, less exports under way', async () => {
     const quota = openQuota();
     const { inside } = await enterMany(quota, 6);
     await inside[0].answered(ok(2, clock.now() + HOUR));
@@ -101,7 +101,7 @@ describe('the quota', () => {
     expect(inside).toHaveLength(4);
   });
 
-  it('a refusal stops everybody until the reset, and tells of it before and after', async () => {
+  it('stops everybody after a 429 until the reset, and reports the wait and its end', async () => {
     const heard = log();
     const quota = openQuota({}, heard);
     const waits: (number | undefined)[] = [];
@@ -120,7 +120,7 @@ describe('the quota', () => {
     expect(waits).toEqual([resetAt + 1_000, undefined]);
   });
 
-  it('refuses a wait that is longer than allowed, naming it, and lets shorter ones be', async () => {
+  it('refuses a wait that is longer than allowed, naming it, and accepts shorter ones', async () => {
     const quota = openQuota({ maxWaitMs: 10 * 60_000 });
     const first = await quota.enter(NEVER);
     await first.answered(refused(0, clock.now() + 20 * 60_000));
@@ -134,7 +134,7 @@ describe('the quota', () => {
     expect(inside).toHaveLength(1);
   });
 
-  it('an abort ends a wait in the queue, for a permit and for the reset alike', async () => {
+  it('ends a wait in the queue, for a permit and for the reset by an abort', async () => {
     const quota = openQuota();
     const controller = new AbortController();
     const { inside, failures, all } = await enterMany(quota, 3, controller.signal);
@@ -147,7 +147,7 @@ describe('the quota', () => {
     await again.release();
   });
 
-  it('tells when the service takes fewer at once', async () => {
+  it('reports that the service accepts fewer exports at once', async () => {
     const heard = log();
     const quota = openQuota({}, heard);
     const { inside } = await enterMany(quota, 3);
@@ -158,8 +158,8 @@ describe('the quota', () => {
   });
 });
 
-describe('the shared state', () => {
-  it('is shared: two runs together take no more than one may', async () => {
+describe('the shared quota', () => {
+  it('admits for two runs together no more than for one', async () => {
     const [one, two] = [openQuota(), openQuota()];
     const first = await one.enter(NEVER);
     await first.answered(ok(99, clock.now() + HOUR));
@@ -171,7 +171,7 @@ describe('the shared state', () => {
     expect(theirs.inside).toHaveLength(3);
   });
 
-  it('counts an hour over runs: what one sent the next one knows', async () => {
+  it('counts an hour over several runs', async () => {
     const one = openQuota({ exportsPerHour: 2 });
     for (let i = 0; i < 2; i++) {
       const permit = await one.enter(NEVER);
@@ -190,7 +190,7 @@ describe('the shared state', () => {
     ['a lease that was not renewed', { holder: OWN_IDENTITY, lease: -1 }],
     ['a lease of another machine that ran out', { holder: { ...OWN_IDENTITY, host: 'elsewhere' }, lease: -1 }],
     ['a lease longer than any process takes', { holder: { ...OWN_IDENTITY, host: 'elsewhere' }, lease: HOUR }],
-  ])('frees the places of %s', async (_name, { lease, ...dead }) => {
+  ])('releases the slots of %s', async (_name, { lease, ...dead }) => {
     const first = await openQuota().enter(NEVER);
     await first.answered(ok(50, clock.now() + HOUR));
     await first.release();
@@ -202,7 +202,7 @@ describe('the shared state', () => {
     expect(inside).toHaveLength(5);
   });
 
-  it('leaves the places of the living', async () => {
+  it('keeps the slots of live processes', async () => {
     const first = await openQuota().enter(NEVER);
     await first.answered(ok(50, clock.now() + HOUR));
     const ledger = JSON.parse(readFileSync(stateFile(), 'utf8'));
@@ -226,7 +226,7 @@ describe('the shared state', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('is not used, with a warning, if it cannot be written', async () => {
+  it('is not shared, with a warning, if it cannot be written', async () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
     const heard = log();
@@ -238,7 +238,7 @@ describe('the shared state', () => {
     expect((await enterMany(quota, 1)).inside).toHaveLength(0);
   });
 
-  it('takes over the lock of a process that is no more, and waits for one that lives', async () => {
+  it('steals the lock of a dead process, and waits for a live one', async () => {
     await (await openQuota().enter(NEVER)).release();
     const lock = `${stateFile()}.lock`;
     writeFileSync(lock, holderText({ pid: DEAD_PID }));
@@ -252,13 +252,13 @@ describe('the shared state', () => {
     expect(readdirSync(stateFolder()).filter((name) => name.includes('lock'))).toEqual([]);
   });
 
-  it('is one for each service', async () => {
+  it('is separate for each service', async () => {
     await (await openQuota().enter(NEVER)).release();
     await (await openQuota({ serviceId: 'svc-2' }).enter(NEVER)).release();
     expect(readdirSync(stateFolder())).toHaveLength(2);
   });
 
-  it('a permit that is not waited for counts', async () => {
+  it('counts a permit that was not waited for', async () => {
     const quota = openQuota({ exportsPerHour: 1 });
     const permit = await quota.enterNow();
     await permit.answered(ok());

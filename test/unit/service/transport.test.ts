@@ -68,7 +68,7 @@ const errorOf = (work: Promise<unknown>): Promise<unknown> =>
   );
 
 describe('a connection', () => {
-  it('is given up after thirty seconds if it is not established', async () => {
+  it('that is not established within thirty seconds fails', async () => {
     const { port, sockets } = await silent();
     const clock = new ManualClock();
     let connects = 0;
@@ -92,7 +92,7 @@ describe('a connection', () => {
     expect(String(await plain)).toContain('stop');
   });
 
-  it('is made for each request and closed with it, or kept for the next', async () => {
+  it('is opened for each request and closed with it, or kept for the next', async () => {
     const server = await serve(() => whole(200, 'ok'));
     for (const [keptConnections, connections] of [
       [0, [1, 2]],
@@ -110,7 +110,7 @@ describe('a connection', () => {
     }
   });
 
-  it('is waited for where no more of them may be kept', async () => {
+  it('is waited for when no more may be kept', async () => {
     let go = () => {};
     const gate = new Promise<void>((resolve) => {
       go = resolve;
@@ -127,7 +127,7 @@ describe('a connection', () => {
     expect([await first, await second]).toEqual(['a', 'b']);
   });
 
-  it('is closed with its transport, whatever it waits for', async () => {
+  it('is closed with its transport, at any stage', async () => {
     const { port, events, sockets } = await silent();
     const made = transport(`http://127.0.0.1:${port}`, { keptConnections: 1 });
     const waiting = [1, 2].map(() => errorOf(made.send(POST, signalOf())));
@@ -143,7 +143,7 @@ describe('a connection', () => {
     expect(server.requests.map(({ connection }) => connection)).toEqual([1, 2]);
   });
 
-  it('is closed by whoever has read enough of an answer', async () => {
+  it('is closed by a reader that has read enough', async () => {
     const { port, sockets } = await silent(`${head(200, CHUNKED)}${chunks('rows')}`);
     const answer = await transport(`http://127.0.0.1:${port}`).send(POST, signalOf());
     expect(sockets.size).toBe(1);
@@ -152,8 +152,8 @@ describe('a connection', () => {
   });
 });
 
-describe('a request', () => {
-  it('goes to the place and path of its base, by its method', async () => {
+describe('an HTTP request', () => {
+  it('goes to the host and path of its base, with its method', async () => {
     const server = await serve(() => whole(200, 'ok', { 'X-One': '1' }));
     for (const base of ['', '/', '/below//']) await textOf(transport(`${server.url}${base}`).send(POST, signalOf()));
     const answer = await transport(server.url).send({ ...POST, method: 'HEAD', body: '' }, signalOf());
@@ -171,7 +171,7 @@ describe('a request', () => {
     ]);
   });
 
-  it.each([new Error('stop'), 'stop'])('is not sent behind a stop, and ends with it: %s', async (reason) => {
+  it.each([new Error('stop'), 'stop'])('is not sent after a stop, and ends with it: %s', async (reason) => {
     const { port, events, sockets } = await silent();
     const made = transport(`http://127.0.0.1:${port}`);
     const before = new AbortController();
@@ -187,7 +187,7 @@ describe('a request', () => {
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
   });
 
-  it('leaves nothing that listens when it has ended', async () => {
+  it('leaves no listener when it has ended', async () => {
     const server = await serve(() => whole(200, 'ok'));
     const { signal } = new AbortController();
     await textOf(transport(server.url).send(POST, signal));
@@ -195,7 +195,7 @@ describe('a request', () => {
   });
 });
 
-describe('a deletion', () => {
+describe('a deletion request', () => {
   const serviceAt = (baseUrl: string, more = {}) => {
     const service = createDeletionService({
       baseUrl,
@@ -211,13 +211,13 @@ describe('a deletion', () => {
     return service;
   };
 
-  it('throws, without a request, if the address of the proxy is invalid', async () => {
+  it('throws without a request if the address of the proxy is invalid', async () => {
     const env = (name: string) => (name === 'HTTPS_PROXY' ? 'socks5://proxy' : undefined);
     const deleting = serviceAt('https://api.example', { env }).deleteProfile('a', signalOf());
     await expect(deleting).rejects.toMatchObject({ kind: 'config', exitCode: 2 });
   });
 
-  it('is not judged behind a stop, whoever it is for', async () => {
+  it('is not answered after a stop', async () => {
     const controller = new AbortController();
     controller.abort(new Error('stop'));
     const service = serviceAt('http://127.0.0.1:1');
@@ -225,7 +225,7 @@ describe('a deletion', () => {
     expect(await service.deleteProfile('', signalOf())).toMatchObject({ kind: 'rejected', code: 'not_text' });
   });
 
-  it('leaves nothing that listens or waits when it has ended', async () => {
+  it('leaves no listener or timer when it has ended', async () => {
     const server = await serve(() => json(200, OK));
     const clock = new ManualClock();
     const { signal } = new AbortController();
