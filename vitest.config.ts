@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
 /** Variables of the shell that would change a test: proxies, tokens, object stores, a Node that trusts any certificate. */
@@ -26,6 +27,14 @@ export default defineConfig({
     {
       name: 'sql-as-text',
       transform: (text, id) => (id.endsWith('.sql') ? `export default ${JSON.stringify(text)};` : undefined),
+    },
+    {
+      name: 'wasm-as-bytes',
+      enforce: 'pre',
+      load: (id) =>
+        id.endsWith('csv.wasm')
+          ? `export default Buffer.from('${readFileSync(id).toString('base64')}', 'base64');`
+          : undefined,
     },
   ],
   test: {

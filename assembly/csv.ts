@@ -1,6 +1,6 @@
 // The byte loops of the CSV path with 128-bit SIMD, in AssemblyScript: `npm run wasm` compiles this file into
-// src/csv/wasm/csv-module.ts. Each function handles the plain case alone and hands every other one back to the code in
-// TypeScript, which decides what a row or a cell is. All memory is the caller's: see src/csv/wasm/csv-memory.ts.
+// src/csv/csv.wasm. Each function handles the plain case alone and hands every other one back to the code in
+// TypeScript, which decides what a row or a cell is. All memory is the caller's: see src/csv/csv-memory.ts.
 
 import { copy } from './bytes';
 

@@ -1,6 +1,6 @@
 // Rows without dropped columns and with hashes for values, with 128-bit SIMD, in AssemblyScript: `npm run wasm` compiles
-// this file into src/csv/wasm/csv-module.ts. It handles the plain case and hands every other one back to the code in
-// TypeScript. All memory is the caller's: see src/csv/wasm/csv-memory.ts.
+// this file into src/csv/csv.wasm. It handles the plain case and hands every other one back to the code in
+// TypeScript. All memory is the caller's: see src/csv/csv-memory.ts.
 
 import { copy } from './bytes';
 

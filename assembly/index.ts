@@ -1,5 +1,5 @@
-// All functions of one module, which works on one memory: `npm run wasm` compiles it into src/csv/wasm/csv-module.ts, and
-// src/csv/wasm/csv-memory.ts loads it.
+// All functions of one module, which works on one memory: `npm run wasm` compiles it into src/csv/csv.wasm, and
+// src/csv/csv-memory.ts loads it.
 
 export { copyBytes, nextRow, writeCells, writeText } from './csv';
 export { editRow, hashJobs, prepareKey } from './edit';

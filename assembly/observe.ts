@@ -1,5 +1,5 @@
 // Takes in plain cells of columns whose kind is known, in AssemblyScript: `npm run wasm` compiles this file into
-// src/csv/wasm/csv-module.ts. A cell that may tell something new, or is not plain, is left to the code in TypeScript:
+// src/csv/csv.wasm. A cell that may tell something new, or is not plain, is left to the code in TypeScript:
 // src/schema/columns.ts says what is collected from a cell, src/types what it is.
 
 import { byteAt, isDigit } from './bytes';

@@ -17,6 +17,7 @@ export const bundle = (connector, outfile) =>
     format: 'esm',
     platform: 'node',
     target: 'node20.19',
+    loader: { '.wasm': 'binary' },
     logLevel: 'warning',
     banner: REQUIRE_BANNER,
   });

@@ -1,4 +1,4 @@
-import { CsvMemory } from './wasm/csv-memory.ts';
+import { CsvMemory } from './csv-memory.ts';
 
 /** Room kept beyond the data: the tokenizer's sentinel and one line end. */
 const MARGIN = 8;

@@ -1,5 +1,5 @@
+import { type CsvMemory, EDITED_AT, EditMemory, MAX_JOBS } from './csv-memory.ts';
 import { BARE_CR, COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE, Unquoter } from './tokenizer.ts';
-import { type CsvMemory, EDITED_AT, EditMemory, MAX_JOBS } from './wasm/csv-memory.ts';
 
 /** What becomes of the cells of a column: they stay, a hash takes the place of each value, or they go with the column. */
 export const KEEP = 0;

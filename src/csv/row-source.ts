@@ -1,13 +1,13 @@
 // This folder: from the bytes of CSV to rows and cells, with SIMD where the processor has it; nothing about types.
 
 import { bodyStart } from './body-start.ts';
+import type { CsvMemory } from './csv-memory.ts';
 import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
 import type { RowEditor } from './row-editor.ts';
 import { RowWriter } from './row-writer.ts';
 import { BARE_CR, INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
 import { ValidText } from './valid-text.ts';
-import type { CsvMemory } from './wasm/csv-memory.ts';
 
 /** Work starts at so many bytes, so that small chunks cost no more than large ones. */
 const BLOCK_BYTES = 256 * 1024;

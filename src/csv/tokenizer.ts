@@ -1,4 +1,4 @@
-import type { CsvMemory } from './wasm/csv-memory.ts';
+import type { CsvMemory } from './csv-memory.ts';
 
 /** Beside a cell's column: written in quotes; with doubled quotes inside; unquoted with a bare CR inside. */
 export const QUOTED = 1;

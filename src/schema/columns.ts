@@ -1,5 +1,5 @@
+import type { CsvMemory } from '../csv/csv-memory.ts';
 import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../csv/tokenizer.ts';
-import type { CsvMemory } from '../csv/wasm/csv-memory.ts';
 import { classify } from '../types/classify.ts';
 import {
   DATE,

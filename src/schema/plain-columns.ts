@@ -1,4 +1,4 @@
-import type { CsvMemory } from '../csv/wasm/csv-memory.ts';
+import type { CsvMemory } from '../csv/csv-memory.ts';
 import { civilSeconds } from '../types/calendar.ts';
 import type { Evidence } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';

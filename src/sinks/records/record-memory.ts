@@ -1,7 +1,7 @@
 import { readSync } from 'node:fs';
 import { internalError } from '../../base/errors.ts';
+import { CsvMemory } from '../../csv/csv-memory.ts';
 import { SENTINEL } from '../../csv/tokenizer.ts';
-import { CsvMemory } from '../../csv/wasm/csv-memory.ts';
 
 /** The tokenizer's sentinel, and what vector loads may touch behind the last row. */
 const BLOCK_MARGIN = 64;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { CsvMemory } from '../../../src/csv/csv-memory.ts';
 import { RowTokenizer, SENTINEL } from '../../../src/csv/tokenizer.ts';
-import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
 import { Columns } from '../../../src/schema/columns.ts';
 import { headerColumns } from '../../../src/schema/groups.ts';
 import { Zone } from '../../../src/types/zone.ts';

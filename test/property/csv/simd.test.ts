@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { CsvMemory } from '../../../src/csv/csv-memory.ts';
 import { RowTokenizer, SENTINEL, STRIDE } from '../../../src/csv/tokenizer.ts';
-import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
 import { TYPES } from '../../../src/types/index.ts';
 import { writeString } from '../../../src/types/json-text.ts';
 import fc from '../../support/property.ts';

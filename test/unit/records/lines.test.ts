@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
-import { CsvMemory } from '../../../src/csv/wasm/csv-memory.ts';
+import { CsvMemory } from '../../../src/csv/csv-memory.ts';
 import { RecordMemory } from '../../../src/sinks/records/record-memory.ts';
 import { quoted } from '../../support/targets/duckdb.ts';
 import { type PropertyKind, RecordFixture, streamOf } from '../../support/targets/records.ts';

@@ -1,6 +1,4 @@
-// This folder: SIMD functions for CSV, compiled from assembly/ to WebAssembly.
-
-import { CSV_MODULE } from './csv-module.ts';
+import CSV_MODULE from './csv.wasm';
 
 /** The part of the standard's interface that is used here: the types of Node 20 do not have it. */
 interface WasmMemory {
@@ -13,7 +11,7 @@ declare const WebAssembly: {
   readonly Memory: new (size: { readonly initial: number }) => WasmMemory;
 };
 
-/** What assembly/index.ts exports; positions are those of the memory, `base` is where `CsvMemory.bytes` begins. */
+/** What assembly/index.ts exports, compiled to `csv.wasm` by `npm run wasm`; positions are those of the memory, `base` is where `CsvMemory.bytes` begins. */
 export interface CsvFunctions {
   nextRow(base: number, at: number, end: number, cells: number, capacity: number): number;
   writeCells(
@@ -93,7 +91,7 @@ export class CsvMemory {
   readonly functions: CsvFunctions;
 
   private constructor(pages: number) {
-    compiled ??= new WebAssembly.Module(Buffer.from(CSV_MODULE, 'base64'));
+    compiled ??= new WebAssembly.Module(CSV_MODULE);
     this.#memory = new WebAssembly.Memory({ initial: pages });
     const { exports } = new WebAssembly.Instance(compiled, { env: { memory: this.#memory } });
     this.functions = exports as CsvFunctions;

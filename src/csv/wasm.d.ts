@@ -1,0 +1,5 @@
+/** The bytes of a file of WebAssembly. */
+declare module '*.wasm' {
+  const bytes: Uint8Array;
+  export default bytes;
+}
