@@ -150,19 +150,17 @@ export const streamOf = (
   properties: Object.fromEntries(Object.entries(properties).map(([key, kind]) => [key, PROPERTY[kind]])),
 });
 
-/** Bundles an entry for workers into one file in `dir`, as the image has it. */
-export const workerEntry = (dir: string): Promise<URL> => bundledWorker(dir, 'src/sinks/records/worker.ts');
-
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** Bundles the entry of a thread, a path below the root of the repository, into one file in `dir`. */
-async function bundledWorker(dir: string, entry: string): Promise<URL> {
+/** Bundles the entry of a thread into one file in `dir`, as the image has it. */
+export async function workerEntry(dir: string): Promise<URL> {
   const outfile = join(dir, 'worker.mjs');
   await build({
-    entryPoints: [join(ROOT, entry)],
+    entryPoints: [join(ROOT, 'src/sinks/records/worker.ts')],
     bundle: true,
     platform: 'node',
     format: 'esm',
+    loader: { '.wasm': 'binary' },
     outfile,
     logLevel: 'error',
   });
