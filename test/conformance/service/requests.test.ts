@@ -68,6 +68,15 @@ describe('the request for an export [R1]', () => {
     expect(line + body).not.toContain(CANARY);
   });
 
+  it('accepts no coding where the length of the body is to be declared', async () => {
+    server = await startFaultyServer(() => whole(200, 'a\n'));
+    const { service } = exportService(server.url);
+    const answer = await service.exportEvents(QUESTION, new AbortController().signal, true);
+    expect(answer).toMatchObject({ kind: 'data', endDeclared: true });
+    await bodyOf(answer);
+    expect(server.requests[0].headers).toMatchObject({ 'accept-encoding': 'identity' });
+  });
+
   it('encodes the service id', async () => {
     const request = await ask(QUESTION, 'a/b?c=d&e#f 가 %2F');
     expect(problems('exportEvents', request)).toEqual([]);

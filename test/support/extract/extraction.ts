@@ -113,7 +113,8 @@ export class FakeService implements ExportService {
     return this.asked.map(({ from, to }) => `${from}..${to}`);
   }
 
-  async exportEvents(question: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
+  /** The length of a body is declared for a request alone that wants it uncompressed. */
+  async exportEvents(question: ExportRequest, signal: AbortSignal, uncompressed = false): Promise<ExportAnswer> {
     signal.throwIfAborted();
     this.asked.push(question);
     const fault = this.settings.fault(question, this.asked.length);
@@ -123,7 +124,8 @@ export class FakeService implements ExportService {
     if (kind !== undefined) return { ...common, kind, code: kind, message: `the fake says ${kind}.`, status: 400 };
     const csv = this.#csv(question);
     const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;
-    return { ...common, ...this.#body(text, fault !== undefined && 'breaks' in fault ? fault : undefined) };
+    const body = this.#body(text, fault !== undefined && 'breaks' in fault ? fault : undefined);
+    return { ...common, ...body, endDeclared: this.settings.endDeclared && uncompressed };
   }
 
   selected(question: Pick<ExportRequest, 'from' | 'to'> & Partial<ExportRequest>): FakeRow[] {
