@@ -158,7 +158,7 @@ describe('write, in a process of its own', () => {
   });
 
   it.runIf(process.platform === 'linux')(
-    'ends when nobody reads its output, though it has nothing to say',
+    'ends when its reader is gone, though it has no message to write',
     async () => {
       setup.answer = ({ id }, response) => {
         if (id === 'a') json(response, SUCCESS);

@@ -163,7 +163,7 @@ describe('the files of a ledger', () => {
   });
 
   it.runIf(process.platform === 'linux')(
-    'are on disk with their name, and each line before it is relied on',
+    'are synced to disk with their name, and each line before it is relied on',
     async () => {
       const synced: string[] = [];
       const probe = await open(folders.ledger);

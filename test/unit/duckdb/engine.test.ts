@@ -103,7 +103,7 @@ describe('a DuckDB file', () => {
   });
 
   // No thread may set the umask of its process.
-  it.runIf(isMainThread)('makes everything its owner’s alone while it is open, and no longer', async () => {
+  it.runIf(isMainThread)('creates its files with mode 0600 while it is open, and restores the umask', async () => {
     const before = process.umask(0o022);
     try {
       await using(async () => expect(process.umask()).toBe(0o077));

@@ -25,7 +25,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 const text = () => readFileSync(path, 'utf8');
 const nameOf = (of: string) => (of === dir ? 'folder' : of === path ? 'file' : 'draft');
 
-describe.runIf(process.platform === 'linux')('before a file has its lasting name', () => {
+describe.runIf(process.platform === 'linux')('the order of disk operations', () => {
   /** What was synced, renamed and linked, in order. */
   async function orderOf(work: () => Promise<unknown>): Promise<string[]> {
     const order: string[] = [];

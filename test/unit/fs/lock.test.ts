@@ -241,7 +241,7 @@ describe('a lock, while it is held,', () => {
     expect(clock.pending).toBe(1);
   });
 
-  it.runIf(process.platform === 'linux')('is never kept open', async () => {
+  it.runIf(process.platform === 'linux')('keeps no file descriptor open', async () => {
     const clock = new ManualClock();
     const lock = await take({ clock });
     clock.pass(HEARTBEAT_MS);

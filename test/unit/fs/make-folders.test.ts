@@ -77,7 +77,7 @@ describe('folders', () => {
     expect(statSync(path).isDirectory()).toBe(true);
   });
 
-  it.runIf(process.platform === 'linux')('fail at once where nothing can be made', () => {
+  it.runIf(process.platform === 'linux')('fail at once when nothing can be created', () => {
     expect(() => makeFolders('/proc/dfinery/below', 0o700)).toThrow(/ENOENT|EPERM|EACCES/);
   });
 });

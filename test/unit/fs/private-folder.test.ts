@@ -44,7 +44,7 @@ describe('a private folder', () => {
     expect(ownerOf(join(path, 'below'))).toBe('others');
   });
 
-  it.runIf(process.getuid?.() === 0)('is none of another user', () => {
+  it.runIf(process.getuid?.() === 0)('is refused when it belongs to another user', () => {
     mkdirSync(path, { mode: 0o700 });
     chownSync(path, 12_345, 12_345);
     expect(ownerOf(path)).toBe('others');

@@ -35,7 +35,7 @@ describe('a stored process identity', () => {
   });
 });
 
-describe.runIf(space !== '' && started !== '')('whether a process lives', () => {
+describe.runIf(space !== '' && started !== '')('the liveness of a process', () => {
   it('is compared by process id and start time', () => {
     expect(livenessOf(OWN_IDENTITY)).toBe('alive');
     expect(livenessOf({ ...OWN_IDENTITY, pid: DEAD_PID })).toBe('dead');

@@ -75,7 +75,7 @@ describe('verify', () => {
 });
 
 describe('purge', () => {
-  it.runIf(hasOtherDisk)('is refused beforehand where a partition lies on another disk [R385]', async () => {
+  it.runIf(hasOtherDisk)('is refused beforehand when a partition is on another disk [R385]', async () => {
     await fixture.store([fixture.window('2026-01-01', CSV)]);
     const folder = join(fixture.root, 'events', 'event_date=2026-01-02');
     const other = mkdtempSync(join(OTHER_DISK, 'dfinery-'));

@@ -235,7 +235,7 @@ describe('a deletion request', () => {
     expect([clock.pending, clock.set.includes(5_000)]).toEqual([0, true]);
   });
 
-  it('fails as undecided if the service is closed while it is sent', async () => {
+  it('is undecided if the service is closed while it is sent', async () => {
     const { port, events } = await silent();
     const service = serviceAt(`http://127.0.0.1:${port}`);
     const deleting = service.deleteProfile('a', signalOf());
@@ -244,14 +244,14 @@ describe('a deletion request', () => {
     expect(await deleting).toMatchObject({ kind: 'retry', code: 'reset', status: undefined });
   });
 
-  it('hangs up on an answer that has no end', async () => {
+  it('closes the connection of an endless answer', async () => {
     const { port, sockets } = await silent(`${head(200, CHUNKED)}${chunks('x'.repeat(70_000))}`);
     const answer = await serviceAt(`http://127.0.0.1:${port}`).deleteProfile('a', signalOf());
     expect(answer).toMatchObject({ kind: 'retry', code: 'odd_body' });
     await until(() => sockets.size === 0);
   });
 
-  it('is read from 64 KiB at most, and from all of them', async () => {
+  it('accepts an answer of up to 64 KiB', async () => {
     const of = async (length: number) => {
       const server = await serve(() => whole(200, JSON.stringify(OK).padEnd(length)));
       return (await serviceAt(server.url).deleteProfile('a', signalOf())).kind;
@@ -259,7 +259,7 @@ describe('a deletion request', () => {
     expect([await of(65_536), await of(65_537)]).toEqual(['done', 'retry']);
   });
 
-  it('that is not answered is undecided, and says what to mend if that is known', async () => {
+  it('without an answer is undecided, with advice if the cause is known', async () => {
     const refused = await serviceAt('http://127.0.0.1:1').deleteProfile('a', signalOf());
     expect(refused.message).toMatch(/^Not sure whether it is deleted: .* \(ECONNREFUSED\)\.$/);
     const server = await startFaultyServer(() => [], { tls: selfSigned() });
@@ -268,7 +268,7 @@ describe('a deletion request', () => {
     expect(untrusted).toMatchObject({ kind: 'stop', message: expect.stringMatching(/^The certificate of .*\.$/) });
   });
 
-  it('waits for the only instant that is told, of those that are', async () => {
+  it('waits for the later of Reset and Retry-After, or for the one that is given', async () => {
     const now = Date.UTC(2026, 0, 20, 3);
     const clock = { ...systemClock, now: () => now };
     const limited = async (headers: Record<string, string | number>) => {

@@ -9,7 +9,7 @@ let sim: Simulator | undefined;
 afterEach(async () => sim?.close());
 
 describe('rows', () => {
-  it('are the truth, cell by cell', async () => {
+  it('of an export equal the truth, cell by cell', async () => {
     sim = await startTestSimulator({ columns: { hostile_names: true } }, { rowsPerDay: 400 });
     const rows = await exported(sim, dayBody('2026-01-05', '2026-01-11'));
     expect(rows.map((row) => new Map(row))).toEqual([...sim.truth({ from: '2026-01-05', to: '2026-01-11' })]);
@@ -18,7 +18,7 @@ describe('rows', () => {
     expect(rows.length).toBeGreaterThan(2_000);
   });
 
-  it('are the same under the same seed, and others under another', async () => {
+  it('are the same for the same seed, and differ for another', async () => {
     const texts: string[] = [];
     for (const seed of ['a', 'a', 'b']) {
       const simulator = await startTestSimulator({}, { seed });
@@ -29,7 +29,7 @@ describe('rows', () => {
     expect(texts[0]).not.toBe(texts[2]);
   });
 
-  it('show everything an export is known to show', async () => {
+  it('have every kind of cell that an export is known to have', async () => {
     sim = await startTestSimulator({}, { rowsPerDay: 3_000 });
     const all = [...sim.truth({ from: '2026-01-05', to: '2026-01-08' })];
     const cells = (name: string) => all.map((row) => row.get(name)).filter((cell) => cell !== undefined);
@@ -61,7 +61,7 @@ describe('rows', () => {
       expect(cells(column).length, column).toBeGreaterThan(0);
   });
 
-  it('have unique ids, and one event-level value on every item of an event', async () => {
+  it('have unique ids, and the same event-level values on every item of an event', async () => {
     sim = await startTestSimulator({}, { rowsPerDay: 2_000 });
     const rows = [...sim.truth(DAY)];
     expect(new Set(rows.map((row) => row.get('df_event_detail_log_id'))).size).toBe(rows.length);
@@ -74,7 +74,7 @@ describe('rows', () => {
     expect(amounts.size).toBeLessThan(rows.length);
   });
 
-  it('share ids, lack them, come twice, or repeat one on every item, by scenario', async () => {
+  it('share ids, lack ids, repeat, or repeat an id on every item, by scenario', async () => {
     const ids = {
       duplicate_share: 0.1,
       missing_share: 0.1,
@@ -96,7 +96,7 @@ describe('rows', () => {
     expect(refunds.every((row) => !row.get('df_event_detail_log_id')?.includes(':'))).toBe(true);
   });
 
-  it('go on from events of the day before, with ids of their own, by scenario', async () => {
+  it('carry the log id of an event of the day before with ids of their own, by scenario', async () => {
     sim = await startTestSimulator({ ids: { carried_share: 0.2 } }, { rowsPerDay: 500 });
     const [before, rows] = [[...sim.truth('2026-01-09')], [...sim.truth(DAY)]];
     const logs = new Set(before.map((row) => row.get('df_event_log_id')));
@@ -107,7 +107,7 @@ describe('rows', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it('name a person by the external id alone, by scenario', async () => {
+  it('have an external id without a unified id, by scenario', async () => {
     sim = await startTestSimulator({ rows: { anonymous_share: 0.2 } }, { rowsPerDay: 500 });
     const rows = [...sim.truth(DAY)];
     const nameless = rows.filter((row) => !row.has('df_unified_id'));
@@ -116,7 +116,7 @@ describe('rows', () => {
     expect(nameless.some((row) => row.has('member_no'))).toBe(true);
   });
 
-  it('arrive until the last half second of a day, by scenario', async () => {
+  it('arrive up to the last half second of a day, by scenario', async () => {
     const days = { zone_hours: 0, cell_zone_hours: 0 };
     sim = await startTestSimulator({ days, rows: { at_day_end: true } }, { rowsPerDay: 5 });
     const now = Date.parse('2026-01-11T00:00:00Z');
@@ -124,7 +124,7 @@ describe('rows', () => {
     expect(rowsAt(now)).toBeGreaterThan(rowsAt(now - 500));
   });
 
-  it('turn a column from long to double to string over three days', async () => {
+  it('have a column that is long, double and string on three days', async () => {
     sim = await startTestSimulator({}, { rowsPerDay: 500 });
     const kinds = daysOf('2026-01-10', '2026-01-12').map((day) => {
       const cells = [...(sim as Simulator).truth(day)]
@@ -142,7 +142,7 @@ describe('rows', () => {
     expect(turns).toContain(kinds.join(' '));
   });
 
-  it.each(['reverse', 'shuffled', 'items_apart'])('come in another order: %s', async (order) => {
+  it.each(['reverse', 'shuffled', 'items_apart'])('have another order: %s', async (order) => {
     const plain = await startTestSimulator();
     const want = await exported(plain);
     await plain.close();

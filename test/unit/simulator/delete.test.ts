@@ -9,7 +9,7 @@ afterEach(async () => sim?.close());
 describe('deletions', () => {
   const codeOf = async (answer: Response) => ((await answer.json()) as { code: string }).code;
 
-  it('count and remember every id', async () => {
+  it('are counted, and every id is kept', async () => {
     sim = await startTestSimulator({ deletions: { codes: { bad: '40402' } } });
     for (const id of ['a', 'a', 'bad']) await deleteRequest(sim, id);
     expect(sim.deletions()).toEqual([
@@ -18,7 +18,7 @@ describe('deletions', () => {
     ]);
   });
 
-  it('are cut after they took place, or before', async () => {
+  it('are cut before or after they are executed', async () => {
     const faults = [
       { kind: 'cut_after', when: { nth: 1 } },
       { kind: 'refuse', when: { nth: 2 } },
@@ -33,7 +33,7 @@ describe('deletions', () => {
     ]);
   });
 
-  it('answer HTML in a 200', async () => {
+  it('are answered with HTML in a 200', async () => {
     sim = await startTestSimulator({
       faults: [{ kind: 'status', status: 200, body: '<html>', when: { external_id: 'x' } }],
     });
@@ -46,7 +46,7 @@ describe('deletions', () => {
     ['an id that is a number', { identity: { external_id: 7 }, request_datetime: '2026-01-20T03:00:00.000Z' }],
     ['no milliseconds', { identity: { external_id: 'a' }, request_datetime: '2026-01-20T03:00:00Z' }],
     ['an impossible time', { identity: { external_id: 'a' }, request_datetime: '2026-01-20T25:00:00.000Z' }],
-  ])('refuse %s', async (_name, body) => {
+  ])('are refused for %s', async (_name, body) => {
     sim = await startTestSimulator();
     const headers = { access_token: TOKENS.import, 'Content-Type': 'application/json' };
     const url = `${sim.url}/api/v1/identities/delete?service_id=${SERVICE_ID}`;
@@ -54,7 +54,7 @@ describe('deletions', () => {
     expect(sim.deletions()).toEqual([]);
   });
 
-  it('take the events of the profile with them, if the scenario has it so', async () => {
+  it('remove the events of the profile, by scenario', async () => {
     sim = await startTestSimulator({ rows: { of_deleted_profiles: 'removed', users: 3 } });
     const before = [...sim.truth(DAY)];
     const id = before.find((row) => row.has('member_no'))?.get('member_no') ?? '';

@@ -9,8 +9,8 @@ const HOUR = 3_600_000;
 let sim: Simulator | undefined;
 afterEach(async () => sim?.close());
 
-describe('columns', () => {
-  it('are those with a value, in alphabetical order, the system ones always', async () => {
+describe('the columns of an export', () => {
+  it('are those with a value and the system columns, in alphabetical order', async () => {
     sim = await startTestSimulator();
     const days = daysOf('2026-01-01', '2026-01-12');
     const headers = await Promise.all(days.slice(0, 5).map((day) => headerOf(sim as Simulator, dayBody(day))));
@@ -32,7 +32,7 @@ describe('columns', () => {
     ]);
   });
 
-  it('are filtered by properties, the system ones never', async () => {
+  it('are filtered by properties, except the system columns', async () => {
     sim = await startTestSimulator({}, { rowsPerDay: 300 });
     const properties = ['sum', 'df_items_df_price', 'no such'];
     const some = await headerOf(sim, { ...dayBody(DAY), properties, properties_condition_type: 'include' });
@@ -49,7 +49,7 @@ describe('columns', () => {
     expect(await headerOf(sim, { ...dayBody(DAY), properties: [], properties_condition_type: 'include' })).toEqual(all);
   });
 
-  it('can be thousands, or the scenario own', async () => {
+  it('may be thousands, or custom ones of the scenario', async () => {
     const own = [
       { name: 'flip', values: ['TRUE', '1'] },
       { name: '__proto__', values: ['a', 'b'], per: 'day' },
@@ -63,11 +63,11 @@ describe('columns', () => {
   });
 });
 
-describe('filters and days', () => {
+describe('the rows of an export', () => {
   const named = (rows: Iterable<ReadonlyMap<string, string>>, test: (name: string | undefined) => boolean) =>
     sorted([...rows].filter((row) => test(row.get('event_name'))));
 
-  it('include and exclude split a day without rest', async () => {
+  it('are divided by include and exclude without a remainder', async () => {
     sim = await startTestSimulator();
     const events = ['df_purchase', '설문 응답'];
     const some = await exported(sim, { ...dayBody(DAY), events, events_condition_type: 'include' });
@@ -81,7 +81,7 @@ describe('filters and days', () => {
     );
   });
 
-  it('rows without a name are in no filtered export', async () => {
+  it('without a name are in no filtered export', async () => {
     sim = await startTestSimulator({ rows: { unnamed_share: 0.2 } });
     const events = ['df_purchase'];
     const some = await exported(sim, { ...dayBody(DAY), events, events_condition_type: 'include' });
@@ -90,7 +90,7 @@ describe('filters and days', () => {
     expect((await exported(sim)).length).toBeGreaterThan(some.length + rest.length);
   });
 
-  it('the end day is in, or not', async () => {
+  it('include the end day or not, by scenario', async () => {
     sim = await startTestSimulator({ days: { to_date_inclusive: false } });
     expect(await exported(sim)).toEqual([]);
     const rows = await exported(sim, dayBody(DAY, addDays(DAY, 2)));
@@ -98,7 +98,7 @@ describe('filters and days', () => {
   });
 
   it.each(['server', 'correction', 'event'])(
-    'days are told by the %s datetime, none missing, none twice',
+    'are selected by the %s datetime, none missing, none twice',
     async (selects_on) => {
       const days = { selects_on, zone_hours: -5, cell_zone_hours: -5 };
       sim = await startTestSimulator({ days, rows: { longest_delay_hours: 50 } }, { rowsPerDay: 300 });
@@ -117,7 +117,7 @@ describe('filters and days', () => {
     },
   );
 
-  it('the zone of days and that of the cells may differ', async () => {
+  it('have a zone of cells and a zone of days', async () => {
     sim = await startTestSimulator({ days: { zone_hours: 9, cell_zone_hours: 0 } });
     const dates = new Set(
       (await exported(sim))
@@ -136,14 +136,14 @@ describe('filters and days', () => {
     ['properties that are no texts', { ...dayBody(DAY), properties: [1] }],
     ['a body that is no object', []],
     ['a body that is no JSON', '{'],
-  ])('refuses %s', async (_name, body) => {
+  ])('are refused for %s', async (_name, body) => {
     sim = await startTestSimulator();
     const answer = await exportRequest(sim, body);
     expect(answer.status).toBe(400);
     expect(await answer.json()).toEqual({ result: 'fail', message: 'invalid_parameter' });
   });
 
-  it('reaches back so many days, and forward by scenario', async () => {
+  it('reach back through the history, and into the future by scenario', async () => {
     sim = await startTestSimulator({ days: { history_days: 10, future: 'error', zone_hours: 0 } });
     const status = async (from: string, to = from) => (await exportRequest(sim as Simulator, dayBody(from, to))).status;
     expect(await status('2026-01-10')).toBe(200);
@@ -154,7 +154,7 @@ describe('filters and days', () => {
     expect(await exported(sim, dayBody('2026-01-21'))).toEqual([]);
   });
 
-  it('an omitted end is today, or the start', async () => {
+  it('end today or at the start without to_date, by scenario', async () => {
     sim = await startTestSimulator();
     const body = { events_condition_type: 'all', from_date: DAY };
     expect(await exported(sim, body)).toHaveLength(sim.countRows({ from: DAY, to: '2026-01-20' }));
@@ -163,8 +163,8 @@ describe('filters and days', () => {
   });
 });
 
-describe('time', () => {
-  it('today fills up, and nothing is there before it happened', async () => {
+describe('the rows of an export over time', () => {
+  it('appear when they happen', async () => {
     const clock = handClock();
     sim = await startTestSimulator({}, { clock });
     const noon = await exported(sim, dayBody('2026-01-20'));
@@ -175,7 +175,7 @@ describe('time', () => {
     expect(night.every((row) => (row.get('df_server_datetime') ?? '').length > 0)).toBe(true);
   });
 
-  it('late rows appear, corrected ones change, withdrawn ones go, each at its hour', async () => {
+  it('appear late, are corrected or withdrawn after their hours', async () => {
     const clock = handClock(NOW);
     const later = { share: 0.3, hours: 24 * 12 };
     for (const what of ['late', 'corrected', 'withdrawn'] as const) {

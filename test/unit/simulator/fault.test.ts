@@ -67,8 +67,8 @@ async function goodBody(): Promise<Buffer> {
 
 const countQuotes = (bytes: Buffer) => bytes.filter((byte) => byte === 0x22).length;
 
-describe('where an export ends', () => {
-  it('a cut ends cleanly at its byte', async () => {
+describe('the end of an export', () => {
+  it('is clean at the byte of a cut', async () => {
     const { body, end } = await rawExport(await withFault({ kind: 'cut', at_byte: 1_500 }));
     const { data, isWhole } = dechunk(body);
     expect(isWhole).toBe(true);
@@ -76,7 +76,7 @@ describe('where an export ends', () => {
     expect(data).toEqual((await goodBody()).subarray(0, 1_500));
   });
 
-  it('a drop ends without the last chunk', async () => {
+  it('has no last chunk after a drop', async () => {
     const { body, end } = await rawExport(await withFault({ kind: 'drop', at_byte: 1_500 }));
     const { data, isWhole } = dechunk(body);
     expect(isWhole).toBe(false);
@@ -84,19 +84,19 @@ describe('where an export ends', () => {
     expect(data).toHaveLength(1_500);
   });
 
-  it('a reset is one', async () => {
+  it('is a reset', async () => {
     const { head, end } = await rawExport(await withFault({ kind: 'reset', at_byte: 1_500 }));
     expect(head).toContain('200 OK');
     expect(end).toBe('reset');
   });
 
-  it('a refused request gets no byte', async () => {
+  it('is a reset before any byte', async () => {
     const { head, end } = await rawExport(await withFault({ kind: 'refuse' }));
     expect(head).toBe('');
     expect(end).toBe('reset');
   });
 
-  it('cuts between rows, within a row, within quotes', async () => {
+  it('is between rows, within a row or within quotes', async () => {
     const whole = await goodBody();
     const cuts: Record<string, Buffer> = {};
     for (const at of ['between_rows', 'row_end', 'mid_row', 'mid_quote']) {
@@ -113,7 +113,7 @@ describe('where an export ends', () => {
     expect(countQuotes(cuts.mid_quote) % 2).toBe(1);
   });
 
-  it('a stall sends its bytes and then nothing, until the client goes', async () => {
+  it('does not come after a stall, until the client disconnects', async () => {
     const simulator = await withFault({ kind: 'stall', at_byte: 100 });
     const gone = new AbortController();
     const answer = await exportRequest(simulator, dayBody(DAY));
@@ -126,7 +126,7 @@ describe('where an export ends', () => {
     await reader?.cancel();
   });
 
-  it('a stall for a time goes on to a clean end', async () => {
+  it('is clean after a stall with a duration', async () => {
     const simulator = await withFault({ kind: 'stall', at_byte: 100, for_s: 600 });
     expect((await (await exportRequest(simulator, dayBody(DAY))).arrayBuffer()).byteLength).toBe(100);
   });
@@ -136,14 +136,14 @@ describe('the body of an export', () => {
   const textOf = async (fault: object, more: object = {}) =>
     (await exportRequest(await withFault(fault, more), dayBody(DAY))).text();
 
-  it('JSON in a 200', async () => {
+  it('is JSON in a 200', async () => {
     expect(JSON.parse(await textOf({ kind: 'json_200' }))).toEqual({
       result: 'fail',
       message: 'client_connection_closed',
     });
   });
 
-  it('JSON at the tail, after all rows or some', async () => {
+  it('ends with JSON, after all rows or some', async () => {
     const whole = (await goodBody()).toString();
     const tail = '{"result":"fail","message":"client_connection_closed"}';
     expect(await textOf({ kind: 'json_tail' })).toBe(whole + tail);
@@ -153,11 +153,11 @@ describe('the body of an export', () => {
     expect(parse(early.slice(0, -tail.length), { columns: false })).toHaveLength(3);
   });
 
-  it('nothing', async () => {
+  it('is empty', async () => {
     expect(await textOf({ kind: 'empty_body' })).toBe('');
   });
 
-  it('a row too short, a row too long', async () => {
+  it('has a row that is too short or too long', async () => {
     const widths = (csv: string) => parse(csv, { columns: false, relax_column_count: true }).map((row) => row.length);
     const [width, ...rest] = widths(await textOf({ kind: 'row_short', row: 4 }));
     expect(rest.map((one) => one - width).filter((off) => off !== 0)).toEqual([-1]);
@@ -168,7 +168,7 @@ describe('the body of an export', () => {
     expect(new Set(long.slice(2))).toEqual(new Set([width]));
   });
 
-  it('a BOM, CRLF, no final newline', async () => {
+  it('has a BOM, CRLF or no final newline', async () => {
     const whole = (await goodBody()).toString();
     const rows = parse(whole, { columns: false });
     const simulator = await withFault({ kind: 'bom' });
@@ -183,20 +183,20 @@ describe('the body of an export', () => {
     expect(await (await exportRequest(sim, dayBody(DAY))).text()).toBe(whole.slice(0, -1));
   });
 
-  it('a slow body comes whole, by the clock', async () => {
+  it('is complete at a low rate', async () => {
     const simulator = await withFault({ kind: 'slow', bytes_per_s: 2_000 });
     const body = Buffer.from(await (await exportRequest(simulator, dayBody(DAY))).arrayBuffer());
     expect(body).toEqual(await goodBody());
   });
 
-  it('a redirect, and nothing at its end', async () => {
+  it('is a redirect to nothing', async () => {
     const simulator = await withFault({ kind: 'redirect', status: 307 });
     const answer = await exportRequest(simulator, dayBody(DAY));
     expect(answer.status).toBe(307);
     expect(answer.headers.get('location')).toBe('/elsewhere');
   });
 
-  it('a 429 of its own kind', async () => {
+  it('is a 429 with its own headers', async () => {
     const fault = { kind: 'rate_limit', remaining: 12, reset: 'absent' };
     const answer = await exportRequest(await withFault(fault), dayBody(DAY));
     expect(answer.status).toBe(429);
@@ -205,8 +205,8 @@ describe('the body of an export', () => {
   });
 });
 
-describe('how an export is sent', () => {
-  it('compressed where accepted', async () => {
+describe('the encoding of an export', () => {
+  it('is gzip when accepted', async () => {
     sim = await startTestSimulator({ format: { gzip: 'accepted' } });
     const zipped = await rawExport(sim, 'Accept-Encoding: gzip\r\n');
     expect(zipped.head).toMatch(/content-encoding: gzip/i);
@@ -218,14 +218,14 @@ describe('how an export is sent', () => {
     ['cut', /unexpected end of file/],
     ['corrupt_trailer', /incorrect data check/],
     ['not_gzip', /incorrect header check/],
-  ])('compressed badly: %s', async (variant, error) => {
+  ])('is broken gzip: %s', async (variant, error) => {
     const { body } = await rawExport(await withFault({ kind: 'gzip', variant }));
     const { data, isWhole } = dechunk(body);
     expect(isWhole).toBe(true);
     expect(() => gunzipSync(data)).toThrow(error);
   });
 
-  it.each([0, 50, -50])('a declared length that is off by %i', async (by) => {
+  it.each([0, 50, -50])('has a Content-Length that is off by %i', async (by) => {
     const simulator = await withFault({ kind: 'wrong_length', by });
     const { head, body, end } = await rawExport(simulator);
     const whole = await goodBody();
@@ -234,14 +234,14 @@ describe('how an export is sent', () => {
     expect(end).toBe('fin');
   });
 
-  it('a true length', async () => {
+  it('has a correct Content-Length', async () => {
     sim = await startTestSimulator({ format: { framing: 'length' } });
     const answer = await exportRequest(sim, dayBody(DAY));
     expect(answer.headers.get('content-length')).toBe(String((await answer.arrayBuffer()).byteLength));
   });
 });
 
-describe('when a fault happens', () => {
+describe('a fault', () => {
   const statuses = async (simulator: Simulator, days: readonly string[]) => {
     const out: number[] = [];
     for (const day of days) {
@@ -252,7 +252,7 @@ describe('when a fault happens', () => {
     return out;
   };
 
-  it('at the n-th request, on a day, so many times', async () => {
+  it('happens at the n-th request, on a day, a number of times', async () => {
     const nth = await withFault({ kind: 'status', when: { nth: [2, 4] } });
     expect(await statuses(nth, [DAY, DAY, DAY, DAY, DAY])).toEqual([200, 500, 200, 500, 200]);
     nth.setScenario({ faults: [{ kind: 'status', status: 502, when: { day: DAY, times: 2 } }] });
@@ -261,7 +261,7 @@ describe('when a fault happens', () => {
     expect(await statuses(nth, [DAY])).toEqual([200]);
   });
 
-  it('with a probability, the same under the same seed', async () => {
+  it('happens with a probability, the same for the same seed', async () => {
     const runs: number[][] = [];
     for (const seed of [1, 1, 2]) {
       const simulator = await startTestSimulator(
@@ -277,7 +277,7 @@ describe('when a fault happens', () => {
     expect(runs[0].filter((status) => status === 200).length).toBeGreaterThan(5);
   });
 
-  it('for wide or unfiltered requests only', async () => {
+  it('happens for long ranges, many rows or unfiltered requests only', async () => {
     sim = await startTestSimulator({ too_big: { longest_days: 2, days: [DAY], most_rows: 500 } });
     const status = async (body: object) => (await exportRequest(sim as Simulator, body)).status;
     expect(await status(dayBody('2026-01-01', '2026-01-03'))).toBe(500);

@@ -28,8 +28,8 @@ async function status(simulator: Simulator, body: unknown = dayBody(DAY)): Promi
   return answer.status;
 }
 
-describe('limits', () => {
-  it('a fixed window opens again all at once', async () => {
+describe('the limits of the service', () => {
+  it('have a fixed window that reopens as a whole', async () => {
     const clock = handClock();
     sim = await startTestSimulator({ limits: { exports_per_hour: 2 } }, { clock });
     expect(await status(sim)).toBe(200);
@@ -42,7 +42,7 @@ describe('limits', () => {
     expect([await status(sim), await status(sim), await status(sim)]).toEqual([200, 200, 429]);
   });
 
-  it('a sliding window gives back one at a time', async () => {
+  it('have a sliding window that reopens one request at a time', async () => {
     const clock = handClock();
     sim = await startTestSimulator({ limits: { exports_per_hour: 2, window: 'sliding' } }, { clock });
     await status(sim);
@@ -52,7 +52,7 @@ describe('limits', () => {
     expect([await status(sim), await status(sim)]).toEqual([200, 429]);
   });
 
-  it('five at once, and a slot comes back when its body is over', async () => {
+  it('admit five exports at once, and free a slot when its body ends', async () => {
     sim = await startTestSimulator({ faults: [{ kind: 'stall', at_byte: 10, when: { nth: [1, 2, 3, 4, 5] } }] });
     const open = await Promise.all(Array.from({ length: 5 }, () => exportRequest(sim as Simulator, dayBody(DAY))));
     const sixth = await exportRequest(sim, dayBody(DAY));
@@ -66,7 +66,7 @@ describe('limits', () => {
     expect(sim.requests()[0].outcome).toBe('fault:stall');
   });
 
-  it('failed exports count, or not', async () => {
+  it('count failed exports, or do not', async () => {
     sim = await startTestSimulator({ limits: { exports_per_hour: 1 } });
     expect([await status(sim, {}), await status(sim)]).toEqual([400, 429]);
     await sim.close();
@@ -80,7 +80,7 @@ describe('limits', () => {
     ['absent', null],
     ['nonsense', 'soon'],
     ['past', String(NOW - 60_000)],
-  ])('the reset is told as: %s', async (reset, want) => {
+  ])('have a reset in the form: %s', async (reset, want) => {
     sim = await startTestSimulator({
       limits: { reset, headers: 'X-Rate-Limit', retry_after: true, exports_per_hour: 1 },
     });
@@ -91,7 +91,7 @@ describe('limits', () => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3600']);
   });
 
-  it('deletions have a minute of their own', async () => {
+  it('have a window of a minute for deletions', async () => {
     const clock = handClock();
     sim = await startTestSimulator({ limits: { deletions_per_minute: 2 } }, { clock });
     const statuses: number[] = [];
@@ -103,15 +103,15 @@ describe('limits', () => {
   });
 });
 
-describe('the server', () => {
-  it('is not found elsewhere, and takes POST alone', async () => {
+describe('the server of the simulator', () => {
+  it('answers 404 for another path and 405 for another method', async () => {
     sim = await startTestSimulator();
     expect((await fetch(`${sim.url}/api/v1/export/other`, { method: 'POST' })).status).toBe(404);
     expect((await fetch(`${sim.url}/api/v1/export/event`)).status).toBe(405);
     expect(sim.requests().map((one) => one.outcome)).toEqual(['not_found', 'method_not_allowed']);
   });
 
-  it('serves on 127.0.0.1 and on no other address of the machine [R59]', async () => {
+  it('listens on 127.0.0.1 and on no other address of the machine [R59]', async () => {
     sim = await startTestSimulator();
     expect(new URL(sim.url).hostname).toBe('127.0.0.1');
     const others = Object.values(networkInterfaces()).flatMap((one) => one ?? []);
@@ -120,7 +120,7 @@ describe('the server', () => {
     }
   });
 
-  it('answers an unknown service by scenario, and no reissued token', async () => {
+  it('answers an unknown service by scenario, and refuses a reissued token', async () => {
     sim = await startTestSimulator();
     const ask = () =>
       fetch(`${(sim as Simulator).url}/api/v1/export/event?service_id=other`, {
@@ -137,7 +137,7 @@ describe('the server', () => {
     expect(await status(sim)).toBe(401);
   });
 
-  it('keeps what it saw, with its own clock in the Date header', async () => {
+  it('keeps the requests that it saw, and sends its own clock as Date', async () => {
     sim = await startTestSimulator({ answers: { date_skew_s: -7_200 } });
     const answer = await exportRequest(sim, dayBody(DAY), { 'X-Test': 'yes' });
     const bytes = (await answer.arrayBuffer()).byteLength;
@@ -158,7 +158,7 @@ describe('the server', () => {
     expect(sim.requests()[0].headers['x-test']).toBe('yes');
   });
 
-  it('a large day is sent only as fast as it is read', async () => {
+  it('sends a large day only as fast as it is read', async () => {
     sim = await startTestSimulator({}, { rowsPerDay: 1_000_000 });
     const answer = await exportRequest(sim, dayBody(DAY));
     const reader = answer.body?.getReader();
@@ -173,7 +173,7 @@ describe('the server', () => {
     await expect.poll(() => sim?.requests()[0].outcome).toBe('closed');
   });
 
-  it('serves prepared files as they are', async () => {
+  it('serves prepared files unchanged', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'simulator-'));
     try {
       await writeFile(join(folder, '2026-01-09.csv'), '"a\nb",c\n1,2\n');
@@ -195,7 +195,7 @@ describe('the server', () => {
 });
 
 describe('a scenario', () => {
-  it('has a default for everything', () => {
+  it('has a default for every key', () => {
     expect(parseScenario({}).days).toMatchObject({ to_date_inclusive: true, selects_on: 'server', history_days: 30 });
   });
 
@@ -219,7 +219,7 @@ describe('a scenario', () => {
     expect(() => parseScenario({ columns: { own: [{ values: [] }] } })).toThrow('"columns.own[0].name" is missing');
   });
 
-  it('changes by section', async () => {
+  it('is patched section by section', async () => {
     sim = await startTestSimulator({ days: { zone_hours: 1 }, rows: { by_day: { [DAY]: 3 } } });
     sim.setScenario({ days: { future: 'error' } });
     expect(sim.scenario.days).toMatchObject({ zone_hours: 1, future: 'error' });

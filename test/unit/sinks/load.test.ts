@@ -55,7 +55,7 @@ async function loadInto(sink: Sink) {
 }
 
 describe('a load [R711]', () => {
-  it('commits what is ready together', async () => {
+  it('commits windows together that are ready', async () => {
     const sink = new DaysSink(() => true);
     const { loaded, done } = await loadInto(sink);
     expect(done).toBeUndefined();
@@ -64,7 +64,7 @@ describe('a load [R711]', () => {
     expect(fixture.log.filter(({ event }) => event === 'window.committed')).toHaveLength(4);
   });
 
-  it('keeps the windows before the one that cannot be stored', async () => {
+  it('keeps the windows before one that cannot be stored', async () => {
     const sink = new DaysSink((days) => !days.includes('03'));
     const { loaded, done } = await loadInto(sink);
     expect(done).toBe('not 03');
@@ -73,7 +73,7 @@ describe('a load [R711]', () => {
     expect(fixture.tally).toMatchObject({ nextFromDate: '2026-03-03' });
   });
 
-  it('stores windows one by one where they do not fit together', async () => {
+  it('stores windows one by one when they do not fit together', async () => {
     const sink = new DaysSink((days) => days.length === 1);
     const { loaded, done } = await loadInto(sink);
     expect(done).toBeUndefined();
@@ -90,8 +90,8 @@ class PairsSink extends DaysSink {
   }
 }
 
-describe('a batch that is stored in several steps', () => {
-  it('counts every step, also when a later one fails for a passing reason', async () => {
+describe('a batch that is stored in several commits', () => {
+  it('counts every commit, also when a later one fails temporarily', async () => {
     const all = new PairsSink(() => true);
     const { loaded } = await loadInto(all);
     expect(all.stored).toEqual([

@@ -47,8 +47,8 @@ function fixture() {
   return { clock, said, heartbeat, work, end };
 }
 
-describe('while a window is waited for', () => {
-  it('silence is broken every ten minutes', async () => {
+describe('the heartbeat while a window is waited for', () => {
+  it('beats every ten minutes', async () => {
     const { clock, said, heartbeat, work, end } = fixture();
     const waiting = heartbeat.during(work);
     clock.advance(25 * MINUTE);
@@ -58,7 +58,7 @@ describe('while a window is waited for', () => {
     expect(said).toEqual(['10: alive', '20: alive']);
   });
 
-  it('a spent limit is said at once, again at every beat, and when it is over', async () => {
+  it('reports an exhausted limit at once, at every beat, and when it is over', async () => {
     const { clock, said, heartbeat, work, end } = fixture();
     const waiting = heartbeat.during(work);
     clock.advance(5 * MINUTE);
@@ -70,7 +70,7 @@ describe('while a window is waited for', () => {
     expect(said).toEqual(['5: limited until 40', '10: limited until 40', '20: limited until 40', '21: resumed']);
   });
 
-  it('a wait that began while records were written is said afterwards, and none of it in between', async () => {
+  it('reports a wait that began while records were written afterwards, and nothing in between', async () => {
     const { clock, said, heartbeat, work, end } = fixture();
     heartbeat.waiting(40 * MINUTE);
     clock.advance(30 * MINUTE);

@@ -35,12 +35,12 @@ const reported = (streams: Parameters<typeof segmentsOf<ReturnType<typeof stream
   segmentsOf(streams).map(({ days, streams: of }) => `${days[0]}..${days.at(-1)} ${of.map((s) => s.name).join('+')}`);
 
 describe('the days of several streams', () => {
-  it('are one segment when all want the same', () => {
+  it('are one segment when all want the same days', () => {
     expect(reported([stream('a'), stream('b')])).toEqual(['2026-01-10..2026-01-20 a+b']);
     expect(segmentsOf([])).toEqual([]);
   });
 
-  it('are cut where one joins in or leaves', () => {
+  it('are split where a stream begins or ends', () => {
     const settled = stream('settled', { delivery: 'settled' });
     expect(reported([stream('late', at('2026-01-16')), settled, stream('all')])).toEqual([
       '2026-01-10..2026-01-14 settled+all',
@@ -49,7 +49,7 @@ describe('the days of several streams', () => {
     ]);
   });
 
-  it('make one plan: the strictest of what the streams ask for, and what is known by now', () => {
+  it('make one plan: the strictest options of the streams, and what is known by now', () => {
     const settled = stream('settled', { delivery: 'settled', ...at('2026-01-15') });
     const known = stream('known', at('2026-01-16', { to_date_inclusive: false }));
     const [segment] = segmentsOf([settled, known]);

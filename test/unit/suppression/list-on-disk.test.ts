@@ -23,8 +23,8 @@ afterEach(() => rmSync(folder, { recursive: true }));
 const add = (id: string) => suppress(path, persons(id), KEY, { clock: systemClock });
 const entry = (id: string) => JSON.stringify({ hmac: suppressionHmac(KEY, Buffer.from(id)) });
 
-describe('a long list whose last line a crash cut', () => {
-  it('keeps every whole line before it, wherever the file is cut into chunks', async () => {
+describe('a long list whose last line is incomplete', () => {
+  it('keeps every complete line before it, in any chunks', async () => {
     // The line that was cut begins in the first chunk, and the second has no line end at all.
     const lines = `${entry('a')}\n`.repeat(Math.floor(CHUNK / (entry('a').length + 1)));
     const begun = entry('half').slice(0, -5);
@@ -36,23 +36,23 @@ describe('a long list whose last line a crash cut', () => {
   });
 });
 
-describe('what is no list', () => {
+describe('a file that is not a suppression list', () => {
   it.each([
     ['a part of a header above other lines', `{"v":1,"kind":"supp\n${entry('a')}\n`],
     ['an empty line above those of another file', '\nexternal_id\n'],
-  ])('is a file with %s, which is left as it is', async (_name, text) => {
+  ])('with %s is left unchanged', async (_name, text) => {
     writeFileSync(path, text);
     await expect(add('b')).rejects.toMatchObject({ kind: 'config' });
     expect(readFileSync(path, 'utf8')).toBe(text);
   });
 
-  it.runIf(existsSync('/dev/null'))('is a device, which keeps nobody [R575]', () => {
+  it.runIf(existsSync('/dev/null'))('is a device, which stores nothing [R575]', () => {
     expect(() => checkSuppression('/dev/null', KEY)).toThrow('is no suppression file');
   });
 });
 
-describe('a place whose list cannot be read', () => {
-  it('is named to whoever asks for it, as is one of another key', async () => {
+describe('a list that cannot be read', () => {
+  it('is named, as is one under another key', async () => {
     const reported = { kind: 'config', where: { file: path } };
     expect(() => loadSuppression(path, KEY)).toThrow(
       expect.objectContaining({ ...reported, cause: expect.any(Error) }),
@@ -62,8 +62,8 @@ describe('a place whose list cannot be read', () => {
   });
 });
 
-describe.runIf(process.platform === 'linux')('once people are said to be on a list', () => {
-  it('their lines are on disk, and so is the name of a list that was new', async () => {
+describe.runIf(process.platform === 'linux')('after people were added to a list', () => {
+  it('its lines are on disk, and the name of a new list', async () => {
     const synced: string[] = [];
     const probe = await open(folder);
     const handle = Object.getPrototypeOf(probe) as object;
@@ -76,7 +76,7 @@ describe.runIf(process.platform === 'linux')('once people are said to be on a li
     expect(synced).toEqual(['list', basename(folder)]);
   });
 
-  it('nothing is left open', async () => {
+  it('no file descriptor is left open', async () => {
     await add('a');
     await add('a');
     checkSuppression(path, KEY);

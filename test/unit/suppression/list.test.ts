@@ -29,8 +29,8 @@ const linesOf = () => readFileSync(path, 'utf8').split('\n').slice(0, -1);
 const has = (id: string, hashKey?: HashKey) =>
   loadSuppression(path, KEY, hashKey).isSuppressed(Buffer.from(id), 0, Buffer.byteLength(id));
 
-describe('a list of people who stay forgotten', () => {
-  it('may hold blank lines and line ends of either kind', () => {
+describe('a suppression list', () => {
+  it('may have blank lines and line ends of either kind', () => {
     writeFileSync(path, `\n${entry('a')}\r\n  \n${entry('b')}`);
     expect(['a', 'b', 'c'].map((id) => has(id))).toEqual([true, true, false]);
   });
@@ -46,7 +46,7 @@ describe('a list of people who stay forgotten', () => {
     ['a hash in capitals', `{"hmac":"${'A'.repeat(64)}"}`],
     ['a hash that is too short', `{"hmac":"${'a'.repeat(63)}"}`],
     ['a hash that is too long', `{"hmac":"${'a'.repeat(65)}"}`],
-  ])('is refused whole for a line with %s, by its number', (_name, line) => {
+  ])('is refused as a whole for a line with %s, by its number', (_name, line) => {
     write(entry('a'), line);
     expect(() => loadSuppression(path, KEY)).toThrow(
       expect.objectContaining({
@@ -57,7 +57,7 @@ describe('a list of people who stay forgotten', () => {
     );
   });
 
-  it('is another one under another key', () => {
+  it('does not match under another key', () => {
     write(entry('a'));
     const other = new Secret('o'.repeat(32));
     expect(loadSuppression(path, other).digest).not.toBe(loadSuppression(path, KEY).digest);
@@ -65,7 +65,7 @@ describe('a list of people who stay forgotten', () => {
     expect(loadSuppression(path, other).isSuppressed(Buffer.from('a'), 0, 1)).toBe(false);
   });
 
-  it('answers the same each time it is asked, for a part of a buffer too', () => {
+  it('gives the same answer for repeated questions, and for a part of a buffer', () => {
     write(entry('ab'));
     const { isSuppressed } = loadSuppression(path, KEY);
     const bytes = Buffer.from('xxabab').subarray(1);
@@ -78,26 +78,26 @@ describe('a list of people who stay forgotten', () => {
     }
   });
 
-  it('finds a person by the id and by its hash, where ids are hashed', () => {
+  it('finds a person by the id and by its hash, when ids are hashed', () => {
     const key = new HashKey(new Secret('h'.repeat(32)));
     write(entry('a'), JSON.stringify({ hmac: hmacOf(key.hashOf('b')), hash_key: key.check }));
     expect(['a', 'b', 'c'].map((id) => has(id, key))).toEqual([true, true, false]);
   });
 
-  it('wants a key of 32 characters and no more', () => {
+  it('requires a key of at least 32 characters', () => {
     write(entry('a'));
     expect(() => loadSuppression(path, new Secret('k'.repeat(31)))).toThrow(/suppression_key .* 32/);
     expect(has('a')).toBe(true);
   });
 });
 
-describe('adding to a list', () => {
-  it('notes with a person known by a hash which key it was', async () => {
+describe('appending to a suppression list', () => {
+  it('records with a hashed person the check value of the key', async () => {
     expect(await suppress(path, [{ text: 'a', hashKey: 'check' }], KEY, io)).toBe(1);
     expect(JSON.parse(linesOf()[1])).toEqual({ hmac: hmacOf('a'), hash_key: 'check' });
   });
 
-  it('makes an empty list, whose folder only its owner may enter', async () => {
+  it('creates an empty list, in a folder with mode 0700', async () => {
     path = join(folder, 'new', 'list');
     expect(await suppress(path, persons(), KEY, io)).toBe(0);
     expect(linesOf()).toHaveLength(1);
@@ -105,7 +105,7 @@ describe('adding to a list', () => {
     expect(has('a')).toBe(false);
   });
 
-  it('changes nothing where everybody is on it already', async () => {
+  it('changes nothing when everybody is on it already', async () => {
     writeFileSync(path, `${entry('a')}\n{"hm`);
     expect(await suppress(path, persons('a'), KEY, io)).toBe(0);
     expect(readFileSync(path, 'utf8')).toBe(`${entry('a')}\n{"hm`);
@@ -114,7 +114,7 @@ describe('adding to a list', () => {
   it.each([
     ['sync', async () => {}],
     ['writeFile', async (file: FileHandle, text: unknown) => void (await file.write(String(text).slice(0, 20)))],
-  ] as const)('leaves no part of a line when the disk fails: %s', async (method, before) => {
+  ] as const)('leaves no partial line when the disk fills: %s', async (method, before) => {
     write(entry('a'));
     const handle = await open(path);
     const prototype: FileHandle = Object.getPrototypeOf(handle);
@@ -129,13 +129,13 @@ describe('adding to a list', () => {
     expect(['a', 'b'].map((id) => has(id))).toEqual([true, true]);
   });
 
-  it('fails where its folder cannot be made', async () => {
+  it('fails when its folder cannot be created', async () => {
     writeFileSync(join(folder, 'file'), '');
     await expect(suppress(join(folder, 'file', 'list'), persons('a'), KEY, io)).rejects.toThrow('file');
   });
 });
 
-describe('the place of a list', () => {
+describe('the path of a suppression list', () => {
   it('may be new, empty, or a list of any length', () => {
     expect(() => checkSuppression(path, KEY)).not.toThrow();
     writeFileSync(path, '');
@@ -163,8 +163,8 @@ describe('the place of a list', () => {
   });
 });
 
-describe('very many people', () => {
-  it('are all added, each once, and known in a long file again', async () => {
+describe('a very long suppression list', () => {
+  it('gains each person once, and recognises everybody', async () => {
     const people = Array.from({ length: 50_001 }, (_, n) => `u${n}`);
     expect(await suppress(path, persons(...people, 'u0', 'u50000'), KEY, io)).toBe(50_001);
     expect(linesOf()).toHaveLength(50_002);

@@ -23,8 +23,8 @@ const changesOf = (count: number, window: string): ColumnChange[] =>
     shape: null,
   }));
 
-describe('what a state keeps', () => {
-  it('is the latest 10,000 changes of columns', () => {
+describe('a stored state', () => {
+  it('keeps the latest 10,000 changes of columns', () => {
     expect(MAX_CHANGES).toBe(10_000);
     const full = applyBatch(newState(null, ['events']), batch({ changes: changesOf(MAX_CHANGES, 'first') }));
     const { changes } = applyBatch(full, batch({ changes: changesOf(3, 'second') }));
@@ -33,7 +33,7 @@ describe('what a state keeps', () => {
     expect(changes.slice(-3).map(({ window }) => window)).toEqual(['second', 'second', 'second']);
   });
 
-  it('is 10,000 names of events, each once, those that were there first', () => {
+  it('keeps 10,000 event names, each once, the first ones', () => {
     expect(MAX_EVENT_NAMES).toBe(10_000);
     const names = Array.from({ length: MAX_EVENT_NAMES }, (_, n) => `n${n}`);
     const full = applyBatch(newState(null, ['events']), batch({ eventNames: [...names, ...names] }));

@@ -22,7 +22,7 @@ function receipt(window: number, { from = ONE, to = TWO, first = from, last = to
 const kept = (earlier: Asked, later: Asked) =>
   receiptsWith([receipt(1, earlier), receipt(2, later)], new Map([[2, 1]])).map(({ window }) => window);
 
-describe('the receipt of a window without rows of its own', () => {
+describe('the receipt of a window without live rows', () => {
   it.each<[string, Asked, Asked]>([
     ['covered the same', {}, {}],
     ['covered a part of it at the end', { first: TWO }, {}],
@@ -30,7 +30,7 @@ describe('the receipt of a window without rows of its own', () => {
     ['covered nothing yet', { last: null }, { last: null }],
     ['covered nothing yet, from a later day on', { last: null }, { first: TWO, last: null }],
     ['covered nothing yet, the later one did', { last: null }, {}],
-  ])('goes where a later one asked for the same days: it %s', (_, earlier, later) => {
+  ])('is removed when a later one covers the same days: it %s', (_, earlier, later) => {
     expect(kept(earlier, later)).toEqual([2]);
   });
 
@@ -41,11 +41,11 @@ describe('the receipt of a window without rows of its own', () => {
     ['it covered a day before', {}, { first: TWO }],
     ['it covered a day after', {}, { last: ONE }],
     ['the later one covers nothing yet', {}, { last: null }],
-  ])('stays where it says more: %s', (_, earlier, later) => {
+  ])('stays when it says more: %s', (_, earlier, later) => {
     expect(kept(earlier, later)).toEqual([1, 2]);
   });
 
-  it('does not go for an earlier one', () => {
+  it('is not removed for an earlier one', () => {
     const receipts = receiptsWith([receipt(1, {}), receipt(2, {})], new Map([[1, 1]]));
     expect(receipts.map(({ window, rows_live: live }) => [window, live])).toEqual([
       [1, 1],

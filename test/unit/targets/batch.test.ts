@@ -149,7 +149,7 @@ const cellsOf = ({ id, drift, cells }: Row, n: number): Cells => ({
   ...on(day(n + drift)),
 });
 
-describe.each(TARGETS)('a batch of windows in %s is stored as its windows one by one [R712]', (name) => {
+describe.each(TARGETS)('a batch of windows in %s equals its windows stored one by one [R712]', (name) => {
   it.each(Object.keys(EXAMPLES))('with %s', async (example) => {
     const { batches, mode } = EXAMPLES[example];
     const { held: found } = await isSame(
@@ -173,7 +173,7 @@ describe.each(TARGETS)('a batch of windows in %s is stored as its windows one by
     expect(found?.tables[0]).toHaveLength(3);
   });
 
-  it('whatever the days bring, also those that were loaded before', async () => {
+  it('for any days, also those that were loaded before', async () => {
     const modes = fc.constantFrom<SchemaMode>('evolve', 'evolve', 'freeze', 'fail');
     let [committed, single] = [0, 0];
     const property = fc.asyncProperty(windows, windows, modes, async (list, again, mode) => {
@@ -196,7 +196,7 @@ describe.each(TARGETS)('a batch of windows in %s is stored as its windows one by
     if (single > 0) expect(committed).toBeLessThan(single);
   });
 
-  it('with one reader if the parallel one refuses a file [R713]', async () => {
+  it('with a single-threaded reader if the parallel one refuses a file [R713]', async () => {
     const fixture = made(TargetFixture.of(name));
     const windows = [fixture.fixture.windowOf(day(0), { id: 'k' }), fixture.fixture.window(day(1), pastedRows())];
     const commits = await fixture.store([windows], { memoryLimit: '1GB', tables: ['events'] });
@@ -208,7 +208,7 @@ describe.each(TARGETS)('a batch of windows in %s is stored as its windows one by
 });
 
 describe.each(FILE_TARGETS)('a batch of windows in %s', (name) => {
-  it('is one commit, with a receipt for each window, and one more if all its days are read again [S13]', async () => {
+  it('is one commit, with a receipt for each window, and one more if all its days are read again', async () => {
     const fixture = made(new FilesFixture(name));
     const days = [0, 1, 2].map(day);
     const load = (n: string) =>
@@ -232,7 +232,7 @@ describe.each(FILE_TARGETS)('a batch of windows in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('leaves nothing if it is given up while its first rows are written', async () => {
+  it('leaves nothing if it is stopped while its first rows are written', async () => {
     const fixture = made(new FilesFixture(name));
     const sink = await fixture.open();
     const ids = Array.from({ length: 50 }, (_, i) => ({ id: `k${i}` }));

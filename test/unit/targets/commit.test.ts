@@ -38,7 +38,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('replaces by id what older windows have, on whatever date, and keeps the rows that it lacks [R23][R45]', async () => {
+  it('replaces rows of older windows by id, on any date, and keeps rows that it lacks [R23][R45]', async () => {
     await fixture.store([
       windowOf(ONE, { id: 'a', n: '1' }, { id: 'b', n: '1' }, { id: 'c', n: '1', ...on(TWO) }),
       windowOf(ONE, { id: 'a', n: '2', ...on(TWO) }, { id: 'c', n: '2.5', extra: 'x' }),
@@ -75,7 +75,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('without rows moves the cursor alone [R11]', async () => {
+  it('without rows moves only the cursor [R11]', async () => {
     const [, commit] = await fixture.store([windowOf(ONE, { id: 'a' }), windowOf(TWO)]);
     const nothing = { columnsAdded: [], columnsWidened: [], rescued: new Map(), idRepeats: 0 };
     expect(commit).toEqual({ windows: 1, rows: 0, ...nothing });
@@ -84,7 +84,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('leaves nothing if it is stopped, or if its rows are not those of its receipt; the same window is stored after that [R23]', async () => {
+  it('leaves nothing if it is stopped, or if its rows differ from its receipt; the same window is stored after that [R23]', async () => {
     const [good, bad] = [windowOf(ONE, { id: 'a' }), windowOf(TWO, { id: 'b', extra: '1' })];
     await fixture.store([good]);
     const before = fixture.files();
@@ -107,7 +107,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('never repeats a cell in a failure [R38]', async () => {
+  it('never quotes a cell in an error [R38]', async () => {
     const window = windowOf(ONE, { id: 'a', n: '5' });
     writeFileSync(window.files[0].path, csvOf([{ id: 'a', n: 'canary-7', ...on(ONE) }]));
     const failure = await fixture.store([window]).catch((error: Error) => error);
@@ -116,7 +116,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(`${JSON.stringify(failure)}${stack}${cause}`).not.toContain('canary');
   });
 
-  it('keeps a day complete that is read again before a clock says that it is over [R493]', async () => {
+  it('keeps a complete day complete when it is read again before a clock ends it [R493]', async () => {
     const [whole, again] = [windowOf(ONE, { id: 'a' }), windowOf(ONE, { id: 'a' })];
     await fixture.store([whole, { ...again, receipt: { ...again.receipt, covers_to: null } }]);
     expect([...(await fixture.priorLoads()).covered]).toEqual([ONE]);
@@ -136,7 +136,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     await (await fixture.open({ timezone })).close();
   });
 
-  it('adds columns and widens others, each value as it was, under names that begin with a byte order mark too [R32][R433]', async () => {
+  it('adds and widens columns without a change to values, also under a name that begins with a byte order mark [R32][R433]', async () => {
     const commits = await fixture.store([
       windowOf(ONE, { id: 'a', n: '1', '\ufeffm': '1', b: 'TRUE' }),
       windowOf(TWO, { id: 'b', n: '2.5', late: '7' }),
@@ -179,7 +179,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('has an event_logs row an event, that of the lowest position, and an event_items row an item [R25]', async () => {
+  it('has an event_logs row an event, with the lowest position, and an event_items row an item [R25]', async () => {
     const window = windowOf(
       ONE,
       { id: 'p:10', amount: '30', df_items_df_price: '1', df_items_color: 'null' },
@@ -231,7 +231,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('gives event_logs the row that now stands for an event, on whatever day, whichever is read again [R25][R300]', async () => {
+  it('updates the row of an event in event_logs, on whatever day it is and whichever is read again [R25][R300]', async () => {
     const logs = () =>
       fixture.read('SELECT df_event_log_id AS id, df_server_datetime::DATE::VARCHAR AS d FROM event_logs ORDER BY 1');
     const late = windowOf(TWO, { id: 'e:1' }, { id: 'f' });
@@ -312,7 +312,7 @@ describe.each(TARGETS)('%s with little memory', (name) => {
   });
 });
 
-describe.each(FILE_TARGETS)('the tables of %s', (name) => {
+describe.each(FILE_TARGETS)('the derived tables of %s', (name) => {
   let files: FilesFixture;
   beforeEach(() => {
     files = new FilesFixture(name);
@@ -323,7 +323,7 @@ describe.each(FILE_TARGETS)('the tables of %s', (name) => {
   const counts = () =>
     Promise.all(TABLES.map(async (table) => Number((await files.read(`SELECT count(*) AS n FROM ${table}`))[0].n)));
 
-  it('are made of the days that are there when they are first asked for, and stay whatever is asked for later [R554]', async () => {
+  it('are created from the existing days when they are first requested, and stay complete afterwards [R554]', async () => {
     await files.store([item(ONE, 'a')], tables());
     expect((await files.snapshot())?.state.tables).toEqual(['events']);
     await files.store([item(TWO, 'b')], tables('event_items'));

@@ -41,7 +41,7 @@ describe.each(TARGETS)('people in %s', (name) => {
   const purge = (column: string, ...ids: string[]) => purgeOf({ column, ids });
   const NOBODY = { people: [], ids: [], idsWithoutUnifiedId: [] };
 
-  it('are those of the rows with one of the texts, each once, and rows of nobody are told apart', async () => {
+  it('are the ids of rows with one of the texts, each once, and rows without an id are counted apart', async () => {
     await load([
       { id: 'e1', df_unified_id: 'u1', member: 'a' },
       { id: 'e2', df_unified_id: 'u1', member: 'a' },
@@ -61,13 +61,13 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await find('member')).toEqual(NOBODY);
   });
 
-  it('are absent from a place without rows', async () => {
+  it('are none in a location without rows', async () => {
     await load([]);
     expect(await find('df_unified_id', 'u1')).toEqual(NOBODY);
     expect(await purge('df_unified_id', 'u1')).toEqual({ rowsRemoved: 0, left: [] });
   });
 
-  it('are neither looked for nor purged by a column that is not there, or never had a value', async () => {
+  it('are neither found nor purged by a column that is missing or never had a value', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1', empty: '' }]);
     for (const column of ['nowhere', 'empty']) {
       const refused = { kind: 'config', message: expect.stringContaining(`has no column ${column}`) };
@@ -77,7 +77,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purge('df_unified_id', 'none')).toEqual({ rowsRemoved: 0, left: ['e1'] });
   });
 
-  it('are found by the value of a number or a boolean, however it is written, and by the text of anything else', async () => {
+  it('are found by the value of a number or a boolean in any spelling, and by the text of anything else', async () => {
     const rows: Cells[] = [
       { id: 'e1', df_unified_id: 'u1', long: '12', double: '12.0', truth: 'TRUE', text: '12' },
       { id: 'e2', df_unified_id: 'u2', long: '13', double: '1.50', truth: 'false', text: '012' },
@@ -98,7 +98,7 @@ describe.each(TARGETS)('people in %s', (name) => {
   });
 
   it.each(['long', 'double', 'boolean'] as const)(
-    'are found by a cell that is no %s in a column that is one',
+    'are found by a cell that is no %s in a column of that type',
     async (type) => {
       const fitting = type === 'boolean' ? 'TRUE' : '7';
       const rows = [
@@ -117,7 +117,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     },
   );
 
-  it('are purged of every day, the values of one purge alone', async () => {
+  it('are purged from every day, and the values of only one purge', async () => {
     await load([
       { id: 'e1', df_unified_id: 'u1' },
       { id: 'e2', df_unified_id: 'u2' },
@@ -136,7 +136,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purge('df_unified_id', 'u3')).toEqual({ rowsRemoved: 1, left: ['e2'] });
   });
 
-  it('are found by a datetime as the export writes it, and by any other spelling of it', async () => {
+  it('are found by a datetime in the spelling of the export and in any other', async () => {
     const at = { id: 'e1', df_unified_id: 'u1', since: '2026-01-02 03:04:05.000' };
     await load([at, { id: 'e2', df_unified_id: 'u2', since: '2026-01-03 00:00:00.000' }]);
     for (const spelling of ['2026-01-02 03:04:05.000', '2026-01-02 03:04:05', '2026-01-02T03:04:05']) {
@@ -145,7 +145,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purge('since', '2026-01-03')).toEqual({ rowsRemoved: 1, left: ['e1'] });
   });
 
-  it('are found by a number in a column that became text after it, however either is written [R610]', async () => {
+  it('are found by a number in a column that became text later, in either spelling [R610]', async () => {
     await load([
       { id: 'e1', df_unified_id: 'u1', member: '1.0' },
       { id: 'e2', df_unified_id: 'u2', member: '10.50' },
@@ -168,7 +168,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purge('member', '1.0', '10.5')).toEqual({ rowsRemoved: 3, left: ['e3'] });
   });
 
-  it('are found in both columns of a name that the header has twice, also by cells that did not fit', async () => {
+  it('are found in both columns of one name, also by cells that did not fit', async () => {
     const header = 'df_unified_id,df_event_detail_log_id,df_server_datetime,member,member';
     const at = '2026-01-01 10:00:00.000';
     const csv = [header, `u1,e1,${at},a,`, `u2,e2,${at},,a`, `u3,e3,${at},b,c`, ''].join('\n');
@@ -178,7 +178,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purge('member', 'a')).toEqual({ rowsRemoved: 2, left: ['e3'] });
   });
 
-  it('leave with all their rows, also those without the column, and a placeholder is nobody', async () => {
+  it('are purged with all their rows, also those without the column, and a placeholder is nobody', async () => {
     await load([
       { id: 'e1', df_unified_id: 'u1', member: 'a' },
       { id: 'e2', df_unified_id: 'u1', member: '' },
@@ -197,7 +197,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purge('member', 'a')).toEqual({ rowsRemoved: 5, left: ['e4', 'e6', 'e8'] });
   });
 
-  it('are counted as shared where their rows carry another id in the column [R610]', async () => {
+  it('are counted as shared when their rows have another id in the column [R610]', async () => {
     await load([
       { id: 'e1', df_unified_id: 'u1', member: 'a' },
       { id: 'e2', df_unified_id: 'u1', member: 'b' },
@@ -224,7 +224,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purgeOf({ ids: ['x', 'y'], mapping })).toEqual({ rowsRemoved: 2, left: ['e3'] });
   });
 
-  it('are found in either form where a column is hashed, and as one person', async () => {
+  it('are found in either form in a hashed column, as one person', async () => {
     const hashKey = new HashKey(new Secret('a hash key that has 32 characters'));
     const [member, person] = [hashKey.hashOf('a'), hashKey.hashOf('u1')];
     await load([
@@ -259,7 +259,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purgeOf(query)).toEqual({ rowsRemoved: 4, left: ['e2', 'e6'] });
   });
 
-  it('are reported before anything is changed, and stay if that fails', async () => {
+  it('are reported before anything is changed, and stay if the report fails', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1' }]);
     const people = await fixture.target.people();
     const refused = people.purge(
@@ -295,7 +295,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('are shown row by row, whatever is in them, and nothing of them stays anywhere [S58]', async () => {
+  it('are printed row by row, and nothing of them is left on disk', async () => {
     const memo = 'a line\n\u2028another';
     await load([
       { id: 'a', df_unified_id: 'erna' },

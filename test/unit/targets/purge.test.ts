@@ -28,7 +28,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     fixture = TargetFixture.of(name);
   });
 
-  it('leaves no byte of a person in any file, nor the event names that the person alone had; the receipts agree [R53][R306]', async () => {
+  it('leaves no byte of a person in any file, nor event names of that person alone; the receipts match [R53][R306]', async () => {
     await load();
     // A version of the rows that is older.
     await load();
@@ -62,7 +62,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('leaves days alone that lack the column [R548]', async () => {
+  it('leaves days without the column unchanged [R548]', async () => {
     await fixture.store([
       fixture.fixture.windowOf(ONE, { id: 'a', df_unified_id: 'erna', mail: 'x@example.com' }, { id: 'b' }),
       fixture.fixture.windowOf(TWO, { id: 'c', df_unified_id: 'hans' }),
@@ -73,7 +73,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('changes nothing if it is only tried, is stopped, or names an unknown column', async () => {
+  it('changes nothing as a trial, after a stop, or with an unknown column', async () => {
     await load();
     const before = await tables();
     expect(await fixture.checkPurge(ERNA)).toMatchObject({ found: { rows: 3 }, foreignTables: [] });
@@ -89,7 +89,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
     await (await fixture.open()).close();
   });
 
-  it('is refused if nothing was loaded, and removes nothing from a place without rows', async () => {
+  it('is refused if nothing was loaded, and removes nothing from a location without rows', async () => {
     await expect(fixture.purge(ERNA)).rejects.toMatchObject({ exitCode: 2 });
     await expect(fixture.checkPurge(ERNA)).rejects.toMatchObject({ exitCode: 2 });
     await fixture.store([fixture.fixture.windowOf(ONE)]);
@@ -98,7 +98,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
 });
 
 describe.each(FILE_TARGETS)('a purge of the files of %s', (name) => {
-  it('is one commit, which replaces the files with rows of the person alone', async () => {
+  it('is one commit, which replaces only the files with rows of the person', async () => {
     const files = new FilesFixture(name);
     fixture = files;
     await load();
@@ -139,7 +139,7 @@ describe.each(TARGETS)('compact of %s', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
-  it('is refused where nothing was loaded', async () => {
+  it('is refused if nothing was loaded', async () => {
     await expect(fixture.compact()).rejects.toMatchObject({ exitCode: 2 });
   });
 });

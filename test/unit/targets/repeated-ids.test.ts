@@ -40,7 +40,7 @@ const inZone = (day: Day, hours: readonly number[]): Cells[] =>
   hours.map((hour) => ({ id: 'e', memo: `${day}/${hour}`, ...at(timeOf(day, hour)) }));
 const ZONES = ['Asia/Seoul', 'America/New_York'] as const;
 
-describe.each(TARGETS)('ids that start again in %s [R260]', (name) => {
+describe.each(TARGETS)('ids that are reused on another day in %s [R260]', (name) => {
   let target: TargetFixture;
   beforeEach(() => {
     target = TargetFixture.of(name);
@@ -53,17 +53,14 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (name) => {
   const all = (days: readonly number[]) =>
     days.flatMap((n) => restarted(addDays(FIRST, n)).map(({ memo }) => memo)).sort();
 
-  it.each([[[0, 1, 2, 3]], [[3, 1, 0, 2]]])(
-    'keep every row, whatever the order of the days: %s [R260]',
-    async (order) => {
-      const commits = await store(order.map((n) => windowOf(addDays(FIRST, n))));
-      expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
-      expect(commits.map(({ idRepeats }) => idRepeats)).toEqual([0, IDS, IDS, IDS]);
-      const keys = await target.read(`SELECT _key FROM events WHERE df_event_detail_log_id = 'e7' ORDER BY 1`);
-      expect(keys.map(({ _key }) => _key)).toEqual(['e7', 'e7#2', 'e7#3', 'e7#4']);
-      expect(await target.verify()).toEqual([]);
-    },
-  );
+  it.each([[[0, 1, 2, 3]], [[3, 1, 0, 2]]])('keep every row, in any order of the days: %s [R260]', async (order) => {
+    const commits = await store(order.map((n) => windowOf(addDays(FIRST, n))));
+    expect((await memos()).sort()).toEqual(all([0, 1, 2, 3]));
+    expect(commits.map(({ idRepeats }) => idRepeats)).toEqual([0, IDS, IDS, IDS]);
+    const keys = await target.read(`SELECT _key FROM events WHERE df_event_detail_log_id = 'e7' ORDER BY 1`);
+    expect(keys.map(({ _key }) => _key)).toEqual(['e7', 'e7#2', 'e7#3', 'e7#4']);
+    expect(await target.verify()).toEqual([]);
+  });
 
   it('keep their keys when a day is read again [R260]', async () => {
     const order = [0, 1, 2];
@@ -85,7 +82,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (name) => {
     expect(await target.verify()).toEqual([]);
   });
 
-  it('keep a row of the same date whose day at the service is not read again [R260]', async () => {
+  it('keep a row of the same date whose day is not read again [R260]', async () => {
     await store([windowOf(FIRST, 3, inZone(FIRST, [10, 20]))]);
     await store([windowOf(addDays(FIRST, 1), 3, inZone(FIRST, [20]))]);
     expect((await memos()).sort()).toEqual([`${FIRST}/10`, `${FIRST}/20`]);
@@ -95,7 +92,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (name) => {
     expect(await memos()).not.toContain(`${FIRST}/20`);
   });
 
-  it('keep every row of windows whose last day is known to be left out', async () => {
+  it('keep every row of windows whose last day is known to be excluded', async () => {
     const exclusive = (n: number) =>
       windowOf(addDays(FIRST, n), 2, restarted(addDays(FIRST, n)), { ranges_inclusive: false });
     await store([0, 1, 2].map(exclusive));
@@ -113,19 +110,16 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (name) => {
     expect(await target.verify()).toEqual([]);
   });
 
-  it.each(ZONES)(
-    'keep the other days of a longer window also where days are those of a zone: %s [R500]',
-    async (zone) => {
-      const [one, two] = [inZone(FIRST, [1, 10, 23]), inZone(addDays(FIRST, 1), [2, 11, 22])];
-      const late = inZone(addDays(FIRST, 1), [3, 21]);
-      await store([windowOf(FIRST, 2, [...one, ...two], {}, zone)], zone);
-      await store([windowOf(addDays(FIRST, 1), 1, [...two, ...late], {}, zone)], zone);
-      expect((await memos()).sort()).toEqual([...one, ...two, ...late].map(({ memo }) => memo).sort());
-      expect(await target.verify()).toEqual([]);
-    },
-  );
+  it.each(ZONES)('keep the other days of a longer window also with days of a zone: %s [R500]', async (zone) => {
+    const [one, two] = [inZone(FIRST, [1, 10, 23]), inZone(addDays(FIRST, 1), [2, 11, 22])];
+    const late = inZone(addDays(FIRST, 1), [3, 21]);
+    await store([windowOf(FIRST, 2, [...one, ...two], {}, zone)], zone);
+    await store([windowOf(addDays(FIRST, 1), 1, [...two, ...late], {}, zone)], zone);
+    expect((await memos()).sort()).toEqual([...one, ...two, ...late].map(({ memo }) => memo).sort());
+    expect(await target.verify()).toEqual([]);
+  });
 
-  it('are one row where a correction moves it to another day: same server time, same window, or same date [R260]', async () => {
+  it('are one row when a correction moves it to another day: same server time, same window, or same date [R260]', async () => {
     const row = (memo: string, server: string, correction: string): Cells => ({
       id: 'a',
       memo,
@@ -144,7 +138,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (name) => {
     expect((await target.verify()).filter(({ check }) => check !== 'days')).toEqual([]);
   });
 
-  it('are one row where a correction moves it within its window, whose last day is left out [R491]', async () => {
+  it('are one row when a correction moves it within its window, whose last day is excluded [R491]', async () => {
     const row = (memo: string, day: Day): Cells => ({ id: 'a', memo, ...at(timeOf(day, 3)) });
     const exclusive = (cells: Cells) => windowOf(addDays(FIRST, 1), 3, [cells], { ranges_inclusive: false });
     await store([exclusive(row('before', addDays(FIRST, 1)))]);
@@ -153,14 +147,14 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (name) => {
     expect(await target.verify()).toEqual([]);
   });
 
-  it('are no matter to a row without id and server time: the same cells are the same row, whenever they come [R491]', async () => {
+  it('do not affect a row without id and server time: equal cells are the same row, in any window [R491]', async () => {
     const row: Cells = { memo: 'once', df_server_datetime: '', df_correction_datetime: timeOf(FIRST, 1) };
     const [first, second] = await store([windowOf(FIRST, 1, [row]), windowOf(addDays(FIRST, 4), 1, [row])]);
     expect(await memos()).toEqual(['once']);
     expect([first.idRepeats, second.idRepeats]).toEqual([0, 0]);
   });
 
-  it('never take a key that an id has', async () => {
+  it('never get a key that is an id', async () => {
     const id = (name: string, memo: string, n: number): Cells => ({
       id: name,
       memo,
@@ -178,7 +172,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (name) => {
     expect(await target.verify()).toEqual([]);
   });
 
-  it('never take a key that another id of their own window has [R491]', async () => {
+  it('never get a key that is another id of their window [R491]', async () => {
     const id = (name: string, n: number): Cells => ({
       id: name,
       memo: `${name} ${n}`,
@@ -194,7 +188,7 @@ describe.each(TARGETS)('ids that start again in %s [R260]', (name) => {
   });
 });
 
-describe('ids that start again in an Arrow stream', () => {
+describe('ids that are reused on another day in an Arrow stream', () => {
   it('leave out only rows that were sent: the same id on another date is another row [R260]', async () => {
     const arrow = new ArrowFixture();
     try {
@@ -211,7 +205,7 @@ describe('ids that start again in an Arrow stream', () => {
     }
   });
 
-  it.each(ZONES)('leave out only rows that were sent also where dates are those of a zone: %s [R500]', async (zone) => {
+  it.each(ZONES)('leave out only rows that were sent also with dates of a zone: %s [R500]', async (zone) => {
     const arrow = new ArrowFixture();
     try {
       const [one, two] = [inZone(FIRST, [1, 23]), inZone(addDays(FIRST, 1), [2, 11])];
@@ -226,7 +220,7 @@ describe('ids that start again in an Arrow stream', () => {
     }
   });
 
-  it('leave out a row that was sent also where the windows that follow share no day any more [R492]', async () => {
+  it('leave out a row that was sent also when later windows share no day [R492]', async () => {
     const arrow = new ArrowFixture();
     try {
       const shared = windowOf(FIRST, 2);

@@ -47,7 +47,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
     expect(column('df_items_df_price')).toMatchObject({ group: 'standard_item', filled: 1, rescued: 1 });
   });
 
-  it('has the runs, with those of the latest that never ended [R123]', async () => {
+  it('has the runs, including unfinished ones [R123]', async () => {
     const begin = async (minute: number, isEnding = false) => {
       const sink = await fixture.open();
       const found = await sink.runs?.begin(instant(minute), `1.${minute}`);
@@ -70,7 +70,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
     ]);
   });
 
-  it('has every window, also one whose last day no clock has ended yet', async () => {
+  it('has every window, also one whose last day is not over by any clock', async () => {
     const open = windowOf(TWO, { id: 'b' });
     await fixture.store([
       windowOf(ONE, { id: 'a' }),
@@ -86,7 +86,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
     expect([...(await fixture.priorLoads()).covered]).toEqual([ONE]);
   });
 
-  it('has each column that was added, widened, or missing for the first time, with the window that made the change [R123]', async () => {
+  it('has each column that was added, widened or first missing, with the window that caused it [R123]', async () => {
     const windows = [
       windowOf(ONE, { id: 'a', level: '1', color: 'red' }),
       windowOf(TWO, { id: 'b', level: 'x-7', size: '7' }),
@@ -112,7 +112,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
     for (const { changedAt } of own) expect(changedAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   });
 
-  it('counts hours and days by the clock of its zone, an event by its correction, and rows without a time in none', async () => {
+  it('counts hours and days in its zone, an event by its correction time, and rows without a time in neither', async () => {
     const timezone = 'Asia/Seoul';
     const rows = [
       { id: 'a', df_server_datetime: '2026-01-01 23:30:00.000', df_correction_datetime: '2026-01-01 22:30:00.000' },
@@ -133,7 +133,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
     ]);
   });
 
-  it('counts the values of very many columns, each in its place, and of files that lack some', async () => {
+  it('counts the values of very many columns, and of files that lack some', async () => {
     const many = Array.from({ length: 450 }, (_, i) => [`c${i}`, 'x'] as const);
     await fixture.store([
       windowOf(
@@ -151,7 +151,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
     expect(columns.get('df_discount')).toMatchObject({ type: 'double', filled: 0, rescued: 1 });
   });
 
-  it('has the columns alone of a place without rows', async () => {
+  it('has only columns for a location without rows', async () => {
     await fixture.store([windowOf(ONE)]);
     const report = await fixture.report();
     expect(report).toMatchObject({ rows: 0, lastEventAt: null, events: [], state: { receipts: [{ rows: 0 }] } });
@@ -161,14 +161,14 @@ describe.each(TARGETS)('the report of %s', (name) => {
   });
 });
 
-describe.each(TARGETS)('a place of %s', (name) => {
+describe.each(TARGETS)('a location of %s', (name) => {
   let fixture: TargetFixture;
   beforeEach(() => {
     fixture = TargetFixture.of(name);
   });
   afterEach(() => fixture.close());
 
-  it('into which nothing was loaded has no prior loads, and all other readers refuse it; none makes a file', async () => {
+  it('without a load has no prior loads, is refused by all other readers, and gets no file', async () => {
     const prior = await fixture.priorLoads();
     expect([prior.state, [...prior.covered], prior.eventNames]).toEqual([undefined, [], []]);
     const people = { column: 'df_unified_id', ids: ['u'] };
@@ -193,7 +193,7 @@ describe.each(TARGETS)('a place of %s', (name) => {
     expect(await fixture.keys()).toEqual(['a']);
   });
 
-  it('has the cursor, each event name once, the days that are complete, and the rows of the last window of exactly these days', async () => {
+  it('gives the cursor, the event names, the complete days, and the row count of the last window of exactly these days', async () => {
     const named = (day: typeof ONE | typeof TWO, ...names: string[]) =>
       fixture.fixture.windowOf(day, ...names.map((df_event_name, i) => ({ id: `${day}-${i}`, df_event_name })));
     const both = fixture.fixture.window(ONE, csvOf([{ id: 'x' }, { id: 'y' }, { id: 'z' }]), undefined, 2);

@@ -30,13 +30,13 @@ const CONTRACT = {
 } as const;
 
 describe('the codec of a type', () => {
-  it.each(COLUMN_TYPES)('%s is what the documented table says [R65]', (type) => {
+  it.each(COLUMN_TYPES)('of %s follows the documented table [R65]', (type) => {
     const codec = TYPES[type];
     expect(codec.type).toBe(type);
     expect([codec.jsonSchema(false), codec.duckdb(false), codec.arrow(false)]).toEqual(CONTRACT[type]);
   });
 
-  it('makes a datetime with a zone an instant', () => {
+  it('reads a datetime with a zone as an instant', () => {
     expect(TYPES.datetime.jsonSchema(true).airbyte_type).toBe('timestamp_with_timezone');
     expect(TYPES.datetime.duckdb(true)).toBe('TIMESTAMPTZ');
     expect(TYPES.datetime.arrow(true)).toEqual({ kind: 'timestamp', unit: 'microsecond', timezone: 'UTC' });

@@ -124,8 +124,8 @@ function wrong(seeds: readonly string[]): string[] {
   return out.slice(0, 10);
 }
 
-describe('a cell one edit away from', () => {
-  it('a date or a time is what it reads as [R473]', () => {
+describe('a cell one edit away from a valid one', () => {
+  it('of a date or a time is read as what it is [R473]', () => {
     const dates = ['2026-04-30', '2026-02-28', '2024-02-29', '1900-02-28', '0001-01-01', '9999-12-31', '2026-06-30'];
     const others = ['2026-09-30', '2026-11-30', '2026-01-31', '2000-02-29', '2026-12-01'];
     const times = ['2026-01-02 03:04:05', '2026-01-02T23:59:59', '2026-01-02 00:00:00.123456', '2026-01-02 10:20:30.5'];
@@ -139,7 +139,7 @@ describe('a cell one edit away from', () => {
     expect(wrong([...dates, ...others, ...times, ...zoned, ...dots])).toEqual([]);
   });
 
-  it('a number or a word is what it reads as [R473]', () => {
+  it('of a number or a word is read as what it is [R473]', () => {
     const longs = ['0', '-1', '7', '123', '9007199254740993', '9223372036854775807', '-9223372036854775808'];
     const borders = ['999999999999999', '9007199254740992', '4611686018427387904', '1152921504606846977'];
     const doubles = [
@@ -156,7 +156,7 @@ describe('a cell one edit away from', () => {
     expect(wrong([...longs, ...borders, ...doubles, ...words])).toEqual([]);
   });
 
-  it('a list is what it reads as [R473]', () => {
+  it('of a list is read as what it is [R473]', () => {
     const texts = [
       '["a","b\\n"]',
       '[ "a" , null ]',
@@ -170,7 +170,7 @@ describe('a cell one edit away from', () => {
     expect(wrong([...texts, ...empty, ...numbers])).toEqual([]);
   });
 
-  it('a list with an escaped surrogate is a list only where the pair is whole', () => {
+  it('of a list with an escaped surrogate is a list only when the pair is complete', () => {
     const units = ['0000', '0001', 'D7FF', 'd800', 'DBFF', 'dc00', 'DFFF', 'e000', 'FFFF'];
     const cells = units.flatMap((unit) => [
       `["\\u${unit}"]`,
@@ -190,8 +190,8 @@ describe('a cell one edit away from', () => {
   });
 });
 
-describe('a day of the calendar', () => {
-  it('is as many days from 1970 as Date says, and back', () => {
+describe('a calendar day', () => {
+  it('has the day number that Date gives, in both directions', () => {
     const bytes = encoder.encode('0000-00-00');
     const date = new Date(0);
     const wrongDays: string[] = [];
@@ -218,7 +218,7 @@ describe('a day of the calendar', () => {
     expect(wrongDays).toEqual([]);
   });
 
-  it('exists or not as Date says [R473]', () => {
+  it('is valid exactly when Date accepts it [R473]', () => {
     const wrongDays: string[] = [];
     for (const year of [1, 4, 100, 400, 1600, 1700, 1900, 1970, 2000, 2023, 2024, 2100, 9999]) {
       for (let month = 0; month <= 13; month++) {

@@ -37,9 +37,9 @@ const evidenceOf = (cell: string, zone: Zone | undefined) => {
   return classify(bytes, START, bytes.length - AFTER, zone);
 };
 
-describe('a cell', () => {
+describe('a test vector', () => {
   for (const vector of cells) {
-    it(`${show(vector.cell, vector.timezone)} is ${vector.evidence.join(' ')}`, () => {
+    it(`${show(vector.cell, vector.timezone)} gives ${vector.evidence.join(' ')}`, () => {
       const zone = zoneOf(vector);
       const evidence = evidenceOf(vector.cell, zone);
       expect(evidenceNames(evidence)).toEqual([...vector.evidence]);
@@ -80,8 +80,8 @@ describe('a column', () => {
   }
 });
 
-describe('the vectors', () => {
-  it('show every bit of evidence and every type [R30]', () => {
+describe('the test vectors', () => {
+  it('cover every bit of evidence and every type [R30]', () => {
     const bits = new Set(cells.flatMap((vector) => vector.evidence));
     expect([...bits].sort()).toEqual(Object.keys(EVIDENCE_BITS).sort());
     const types = new Set(columns.map((vector) => vector.type));
