@@ -46,11 +46,6 @@ export function tableInfoOf(domains: Domains, place: string): TableInfo | undefi
   if (typeof version === 'number' && version > 2) {
     throw configError(`${place} was written by a later version (${version}) of this program: update it.`);
   }
-  if (version === 1) {
-    throw configError(
-      `${place} was written by an older version of this program, whose format is not read any more: load the days into another place.`,
-    );
-  }
   if (valid(value)) return value as TableInfo;
   const [first] = valid.errors ?? [];
   throw damaged(place, `its table ${first?.instancePath.slice(1) ?? ''} ${first?.message ?? 'is wrong'}`);

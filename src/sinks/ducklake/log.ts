@@ -291,13 +291,11 @@ class LakeLog implements TableLog {
   async claim(): Promise<void> {
     const { storage, catalog } = this.#parts;
     const id = this.#lake?.state.get(ID);
-    let owner = (await storage.read(OWNER))?.toString('utf8');
-    if (owner === id) return;
-    if (owner === undefined && id !== undefined) {
-      if (await storage.create(OWNER, id)) return;
-      owner = (await storage.read(OWNER))?.toString('utf8');
-      if (owner === id) return;
-    }
+    const owner = async () => (await storage.read(OWNER))?.toString('utf8');
+    const found = await owner();
+    if (found === id) return;
+    if (found === undefined && id !== undefined && ((await storage.create(OWNER, id)) || (await owner()) === id))
+      return;
     throw configError(
       `${storage.address} holds the data of another catalog than ${catalog.file}: give another place for the data (--data), or move that folder away if its catalog is gone for good.`,
     );

@@ -88,24 +88,18 @@ export function selectAfter(
   return ['_key', '_dfinery_window', `CAST(${rescued} AS VARCHAR) AS _rescued`, ...values].join(', ');
 }
 
-/** The values of columns that do not change, of a file that may lack some. */
-export function valuesOf(
-  columns: readonly StoredColumn[],
-  names: ReadonlySet<string>,
-  zone: Zone | undefined,
-): string[] {
-  return typedColumns(columns).map(({ name, type }) =>
-    names.has(name) ? identifier(name) : `${typedNull(type, zone)} AS ${identifier(name)}`,
-  );
-}
-
-/** A select list of the same with our own columns. */
-export const selectOf = (
+/** A select list of our own columns and of columns that do not change, of a file that may lack some. */
+export function selectOf(
   columns: readonly StoredColumn[],
   names: ReadonlySet<string>,
   zone: Zone | undefined,
   own: readonly string[] = OWN_COLUMNS,
-): string => [...own, ...valuesOf(columns, names, zone)].join(', ');
+): string {
+  const values = typedColumns(columns).map(({ name, type }) =>
+    names.has(name) ? identifier(name) : `${typedNull(type, zone)} AS ${identifier(name)}`,
+  );
+  return [...own, ...values].join(', ');
+}
 
 /**
  * The rows of files of `events`, as a relation with these columns, some of our own (`own`) and the local path of the row's

@@ -7,10 +7,11 @@ import { RunFolder } from '../../extract/spool/run-folder.ts';
 import { hashedIn } from '../../extract/state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
+import type { StoredColumn } from '../../table/columns.ts';
 import { type EventRows, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
 import { eventNamesIn } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, PersonRow, Purged, PurgeTrial } from '../target.ts';
-import { columnsIn, eventRows, selectOf, valuesOf } from './columns.ts';
+import { columnsIn, eventRows, selectOf } from './columns.ts';
 import { type DataFile, type FileChange, LostRace, type NewFile, type ReadableFile } from './log.ts';
 import { copiesOf, type FilesFormat, type FileTable, type OpenFilesOptions, readingTable, withTable } from './open.ts';
 import { FILE, readFiles } from './parquet-file.ts';
@@ -157,12 +158,10 @@ async function withoutPeople(
     removed.push(file);
     if (lost === file.rows) continue;
     const own = columnsIn(state.columns, file.columns);
-    const source = readFiles([await table.fetchOne(file)]);
     // The condition reads columns that a file may lack: they are NULL in it.
-    const lacking = peopleColumns(state.columns, query).filter(({ name }) => !file.columns.has(name));
-    const nulls = valuesOf(lacking, new Set(), table.zone);
-    const all = `(SELECT ${['*', ...nulls].join(', ')} FROM ${source})`;
-    const select = `SELECT ${selectOf(own, file.columns, table.zone)} FROM ${all} WHERE NOT ${lookup.condition}`;
+    const read = new Set<StoredColumn>([...own, ...peopleColumns(state.columns, query)]);
+    const rowsOf = eventRows(await table.fetch([file]), [...read], table.zone);
+    const select = `SELECT ${selectOf(own, file.columns, table.zone)} FROM ${rowsOf} WHERE NOT ${lookup.condition}`;
     const rows = file.rows - lost;
     const { date, isSorted } = file;
     const written = await table.write({ table: 'events', date, query: select, rows, isSorted });

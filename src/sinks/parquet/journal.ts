@@ -4,14 +4,7 @@ import { codeOf, configError } from '../../base/errors.ts';
 import { isObject, jsonOf } from '../../base/json.ts';
 import { replaceFile, syncFolder } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
-import {
-  checkedManifest,
-  type FolderPaths,
-  isLivePath,
-  type Manifest,
-  readIfThere,
-  writeManifest,
-} from './manifest.ts';
+import { checkedManifest, type FolderPaths, isLivePath, type Manifest, readIfThere } from './manifest.ts';
 
 /** A file that waits in the temporary folder takes its live name, or a live file goes. Paths from the folder, with `/`. */
 export type Step = { readonly from: string; readonly to: string } | { readonly remove: string };
@@ -93,7 +86,7 @@ async function finish(paths: FolderPaths, { steps, manifest }: Journal): Promise
     await syncFolder(dirname(dirname(target))).catch(unlessAbsent);
   }
   await checkMoved(paths, steps, manifest);
-  await writeManifest(paths.manifest, manifest);
+  await replaceFile(paths.manifest, `${JSON.stringify(manifest)}\n`);
   await rm(paths.journal, { force: true });
   await syncFolder(paths.own);
 }

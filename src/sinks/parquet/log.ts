@@ -25,19 +25,7 @@ import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { nameOf } from '../sql/views.ts';
 import { DiskStorage } from '../storage/disk.ts';
 import { execute, recover, type Step } from './journal.ts';
-import { type FolderPaths, manifestOf, parseManifest, readIfThere, snapshotOf } from './manifest.ts';
-
-function pathsIn(root: string): FolderPaths {
-  const own = join(root, '_dfinery');
-  return {
-    root,
-    own,
-    manifest: join(own, 'manifest.json'),
-    journal: join(own, 'journal.json'),
-    lock: join(own, 'lock'),
-    temporary: join(own, 'tmp'),
-  };
-}
+import { type FolderPaths, manifestOf, parseManifest, pathsIn, readIfThere, snapshotOf } from './manifest.ts';
 
 const LAYOUT: Layout = { isUniform: true };
 const OWNER_FOLDER = 0o700;

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import schema from '../../../schemas/manifest.json' with { type: 'json' };
 import { codeOf, configError, internalError } from '../../base/errors.ts';
 import { isObject, jsonOf } from '../../base/json.ts';
 import { VERSION } from '../../base/version.ts';
 import { compileSchema } from '../../config/validate.ts';
 import type { State } from '../../extract/window.ts';
-import { replaceFile } from '../../fs/atomic-file.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { isTableName, type StoredColumn, type TableName } from '../../table/columns.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
@@ -15,16 +15,21 @@ import type { DataFile, Snapshot } from '../files/log.ts';
 import { NO_DATE } from '../files/parquet-file.ts';
 
 /** The folders and files of ours beside the datasets. */
-export interface FolderPaths {
-  readonly root: string;
-  readonly own: string;
-  readonly manifest: string;
-  readonly journal: string;
-  /** A DuckDB file without tables: the process that has it open is the writer. */
-  readonly lock: string;
-  /** Everything in it belongs to the writer under way. */
-  readonly temporary: string;
+export function pathsIn(root: string) {
+  const own = join(root, '_dfinery');
+  return {
+    root,
+    own,
+    manifest: join(own, 'manifest.json'),
+    journal: join(own, 'journal.json'),
+    /** A DuckDB file without tables: the process that has it open is the writer. */
+    lock: join(own, 'lock'),
+    /** Everything in it belongs to the writer under way. */
+    temporary: join(own, 'tmp'),
+  };
 }
+
+export type FolderPaths = Readonly<ReturnType<typeof pathsIn>>;
 
 /** A file that belongs to a dataset. */
 interface ManifestFile extends FileNote {
@@ -108,14 +113,9 @@ export function parseManifest(text: string, path: string): Manifest {
 
 /** The value, if it is a manifest of this version whose files lie within its datasets. Throws UserError. */
 export function checkedManifest(value: unknown, path: string): Manifest {
-  const { v: version, state } = isObject(value) ? value : {};
+  const { v: version } = isObject(value) ? value : {};
   if (typeof version === 'number' && version > 1) {
     throw configError(`${path} has version ${version}, this program knows version 1: use the newer program.`);
-  }
-  if (state !== undefined) {
-    throw configError(
-      `${path} was written by an older version of this program, whose format is not read any more: load the days into an empty folder.`,
-    );
   }
   if (!valid(value)) {
     const [first] = valid.errors ?? [];
@@ -129,7 +129,3 @@ const damaged = (path: string, why: string) =>
   configError(`${path} cannot be used: ${why}. Restore it, or load the days again into an empty folder.`, {
     where: { file: path },
   });
-
-export async function writeManifest(path: string, manifest: Manifest): Promise<void> {
-  await replaceFile(path, `${JSON.stringify(manifest)}\n`);
-}

@@ -65,7 +65,7 @@ describe('an entry of the log', () => {
     ['no description', /did not make/, domain('dfinery.table', '{}', true)],
     ['a description that is nothing', /its table {2}must be object/, domain('dfinery.table', 'null')],
     ['half a description', /its table {2}must have required property/, domain('dfinery.table', '{"v":2}')],
-    ['one of an older version', /by an older version of this program/, table({ v: 1 })],
+    ['one of no version', /its table v must be equal to constant/, table({ v: 1 })],
     ['a wrong description', /its table timezone must be string,null/, table({ timezone: 7 })],
     ['that of another table', /did not make/, table({ table: 'event_items' })],
     ['one of a later version', /by a later version \(3\) of this program/, table({ v: 3 })],
