@@ -63,7 +63,7 @@ await build({
   // What the package depends on stays outside.
   external: Object.keys(dependencies).flatMap((name) => [name, `${name}/*`]),
   plugins: [requirePackages, asciiWidth],
-  loader: { '.sql': 'text', '.wasm': 'binary' },
+  loader: { '.sql': 'text', '.wasm': 'base64' },
   banner: REQUIRE_BANNER,
   // Constants become literals in the byte loops: a fifth faster. Names and lines stay as they are.
   minifySyntax: true,

@@ -29,12 +29,9 @@ export default defineConfig({
       transform: (text, id) => (id.endsWith('.sql') ? `export default ${JSON.stringify(text)};` : undefined),
     },
     {
-      name: 'wasm-as-bytes',
+      name: 'wasm-as-base64',
       enforce: 'pre',
-      load: (id) =>
-        id.endsWith('csv.wasm')
-          ? `export default Buffer.from('${readFileSync(id).toString('base64')}', 'base64');`
-          : undefined,
+      load: (id) => (id.endsWith('/csv.wasm') ? `export default '${readFileSync(id, 'base64')}';` : undefined),
     },
   ],
   test: {

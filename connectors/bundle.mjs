@@ -17,7 +17,7 @@ export const bundle = (connector, outfile) =>
     format: 'esm',
     platform: 'node',
     target: 'node20.19',
-    loader: { '.wasm': 'binary' },
+    loader: { '.wasm': 'base64' },
     logLevel: 'warning',
     banner: REQUIRE_BANNER,
   });

@@ -91,7 +91,7 @@ export class CsvMemory {
   readonly functions: CsvFunctions;
 
   private constructor(pages: number) {
-    compiled ??= new WebAssembly.Module(CSV_MODULE);
+    compiled ??= new WebAssembly.Module(Buffer.from(CSV_MODULE, 'base64'));
     this.#memory = new WebAssembly.Memory({ initial: pages });
     const { exports } = new WebAssembly.Instance(compiled, { env: { memory: this.#memory } });
     this.functions = exports as CsvFunctions;

@@ -1,5 +1,5 @@
-/** The bytes of a file of WebAssembly. */
+/** The bytes of a file of WebAssembly, in base64: the images are one bundled file. */
 declare module '*.wasm' {
-  const bytes: Uint8Array;
+  const bytes: string;
   export default bytes;
 }

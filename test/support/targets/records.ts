@@ -160,7 +160,7 @@ export async function workerEntry(dir: string): Promise<URL> {
     bundle: true,
     platform: 'node',
     format: 'esm',
-    loader: { '.wasm': 'binary' },
+    loader: { '.wasm': 'base64' },
     outfile,
     logLevel: 'error',
   });

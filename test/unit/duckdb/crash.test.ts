@@ -33,7 +33,7 @@ beforeAll(async () => {
     platform: 'node',
     format: 'cjs',
     external: ['@duckdb/*'],
-    loader: { '.sql': 'text', '.wasm': 'binary' },
+    loader: { '.sql': 'text', '.wasm': 'base64' },
   });
   windows = Array.from({ length: WINDOWS }, (_, w) => fixture.window(addDays('2026-01-01', w), dayOf(w)));
   writeFileSync(list, JSON.stringify(windows));
