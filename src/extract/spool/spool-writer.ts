@@ -53,7 +53,7 @@ export class SpoolWriter {
   /** Writes what is buffered, closes the file (without fsync) and returns the CRC-32 of its contents. */
   async finish(): Promise<number> {
     await this.#flush();
-    await this.#wait();
+    await this.#writing;
     await this.close();
     return this.#crc;
   }
@@ -82,7 +82,7 @@ export class SpoolWriter {
   }
 
   async #flush(): Promise<void> {
-    await this.#wait();
+    await this.#writing;
     if (this.#flushes++ % BUFFERS_A_LOOK === 0) await leaveFree(this.#folder);
     const full = this.#filling;
     const length = this.#used;
@@ -94,16 +94,12 @@ export class SpoolWriter {
     this.#writing.catch(() => {});
   }
 
-  async #wait(): Promise<void> {
+  async #writeAll(buffer: Uint8Array, length: number): Promise<void> {
     try {
-      await this.#writing;
+      for (let at = 0; at < length; ) at += (await this.#file.write(buffer, at, length - at)).bytesWritten;
     } catch (error) {
       throw spoolError(error, this.#folder);
     }
-  }
-
-  async #writeAll(buffer: Uint8Array, length: number): Promise<void> {
-    for (let at = 0; at < length; ) at += (await this.#file.write(buffer, at, length - at)).bytesWritten;
   }
 }
 

@@ -11,56 +11,25 @@ export interface NetworkProblem {
   readonly message: string;
 }
 
-interface Row {
-  readonly codes: RegExp;
-  readonly code: string;
-  readonly config?: true;
-  readonly message: (host: string, code: string) => string;
-}
-
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
 
-/** Error codes of Node, first match wins. */
+type Row = readonly [codes: RegExp, code: string, message: (host: string, code: string) => string];
+
+/** Error codes of Node whose cause may pass. First match wins, the last row matches everything. */
 const ROWS: readonly Row[] = [
-  {
-    codes: CERTIFICATE,
-    code: 'certificate',
-    config: true,
-    message: (host, code) =>
-      `The certificate of ${host} cannot be trusted (${code}): check base_url, this machine's clock, and NODE_EXTRA_CA_CERTS where a proxy opens TLS connections.`,
-  },
-  {
-    codes: /^(ENOTFOUND|EAI_)/,
-    code: 'dns',
-    message: (host, code) => `the name of ${host} could not be looked up (${code})`,
-  },
-  { codes: /^ECONNREFUSED$/, code: 'refused', message: (host) => `${host} refused the connection (ECONNREFUSED)` },
-  {
-    codes: /^ETIMEDOUT$/,
-    code: 'connect_timeout',
-    message: (host) => `${host} did not take the connection in time`,
-  },
-  {
-    codes: /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
-    code: 'unreachable',
-    message: (host, code) => `${host} is not reachable from this machine (${code})`,
-  },
-  {
-    codes: /^(ERR_SSL_|EPROTO|ERR_TLS_)/,
-    code: 'tls',
-    message: (host, code) => `no TLS connection to ${host} came about (${code})`,
-  },
-  {
-    codes: /^HPE_/,
-    code: 'protocol',
-    message: (host, code) => `${host} answered with something that is not HTTP (${code})`,
-  },
-  {
-    codes: /^(ECONNRESET|EPIPE|ECONNABORTED)$/,
-    code: 'reset',
-    message: (host) => `the connection to ${host} broke`,
-  },
+  [/^(ENOTFOUND|EAI_)/, 'dns', (host, code) => `the name of ${host} could not be looked up (${code})`],
+  [/^ECONNREFUSED$/, 'refused', (host) => `${host} refused the connection (ECONNREFUSED)`],
+  [/^ETIMEDOUT$/, 'connect_timeout', (host) => `${host} did not take the connection in time`],
+  [
+    /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
+    'unreachable',
+    (host, code) => `${host} is not reachable from this machine (${code})`,
+  ],
+  [/^(ERR_SSL_|EPROTO|ERR_TLS_)/, 'tls', (host, code) => `no TLS connection to ${host} came about (${code})`],
+  [/^HPE_/, 'protocol', (host, code) => `${host} answered with something that is not HTTP (${code})`],
+  [/^(ECONNRESET|EPIPE|ECONNABORTED)$/, 'reset', (host) => `the connection to ${host} broke`],
+  [/^/, 'network', (host, code) => `the request to ${host} failed (${code || 'no code'})`],
 ];
 
 /** Classifies an error of a request or of the reading of its body. An unknown error counts as temporary. */
@@ -74,7 +43,10 @@ export function networkProblem(error: unknown, host: string): NetworkProblem {
     return { config: true, code: 'proxy', message };
   }
   const code = error instanceof Truncated ? 'ECONNRESET' : (codeOf(error) ?? '');
-  const row = ROWS.find(({ codes }) => codes.test(code));
-  if (row) return { config: row.config === true, code: row.code, message: row.message(host, code) };
-  return { config: false, code: 'network', message: `the request to ${host} failed (${code || 'no code'})` };
+  if (CERTIFICATE.test(code)) {
+    const message = `The certificate of ${host} cannot be trusted (${code}): check base_url, this machine's clock, and NODE_EXTRA_CA_CERTS where a proxy opens TLS connections.`;
+    return { config: true, code: 'certificate', message };
+  }
+  const [, kind, message] = ROWS.find(([codes]) => codes.test(code)) ?? ROWS[ROWS.length - 1];
+  return { config: false, code: kind, message: message(host, code) };
 }
