@@ -211,7 +211,7 @@ async function checkOurs(engine: Engine): Promise<void> {
 }
 
 /** Makes an empty lake in a file without tables. */
-export async function createLake(engine: Engine, dataPath: string, at: string): Promise<void> {
+export async function createLake(engine: Engine, dataPath: string, at: string): Promise<Lake> {
   for (const table of CATALOG_TABLES) await engine.run(`CREATE TABLE ${table}`);
   await insertRows(engine, 'ducklake_metadata', [
     ['version', FORMAT, null, null],
@@ -222,6 +222,9 @@ export async function createLake(engine: Engine, dataPath: string, at: string): 
   await insertRows(engine, 'ducklake_schema', [[0, randomUUID(), 0, null, 'main', 'main/', true]]);
   await insertRows(engine, 'ducklake_snapshot', [[0, at, 0, 1, 0]]);
   await insertRows(engine, 'ducklake_snapshot_changes', [[0, 'created_schema:"main"', null, null, null]]);
+  const lake = await readLake(engine);
+  if (lake === undefined) throw new RangeError('a catalog that was just made is empty');
+  return lake;
 }
 
 export async function createOwnTables(engine: Engine): Promise<void> {

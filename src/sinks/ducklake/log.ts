@@ -310,13 +310,8 @@ class LakeLog implements TableLog {
     const { clock } = this.#options;
     const now = new Date(clock.now()).toISOString();
     let lake = this.#lake !== undefined && (await isLatest(open, this.#lake)) ? this.#lake : await readLake(open);
-    if (lake !== undefined && tokenOf(lake) !== tokenOf(this.#lake)) throw new LostRace(catalog.file);
-    if (lake === undefined) {
-      if (this.#lake !== undefined) throw new LostRace(catalog.file);
-      await createLake(open, dataPath, now);
-      lake = await readLake(open);
-    }
-    if (lake === undefined) throw new RangeError('a catalog that was just made is empty');
+    if (tokenOf(lake) !== tokenOf(this.#lake)) throw new LostRace(catalog.file);
+    lake ??= await createLake(open, dataPath, now);
     await createOwnTables(open);
     const writer = new SnapshotWriter(open, lake, this.#given);
     for (const table of TABLES.filter((name) => change.state.tables.includes(name))) {

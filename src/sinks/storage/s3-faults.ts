@@ -1,11 +1,13 @@
-import { codeOf, configError, type ErrorDetails, internalError, transientError, UserError } from '../../base/errors.ts';
+import {
+  codeOf,
+  configError,
+  type ErrorDetails,
+  internalError,
+  messageOf,
+  transientError,
+  UserError,
+} from '../../base/errors.ts';
 import { isDiskFull } from '../../fs/disk-failure.ts';
-
-/** What an S3 answer or the way to it was, as far as it matters here. */
-interface Fault {
-  readonly name: string;
-  readonly status: number | undefined;
-}
 
 const CREDENTIALS = new Set([
   'CredentialsProviderError',
@@ -31,23 +33,16 @@ const PASSING = new Set([
   'OperationAborted',
 ]);
 
-export const statusOf = (thrown: unknown): number | undefined => faultOf(thrown).status;
-export const nameOfFault = (thrown: unknown): string => faultOf(thrown).name;
-
-function faultOf(thrown: unknown): Fault {
-  const given = thrown as { name?: unknown; $metadata?: { httpStatusCode?: unknown } } | null;
-  const status = given?.$metadata?.httpStatusCode;
-  return {
-    name: typeof given?.name === 'string' ? given.name : 'Error',
-    status: typeof status === 'number' ? status : undefined,
-  };
-}
+/** The status of an answer of S3; undefined for an error of another kind. */
+export const statusOf = (thrown: unknown): number | undefined =>
+  (thrown as { readonly $metadata?: { readonly httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode;
+export const nameOfFault = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : 'Error');
 
 /** What went wrong with a store, as a failure that names the address and who must act. */
 export function s3Error(thrown: unknown, address: string, signal: AbortSignal | undefined): UserError {
   signal?.throwIfAborted();
   if (thrown instanceof UserError) return thrown;
-  const { name, status } = faultOf(thrown);
+  const [name, status] = [nameOfFault(thrown), statusOf(thrown)];
   const details: ErrorDetails = { cause: thrown, internal: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
   if (isDiskFull(thrown)) {
     return transientError('No space is left in spool_dir: make room, or set spool_dir to another disk.', details);
@@ -60,33 +55,25 @@ export function s3Error(thrown: unknown, address: string, signal: AbortSignal | 
       details,
     );
   }
-  if (/region (is missing|not accepted)/i.test(textOf(thrown))) {
+  if (/region (is missing|not accepted)/i.test(messageOf(thrown))) {
     return configError(`${address}: no region is known: set AWS_REGION.`, details);
   }
-  if (isPassing(thrown, name, status)) {
-    return transientError(
-      `${address} does not answer as it should (${reason(thrown, name, status)}): try again later.`,
-      details,
-    );
+  const reason = status !== undefined && status >= 300 ? `${status} ${name}` : (codeOf(thrown) ?? name);
+  if (isPassing(thrown)) {
+    return transientError(`${address} does not answer as it should (${reason}): try again later.`, details);
   }
   if (status === undefined)
     return internalError(`A request to ${address} could not be made (${name}): please report it.`, details);
   return configError(
-    `${address} refused a request (${reason(thrown, name, status)}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
+    `${address} refused a request (${reason}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
     details,
   );
 }
 
 /** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
-export function isPassing(thrown: unknown, name = nameOfFault(thrown), status = statusOf(thrown)): boolean {
+export function isPassing(thrown: unknown): boolean {
+  const [name, status] = [nameOfFault(thrown), statusOf(thrown)];
   if (PASSING.has(name) || status === 408 || status === 429 || (status !== undefined && status >= 500))
     return status !== 501;
   return (status === undefined || status < 300) && codeOf(thrown) !== undefined;
 }
-
-function reason(thrown: unknown, name: string, status: number | undefined): string {
-  if (status !== undefined && status >= 300) return `${status} ${name}`;
-  return codeOf(thrown) ?? name;
-}
-
-const textOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : '');

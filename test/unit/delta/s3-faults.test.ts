@@ -33,7 +33,6 @@ describe('an error of an object store', () => {
     ['a refused request with a code', coded('X', { $metadata: { httpStatusCode: 400 } }), 'config', '(400 Error)'],
     ['a request that was never made', new TypeError('wrong'), 'system', 'could not be made (TypeError)'],
     ['an answer that leads elsewhere', coded('X', { $metadata: { httpStatusCode: 300 } }), 'config', '(300 Error)'],
-    ['a status that is none', answer('Whatever', 'x' as never), 'system', 'could not be made (Whatever)'],
     ['no error at all', undefined, 'system', 'could not be made (Error)'],
   ])('is reported: %s', (_, thrown, kind, text) => {
     const failure = s3Error(thrown, 's3://bucket/lake', undefined);

@@ -20,9 +20,9 @@ export function protocolOf(zoned: boolean): Protocol {
 /** True if a table's protocol has all that its columns need: one whose first run died may be of another time zone. */
 export function supports(protocol: Protocol | undefined, zoned: boolean): boolean {
   const needed = protocolOf(zoned);
-  const has = (all: readonly string[] | null | undefined, some: readonly string[] | null | undefined) =>
-    (some ?? []).every((name) => (all ?? []).includes(name));
-  return has(protocol?.readerFeatures, needed.readerFeatures) && has(protocol?.writerFeatures, needed.writerFeatures);
+  return (['readerFeatures', 'writerFeatures'] as const).every((kind) =>
+    needed[kind]?.every((name) => protocol?.[kind]?.includes(name) === true),
+  );
 }
 
 /** Throws a configuration failure for a table that requires features unknown to this program. */
