@@ -210,7 +210,7 @@ export class EndRule {
     }
     if (day <= lastDayOver(earlierClock(this.#run))) throw refused(only(day), both.message);
     if (download.kind !== 'rows') return [noDownload(only(day), 'invalid', both.message)];
-    return windowOf(day, download, undefined);
+    return [{ ...download, days: only(day), contains: undefined }];
   }
 
   /** The window of D where no row may be handed on twice (second table above). */
@@ -291,10 +291,8 @@ export class EndRule {
   }
 }
 
-/** The window of one day, which a download contains unless it is told otherwise. */
-const windowOf = (day: Day, download: Download, contains: Day | undefined = day): Download[] => [
-  { ...download, days: only(day), contains },
-];
+/** The window of one day, which a download contains. */
+const windowOf = (day: Day, download: Download): Download[] => [{ ...download, days: only(day), contains: day }];
 
 const endFailure = (day: Day) =>
   configError(
