@@ -7,6 +7,7 @@ import { Stopped } from '../../src/base/signals.ts';
 import { runCommandLine } from '../../src/cli/program.ts';
 import { parseScenario, type Simulator, startSimulator } from '../../src/simulator/index.ts';
 import { verifyDuckDb } from '../../src/sinks/duckdb/verify.ts';
+import { EXPORT_FAULTS } from '../simulation/faults.ts';
 import { copyLiving } from '../support/copy-living.ts';
 import { DEAD_PID, holderText } from '../support/processes/holder.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
@@ -22,45 +23,10 @@ const STALL_MS = 600_000;
 const STALLED_MS = 600;
 const SLOW_MS = 60_000;
 
-/** Faults that an extraction has to live with, as the simulator spells them. */
+/** Faults that an extraction has to handle. */
 const FAULTS: readonly object[] = [
-  { kind: 'status', status: 500 },
-  { kind: 'status', status: 502 },
-  { kind: 'status', status: 503 },
-  { kind: 'status', status: 504 },
-  { kind: 'status', status: 408, body: '' },
-  { kind: 'rate_limit', reset_in_s: 600 },
-  { kind: 'rate_limit', reset: 'absent' },
-  { kind: 'rate_limit', reset_in_s: -600 },
-  { kind: 'rate_limit', remaining: 40, reset_in_s: 900 },
-  { kind: 'refuse' },
-  { kind: 'reset', at_byte: 0 },
-  { kind: 'reset', at: 'mid_row' },
-  { kind: 'reset', at: 'between_rows' },
-  { kind: 'drop', at: 'mid_row' },
-  { kind: 'drop', at: 'mid_quote', after_rows: 0 },
-  { kind: 'drop', at: 'between_rows', after_rows: 1 },
-  { kind: 'cut', at: 'mid_row' },
-  { kind: 'cut', at: 'mid_quote', after_rows: 0 },
-  { kind: 'cut', at_byte: 40 },
-  { kind: 'stall', at: 'mid_row', after_rows: 1 },
-  { kind: 'stall', at_byte: 0 },
-  { kind: 'slow', bytes_per_s: 20_000 },
-  { kind: 'json_200' },
-  { kind: 'json_200', content_type: 'text/csv' },
-  { kind: 'json_tail' },
-  { kind: 'json_tail', after_rows: 2 },
-  { kind: 'empty_body' },
-  { kind: 'gzip', variant: 'good' },
-  { kind: 'gzip', variant: 'cut' },
-  { kind: 'gzip', variant: 'corrupt_trailer' },
-  { kind: 'gzip', variant: 'not_gzip' },
-  { kind: 'wrong_length', by: 100 },
-  { kind: 'wrong_length', by: -25 },
-  { kind: 'bom' },
-  { kind: 'crlf' },
-  { kind: 'row_short', row: 1 },
-  { kind: 'row_long', row: 2 },
+  ...EXPORT_FAULTS,
+  ...['good', 'cut', 'corrupt_trailer', 'not_gzip'].map((variant) => ({ kind: 'gzip', variant })),
 ];
 
 /** Faults whose answer is right all the same. */

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { MalformedCsv } from '../../../src/csv/malformed.ts';
 import { type RowHandler, RowSource } from '../../../src/csv/row-source.ts';
 import { MAX_COLUMNS, RowTokenizer } from '../../../src/csv/tokenizer.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
 import { contentOf } from '../../../src/service/export/content.ts';
+import { malformedOf } from '../../support/failure.ts';
 
 const MIB = 1024 * 1024;
 
@@ -27,16 +27,6 @@ function bytesRead(text: string, chunkBytes: number): number {
   source.finish();
   return next.mock.calls.reduce((sum, [, at, end]) => sum + end - at, 0);
 }
-
-const failureOf = (work: () => unknown): MalformedCsv => {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof MalformedCsv) return error;
-    throw error;
-  }
-  throw new Error('nothing was thrown');
-};
 
 describe('a long header', () => {
   const names = (name: string) => `df_unified_id,${Array.from({ length: 1_000 }, () => name).join(',')}`;
@@ -78,7 +68,7 @@ describe('a header with too many columns', () => {
 
   it('is refused with the limit in the message [R201]', () => {
     for (const text of [header(MAX_COLUMNS + 1), header(MAX_COLUMNS + 1, ''), header(500_000), ','.repeat(MIB)]) {
-      const failure = failureOf(() => parse(`${text}\n`));
+      const failure = malformedOf(() => parse(`${text}\n`));
       expect(failure.reason).toBe('too_many_columns');
       expect(failure.message).toContain(
         `more columns than an export may have: expected at most ${MAX_COLUMNS} columns`,

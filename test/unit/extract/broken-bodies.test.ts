@@ -1,8 +1,9 @@
 import fs, { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import { configError, transientError, type UserError } from '../../../src/base/errors.ts';
+import { configError, transientError } from '../../../src/base/errors.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import { type FakeServiceSettings, type Fault, Fixture, steadyRows } from '../../support/extract/extraction.ts';
+import { failureOf } from '../../support/failure.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
@@ -15,11 +16,6 @@ const open = (settings: Partial<FakeServiceSettings> = {}) => {
 };
 afterEach(() => fixture.close());
 
-const failureOf = (work: Promise<unknown>): Promise<UserError> =>
-  work.then(
-    () => expect.unreachable('it passed'),
-    (error) => error as UserError,
-  );
 const files = () =>
   readdirSync(fixture.spoolDir, { recursive: true })
     .map(String)
@@ -79,7 +75,7 @@ describe('a truncated body', () => {
     ['of ours', new TypeError('a defect')],
   ])('that ends by an error %s is not requested again', async (_whose, breaks) => {
     open({ fault: on(1, { breaks }) });
-    expect(await failureOf(fixture.run(DAYS))).toBe(breaks);
+    await expect(fixture.run(DAYS)).rejects.toBe(breaks);
     expect([fixture.service.sent, fixture.service.busy]).toEqual([1, 0]);
   });
 

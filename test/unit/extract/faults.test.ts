@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import { UserError } from '../../../src/base/errors.ts';
 import { pauseAfter } from '../../../src/base/retry.ts';
 import { EXPORT_RETRY } from '../../../src/service/export/retry.ts';
 import { type FakeServiceSettings, type Fault, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import { failureOf } from '../../support/failure.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
 const DAYS = { startDate: '2026-03-05', endDate: '2026-03-07' };
@@ -14,14 +14,6 @@ const open = (serviceSettings: Partial<FakeServiceSettings> = {}) => {
 };
 afterEach(() => fixture.close());
 
-const failureOf = async (work: Promise<unknown>): Promise<UserError> => {
-  const error = await work.then(
-    () => undefined,
-    (e: unknown) => e,
-  );
-  if (error instanceof UserError) return error;
-  throw error ?? new Error('nothing was thrown');
-};
 const truth = () =>
   ROWS.filter((r) => ['05', '06', '07'].includes(r.id.slice(17, 19)))
     .map((r) => r.id)

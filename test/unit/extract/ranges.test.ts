@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
-import type { UserError } from '../../../src/base/errors.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { type FakeServiceSettings, FakeTarget, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import { failureOf } from '../../support/failure.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 4);
 let fixture: Fixture;
@@ -15,11 +15,6 @@ afterEach(() => fixture.close());
 
 const PROVED = { toDateInclusive: 'true' } as const;
 const ranges = () => fixture.service.ranges.map((range) => range.replaceAll('2026-03-', ''));
-const failureOf = (work: Promise<unknown>): Promise<UserError> =>
-  work.then(
-    () => expect.unreachable('it passed'),
-    (error) => error as UserError,
-  );
 
 describe('expired days of a range', () => {
   it('at its beginning are found one by one, and the others are read', async () => {

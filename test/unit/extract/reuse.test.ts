@@ -11,7 +11,6 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { UserError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { purgeSpools } from '../../../src/extract/spool/run-folder.ts';
 import { spoolFolders } from '../../../src/extract/spool/spool.ts';
@@ -25,6 +24,7 @@ import {
   HOUR,
   steadyRows,
 } from '../../support/extract/extraction.ts';
+import { failureOf } from '../../support/failure.ts';
 import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
@@ -217,15 +217,6 @@ describe('leftovers of other runs', () => {
 });
 
 describe('an unusable spool folder', () => {
-  const failureOf = async (work: Promise<unknown>): Promise<UserError> => {
-    const error = await work.then(
-      () => undefined,
-      (e: unknown) => e,
-    );
-    if (error instanceof UserError) return error;
-    throw error ?? new Error('nothing was thrown');
-  };
-
   it('is named when it is not a folder', async () => {
     open();
     const path = join(fixture.spoolDir, 'file');

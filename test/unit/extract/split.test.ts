@@ -1,12 +1,12 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
-import type { UserError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
 import type { ExportRequest } from '../../../src/service/export/answer.ts';
 import { type FakeServiceSettings, Fixture, steadyRows } from '../../support/extract/extraction.ts';
+import { failureOf } from '../../support/failure.ts';
 
 const NAMES = ['df_login', 'df_purchase', 'own_a', 'own_b'];
 const ROWS = NAMES.flatMap((name) => steadyRows('2026-03-01', '2026-03-11', 2, name));
@@ -20,11 +20,6 @@ const open = (settings: Partial<FakeServiceSettings> = {}) => {
 };
 afterEach(() => fixture.close());
 
-const failureOf = (work: Promise<unknown>): Promise<UserError> =>
-  work.then(
-    () => expect.unreachable('it passed'),
-    (error) => error as UserError,
-  );
 /** Everything of a day, or so many of its names, are too many for one export. */
 const tooMany =
   (days: readonly string[], most = 5): FakeServiceSettings['fault'] =>

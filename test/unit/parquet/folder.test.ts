@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EXIT, UserError } from '../../../src/base/errors.ts';
+import { EXIT } from '../../../src/base/errors.ts';
+import { failureOf } from '../../support/failure.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
@@ -14,15 +15,6 @@ afterEach(() => fixture.close());
 
 const at = (time: string, correction = time) => ({ df_server_datetime: time, df_correction_datetime: correction });
 const CSV = csvOf([{ id: 'a', ...at('2026-01-01 10:00:00.000') }]);
-
-async function failureOf(work: Promise<unknown>): Promise<UserError> {
-  const error = await work.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  if (!(error instanceof UserError)) throw new Error(`no UserError: ${String(error)}`);
-  return error;
-}
 
 describe('a Parquet folder', () => {
   it('has one writer: the second waits, then exits with 3', async () => {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { MalformedCsv } from '../../../src/csv/malformed.ts';
 import { Scanner, type ScannerOptions, type ScanResult } from '../../../src/schema/scanner.ts';
 import {
   DATETIME_DASH,
@@ -10,21 +9,12 @@ import {
   NULL_TEXT,
   STRING,
 } from '../../../src/types/evidence.ts';
+import { malformedOf } from '../../support/failure.ts';
 import { scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, options: Partial<ScannerOptions> = {}) =>
   scanIn(new Scanner({ requireSystem: false, ...options }), Buffer.from(csv));
 const columnOf = (result: ScanResult, source: string) => result.columns.find((column) => column.source === source);
-const failure = (work: () => unknown): MalformedCsv => {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof MalformedCsv) return error;
-    throw error;
-  }
-  throw new Error('nothing was thrown');
-};
-
 const SYSTEM =
   'df_unified_id,df_api_version,df_event_name,df_server_datetime,df_correction_datetime,df_event_detail_log_id,df_event_log_id';
 
@@ -143,7 +133,7 @@ describe('a scan', () => {
   });
 
   it('refuses a header without the columns of every export, and names them [R15]', () => {
-    const error = failure(() => scan('a,df_unified_id\n', { requireSystem: true }));
+    const error = malformedOf(() => scan('a,df_unified_id\n', { requireSystem: true }));
     expect(error.reason).toBe('missing_columns');
     expect(error.message).toContain('df_server_datetime');
     expect(error.message).not.toContain('df_unified_id,');
@@ -153,18 +143,18 @@ describe('a scan', () => {
   it('limits the bytes of a row, complete or not', () => {
     const row = (length: number) => `${'x'.repeat(length - 1)}\n`;
     expect(scan(`a\n${row(100)}`, { maxRowBytes: 100 }).result.longestRow).toBe(100);
-    const whole = failure(() => scan(`a\n${row(101)}y\n`, { maxRowBytes: 100 }));
+    const whole = malformedOf(() => scan(`a\n${row(101)}y\n`, { maxRowBytes: 100 }));
     expect(whole).toMatchObject({ reason: 'row_too_long', where: { row: 2, byte: 2 } });
     const open = new Scanner({ requireSystem: false, maxRowBytes: 100 });
     open.push(Buffer.from('a\n"'));
-    const endless = failure(() => {
+    const endless = malformedOf(() => {
       for (let i = 0; i < 1000; i++) open.push(Buffer.alloc(1024, 0x78));
     });
     expect(endless).toMatchObject({ reason: 'row_too_long', where: { row: 2, byte: 2 } });
   });
 
   it('names in its errors what was expected, never a cell', () => {
-    const error = failure(() => scan('a,b\nsecret,"sec"ret\n'));
+    const error = malformedOf(() => scan('a,b\nsecret,"sec"ret\n'));
     expect(error.message).toBe(
       'Row 2 of the export (byte 16) has text after a closing quote: expected a comma or a line end after the closing ' +
         'quote, found text; nothing of it was used, try again later.',
