@@ -5,9 +5,7 @@ import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
   closeSync,
-  existsSync,
   fsyncSync,
-  linkSync,
   openSync,
   renameSync,
   rmSync,
@@ -69,38 +67,28 @@ export function replaceSmallFile(path: string, text: string, mode = OWNER_FILE):
 }
 
 /**
- * Gives a temporary file its lasting name at once, unless another process has given it to its own: false then. The temporary file is gone
- * in any case. Throws the system's error.
+ * Gives a temporary file its lasting name, which is on disk when this returns; false where there is a file of that name. The temporary
+ * file is gone in any case. `mayRename`: on a file system without hard links too, where two processes that look at the same
+ * moment both succeed. Throws the system's error.
  */
-export function nameTemporary(temporary: string, path: string): boolean {
-  try {
-    linkSync(temporary, path);
-    return true;
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
-    // Some file systems do not support hard links.
-    if (existsSync(path)) return false;
-    renameSync(temporary, path);
-    return true;
-  } finally {
-    rmSync(temporary, { force: true });
-  }
-}
-
-/** Makes a file with this text; false, and nothing changed, where there is one already. Throws the system's error. */
-export async function createFile(path: string, text: string): Promise<boolean> {
-  const temporary = await temporaryWith(path, text, OWNER_FILE);
+export async function nameTemporary(temporary: string, path: string, mayRename = false): Promise<boolean> {
   try {
     await link(temporary, path);
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
-    throw error;
+    if (!mayRename) throw error;
+    if ((await lstat(path).catch(() => undefined)) !== undefined) return false;
+    await rename(temporary, path);
   } finally {
     await rm(temporary, { force: true });
   }
   await syncFolder(dirname(path));
   return true;
 }
+
+/** Makes a file with this text, in the same way. */
+export const createFile = async (path: string, text: string, mayRename = false): Promise<boolean> =>
+  nameTemporary(await temporaryWith(path, text, OWNER_FILE), path, mayRename);
 
 async function temporaryWith(path: string, text: string, mode: number): Promise<string> {
   const temporary = temporaryPathOf(path);

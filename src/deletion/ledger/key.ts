@@ -3,7 +3,7 @@ import { lstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf, configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
-import { createFile, hasNoLinks, replaceFile } from '../../fs/atomic-file.ts';
+import { createFile } from '../../fs/atomic-file.ts';
 import { isTrustedOwner } from '../../fs/private-folder.ts';
 
 const KEY_FILE = 'ledger.key';
@@ -83,13 +83,8 @@ export function storedKey(folder: string): Secret | undefined {
 
 /** Makes a random key in a ledger's folder, which is locked; one that is there all the same stays. */
 export async function makeKey(folder: string): Promise<Secret> {
-  const [path, key] = [join(folder, KEY_FILE), randomKey()];
-  const isMade = await createFile(path, `${key}\n`).catch(async (error: unknown) => {
-    if (!hasNoLinks(error)) throw error;
-    await replaceFile(path, `${key}\n`);
-    return true;
-  });
-  const secret = isMade ? new Secret(key) : storedKey(folder);
+  await createFile(join(folder, KEY_FILE), `${randomKey()}\n`, true);
+  const secret = storedKey(folder);
   if (secret === undefined) throw configError(`The ledger's key in ${folder} was taken away while it was made.`);
   return secret;
 }

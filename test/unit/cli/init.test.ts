@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, promises, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -8,6 +8,7 @@ import { type Prompts, terminalPrompts } from '../../../src/cli/prompts.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/index.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 
 let sim: Simulator;
 let folder: string;
@@ -64,6 +65,13 @@ describe('init', () => {
     const { code, text } = await run(given(), [], { ...prompts, secret });
     expect([code, text]).toEqual([2, expect.stringContaining('was created by another process')]);
     expect(readFileSync(written(), 'utf8')).toBe('theirs');
+  });
+
+  it('writes the file on a file system without hard links', async () => {
+    const noLinks = () => Promise.reject(systemError('EPERM'));
+    const work = () => run(given({ DFINERY_EXPORT_TOKEN: TOKENS.export }), whole());
+    expect(await withCall(promises, 'link', noLinks, work)).toMatchObject({ code: 0 });
+    expect(existsSync(written())).toBe(true);
   });
 
   it('asks nothing with --yes: options and environment suffice, and missing keys are named [R263]', async () => {

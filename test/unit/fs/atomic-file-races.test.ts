@@ -122,21 +122,17 @@ describe('renaming a temporary file', () => {
     throw systemError('EPERM');
   };
 
-  it('does not replace a dangling symbolic link', () => {
+  it('does not replace a dangling symbolic link', async () => {
     symlinkSync('nowhere', path);
     const draft = temporaryPathOf(path);
     writeFileSync(draft, 'mine');
-    expect(nameTemporary(draft, path)).toBe(false);
+    expect(await nameTemporary(draft, path)).toBe(false);
     expect(readdirSync(dir)).toEqual(['state.json']);
     expect(fs.readlinkSync(path)).toBe('nowhere');
   });
 
-  it('fails in the same way on a file system without hard links, and leaves no temporary file', async () => {
-    const draft = temporaryPathOf(path);
-    const name = (content: string) => {
-      writeFileSync(draft, content);
-      return withCall(fs, 'linkSync', noLinks, () => nameTemporary(draft, path));
-    };
+  it('creates a file once on a file system without hard links too where that is allowed, and leaves no temporary file', async () => {
+    const name = (content: string) => withCall(fs.promises, 'link', noLinks, () => createFile(path, content, true));
     expect([await name('first'), await name('second')]).toEqual([true, false]);
     expect([text(), readdirSync(dir)]).toEqual(['first', ['state.json']]);
   });

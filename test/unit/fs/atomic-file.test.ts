@@ -64,18 +64,18 @@ describe('creating a file', () => {
     expect([text(), mode(), readdirSync(dir)]).toEqual(['first', 0o600, ['state.json']]);
   });
 
-  it('renames a temporary file unless the name is taken, and removes it in either case', () => {
+  it('names a temporary file unless the name is taken, and removes it in either case', async () => {
     const draft = temporaryPathOf(path);
     for (const [content, isFirst] of [
       ['first', true],
       ['second', false],
     ] as const) {
       writeFileSync(draft, content);
-      expect(nameTemporary(draft, path)).toBe(isFirst);
+      expect(await nameTemporary(draft, path)).toBe(isFirst);
       expect(existsSync(draft)).toBe(false);
     }
     expect(text()).toBe('first');
-    expect(() => nameTemporary(draft, join(dir, 'other'))).toThrow(/ENOENT/);
+    await expect(nameTemporary(draft, join(dir, 'other'), true)).rejects.toThrow(/ENOENT/);
   });
 
   it('replaces the previous file by moving a finished one', async () => {

@@ -1,8 +1,7 @@
 import { chmodSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { messageOf } from '../../../base/errors.ts';
-import { moveFile, nameTemporary, removeTemporaries, syncFolder, temporaryPathOf } from '../../../fs/atomic-file.ts';
+import { moveFile, nameTemporary, removeTemporaries, temporaryPathOf } from '../../../fs/atomic-file.ts';
 import { literal } from '../../../types/sql.ts';
 
 /** Readers of DuckDB 1.2 and all later ones understand it. */
@@ -37,7 +36,7 @@ export async function makeFile(connection: DuckDBConnection, file: string, how =
     await connection.run(`ATTACH ${literal(making)} AS making (${how})`);
     await connection.run('DETACH making');
     chmodSync(making, OWNER_ONLY);
-    if (nameTemporary(making, file)) await syncFolder(dirname(file));
+    await nameTemporary(making, file, true);
   });
 }
 
