@@ -15,7 +15,7 @@ import { rowsOf } from './truth.ts';
  * What must hold whenever nothing runs, whatever has happened: checked against the service, never against the program.
  */
 
-const MOST_SHOWN = 6;
+const MAX_SHOWN = 6;
 
 const personOf = (row: ReadonlyMap<string, string>): string => row.get('df_unified_id') ?? '';
 
@@ -43,7 +43,7 @@ export async function problemsOf(
     ...(await receiptProblems(simulation, isBrokenOff)),
     ...(await people.ledgerProblems()),
   ];
-  return { held, problems: problems.slice(0, MOST_SHOWN) };
+  return { held, problems: problems.slice(0, MAX_SHOWN) };
 }
 
 /** What is wrong with what somebody else has loaded: of people who were purged here, they keep what they have. */
@@ -57,7 +57,7 @@ export async function otherProblems(simulation: Simulation, people: People): Pro
     ...missingRows(held, simulation, people, new Reads(simulation.testCase)),
     ...strangeRows(held, simulation),
   ];
-  return problems.slice(0, MOST_SHOWN).map((one) => `the other place: ${one}`);
+  return problems.slice(0, MAX_SHOWN).map((one) => `the other place: ${one}`);
 }
 
 function cursorProblems({ cursor }: Held, simulation: Simulation): string[] {
@@ -214,5 +214,5 @@ export function finalProblems(held: Held, simulation: Simulation, people: People
       else left.splice(at, 1);
     }
   }
-  return out.slice(0, MOST_SHOWN);
+  return out.slice(0, MAX_SHOWN);
 }

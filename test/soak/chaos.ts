@@ -9,7 +9,7 @@ import { parseScenario, type Simulator, startSimulator } from '../../src/simulat
 import { verifyDuckDb } from '../../src/sinks/duckdb/verify.ts';
 import { EXPORT_FAULTS } from '../simulation/faults.ts';
 import { copyLiving } from '../support/copy-living.ts';
-import { DEAD_PID, holderText } from '../support/processes/holder.ts';
+import { DEAD_PID, ownerText } from '../support/processes/lock-owner.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SERVICE_ID, TOKENS } from '../support/service/simulator.ts';
 import { query } from '../support/targets/query.ts';
@@ -391,7 +391,7 @@ export class Chaos {
       rmSync(copy, { recursive: true });
       for (const name of readdirSync(this.spool, { recursive: true }).map(String)) {
         const path = join(this.spool, name);
-        if (name.endsWith('.lease')) writeFileSync(path, holderText({ pid: DEAD_PID }));
+        if (name.endsWith('.lease')) writeFileSync(path, ownerText({ pid: DEAD_PID }));
         if (/quota-[0-9a-f]+\.json$/.test(name)) {
           writeFileSync(path, readFileSync(path, 'utf8').replaceAll(`"pid":${process.pid}`, `"pid":${DEAD_PID}`));
         }

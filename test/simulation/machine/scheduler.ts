@@ -30,9 +30,9 @@ interface Timer {
 }
 
 /** How far behind the oldest event one may be that overtakes it. */
-const MOST_OVERTAKEN = 4;
+const MAX_OVERTAKEN = 4;
 /** Real turns without any event after which something outside the simulation is waited for, and then given up. */
-const MOST_IDLE = 400;
+const MAX_IDLE = 400;
 /** ms of the simulation: no command waits longer than for the next day of a quota. */
 const LONGEST_WORK_MS = 4 * 24 * 3_600_000;
 
@@ -98,7 +98,7 @@ export class Scheduler {
         continue;
       }
       if (this.#next()) idle = 0;
-      else if (idle++ > MOST_IDLE) throw new Error('nothing is left that could happen, and the work is not done');
+      else if (idle++ > MAX_IDLE) throw new Error('nothing is left that could happen, and the work is not done');
       else if (idle > 3) await new Promise<void>((resolve) => realTimeout(resolve, 2));
       else continue;
     }
@@ -119,7 +119,7 @@ export class Scheduler {
 
   #choice(): number {
     if (this.#random === undefined) return 0;
-    return Math.floor(this.#random() ** 3 * Math.min(this.#ready.length, MOST_OVERTAKEN));
+    return Math.floor(this.#random() ** 3 * Math.min(this.#ready.length, MAX_OVERTAKEN));
   }
 
   #dueTimer() {

@@ -12,7 +12,7 @@ import { newTally, type Tally } from '../../../src/extract/summary.ts';
 import type { PriorLoads, Receipt, State, Window } from '../../../src/extract/window.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/answer.ts';
 import { copyLiving } from '../copy-living.ts';
-import { DEAD_PID, holderText } from '../processes/holder.ts';
+import { DEAD_PID, ownerText } from '../processes/lock-owner.ts';
 
 export const HOUR = 3_600_000;
 export const at = (text: string): number => Date.parse(text);
@@ -336,7 +336,7 @@ export class Fixture {
     copyLiving(copy, this.spoolDir);
     rmSync(copy, { recursive: true });
     for (const name of readdirSync(this.spoolDir, { recursive: true }).map(String)) {
-      const dead = holderText({ pid: DEAD_PID });
+      const dead = ownerText({ pid: DEAD_PID });
       if (name.endsWith('.lease')) writeFileSync(join(this.spoolDir, name), dead);
     }
   }

@@ -16,8 +16,8 @@ export interface S3Request {
 }
 
 /** By the protocol. */
-const MOST_DELETED = 1_000;
-const MOST_PARTS = 10_000;
+const MAX_DELETED = 1_000;
+const MAX_PARTS = 10_000;
 const CHECKSUM = 'x-amz-checksum-crc32';
 const S3_KEY = 'fake-key-id';
 const S3_BUCKET = 'bucket';
@@ -173,7 +173,7 @@ export class FakeS3 {
   #delete(body: string): Answer {
     const errors: string[] = [];
     const objects = [...body.matchAll(/<Object>(.*?)<\/Object>/gs)];
-    if (objects.length > MOST_DELETED) return refusal(400, 'MalformedXML');
+    if (objects.length > MAX_DELETED) return refusal(400, 'MalformedXML');
     for (const [, object] of objects) {
       const key = unescaped(/<Key>([^<]*)<\/Key>/.exec(object)?.[1] ?? '');
       const id = /<VersionId>([^<]*)<\/VersionId>/.exec(object)?.[1];
@@ -249,7 +249,7 @@ export class FakeS3 {
     if (upload === undefined) return refusal(404, 'NoSuchUpload');
     const number = Number(query.get('partNumber'));
     if (what === 'UploadPart') {
-      if (number < 1 || number > MOST_PARTS) return refusal(400, 'InvalidArgument');
+      if (number < 1 || number > MAX_PARTS) return refusal(400, 'InvalidArgument');
       upload.parts.set(number, body);
       return { status: 200, headers: { etag: etag(body), [CHECKSUM]: checksum ?? '' }, body: Buffer.alloc(0) };
     }

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { UserError } from '../../../src/base/errors.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
-import { holderText } from '../../support/processes/holder.ts';
+import { ownerText } from '../../support/processes/lock-owner.ts';
 import { ArrowFixture, plainRows, streamedColumns } from '../../support/targets/arrow.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 
@@ -218,15 +218,15 @@ describe('writing an Arrow stream', () => {
 
   it('removes the folders of dead processes of this machine alone', async () => {
     const { pid } = spawnSync(process.execPath, ['-e', '0']);
-    const holder = (folder: string, lease: string | undefined) => {
+    const ownedFolder = (folder: string, lease: string | undefined) => {
       mkdirSync(join(fixture.dir, folder), { mode: 0o700 });
       writeFileSync(join(fixture.dir, folder, '1.csv'), 'somebody');
       if (lease) writeFileSync(join(fixture.dir, folder, 'r0123456789abcdef.lease'), lease);
     };
-    holder('dfinery-arrow-dead01', holderText({ pid }));
-    holder('dfinery-arrow-other1', holderText({ pid, host: 'elsewhere' }));
-    holder('dfinery-arrow-young1', undefined);
-    holder('dfinery-arrow-notours', undefined);
+    ownedFolder('dfinery-arrow-dead01', ownerText({ pid }));
+    ownedFolder('dfinery-arrow-other1', ownerText({ pid, host: 'elsewhere' }));
+    ownedFolder('dfinery-arrow-young1', undefined);
+    ownedFolder('dfinery-arrow-notours', undefined);
     await fixture.write([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     expect(readdirSync(fixture.dir).filter((name) => name.startsWith('dfinery-arrow'))).toEqual([
       'dfinery-arrow-notours',

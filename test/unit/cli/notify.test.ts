@@ -47,32 +47,32 @@ const back = (days: number) => addDays(dayAt(systemClock.now()), -days);
 
 describe('a notification', () => {
   it.each<[string, Partial<Summary>, string[]]>([
-    ['nothing', { rows: 5, windows: 1 }, []],
+    ['nothing for a run without news', { rows: 5, windows: 1 }, []],
     [
-      'a column of another type',
+      'a column that was widened',
       { columns_widened: [{ name: 'n', from: 'long', to: 'string' }] },
       ['Column n changed from long to string.'],
     ],
     ['cells that did not fit', { rescued_cells: 2 }, ['2 cells did not fit their columns; their text is in _rescued.']],
     [
-      'a column whose name is markup [R760]',
+      'a column whose name has markup, escaped [R760]',
       { columns_added: ['<!channel>\n[x](http://y) @here\u001b[2J'] },
       ['1 new column: ‹!channel›\\u000a[x] (http://y) ＠here\\u001b[2J.'],
     ],
     ['a failure', { exit: 3, error: 'It is down.' }, ['The run failed (exit 3): It is down.']],
-    ['a day that can be exported for long', { next_from_date: back(21) }, []],
+    ['nothing for a day that remains exportable', { next_from_date: back(21) }, []],
     [
-      'the first day that leaves the service within seven',
+      'a first incomplete day that expires in seven days',
       { next_from_date: back(22) },
       [`${back(22)}, the first day not yet complete, can no longer be exported in 7 days.`],
     ],
     [
-      'the last day on which it can be exported',
+      'a first incomplete day that expires today',
       { next_from_date: back(29) },
       [`${back(29)}, the first day not yet complete, can no longer be exported today.`],
     ],
     [
-      'a day of another target that leaves the service within seven',
+      'a first incomplete day of another target that expires in seven days',
       { next_from_date: back(1), also: [{ ...OTHER, next_from_date: back(22) }] },
       [`${back(22)}, the first day not yet complete in parquet lake, can no longer be exported in 7 days.`],
     ],

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
 import { done, openFilesIn, setUpPlans } from '../../support/deletion/plans.ts';
-import { holderText } from '../../support/processes/holder.ts';
+import { ownerText } from '../../support/processes/lock-owner.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
 const setup = setUpPlans();
@@ -109,7 +109,7 @@ describe('the folder of a ledger', () => {
     const asked: string[] = [];
     const taken = plans.execute(['a', 'b', 'c'], (id) => {
       asked.push(id);
-      writeFileSync(lock(), holderText());
+      writeFileSync(lock(), ownerText());
       return done();
     });
     const { report, failure } = await taken;

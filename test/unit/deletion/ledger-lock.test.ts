@@ -5,7 +5,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
 import { LedgerStore } from '../../../src/deletion/ledger/store.ts';
 import { LedgerRuns } from '../../support/deletion/ledger-runs.ts';
-import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
+import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 
 let runs: LedgerRuns;
 beforeEach(async () => {
@@ -33,14 +33,14 @@ describe('the lock', () => {
 
   it('of a dead process is stolen', async () => {
     await runs.go(['a']);
-    writeFileSync(join(runs.folders.ledger, 'ledger.lock'), holderText({ pid: DEAD_PID }));
+    writeFileSync(join(runs.folders.ledger, 'ledger.lock'), ownerText({ pid: DEAD_PID }));
     expect((await runs.go(['b'])).code).toBe(0);
   });
 
   it('of another machine is stolen only after a minute of silence', async () => {
     await runs.go(['a']);
     const path = join(runs.folders.ledger, 'ledger.lock');
-    writeFileSync(path, holderText({ pid: 1, host: 'elsewhere' }));
+    writeFileSync(path, ownerText({ pid: 1, host: 'elsewhere' }));
     await expect(take()).rejects.toThrow(/elsewhere/);
     const then = systemClock.now() / 1_000 - 600;
     utimesSync(path, then, then);
@@ -51,7 +51,7 @@ describe('the lock', () => {
     await runs.go(['a']);
     const ledger = await (await take()).start({ list: 'l', ids: 1 });
     await ledger.write({ kind: 'purge_only', id: 'a' });
-    writeFileSync(join(runs.folders.ledger, 'ledger.lock'), holderText());
+    writeFileSync(join(runs.folders.ledger, 'ledger.lock'), ownerText());
     await expect(ledger.write({ kind: 'purge_only', id: 'b' })).rejects.toMatchObject({
       kind: 'transient',
       message: expect.stringContaining('Another run has taken over the ledger'),

@@ -25,7 +25,7 @@ import {
   steadyRows,
 } from '../../support/extract/extraction.ts';
 import { failureOf } from '../../support/failure.ts';
-import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
+import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
 const DAYS = { startDate: '2026-03-03', endDate: '2026-03-08', toDateInclusive: 'true' } as const;
@@ -190,12 +190,12 @@ describe('leftovers of other runs', () => {
   it('are removed when their run is dead, and left while it is alive', async () => {
     await open().run(DAYS, {}, 1);
     const dead = [
-      leave(`${DEAD}.lease`, holderText({ pid: DEAD_PID, host: 'elsewhere' }), HOUR),
+      leave(`${DEAD}.lease`, ownerText({ pid: DEAD_PID, host: 'elsewhere' }), HOUR),
       leave(`${DEAD}-000001.part`),
     ];
     const lease = leave('rfedcba9876543210.lease');
     // Silence is measured by the clock of the file system.
-    writeFileSync(lease, holderText({ pid: DEAD_PID, host: 'elsewhere' }));
+    writeFileSync(lease, ownerText({ pid: DEAD_PID, host: 'elsewhere' }));
     const living = [lease, leave('rfedcba9876543210-000001.part')];
     const old = [leave('malformed-1.csv', 'x', 8 * 24 * HOUR)];
     const young = [leave('malformed-2.csv', 'x', 6 * 24 * HOUR)];

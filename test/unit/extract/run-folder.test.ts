@@ -15,7 +15,7 @@ import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RunFolder, sweepRunFolders } from '../../../src/extract/spool/run-folder.ts';
 import { foreignSpoolFolders, Spool, spoolFolders } from '../../../src/extract/spool/spool.ts';
-import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
+import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { ManualClock } from '../../support/service/service.ts';
 
 const NOW = 1_700_000_000_000;
@@ -66,20 +66,20 @@ describe('the folder of a run', () => {
 
   it('is removed by the next run if its process is dead, and not if it may be alive', async () => {
     const gone = [
-      leave('dfinery-arrow-000001', holderText({ pid: DEAD_PID })),
+      leave('dfinery-arrow-000001', ownerText({ pid: DEAD_PID })),
       leave('dfinery-files-000002', undefined, 61),
       leave('dfinery-files-00000z', undefined, 60),
     ];
     const kept = [
-      leave('dfinery-arrow-00000a', holderText()),
+      leave('dfinery-arrow-00000a', ownerText()),
       leave('dfinery-arrow-00000b', undefined, 59),
       leave('dfinery-arrow-00000c', undefined, 3_600, 0o755),
       leave('dfinery-arrow-00000d0', undefined),
       leave('dfinery-other-00000e', undefined),
       leave('my-dfinery-arrow-00000f', undefined),
     ];
-    const both = leave('dfinery-arrow-000003', holderText({ pid: DEAD_PID }));
-    writeFileSync(join(both, 'rfedcba9876543210.lease'), holderText());
+    const both = leave('dfinery-arrow-000003', ownerText({ pid: DEAD_PID }));
+    writeFileSync(join(both, 'rfedcba9876543210.lease'), ownerText());
     utimesSync(both, 1, 1);
     symlinkSync(kept[0], join(root, 'dfinery-files-00link'));
     await sweepRunFolders(root, NOW);
@@ -95,7 +95,7 @@ describe('a run that opens its spool, or a temporary folder', () => {
     'removes leftovers of dead runs beside it before the first request: %s',
     async (what) => {
       const clock = new ManualClock(NOW);
-      const dead = leave('dfinery-arrow-000001', holderText({ pid: DEAD_PID }));
+      const dead = leave('dfinery-arrow-000001', ownerText({ pid: DEAD_PID }));
       if (what === 'spool') await (await Spool.open(root, 'q', 'print', clock)).close();
       else await (await RunFolder.open(root, clock, 'files')).remove();
       expect(existsSync(dead)).toBe(false);

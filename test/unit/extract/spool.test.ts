@@ -17,7 +17,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ExportFile } from '../../../src/extract/download/download.ts';
 import { purgeSpools, sweepAll } from '../../../src/extract/spool/run-folder.ts';
 import { Spool, spoolFolders } from '../../../src/extract/spool/spool.ts';
-import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
+import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { ManualClock } from '../../support/service/service.ts';
 
 const NOW = Date.UTC(2026, 2, 10, 16, 1, 2, 345);
@@ -72,7 +72,7 @@ async function saved(spool: Spool, key: string, text = 'a\n1\n'): Promise<Export
 /** Ends a run as a kill does: its files stay, its lease is that of a dead process. */
 function kill(spool: Spool): void {
   const lease = files(spool).find((name) => name.endsWith('.lease')) ?? '';
-  writeFileSync(join(spool.folder, lease), holderText({ pid: DEAD_PID }));
+  writeFileSync(join(spool.folder, lease), ownerText({ pid: DEAD_PID }));
 }
 
 describe('the spool of a run', () => {
@@ -268,7 +268,7 @@ describe('sweeping', () => {
     await spool.close();
     for (const name of files(spool)) rmSync(join(folder, name));
     expect(lease).toMatch(/\.lease$/);
-    writeFileSync(join(folder, `${LIVING}.lease`), holderText());
+    writeFileSync(join(folder, `${LIVING}.lease`), ownerText());
     for (const name of names) {
       writeFileSync(join(folder, name), 'x');
       utimesSync(join(folder, name), (NOW - ageMs) / 1_000, (NOW - ageMs) / 1_000);
@@ -317,7 +317,7 @@ describe('sweeping', () => {
 
   it('removes the lease of a dead run, and stops at one that it cannot read', async () => {
     const folder = await folderWith([], 0);
-    writeFileSync(join(folder, `${DEAD}.lease`), holderText({ pid: DEAD_PID }));
+    writeFileSync(join(folder, `${DEAD}.lease`), ownerText({ pid: DEAD_PID }));
     await sweepAll([folder], NOW);
     expect(readdirSync(folder)).toEqual([`${LIVING}.lease`]);
     renameSync(join(folder, `${LIVING}.lease`), join(root, 'lease'));

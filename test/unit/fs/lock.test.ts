@@ -25,13 +25,13 @@ import {
   takeLease,
   withLockFile,
 } from '../../../src/fs/lock.ts';
-import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
+import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { ManualClock } from '../../support/service/service.ts';
 import { openBelow, systemError, withCall } from '../../support/system-calls.ts';
 
 const RUN = 'r0000000000000000';
 const LONG_AGO = 1_000_000;
-const DEAD = holderText({ pid: DEAD_PID });
+const DEAD = ownerText({ pid: DEAD_PID });
 let dir = '';
 let path = '';
 beforeEach(() => {
@@ -83,7 +83,7 @@ describe('a lock', () => {
   });
 
   it('is waited for exactly as long as allowed, with growing pauses', async () => {
-    writeFileSync(path, holderText());
+    writeFileSync(path, ownerText());
     for (const [waitMs, pauses] of [
       [0, []],
       [50, [20, 30]],
@@ -141,7 +141,7 @@ describe('a lock', () => {
   });
 
   it('is taken if it is released between two attempts', async () => {
-    writeFileSync(path, holderText());
+    writeFileSync(path, ownerText());
     const look = (real: Real, of: unknown, ...rest: unknown[]) => {
       const found = real(of, ...rest);
       if (of === path && existsSync(path)) unlinkSync(path);
@@ -161,7 +161,7 @@ describe('the file of a lock', () => {
       return real(...all);
     };
     await withCall(fs, 'linkSync', link, () => take());
-    expect(seen).toEqual([false, { ...JSON.parse(holderText()), token: expect.stringMatching(/^[0-9a-f]{16}$/) }]);
+    expect(seen).toEqual([false, { ...JSON.parse(ownerText()), token: expect.stringMatching(/^[0-9a-f]{16}$/) }]);
     expect([names(), statSync(path).nlink]).toEqual([['the.lock'], 1]);
   });
 
@@ -184,7 +184,7 @@ describe('the file of a lock', () => {
   });
 
   it.each([
-    ['another process creates it at this moment', () => writeFileSync(path, holderText()), ['the.lock']],
+    ['another process creates it at this moment', () => writeFileSync(path, ownerText()), ['the.lock']],
     ['its temporary file is swept', (temporary: string) => rmSync(temporary), []],
   ])('is not created if %s', async (_how, meanwhile, left) => {
     const link = (real: Real, ...all: unknown[]) => {
@@ -217,7 +217,7 @@ describe('a lock, while it is held,', () => {
   });
 
   it.each([
-    ['another owner’s', () => writeFileSync(path, holderText())],
+    ['another owner’s', () => writeFileSync(path, ownerText())],
     ['empty', () => writeFileSync(path, '')],
     ['gone', () => rmSync(path)],
   ])('notices that its file is %s, and leaves it unchanged', async (_how, change) => {
@@ -246,7 +246,7 @@ describe('a lock, while it is held,', () => {
     const lock = await take({ clock });
     clock.pass(HEARTBEAT_MS);
     expect(lock.isHeld()).toBe(true);
-    writeFileSync(path, holderText({ host: 'elsewhere' }));
+    writeFileSync(path, ownerText({ host: 'elsewhere' }));
     await expect(take()).rejects.toMatchObject({ kind: 'transient' });
     expect(openBelow(dir)).toEqual([]);
   });
@@ -254,8 +254,8 @@ describe('a lock, while it is held,', () => {
 
 describe('the lock of a dead process', () => {
   it.each([
-    ['another machine', holderText({ host: 'elsewhere', pid: DEAD_PID })],
-    ['another container under the same host name', holderText({ space: 'boot pid:[1]', pid: DEAD_PID })],
+    ['another machine', ownerText({ host: 'elsewhere', pid: DEAD_PID })],
+    ['another container under the same host name', ownerText({ space: 'boot pid:[1]', pid: DEAD_PID })],
     ['an earlier version', '{"pid":4194999,"host":"h","began":"","token":"t"}'],
     ['a token that is too short', DEAD.replace('0123456789abcdef', 'abc')],
     ['nobody knows whom', 'nonsense'],
@@ -275,7 +275,7 @@ describe('the lock of a dead process', () => {
   );
 
   it('is not stolen while its process is alive, however long it is silent', async () => {
-    writeFileSync(path, holderText());
+    writeFileSync(path, ownerText());
     age(3_600);
     await expect(take()).rejects.toMatchObject({ kind: 'transient' });
   });
@@ -286,7 +286,7 @@ describe.runIf(process.platform === 'linux')('the lock of a process that died he
 
   it.each([
     ['is no more', DEAD],
-    ['has its id from one that is no more', holderText({ started: '1' })],
+    ['has its id from one that is no more', ownerText({ started: '1' })],
   ])('and %s is stolen at once', async (_name, text) => {
     writeFileSync(path, text);
     (await take()).release();
@@ -295,7 +295,7 @@ describe.runIf(process.platform === 'linux')('the lock of a process that died he
 
   it('is left to whoever stole it first [R180]', async () => {
     writeFileSync(path, DEAD);
-    const quicker = holderText().replace(/"token":"[0-9a-f]*"/, '"token":"fedcba9876543210"');
+    const quicker = ownerText().replace(/"token":"[0-9a-f]*"/, '"token":"fedcba9876543210"');
     const link = (real: Real, ...all: unknown[]) => {
       // Between the look at the dead owner and the right to remove its file.
       if (String(all[1]).includes('.steal-')) writeFileSync(path, quicker);
@@ -307,9 +307,9 @@ describe.runIf(process.platform === 'linux')('the lock of a process that died he
 
   it('is left to its thief while that is alive', async () => {
     writeFileSync(path, DEAD);
-    writeFileSync(steal(), holderText());
+    writeFileSync(steal(), ownerText());
     await expect(take({ waitMs: 20 })).rejects.toMatchObject({ kind: 'transient' });
-    expect([readFileSync(path, 'utf8'), readFileSync(steal(), 'utf8')]).toEqual([DEAD, holderText()]);
+    expect([readFileSync(path, 'utf8'), readFileSync(steal(), 'utf8')]).toEqual([DEAD, ownerText()]);
   });
 
   it('is stolen by the next attempt if its thief died, and leaves no file', async () => {
@@ -326,7 +326,7 @@ describe.runIf(process.platform === 'linux')('the lock of a process that died he
     ['its thief ends meanwhile', () => existsSync(steal()) && unlinkSync(steal())],
   ])('is left alone if %s', async (_how, meanwhile) => {
     writeFileSync(path, DEAD);
-    if (_how.startsWith('its thief')) writeFileSync(steal(), holderText());
+    if (_how.startsWith('its thief')) writeFileSync(steal(), ownerText());
     const look = (real: Real, of: unknown, ...rest: unknown[]) => {
       const found = real(of, ...rest);
       if (of === steal()) meanwhile();
@@ -358,13 +358,13 @@ describe('a lease', () => {
 
   it.runIf(process.platform === 'linux')('ends with its process, and is not that of another under the same id', () => {
     for (const dead of [{ pid: DEAD_PID }, { started: '1' }]) {
-      leave(holderText(dead));
+      leave(ownerText(dead));
       expect(isLeased(dir, RUN)).toBe(false);
     }
   });
 
   it('of another machine ends once it is no longer renewed', () => {
-    const lease = leave(holderText({ host: 'elsewhere', pid: DEAD_PID }));
+    const lease = leave(ownerText({ host: 'elsewhere', pid: DEAD_PID }));
     expect(isLeased(dir, RUN)).toBe(true);
     utimesSync(lease, LONG_AGO, LONG_AGO);
     expect(isLeased(dir, RUN)).toBe(false);
@@ -388,7 +388,7 @@ describe('a lease', () => {
   });
 
   it('in a folder that is removed meanwhile belongs to no run', async () => {
-    leave(holderText({ host: 'elsewhere' }));
+    leave(ownerText({ host: 'elsewhere' }));
     const removed = (real: Real, of: unknown, ...rest: unknown[]) => {
       if (String(of).includes('.time-')) rmSync(dir, { recursive: true });
       return real(of, ...rest);

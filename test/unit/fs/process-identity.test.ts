@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import fs, { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { identityFrom, livenessOf, OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
-import { DEAD_PID } from '../../support/processes/holder.ts';
+import { DEAD_PID } from '../../support/processes/lock-owner.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 import { until } from '../../support/wait.ts';
 

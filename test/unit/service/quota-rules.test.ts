@@ -24,37 +24,45 @@ const head = (status: number, remaining?: number, resetAt?: number, retryAt?: nu
 
 describe('the decision on an export', () => {
   const rows: [string, QuotaState, unknown][] = [
-    ['nothing sent, nothing known: the first goes', EMPTY_STATE, { kind: 'go' }],
+    ['the first export of a new state: go', EMPTY_STATE, { kind: 'go' }],
     [
-      'nothing known while the first has no answer yet: the others wait for it',
+      'the second export while the first has no answer: wait for it',
       { ...EMPTY_STATE, sent: sent(1), next: 2, slots: [slot(1, { answered: false })] },
       { kind: 'change' },
     ],
-    ['a service without limit headers: by our own count', state({ sent: sent(99), slots: [slot(99)] }), { kind: 'go' }],
-    ['our own hundred in an hour', state({ sent: sent(100) }), { kind: 'until', at: NOW - MINUTE + HOUR_MS + 1 }],
-    ['five at once', state({ sent: sent(5), slots: sent(5).map(({ n }) => slot(n)) }), { kind: 'change' }],
+    ['the hundredth export without limit headers: go', state({ sent: sent(99), slots: [slot(99)] }), { kind: 'go' }],
     [
-      'a place that is about to be free is not yet',
+      'the export after a hundred in the hour: wait until the oldest is an hour old',
+      state({ sent: sent(100) }),
+      { kind: 'until', at: NOW - MINUTE + HOUR_MS + 1 },
+    ],
+    [
+      'the sixth export beside five: wait for one of them',
+      state({ sent: sent(5), slots: sent(5).map(({ n }) => slot(n)) }),
+      { kind: 'change' },
+    ],
+    [
+      'an export while a slot is about to be released: wait for it',
       state({ sent: sent(5), slots: sent(5).map(({ n }) => slot(n, n === 1 ? { freeAt: NOW + 20 } : {})) }),
       { kind: 'change' },
     ],
     [
-      'the service knows of more left than we: it wins',
+      'an export of which the service has more left than our count: go',
       state({ sent: sent(100), report: report(40, NOW + MINUTE) }),
       { kind: 'go' },
     ],
     [
-      'the service knows of none left: until its reset',
+      'an export when Remaining is zero: wait for the reset',
       state({ sent: sent(3), report: report(0, NOW + 20 * MINUTE) }),
       { kind: 'until', at: NOW + 20 * MINUTE + 1_000 },
     ],
     [
-      'what was sent since its report is taken off',
+      'an export when those sent since the answer used up Remaining: wait for the reset',
       state({ sent: sent(12), report: report(2, NOW + MINUTE, { upTo: 10 }) }),
       { kind: 'until', at: NOW + MINUTE + 1_000 },
     ],
     [
-      'what was under way at its report is taken off, and asked about first',
+      'an export when those under way at the answer may use up Remaining: wait for their answers',
       state({
         sent: sent(4),
         report: report(2, NOW + MINUTE, { upTo: 4, unanswered: 2 }),
@@ -63,17 +71,17 @@ describe('the decision on an export', () => {
       { kind: 'change' },
     ],
     [
-      'behind a reset one asks for all, whatever we counted',
+      'the first export after a reset: go, whatever our own count is',
       state({ sent: sent(100, NOW - 2 * MINUTE), report: report(0, NOW - MINUTE) }),
       { kind: 'go' },
     ],
     [
-      'behind a reset that is only assumed our own count holds',
+      'an export after an assumed reset: our own count decides',
       state({ sent: sent(100, NOW - 2 * MINUTE), report: report(0, NOW - MINUTE, { isResetAssumed: true }) }),
       { kind: 'until', at: NOW - 2 * MINUTE + HOUR_MS + 1 },
     ],
     [
-      'behind a reset the second waits for the answer to the first',
+      'the second export after a reset: wait for the answer to the first',
       {
         ...EMPTY_STATE,
         sent: [...sent(9), { n: 10, at: NOW }],
@@ -83,7 +91,7 @@ describe('the decision on an export', () => {
       { kind: 'change' },
     ],
     [
-      'three at once after refusals',
+      'the fourth export beside three after a lowered concurrency: wait for one of them',
       state({ slots: [slot(1), slot(2), slot(3)], lowered: { to: 3, at: NOW, times: 1 } }),
       { kind: 'change' },
     ],
@@ -373,14 +381,14 @@ describe('the forecast', () => {
     ['nothing sent', EMPTY_STATE, 3, 3, 100, NOW],
     ['no exports', EMPTY_STATE, 0, 0, 100, NOW],
     ['more than may run at once', EMPTY_STATE, 30, 5, 100, NOW],
-    ['two that are running', state({ slots: slots(2) }), 9, 3, 100, NOW],
-    ['more running than may be', state({ slots: slots(6) }), 1, 0, 100, NOW],
-    ['more than our own count leaves', state({ sent: sent(98) }), 3, 2, 2, NOW - MINUTE + HOUR_MS + 1],
-    ['as many as the service leaves', reported, 2, 2, 2, NOW],
-    ['one more than it leaves', reported, 3, 2, 2, nextAt],
-    ['the hundred behind its reset', reported, 102, 2, 2, nextAt],
-    ['one more than these', reported, 103, 2, 2, nextAt + HOUR_MS],
-    ['less than none left', state({ report: report(-3, NOW + MINUTE) }), 100, 0, 0, nextAt],
+    ['more exports while two run', state({ slots: slots(2) }), 9, 3, 100, NOW],
+    ['more exports running than allowed', state({ slots: slots(6) }), 1, 0, 100, NOW],
+    ['more exports than our own count leaves', state({ sent: sent(98) }), 3, 2, 2, NOW - MINUTE + HOUR_MS + 1],
+    ['as many exports as remain', reported, 2, 2, 2, NOW],
+    ['one export more than remain', reported, 3, 2, 2, nextAt],
+    ['a hundred exports after the reset', reported, 102, 2, 2, nextAt],
+    ['one export more than these', reported, 103, 2, 2, nextAt + HOUR_MS],
+    ['a negative Remaining', state({ report: report(-3, NOW + MINUTE) }), 100, 0, 0, nextAt],
     ['a stop', { ...reported, blocked }, 3, 0, 0, blocked.until],
     ['a stop that is over', { ...reported, blocked: { at: NOW - 5, until: NOW } }, 1, 1, 2, NOW],
   ])('for %s', (_title, given, count, startableNow, left, earliestEnd) => {

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
 import { EMPTY_STATE, type QuotaState, QuotaStateFile, type Slot } from '../../../src/service/quota.ts';
-import { holderText } from '../../support/processes/holder.ts';
+import { ownerText } from '../../support/processes/lock-owner.ts';
 import { openTestQuota } from '../../support/service/quota.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
@@ -61,7 +61,7 @@ describe('the state file of the quota', () => {
 
   it('with a lock that is never released is abandoned within seconds [R188]', async () => {
     await count();
-    writeFileSync(join(folder(), `${readdirSync(folder())[0]}.lock`), holderText());
+    writeFileSync(join(folder(), `${readdirSync(folder())[0]}.lock`), ownerText());
     let result: number | undefined;
     void count().then((found) => {
       result = found;
@@ -73,7 +73,7 @@ describe('the state file of the quota', () => {
 
   it('with such a lock is waited for until a stop [R188]', async () => {
     await count();
-    writeFileSync(join(folder(), `${readdirSync(folder())[0]}.lock`), holderText());
+    writeFileSync(join(folder(), `${readdirSync(folder())[0]}.lock`), ownerText());
     const controller = new AbortController();
     const stopped = count(stateFile(), controller.signal);
     await settle();

@@ -7,7 +7,7 @@ import stateSchema from '../../../schemas/quota-state.json' with { type: 'json' 
 import { UserError } from '../../../src/base/errors.ts';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
 import type { AnswerHead, ExportQuota, ExportQuotaOptions, Permit } from '../../../src/service/quota.ts';
-import { DEAD_PID, holderText } from '../../support/processes/holder.ts';
+import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { openTestQuota } from '../../support/service/quota.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 
@@ -241,9 +241,9 @@ describe('the shared quota', () => {
   it('steals the lock of a dead process, and waits for a live one', async () => {
     await (await openQuota().enter(NEVER)).release();
     const lock = `${stateFile()}.lock`;
-    writeFileSync(lock, holderText({ pid: DEAD_PID }));
+    writeFileSync(lock, ownerText({ pid: DEAD_PID }));
     await (await openQuota().enter(NEVER)).release();
-    writeFileSync(lock, holderText());
+    writeFileSync(lock, ownerText());
     const { inside } = await enterMany(openQuota(), 1);
     expect(inside).toHaveLength(0);
     rmSync(lock);

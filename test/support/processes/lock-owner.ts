@@ -4,5 +4,5 @@ import { OWN_IDENTITY, type ProcessIdentity } from '../../../src/fs/process-iden
 export const DEAD_PID = 2 ** 22 + 1;
 
 /** What a lock or a lease holds on disk; by default it is this process's. */
-export const holderText = (more: Partial<ProcessIdentity> = {}): string =>
+export const ownerText = (more: Partial<ProcessIdentity> = {}): string =>
   JSON.stringify({ v: 1, ...OWN_IDENTITY, ...more, token: '0123456789abcdef' });
