@@ -242,32 +242,29 @@ function createOwner(path: string): string | undefined {
   const temporary = temporaryIn(dirname(path), 'owner');
   try {
     writeNew(temporary, token);
-    linkSync(temporary, path);
+    try {
+      linkSync(temporary, path);
+    } catch (error) {
+      if (!hasNoLinks(error)) throw error;
+      // A process that is killed between creating and writing it counts as alive until it is silent.
+      writeNew(path, token);
+    }
     return token;
   } catch (error) {
     const code = codeOf(error);
     // Another process was quicker, or removed the temporary file as one of a killed process.
     if (code === 'EEXIST' || (code === 'ENOENT' && existsSync(dirname(path)))) return undefined;
-    if (!hasNoLinks(error)) throw error;
-    // A process that is killed between creating and writing it counts as alive until it is silent.
-    return writeNew(path, token) ? token : undefined;
+    throw error;
   } finally {
     removeIfThere(temporary);
   }
 }
 
-/** False if the file exists. */
-function writeNew(path: string, token: string): boolean {
-  let file: number;
-  try {
-    file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | SAFELY, OWNER_ONLY);
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
-    throw error;
-  }
+/** Throws the system's error, `EEXIST` where there is a file. */
+function writeNew(path: string, token: string): void {
+  const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | SAFELY, OWNER_ONLY);
   try {
     writeWhole(file, Buffer.from(textOf(token)));
-    return true;
   } catch (error) {
     removeIfThere(path);
     throw error;

@@ -2,8 +2,9 @@ import type { VerbContext, WriteVerb } from '../../airbyte/connector.ts';
 import { log, type StateStats, type StreamDescriptor } from '../../airbyte/messages.ts';
 import type { MessageWriter } from '../../airbyte/writer.ts';
 import { formatDuration } from '../../base/durations.ts';
-import { configError, type UserError } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
+import type { Logger } from '../../base/log.ts';
 import { plainCount } from '../../base/quantities.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
@@ -35,9 +36,15 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
       deleter,
       read: (list) => readInput(list, plans, input, context, config),
       emitState: (text, stats) => writer.writeLine(stateLine(text, stats)),
-      onBegin: (plan) => logStart(plan, config, context),
+      onBegin: (plan) => logStart(plan, config, logger),
     });
-    logOutcome(report, failure, config, context);
+    if (config.dryRun) logDryRun(report, config, logger);
+    else if (report.mode === 'dry_run') logRefused(report, logger);
+    else {
+      logReport(report, logger);
+      if (report.head !== null) logger.info('ledger.head', `Head of the ledger: ${report.head}`, { head: report.head });
+    }
+    if (failure !== undefined) throw failure;
   } finally {
     await deleter.close();
   }
@@ -95,40 +102,24 @@ const isWithdrawn = (data: JsonObject): boolean => (own(data, WITHDRAWN) ?? null
 
 const own = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
 
-function logRefused(plan: DeletionReport, { logger }: Pick<VerbContext, 'logger'>): void {
+function logRefused(plan: DeletionReport, logger: Logger): void {
   const refused = refusedSentence(plan);
   if (refused !== undefined) logger.warn('erase.refused', `${refused}.`, { ...plan.refused });
 }
 
-function logOutcome(
-  report: DeletionReport,
-  failure: UserError | undefined,
-  config: DestinationConfig,
-  context: VerbContext,
-): void {
-  const { logger } = context;
-  if (config.dryRun) logDryRun(report, config, context);
-  else if (report.mode === 'executed') {
-    logReport(report, context);
-    if (report.head !== null) logger.info('ledger.head', `Head of the ledger: ${report.head}`, { head: report.head });
-  } else logRefused(report, context);
-  if (failure !== undefined) throw failure;
-}
-
 /** A line of a log is one line (S65). */
-function logReport(report: DeletionReport, { logger }: VerbContext): void {
+function logReport(report: DeletionReport, logger: Logger): void {
   for (const line of reportTable(report).split('\n')) logger.info('erase.report', line);
 }
 
-function logDryRun(plan: DeletionReport, config: DestinationConfig, context: VerbContext): void {
-  const { logger } = context;
-  logRefused(plan, context);
+function logDryRun(plan: DeletionReport, { onRejected }: DestinationConfig, logger: Logger): void {
+  logRefused(plan, logger);
   const nothing = nothingAccepted(plan);
   if (nothing) throw nothing;
-  logReport(plan, context);
+  logReport(plan, logger);
   if (plan.guard !== null) logger.warn('erase.guard', `A real run would stop before its first deletion: ${plan.guard}`);
   const refused = refusedSentence(plan);
-  if (config.onRejected === 'fail' && refused !== undefined) {
+  if (onRejected === 'fail' && refused !== undefined) {
     throw configError(`on_rejected is "fail": ${refused}. Nothing was deleted (dry run).`);
   }
   logger.warn(
@@ -137,8 +128,8 @@ function logDryRun(plan: DeletionReport, config: DestinationConfig, context: Ver
   );
 }
 
-function logStart(plan: DeletionReport, { requestsPerMinute }: DestinationConfig, { logger }: VerbContext): void {
-  logRefused(plan, { logger });
+function logStart(plan: DeletionReport, { requestsPerMinute }: DestinationConfig, logger: Logger): void {
+  logRefused(plan, logger);
   const count = wantedOf(plan);
   const resumed = plan.done_before > 0 ? ` (${plan.done_before} were done by the unfinished run before)` : '';
   const about = formatDuration((count * 60_000) / requestsPerMinute);
