@@ -10,14 +10,7 @@ import { type DataFile, type FileChange, LostRace, type NewFile, type Snapshot, 
 import { type FilesFormat, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
 import type { Layout } from '../files/parquet-file.ts';
 import { loggedColumns, rangedColumns } from '../files/statistics.ts';
-import {
-  checkErasable,
-  cleanFiles,
-  eraseFiles,
-  expiredFiles,
-  type KnownFiles,
-  storeFiles,
-} from '../files/stored-files.ts';
+import { checkErasable, eraseFiles, expiredFiles, type KnownFiles, storeFiles } from '../files/stored-files.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { openStorage } from '../storage/open.ts';
 import { checkConditionalWrites } from '../storage/probe.ts';
@@ -136,13 +129,9 @@ class DeltaLog implements TableLog {
     return found;
   }
 
-  async clean(): Promise<void> {
-    const { clock, logger } = this.#options;
-    const storage = this.#storage;
+  expired(): Promise<readonly string[]> {
     const { retentionMs } = this;
-    await cleanFiles({ name: 'delta', place: storage.address, storage, logger }, () =>
-      expiredFiles(storage, this.#known, { now: clock.now(), retentionMs }),
-    );
+    return expiredFiles(this.#storage, this.#known, { now: this.#options.clock.now(), retentionMs });
   }
 
   async checkErase(removed: readonly DataFile[]): Promise<void> {

@@ -20,7 +20,6 @@ import { entryChanges } from '../files/state-entries.ts';
 import { type LoggedColumn, loggedColumns, rangedColumns } from '../files/statistics.ts';
 import {
   checkErasable,
-  cleanFiles,
   DEFAULT_RETENTION_MS,
   eraseFiles,
   expiredFiles,
@@ -390,17 +389,14 @@ class LakeLog implements TableLog {
     return found.sort();
   }
 
-  async clean(): Promise<void> {
+  async expired(): Promise<readonly string[]> {
     const { storage, catalog } = this.#parts;
-    const { clock, logger } = this.#options;
-    const now = clock.now();
+    const now = this.#options.clock.now();
     const { retentionMs } = this;
-    await cleanFiles({ name: 'ducklake', place: catalog.file, storage, logger }, async () => {
-      this.#expired = new Set(await this.#expire(now - retentionMs));
-      const lake = this.#lake;
-      const kept = lake && (await catalog.read((engine) => keptPaths(engine, lake)));
-      return expiredFiles(storage, this.#known(kept), { now, retentionMs });
-    });
+    this.#expired = new Set(await this.#expire(now - retentionMs));
+    const lake = this.#lake;
+    const kept = lake && (await catalog.read((engine) => keptPaths(engine, lake)));
+    return expiredFiles(storage, this.#known(kept), { now, retentionMs });
   }
 
   /** Removes the snapshots that others followed before an instant; gives the paths of files that only they had. */

@@ -1,6 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
+import { messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import type { Logger } from '../../base/log.ts';
+import { plainCount } from '../../base/quantities.ts';
 import { NO_PRIOR_LOADS, type PriorLoads, type Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
@@ -18,7 +20,7 @@ import { type EarlyFiles, EarlyWriter, type IncomingFile, writeIncoming } from '
 import type { DataFile, FileChange, NewFile, ReadableFile } from './log.ts';
 import { type FilesFormat, FileTable, type OpenFilesOptions, readingTable } from './open.ts';
 import { readFiles } from './parquet-file.ts';
-import { RunObjects } from './runs.ts';
+import { RunObjects, removeExpiredRuns } from './runs.ts';
 import { findSuperseded, keyColumns, type Superseded } from './superseded.ts';
 
 export interface FilesSinkOptions extends TypeOptions, OpenFilesOptions {
@@ -36,7 +38,7 @@ export async function openFilesSink(format: FilesFormat, options: FilesSinkOptio
     if (state.receipts.length > 0 && state.timezone !== wanted) {
       throw otherTimezone(options.place, format.noun, wanted, state.timezone);
     }
-    await table.log.clean();
+    await clean(table, options.logger);
     const tables = TABLES.filter(
       (name) => name === 'events' || options.tables.includes(name) || state.tables.includes(name),
     );
@@ -48,6 +50,21 @@ export async function openFilesSink(format: FilesFormat, options: FilesSinkOptio
     await table?.close();
     options.signal?.throwIfAborted();
     throw failureOf(error, options.place);
+  }
+}
+
+/** Removes old records of runs, and files that no reader needs any more. A failure is only logged. */
+async function clean({ place, storage, log }: FileTable, logger: Logger): Promise<void> {
+  try {
+    await removeExpiredRuns(storage);
+    const paths = (await log.expired?.()) ?? [];
+    if (paths.length === 0) return;
+    await storage.remove(paths);
+    const message = `Removed ${plainCount(paths.length, 'file')} that no reader needs any more.`;
+    logger.info('files.removed', message, { files: paths.length });
+  } catch (error) {
+    const message = `${place}: files that are no longer needed could not be removed; the next run tries again.`;
+    logger.warn('files.rubbish', message, { error: messageOf(error) });
   }
 }
 

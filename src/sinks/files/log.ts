@@ -90,8 +90,11 @@ export interface TableLog {
   check(): Promise<Difference[]>;
   /** What lies among the tables and is none of theirs, so that a purge leaves it: names or paths. */
   foreign?(): Promise<readonly string[]>;
-  /** Removes what no reader needs any more and what dead runs left (S45, S46). A failure is only logged. */
-  clean(): Promise<void>;
+  /**
+   * Paths of files that no reader needs any more, and of what dead runs left (S45, S46); absent if there never are any. May
+   * remove older versions from the log first.
+   */
+  expired?(): Promise<readonly string[]>;
   /** Throws unless `erase` can do its work on these files of the snapshot. */
   checkErase(removed: readonly DataFile[]): Promise<void>;
   /**

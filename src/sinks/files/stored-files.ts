@@ -1,13 +1,9 @@
 import pLimit from 'p-limit';
-import { messageOf } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
-import { plainCount } from '../../base/quantities.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
 import { linkError, secondNameError } from './failures.ts';
 import type { DataFile, NewFile } from './log.ts';
 import { NO_DATE, PARTITION } from './parquet-file.ts';
-import { removeExpiredRuns } from './runs.ts';
 
 // The files of tables whose log names them: each has a name of its own, which it keeps as long as it is there.
 
@@ -107,32 +103,4 @@ export async function expiredFiles(
     if ((PROBE.test(path) || isDraft(path)) && modified < uncommitted) expired.push(path);
   }
   return expired;
-}
-
-/** A place that is cleaned. */
-export interface CleanedPlace {
-  /** Of the target, for the log. */
-  readonly name: 'parquet' | 'delta' | 'ducklake';
-  /** For messages. */
-  readonly place: string;
-  readonly storage: Storage;
-  readonly logger: Logger;
-}
-
-/** Removes old records of runs, and the files that `find` names: no reader needs them. A failure is only logged. */
-export async function cleanFiles(
-  { name, place, storage, logger }: CleanedPlace,
-  find: () => Promise<readonly string[]>,
-): Promise<void> {
-  try {
-    await removeExpiredRuns(storage);
-    const paths = await find();
-    if (paths.length === 0) return;
-    await storage.remove(paths);
-    const message = `Removed ${plainCount(paths.length, 'file')} that no reader needs any more.`;
-    logger.info(`${name}.removed`, message, { files: paths.length });
-  } catch (error) {
-    const message = `${place}: files that are no longer needed could not be removed; the next run tries again.`;
-    logger.warn(`${name}.rubbish`, message, { error: messageOf(error) });
-  }
 }

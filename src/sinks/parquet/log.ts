@@ -20,7 +20,6 @@ import {
   openWithoutLock,
 } from '../files/open.ts';
 import { FILE, type Layout, readFiles, writeFile } from '../files/parquet-file.ts';
-import { cleanFiles } from '../files/stored-files.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { nameOf } from '../sql/views.ts';
 import { DiskStorage } from '../storage/disk.ts';
@@ -43,9 +42,8 @@ export const PARQUET: FilesFormat = {
     try {
       if (mode === 'read') {
         if (options.finishesChange === true) await finishChange(paths, options);
-        const storage = new DiskStorage(paths.root);
-        return await openWithoutLock(storage, options, mode, async (engine) => {
-          const log = new FolderLog(paths, engine, storage, options);
+        return await openWithoutLock(new DiskStorage(paths.root), options, mode, async (engine) => {
+          const log = new FolderLog(paths, engine, options);
           await log.refresh();
           return log;
         });
@@ -91,10 +89,9 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
     await rm(paths.temporary, LEFT_OVER);
     makeFolders(paths.temporary, OWNER_FOLDER);
     for (const path of [paths.journal, paths.manifest]) await removeTemporaries(path, 0, 0);
-    const storage = new DiskStorage(paths.root);
-    const log = new FolderLog(paths, engine, storage, options);
+    const log = new FolderLog(paths, engine, options);
     await log.refresh();
-    return { storage, log, engine, folder: paths.temporary, close: () => log.close(key) };
+    return { storage: new DiskStorage(paths.root), log, engine, folder: paths.temporary, close: () => log.close(key) };
   } catch (error) {
     await engine?.close();
     held.delete(key);
@@ -107,16 +104,14 @@ class FolderLog implements TableLog {
   snapshot: Snapshot | undefined;
   readonly #paths: FolderPaths;
   readonly #engine: Engine;
-  readonly #storage: DiskStorage;
   readonly #options: OpenFilesOptions;
   #text: string | undefined;
   /** True if a change may have a journal and is not complete: its files must stay. */
   #isPending = false;
 
-  constructor(paths: FolderPaths, engine: Engine, storage: DiskStorage, options: OpenFilesOptions) {
+  constructor(paths: FolderPaths, engine: Engine, options: OpenFilesOptions) {
     this.#paths = paths;
     this.#engine = engine;
-    this.#storage = storage;
     this.#options = options;
   }
 
@@ -177,11 +172,6 @@ class FolderLog implements TableLog {
       }
     }
     return found;
-  }
-
-  async clean(): Promise<void> {
-    const { logger } = this.#options;
-    await cleanFiles({ name: 'parquet', place: this.#paths.root, storage: this.#storage, logger }, async () => []);
   }
 
   /** A file that is replaced or removed must be the only name of its bytes, in a folder that can be written to. */

@@ -51,10 +51,10 @@ describe('leftovers of a dead run', () => {
     for (const path of [...rubbish, ...theirs]) put(path, 1.5 * HOUR);
     await open(2 * HOUR);
     expect(fixture.files()).toEqual([...live, ...rubbish, ...theirs].sort());
-    expect(logged('delta.removed')).toEqual([]);
+    expect(logged('files.removed')).toEqual([]);
     await open(0);
     expect(fixture.files()).toEqual([...live, ...theirs].sort());
-    expect(logged('delta.removed')).toMatchObject([{ fields: { files: rubbish.length } }]);
+    expect(logged('files.removed')).toMatchObject([{ fields: { files: rubbish.length } }]);
     for (const path of rubbish) put(path, 0.5 * HOUR);
     await open(0);
     expect(fixture.files()).toEqual([...live, ...rubbish, ...theirs].sort());
@@ -66,7 +66,7 @@ describe('leftovers of a dead run', () => {
     put(path, 2 * HOUR);
     const storage = new FaultyStorage(fixture.root, (change) => (change.includes(ID) ? 'dies before' : 'as it should'));
     await (await fixture.openLake({ storage, retentionMs: HOUR })).close();
-    expect(logged('delta.rubbish')).toMatchObject([{ level: 'warn' }]);
+    expect(logged('files.rubbish')).toMatchObject([{ level: 'warn' }]);
     expect(existsSync(at(path))).toBe(true);
   });
 });

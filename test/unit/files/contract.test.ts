@@ -41,7 +41,6 @@ class MemoryLog implements TableLog {
   }
 
   check = async () => [];
-  clean = async () => {};
   checkErase = async () => {};
 
   async erase(): Promise<void> {
