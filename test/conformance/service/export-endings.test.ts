@@ -19,7 +19,7 @@ import {
   startFaultyServer,
   whole,
 } from '../../support/service/faulty-server.ts';
-import { bodyOf, CANARY, exportService, ManualClock, QUESTION, settle } from '../../support/service/service.ts';
+import { bodyOf, CANARY, EXPORT_REQUEST, exportService, ManualClock, settle } from '../../support/service/service.ts';
 import { until } from '../../support/wait.ts';
 
 afterEach(closeServer);
@@ -29,7 +29,7 @@ describe('a connection without bytes', () => {
     const server = await serve(() => steps);
     const clock = new ManualClock();
     const { service, quota } = exportService(server.url, { clock, stallMs: 600_000 });
-    const asking = service.exportEvents(QUESTION, new AbortController().signal);
+    const asking = service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
     return { server, clock, asking, quota };
   };
 
@@ -93,7 +93,7 @@ describe('closing an export', () => {
     const server = await serve(() => [{ hold: true }]);
     const { service, quota } = exportService(server.url);
     const controller = new AbortController();
-    const asking = service.exportEvents(QUESTION, controller.signal);
+    const asking = service.exportEvents(EXPORT_REQUEST, controller.signal);
     await settle(30);
     controller.abort(new Error('enough'));
     await expect(asking).rejects.toThrow('enough');
@@ -104,7 +104,7 @@ describe('closing an export', () => {
     const controller = new AbortController();
     const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
     const { service, quota } = exportService(server.url);
-    const answer = await service.exportEvents(QUESTION, controller.signal);
+    const answer = await service.exportEvents(EXPORT_REQUEST, controller.signal);
     const reading = bodyOf(answer);
     await settle();
     controller.abort(new Error('enough'));
@@ -120,7 +120,7 @@ describe('closing an export', () => {
       { hold: true },
     ]);
     const { service, quota } = exportService(server.url);
-    const answer = await service.exportEvents(QUESTION, new AbortController().signal);
+    const answer = await service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
     if (answer.kind !== 'data') throw new Error(answer.message);
     for await (const _chunk of answer.bytes) break;
     await answer.close();
@@ -132,7 +132,7 @@ describe('closing an export', () => {
   it('with the service closes every open connection', async () => {
     const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
     const { service } = exportService(server.url);
-    const answer = await service.exportEvents(QUESTION, new AbortController().signal);
+    const answer = await service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
     const reading = failureOf(answer);
     await settle();
     await service.close();

@@ -13,7 +13,7 @@ import {
 } from '../../support/service/faulty-export.ts';
 import { CHUNKED, chunks, gzip, head, LAST_CHUNK, type Step, whole } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
-import { bodyOf, exportService, QUESTION } from '../../support/service/service.ts';
+import { bodyOf, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
 
 const GZIP_HEAD = { ...CSV_HEAD, 'Content-Encoding': 'gzip' };
 
@@ -170,14 +170,14 @@ describe('requests without an answer', () => {
   it('a refused connection is a retry', async () => {
     // No system gives a port so low to anybody who asks for a free one.
     const url = 'http://127.0.0.1:1';
-    const answer = await exportService(url).service.exportEvents(QUESTION, new AbortController().signal);
+    const answer = await exportService(url).service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
     expect(answer).toMatchObject({ kind: 'retry', code: 'refused' });
     expect((answer as { message: string }).message).toContain('127.0.0.1:1');
   });
 
   it('an unknown host is reported', async () => {
     const url = `https://${'a'.repeat(64)}.invalid`;
-    const answer = await exportService(url).service.exportEvents(QUESTION, new AbortController().signal);
+    const answer = await exportService(url).service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
     expect(answer).toMatchObject({ kind: 'retry', code: 'dns' });
   });
 
@@ -199,7 +199,7 @@ describe('requests without an answer', () => {
   it('a server without TLS is reported', async () => {
     const server = await serve(() => [], { greeting: 'HTTP/1.1 400 Bad Request\r\n\r\n' });
     const { service } = exportService(server.url.replace('http:', 'https:'));
-    const answer = await service.exportEvents(QUESTION, new AbortController().signal);
+    const answer = await service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
     expect(answer).toMatchObject({ kind: 'retry', code: 'tls' });
   });
 });

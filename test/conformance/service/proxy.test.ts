@@ -16,15 +16,15 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** A proxy that answers CONNECT with a status, and where that is 200 leads to `port` whatever was asked for. */
+/** A proxy that answers CONNECT with a status, and where that is 200 connects to `port`, whichever host is requested. */
 async function startProxy(status: number, port: number) {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const sockets = new Set<Socket>();
   const proxy = createServer((socket) => {
     sockets.add(socket);
     socket.on('error', () => {});
     socket.once('data', (head: Buffer) => {
-      asked.push(head.toString('latin1'));
+      requests.push(head.toString('latin1'));
       socket.write(`HTTP/1.1 ${status} Told\r\n\r\n`);
       if (status !== 200) return void socket.end();
       const target = connect(port, '127.0.0.1');
@@ -39,7 +39,7 @@ async function startProxy(status: number, port: number) {
     for (const socket of sockets) socket.destroy();
     proxy.close();
   });
-  return { url: `http://kim:se%40cret@127.0.0.1:${(proxy.address() as AddressInfo).port}`, asked };
+  return { url: `http://kim:se%40cret@127.0.0.1:${(proxy.address() as AddressInfo).port}`, requests };
 }
 
 const sendThrough = (proxy: string) => {
@@ -56,10 +56,10 @@ describe('through a proxy', () => {
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
     // The tunnel stands and TLS runs in it: its certificate is refused as it would be without a proxy.
     expect(networkProblem(error, 'api.example')).toMatchObject({ code: 'certificate', config: true });
-    expect(proxy.asked).toHaveLength(1);
-    expect(proxy.asked[0]).toMatch(/^CONNECT api\.example:443 HTTP\/1\.1\r\n/);
-    expect(proxy.asked[0]).toContain(`Proxy-Authorization: Basic ${Buffer.from('kim:se@cret').toString('base64')}`);
-    expect(proxy.asked[0]).not.toContain(CANARY);
+    expect(proxy.requests).toHaveLength(1);
+    expect(proxy.requests[0]).toMatch(/^CONNECT api\.example:443 HTTP\/1\.1\r\n/);
+    expect(proxy.requests[0]).toContain(`Proxy-Authorization: Basic ${Buffer.from('kim:se@cret').toString('base64')}`);
+    expect(proxy.requests[0]).not.toContain(CANARY);
   });
 
   it.each([

@@ -11,7 +11,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { createExportService } from '../../../src/service/export/client.ts';
 import { createExportQuota } from '../../../src/service/quota.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
-import { bodyOf, QUESTION } from '../../support/service/service.ts';
+import { bodyOf, EXPORT_REQUEST } from '../../support/service/service.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 
@@ -109,7 +109,7 @@ describe('a service that other clients use as well', () => {
     });
   };
   const ask = async (service: ReturnType<typeof open>) => {
-    const answer = await service.exportEvents({ ...QUESTION, from: DAY, to: DAY }, new AbortController().signal);
+    const answer = await service.exportEvents({ ...EXPORT_REQUEST, from: DAY, to: DAY }, new AbortController().signal);
     if (answer.kind !== 'data') return answer.kind;
     await bodyOf(answer);
     return 'data';

@@ -13,7 +13,7 @@ import {
   whole,
 } from '../../support/service/faulty-server.ts';
 import { type OperationId, validateRequest } from '../../support/service/openapi.ts';
-import { bodyOf, CANARY, exportService, ManualClock, QUESTION } from '../../support/service/service.ts';
+import { bodyOf, CANARY, EXPORT_REQUEST, exportService, ManualClock } from '../../support/service/service.ts';
 
 let server: FaultyServer | undefined;
 afterEach(() => server?.close());
@@ -32,33 +32,33 @@ function problems(id: OperationId, request: RawRequest): string[] {
 }
 
 describe('the request for an export [R1]', () => {
-  const ask = async (question: ExportRequest, serviceId = 'svc-1') => {
+  const ask = async (selection: ExportRequest, serviceId = 'svc-1') => {
     server = await startFaultyServer(() => whole(200, 'a\n'));
     const { service } = exportService(server.url, { serviceId });
-    await bodyOf(await service.exportEvents(question, new AbortController().signal));
+    await bodyOf(await service.exportEvents(selection, new AbortController().signal));
     expect(service.sent).toBe(1);
     return server.requests[0];
   };
 
   it.each([
-    ['everything', QUESTION],
-    ['some events', { ...QUESTION, events: ['df_purchase', '가입, "new"'], eventsCondition: 'include' }],
-    ['but some properties', { ...QUESTION, properties: ['__proto__', 'a b'], propertiesCondition: 'exclude' }],
-  ] as [string, ExportRequest][])('follows openapi.yaml: %s', async (_name, question) => {
-    const request = await ask(question);
+    ['everything', EXPORT_REQUEST],
+    ['some events', { ...EXPORT_REQUEST, events: ['df_purchase', '가입, "new"'], eventsCondition: 'include' }],
+    ['but some properties', { ...EXPORT_REQUEST, properties: ['__proto__', 'a b'], propertiesCondition: 'exclude' }],
+  ] as [string, ExportRequest][])('follows openapi.yaml: %s', async (_name, selection) => {
+    const request = await ask(selection);
     expect(problems('exportEvents', request)).toEqual([]);
     expect(JSON.parse(request.body)).toEqual({
-      ...(question.events.length > 0 && { events: question.events }),
-      events_condition_type: question.eventsCondition,
-      ...(question.properties.length > 0 && { properties: question.properties }),
-      properties_condition_type: question.propertiesCondition,
+      ...(selection.events.length > 0 && { events: selection.events }),
+      events_condition_type: selection.eventsCondition,
+      ...(selection.properties.length > 0 && { properties: selection.properties }),
+      properties_condition_type: selection.propertiesCondition,
       from_date: '2026-01-10',
       to_date: '2026-01-11',
     });
   });
 
   it('carries the token in one header and accepts only gzip', async () => {
-    const { headers, line, body } = await ask(QUESTION);
+    const { headers, line, body } = await ask(EXPORT_REQUEST);
     expect(headers).toMatchObject({
       authorization: `Bearer ${CANARY}`,
       'content-type': 'application/json',
@@ -71,14 +71,14 @@ describe('the request for an export [R1]', () => {
   it('accepts no coding where the length of the body is to be declared', async () => {
     server = await startFaultyServer(() => whole(200, 'a\n'));
     const { service } = exportService(server.url);
-    const answer = await service.exportEvents(QUESTION, new AbortController().signal, true);
+    const answer = await service.exportEvents(EXPORT_REQUEST, new AbortController().signal, true);
     expect(answer).toMatchObject({ kind: 'data', endDeclared: true });
     await bodyOf(answer);
     expect(server.requests[0].headers).toMatchObject({ 'accept-encoding': 'identity' });
   });
 
   it('encodes the service id', async () => {
-    const request = await ask(QUESTION, 'a/b?c=d&e#f 가 %2F');
+    const request = await ask(EXPORT_REQUEST, 'a/b?c=d&e#f 가 %2F');
     expect(problems('exportEvents', request)).toEqual([]);
     const url = new URL(request.line.split(' ')[1], 'http://loopback');
     expect([...url.searchParams]).toEqual([['service_id', 'a/b?c=d&e#f 가 %2F']]);
@@ -87,14 +87,16 @@ describe('the request for an export [R1]', () => {
   it('keeps a path of base_url', async () => {
     server = await startFaultyServer(() => whole(200, 'a\n'));
     const { service } = exportService(`${server.url}/gateway/`);
-    await bodyOf(await service.exportEvents(QUESTION, new AbortController().signal));
+    await bodyOf(await service.exportEvents(EXPORT_REQUEST, new AbortController().signal));
     expect(server.requests[0].line).toBe('POST /gateway/api/v1/export/event?service_id=svc-1 HTTP/1.1');
   });
 
   it.each(['', 'line\nend', '토큰', ' '])('is not sent with a token that no header can carry: %j', async (token) => {
     server = await startFaultyServer(() => whole(200, 'a\n'));
     const { service, quota } = exportService(server.url, { exportToken: new Secret(token) });
-    const error = await service.exportEvents(QUESTION, new AbortController().signal).catch((thrown: unknown) => thrown);
+    const error = await service
+      .exportEvents(EXPORT_REQUEST, new AbortController().signal)
+      .catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UserError);
     expect(error).toMatchObject({ kind: 'config', message: expect.stringMatching(/^export_token/) });
     expect([server.requests.length, quota.entered]).toEqual([0, 0]);
@@ -150,7 +152,7 @@ it('a clock that stands still never aborts an export [R17]', async () => {
   server = await startFaultyServer(() => whole(200, 'a\n'));
   const clock = new ManualClock();
   const { service } = exportService(server.url, { clock });
-  await bodyOf(await service.exportEvents(QUESTION, new AbortController().signal));
+  await bodyOf(await service.exportEvents(EXPORT_REQUEST, new AbortController().signal));
   await service.close();
   expect(clock.pending).toBe(0);
 });

@@ -26,12 +26,12 @@ describe('a read that fails', () => {
     const before = fixture.sim.requests().length;
     const again = await fixture.read(catalog, output.lastStates());
     expect(readProblems(again, catalog)).toEqual([]);
-    expect(fixture.asked(before)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
+    expect(fixture.requested(before)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
     // The retry ended the read: the next one looks back.
     expect(again.states('events').at(-1)).not.toHaveProperty('reading_since');
     const next = fixture.sim.requests().length;
     await fixture.read(catalog, again.lastStates());
-    expect(fixture.asked(next)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
+    expect(fixture.requested(next)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
   });
 
   it('is not resumed once late rows may have arrived for days that it had read', async () => {
@@ -45,7 +45,7 @@ describe('a read that fails', () => {
       fixture.clock.advance(wait);
       const before = fixture.sim.requests().length;
       await fixture.read(catalog, output.lastStates(), { lookback_days: 2, end_date: '2026-01-20' });
-      return fixture.asked(before)[0];
+      return fixture.requested(before)[0];
     };
     expect(await days(0)).toBe('2026-01-19');
     // The earlier of the two days would be looked back at no more.
@@ -59,7 +59,7 @@ describe('a read that fails', () => {
     // 14:00 UTC: it is tomorrow in UTC+14, which the service does not take.
     fixture.clock.advance(11 * 3_600_000);
     const output = await fixture.read(catalog);
-    expect(fixture.asked().at(-1)).toMatch(/2026-01-21/);
+    expect(fixture.requested().at(-1)).toMatch(/2026-01-21/);
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
     expect(output.states('events').at(-1)).not.toHaveProperty('reading_since');
   });

@@ -22,7 +22,7 @@ describe('read', () => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(catalog);
     expect(readProblems(output, catalog)).toEqual([]);
-    expect(fixture.asked(before)).toEqual(DAYS);
+    expect(fixture.requested(before)).toEqual(DAYS);
     const rows = fixture.sim.countRows({ from: '2026-01-15', to: '2026-01-20' });
     expect(rows).toBeGreaterThan(100);
     const keys = output.records('events').map((data) => data._key);
@@ -62,7 +62,7 @@ describe('read', () => {
     const before = fixture.sim.requests().length;
     const second = await fixture.read(catalog, first.lastStates());
     expect(readProblems(second, catalog)).toEqual([]);
-    expect(fixture.asked(before)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
+    expect(fixture.requested(before)).toEqual(['2026-01-18', '2026-01-19', '2026-01-20']);
     expect(second.states('events').map((one) => one.from_date)).toEqual(Array(4).fill('2026-01-19'));
     expect(second.records('events').length).toBeLessThan(first.records('events').length);
   });
@@ -90,7 +90,7 @@ describe('read', () => {
     expect(first.states('events').at(-1)?.from_date).toBe('2026-01-19');
     const before = fixture.sim.requests().length;
     const second = await fixture.read(appending, first.lastStates());
-    expect(fixture.asked(before)).toEqual([]);
+    expect(fixture.requested(before)).toEqual([]);
     expect(readProblems(second, appending)).toEqual([]);
     expect(second.of('RECORD')).toEqual([]);
     expect(second.states('events')).toHaveLength(1);
@@ -134,7 +134,7 @@ describe('read', () => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(catalog, [state('event_logs', later)]);
     expect(readProblems(output, catalog)).toEqual([]);
-    expect(fixture.asked(before)).toEqual(DAYS);
+    expect(fixture.requested(before)).toEqual(DAYS);
     const days = (stream: string) =>
       [...new Set(output.records(stream).map((data) => String(data.df_server_datetime).slice(0, 10)))].sort();
     expect(days('events')[0]).toBe('2026-01-15');

@@ -61,7 +61,7 @@ describe('a saved state', () => {
     const before = fixture.sim.requests().length;
     const output = await fixture.read(events, value);
     expect(readProblems(output, events)).toEqual([]);
-    expect(fixture.asked(before)[0]).toMatch(/^2026-01-18/);
+    expect(fixture.requested(before)[0]).toMatch(/^2026-01-18/);
     expect(output.states('events')[0]).not.toHaveProperty('waiting_until');
   });
 
@@ -89,7 +89,7 @@ describe('a saved state', () => {
     const before = fixture.sim.requests().length;
     const since = { version: 1, from_date: '2026-01-19', reading_since: '2026-02-01T00:00:00.000Z' };
     await fixture.read(events, saved(since, 'events'));
-    expect(fixture.asked(before)[0]).toMatch(/^2026-01-18/);
+    expect(fixture.requested(before)[0]).toMatch(/^2026-01-18/);
   });
 
   it('is dropped with a warning when the filters differ [R9]', async () => {
@@ -115,7 +115,7 @@ describe('a saved state', () => {
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', stream_descriptor: { name: 'events' } });
     expect(output.errors()[0].message).toMatch(/Clear the stream's data/);
     expect(output.errors()[0].message).not.toMatch(/--full-refresh|another target/);
-    expect(fixture.asked(before)).toEqual([]);
+    expect(fixture.requested(before)).toEqual([]);
   });
 
   it('resumes a full refresh only within its job, without a lookback [R488][R41]', async () => {
@@ -129,7 +129,7 @@ describe('a saved state', () => {
       const output = await fixture.read(catalog, state, more);
       expect(readProblems(output, catalog)).toEqual([]);
       expect(spent - before).toBe(2);
-      return { output, asked: fixture.asked(spent) };
+      return { output, asked: fixture.requested(spent) };
     };
     const first = await refresh(41);
     expect(first.output.states('events')[0]).toMatchObject({ from_date: '2026-01-15', sync_id: 41 });

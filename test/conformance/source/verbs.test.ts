@@ -22,7 +22,7 @@ describe('check', () => {
   it('spends one export and succeeds', async () => {
     const before = fixture.sim.requests().length;
     expect(await check()).toMatchObject({ status: 'SUCCEEDED' });
-    expect(fixture.asked(before)).toHaveLength(1);
+    expect(fixture.requested(before)).toHaveLength(1);
   });
 
   it.each([
@@ -59,7 +59,7 @@ describe('discover', () => {
     fixture = await SourceFixture.start({}, { rowsPerDay: 2000 });
     const first = await discover();
     expect(first.logs('discover.cost')[0]).toMatch(/two exports/);
-    expect(fixture.asked()).toEqual(['2025-12-21..2026-01-20', '2026-01-15..2026-01-18']);
+    expect(fixture.requested()).toEqual(['2025-12-21..2026-01-20', '2026-01-15..2026-01-18']);
     expect(fixture.sim.requests()[0].outcome).toBe('closed');
     expect((await discover()).text.split('\n').at(-2)).toBe(first.text.split('\n').at(-2));
   });

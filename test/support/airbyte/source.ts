@@ -57,8 +57,8 @@ export class SourceFixture {
     return this.run('read', this.config(more), { catalog, ...(state !== undefined && { state }) });
   }
 
-  /** The days asked for since `from`, one text an export. */
-  asked(from = 0): string[] {
+  /** The days requested since `from`, one text an export. */
+  requested(from = 0): string[] {
     return this.sim
       .requests()
       .slice(from)

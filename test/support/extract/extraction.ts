@@ -63,7 +63,7 @@ export interface FakeServiceSettings {
   /** Milliseconds that the service's clock is ahead of ours. */
   readonly clockAhead: number;
   /** Replaces an answer; `undefined` leaves it. The number counts the requests, from 1. */
-  readonly fault: (question: ExportRequest, count: number) => Fault | undefined;
+  readonly fault: (request: ExportRequest, count: number) => Fault | undefined;
 }
 
 export type Fault =
@@ -93,7 +93,7 @@ const HEADER =
 
 export class FakeService implements ExportService {
   settings: FakeServiceSettings;
-  readonly asked: ExportRequest[] = [];
+  readonly requests: ExportRequest[] = [];
   readonly #clock: Clock;
   /** Exports under way now, and the most there ever were. */
   busy = 0;
@@ -105,31 +105,31 @@ export class FakeService implements ExportService {
   }
 
   get sent(): number {
-    return this.asked.length;
+    return this.requests.length;
   }
 
   /** `2026-01-01..2026-01-02` of every request so far. */
   get ranges(): string[] {
-    return this.asked.map(({ from, to }) => `${from}..${to}`);
+    return this.requests.map(({ from, to }) => `${from}..${to}`);
   }
 
   /** The length of a body is declared for a request alone that wants it uncompressed. */
-  async exportEvents(question: ExportRequest, signal: AbortSignal, uncompressed = false): Promise<ExportAnswer> {
+  async exportEvents(request: ExportRequest, signal: AbortSignal, uncompressed = false): Promise<ExportAnswer> {
     signal.throwIfAborted();
-    this.asked.push(question);
-    const fault = this.settings.fault(question, this.asked.length);
+    this.requests.push(request);
+    const fault = this.settings.fault(request, this.requests.length);
     await Promise.resolve();
-    const kind = fault !== undefined && 'refuse' in fault ? fault.refuse : this.#refusal(question);
+    const kind = fault !== undefined && 'refuse' in fault ? fault.refuse : this.#refusal(request);
     const common = { limits: { remaining: undefined, resetAt: undefined }, serverTime: this.#now() };
     if (kind !== undefined) return { ...common, kind, code: kind, message: `the fake says ${kind}.`, status: 400 };
-    const csv = this.#csv(question);
+    const csv = this.#csv(request);
     const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;
     const body = this.#body(text, fault !== undefined && 'breaks' in fault ? fault : undefined);
     return { ...common, ...body, endDeclared: this.settings.endDeclared && uncompressed };
   }
 
-  selected(question: Pick<ExportRequest, 'from' | 'to'> & Partial<ExportRequest>): FakeRow[] {
-    const { from, to } = question;
+  selected(request: Pick<ExportRequest, 'from' | 'to'> & Partial<ExportRequest>): FakeRow[] {
+    const { from, to } = request;
     const { singleDays } = this.settings;
     const form = from === to ? singleDays : 'as_ranges';
     const inclusive = form === 'as_ranges' ? this.settings.inclusive : form === 'whole';
@@ -137,7 +137,7 @@ export class FakeService implements ExportService {
       const day = this.dayOf(row);
       const inside = day >= from && (inclusive ? day <= to : day < to);
       if (this.settings.daysAreInstants && !(inside && (day < to || this.#isMidnight(row)))) return false;
-      return inside && row.arrived <= this.#now() && matches(row, question);
+      return inside && row.arrived <= this.#now() && matches(row, request);
     });
   }
 
@@ -153,17 +153,17 @@ export class FakeService implements ExportService {
     return this.#clock.now() + this.settings.clockAhead;
   }
 
-  #refusal(question: ExportRequest) {
+  #refusal(request: ExportRequest) {
     const today = dayAt(this.#now(), this.settings.zoneHours);
-    if (question.from < addDays(today, -this.settings.historyDays)) return 'gone' as const;
-    if (this.settings.future === 'error' && question.to > today) return 'invalid' as const;
-    if (question.from === question.to && this.settings.singleDays === 'refused') return 'invalid' as const;
-    if (this.selected(question).length > this.settings.most) return 'retry_or_split' as const;
+    if (request.from < addDays(today, -this.settings.historyDays)) return 'gone' as const;
+    if (this.settings.future === 'error' && request.to > today) return 'invalid' as const;
+    if (request.from === request.to && this.settings.singleDays === 'refused') return 'invalid' as const;
+    if (this.selected(request).length > this.settings.most) return 'retry_or_split' as const;
     return undefined;
   }
 
-  #csv(question: ExportRequest): string {
-    const lines = this.selected(question).map(csvOf);
+  #csv(request: ExportRequest): string {
+    const lines = this.selected(request).map(csvOf);
     const text = [HEADER, ...lines].join('\n');
     return this.settings.finalNewline ? `${text}\n` : text;
   }
@@ -194,10 +194,10 @@ async function* chunks(
   await close();
 }
 
-function matches(row: FakeRow, question: Partial<ExportRequest>): boolean {
-  const names = question.events ?? [];
-  if (names.length === 0 || question.eventsCondition === 'all') return true;
-  return names.includes(row.event) === (question.eventsCondition === 'include');
+function matches(row: FakeRow, request: Partial<ExportRequest>): boolean {
+  const names = request.events ?? [];
+  if (names.length === 0 || request.eventsCondition === 'all') return true;
+  return names.includes(row.event) === (request.eventsCondition === 'include');
 }
 
 const stamp = (ms: number): string => new Date(ms).toISOString().replace('T', ' ').replace('Z', '');

@@ -27,7 +27,7 @@ const reported = { data: 0, refused: 0, later: 0 };
 
 async function once(): Promise<void> {
   const day = addDays(dayAt(systemClock.now()), -3);
-  const question = {
+  const request = {
     from: day,
     to: day,
     events: [],
@@ -36,7 +36,7 @@ async function once(): Promise<void> {
     propertiesCondition: 'all',
   } as const;
   try {
-    const answer = await service.exportEvents(question, new AbortController().signal);
+    const answer = await service.exportEvents(request, new AbortController().signal);
     if (answer.kind !== 'data') {
       reported.refused++;
       return;

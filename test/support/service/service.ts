@@ -7,7 +7,7 @@ import type { AnswerHead, ExportAdmission } from '../../../src/service/quota.ts'
 
 export const CANARY = 'canary-token-5e1f';
 
-export const QUESTION: ExportRequest = {
+export const EXPORT_REQUEST: ExportRequest = {
   from: '2026-01-10',
   to: '2026-01-11',
   events: [],

@@ -56,10 +56,10 @@ function hold(day: Day): () => void {
     release = resolve;
   });
   const answer = fixture.service.exportEvents.bind(fixture.service);
-  fixture.service.exportEvents = async (question, signal) => {
+  fixture.service.exportEvents = async (request, signal) => {
     const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-    if (question.from === day) await Promise.race([held, aborted]);
-    return answer(question, signal);
+    if (request.from === day) await Promise.race([held, aborted]);
+    return answer(request, signal);
   };
   return release;
 }

@@ -86,7 +86,7 @@ describe('a body without a final line end', () => {
     await open({ finalNewline: false, endDeclared: true }).run(DAYS);
     expect(fixture.service.sent).toBe(4);
     expect(fixture.target.state).toMatchObject({ final_newline: false });
-    fixture.service.asked.length = 0;
+    fixture.service.requests.length = 0;
     await fixture.run({ ...DAYS, endDate: '2026-03-08' });
     expect(fixture.service.sent).toBe(2);
     expect(fixture.target.ids().length).toBe(24);
@@ -137,7 +137,7 @@ describe('a body without a final line end', () => {
       let asked = 0;
       const cut: FakeServiceSettings['fault'] = (q) =>
         q.to === '2026-03-08' && asked++ % 2 === 0 ? { body: (csv) => csv.slice(0, -3) } : undefined;
-      fixture.service.asked.length = 0;
+      fixture.service.requests.length = 0;
       fixture.service.settings = { ...fixture.service.settings, endDeclared: false, fault: cut };
       await fixture.run({ ...DAYS, endDate: '2026-03-08' }).catch(() => {});
       expect([...fixture.target.rows.values()].every((line) => line.endsWith('df_login'))).toBe(true);
@@ -148,7 +148,7 @@ describe('a body without a final line end', () => {
     await open({ finalNewline: false, endDeclared: true }).run(DAYS);
     const cut: FakeServiceSettings['fault'] = (q, count) =>
       q.to === '2026-03-08' && count === 2 ? { body: (csv) => `${rowsOf(csv, 3)}\n` } : undefined;
-    fixture.service.asked.length = 0;
+    fixture.service.requests.length = 0;
     fixture.service.settings = { ...fixture.service.settings, fault: cut };
     await fixture.run({ ...DAYS, endDate: '2026-03-08' });
     expect(fixture.service.sent).toBe(3);

@@ -43,7 +43,7 @@ describe('a gap', () => {
     await fixture.run({ startDate: '2026-02-01', endDate: '2026-02-20', onGap: 'warn', toDateInclusive: 'true' });
     expect(fixture.target.state?.gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
     expect(fixture.target.state?.from_date).toBe('2026-02-21');
-    expect(fixture.service.asked.map((question) => question.from)).toEqual([
+    expect(fixture.service.requests.map((request) => request.from)).toEqual([
       '2026-02-01',
       ...daysOf(OLDEST, '2026-02-20'),
     ]);

@@ -27,8 +27,8 @@ const tooMany =
     const isTooMany = eventsCondition === 'all' || (eventsCondition === 'include' && events.length > most);
     return days.includes(from) && isTooMany ? { refuse: 'retry_or_split' } : undefined;
   };
-const asked = (condition: ExportRequest['eventsCondition'], day = BIG) =>
-  fixture.service.asked.filter(({ from, eventsCondition }) => from === day && eventsCondition === condition);
+const requested = (condition: ExportRequest['eventsCondition'], day = BIG) =>
+  fixture.service.requests.filter(({ from, eventsCondition }) => from === day && eventsCondition === condition);
 
 const idsOf = (first: string, last: string, names = NAMES) =>
   ROWS.filter(({ id, event }) => names.includes(event) && daysOf(first, last).some((day) => id.includes(day)))
@@ -42,7 +42,7 @@ describe('a range that is too long for one export', () => {
     expect(spans).toEqual(['05..08', '05..08', '05..08', '05..06', '07..08']);
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-08'));
     expect(fixture.target.state).toMatchObject({ max_window_days: 2, from_date: '2026-03-09' });
-    fixture.service.asked.length = 0;
+    fixture.service.requests.length = 0;
     await fixture.run({ ...DAYS, endDate: '2026-03-10', windowDays: 1 });
     expect(fixture.service.ranges.map((r) => r.replaceAll('2026-03-', ''))).toEqual(['08..08', '09..09', '10..10']);
   });
@@ -53,10 +53,10 @@ describe('a day that is split by event names', () => {
     open({ fault: tooMany([BIG]) });
     for await (const window of fixture.windows(DAYS, {}, { eventNames: ['seen_before'] }))
       await fixture.target.commit(window);
-    const included = new Set(asked('include').flatMap(({ events }) => events));
+    const included = new Set(requested('include').flatMap(({ events }) => events));
     expect([...NAMES, 'seen_before'].filter((name) => !included.has(name))).toEqual([]);
-    expect(asked('exclude')).toHaveLength(1);
-    expect([...asked('exclude')[0].events].sort()).toEqual([...included].sort());
+    expect(requested('exclude')).toHaveLength(1);
+    expect([...requested('exclude')[0].events].sort()).toEqual([...included].sort());
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07'));
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
@@ -65,7 +65,7 @@ describe('a day that is split by event names', () => {
     open({ fault: tooMany([BIG]) });
     const eventNames = ['a'.repeat(64), 'a'.repeat(63), `${'a'.repeat(64)}0`];
     for await (const window of fixture.windows(DAYS, {}, { eventNames })) await fixture.target.commit(window);
-    const included = asked('include').flatMap(({ events }) => events);
+    const included = requested('include').flatMap(({ events }) => events);
     expect(eventNames.map((name) => included.includes(name))).toEqual([false, true, true]);
   });
 
@@ -82,14 +82,14 @@ describe('a day that is split by event names', () => {
   it('is requested whole three times, the next such day once, in as few parts as needed', async () => {
     const days = ['2026-03-05', BIG];
     await open({ fault: tooMany(days, 4) }).run(DAYS);
-    expect(days.map((day) => asked('all', day).length)).toEqual([3, 1]);
-    const tooLarge = (day: string) => asked('include', day).filter(({ events }) => events.length > 4).length;
-    const parts = (day: string) => asked('include', day).filter(({ events }) => events.length <= 4).length;
+    expect(days.map((day) => requested('all', day).length)).toEqual([3, 1]);
+    const tooLarge = (day: string) => requested('include', day).filter(({ events }) => events.length > 4).length;
+    const parts = (day: string) => requested('include', day).filter(({ events }) => events.length <= 4).length;
     expect([tooLarge('2026-03-05') > 0, tooLarge(BIG)]).toEqual([true, 0]);
     expect(fixture.target.state?.name_groups).toBe(parts(BIG));
     // Two attempts at a group of names before it is halved.
-    const first = asked('include', '2026-03-05')[0].events;
-    expect(asked('include', '2026-03-05').filter(({ events }) => events.join() === first.join())).toHaveLength(2);
+    const first = requested('include', '2026-03-05')[0].events;
+    expect(requested('include', '2026-03-05').filter(({ events }) => events.join() === first.join())).toHaveLength(2);
     expect(fixture.target.ids()).toHaveLength(24);
     expect(readdirSync(fixture.spoolDir)).toEqual([]);
   });
@@ -99,7 +99,7 @@ describe('a day that is split by event names', () => {
     const fault: FakeServiceSettings['fault'] = ({ from, events }) =>
       from === BIG && events.length > 1 ? { refuse: 'retry_or_split' } : undefined;
     await open({ fault }).run({ ...DAYS, ...filter });
-    expect(asked('exclude')).toEqual([]);
+    expect(requested('exclude')).toEqual([]);
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', ['df_login', 'own_a']));
   });
 
@@ -110,8 +110,8 @@ describe('a day that is split by event names', () => {
         ? { refuse: 'retry_or_split' }
         : undefined;
     await open({ fault }).run({ ...DAYS, ...filter });
-    expect(asked('include').flatMap(({ events }) => events)).not.toContain('df_login');
-    const rest = asked('exclude').at(-1)?.events ?? [];
+    expect(requested('include').flatMap(({ events }) => events)).not.toContain('df_login');
+    const rest = requested('exclude').at(-1)?.events ?? [];
     expect(rest.length).toBeGreaterThan(10);
     expect(rest.filter((name) => name === 'df_login')).toHaveLength(1);
     expect(fixture.target.ids()).toEqual(idsOf('2026-03-05', '2026-03-07', NAMES.slice(1)));
@@ -121,7 +121,7 @@ describe('a day that is split by event names', () => {
     const filter = { events: ['df_login'], eventsCondition: 'all' } as const;
     await open({ fault: tooMany([BIG]) }).run({ ...DAYS, ...filter });
     expect(fixture.target.receipts.map(({ split }) => split)).toEqual(['none', 'names', 'none']);
-    expect(asked('exclude')).toHaveLength(1);
+    expect(requested('exclude')).toHaveLength(1);
     expect(fixture.target.ids()).toHaveLength(24);
   });
 
@@ -133,9 +133,9 @@ describe('a day that is split by event names', () => {
       return eventsCondition === 'all' && ++whole <= 3 ? { refuse: 'retry_or_split' } : undefined;
     };
     await open({ fault }).run(DAYS);
-    expect(asked('exclude')).toEqual([]);
-    expect(asked('all')).toHaveLength(4);
-    expect(asked('all').at(-1)?.events).toEqual([]);
+    expect(requested('exclude')).toEqual([]);
+    expect(requested('all')).toHaveLength(4);
+    expect(requested('all').at(-1)?.events).toEqual([]);
     expect(fixture.target.state?.name_groups).toBe(1);
     expect(fixture.target.ids()).toHaveLength(24);
   });
@@ -145,12 +145,12 @@ describe('a day that is split by event names', () => {
     ['the rest', ({ eventsCondition }: ExportRequest) => eventsCondition === 'exclude', 3],
   ])('that has %s still too large ends the run with the day and advice [R13]', async (what, isIt, attempts) => {
     const split = tooMany([BIG], 1);
-    const fault: FakeServiceSettings['fault'] = (question, count) =>
-      question.from === BIG && isIt(question) ? { refuse: 'retry_or_split' } : split(question, count);
+    const fault: FakeServiceSettings['fault'] = (request, count) =>
+      request.from === BIG && isIt(request) ? { refuse: 'retry_or_split' } : split(request, count);
     const failure = await failureOf(open({ fault }).run(DAYS));
     expect(failure).toMatchObject({ exitCode: 3, where: { window: BIG } });
     expect(failure.message).toMatch(what === 'the rest' ? /other than the \d+ names known/ : /named df_purchase of/);
-    expect(fixture.service.asked.filter((question) => question.from === BIG && isIt(question))).toHaveLength(attempts);
+    expect(fixture.service.requests.filter((request) => request.from === BIG && isIt(request))).toHaveLength(attempts);
     expect(fixture.target.state?.from_date).toBe(BIG);
   });
 
@@ -159,7 +159,7 @@ describe('a day that is split by event names', () => {
     const [whole, split] = fixture.target.receipts;
     expect(split).toMatchObject({ split: 'names', rows: 8, from: BIG, to: BIG, covers_from: BIG, covers_to: BIG });
     expect(split.header).toEqual(whole.header);
-    const parts = asked('include').filter(({ events }) => events.length <= 5).length + 1;
+    const parts = requested('include').filter(({ events }) => events.length <= 5).length + 1;
     expect([parts, split.exports]).toEqual([5, 5]);
     expect(split.bytes).toBeGreaterThan(whole.bytes);
     expect(split.sha256).toMatch(/^[0-9a-f]{64}$/);

@@ -55,7 +55,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-const open = (question = 'q', print = 'print') => Spool.open(root, question, print, clock);
+const open = (request = 'q', print = 'print') => Spool.open(root, request, print, clock);
 const files = (spool: Spool) => readdirSync(spool.folder).sort();
 /** A verified file of this spool that a later run may use. */
 async function saved(spool: Spool, key: string, text = 'a\n1\n'): Promise<ExportFile> {

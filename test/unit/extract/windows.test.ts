@@ -29,7 +29,7 @@ describe('a service that includes the end day', () => {
 
   it('is asked again for the lookback and for days that were not over, and nothing else', async () => {
     await open().run({ startDate: '2026-03-01' });
-    fixture.service.asked.length = 0;
+    fixture.service.requests.length = 0;
     fixture.clock.time += 24 * HOUR;
     await fixture.run({ startDate: '2026-03-01' });
     expect(fixture.service.ranges.map((r) => r.slice(8, 10))).toEqual(['09', '10', '11', '12']);

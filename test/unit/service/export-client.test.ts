@@ -6,10 +6,10 @@ import { CHUNKED, chunks, head, json, type Step, whole } from '../../support/ser
 import {
   bodyOf,
   CANARY,
+  EXPORT_REQUEST,
   exportService,
   ManualClock,
   OpenQuota,
-  QUESTION,
   settle,
 } from '../../support/service/service.ts';
 import { until } from '../../support/wait.ts';
@@ -69,7 +69,7 @@ describe('an export', () => {
   it('through an invalid proxy is never sent, and its slot is released', async () => {
     const env = (name: string) => (name === 'HTTPS_PROXY' ? 'socks5://proxy' : undefined);
     const { service, quota } = exportService('https://api.example', { env });
-    await expect(service.exportEvents(QUESTION, signalOf())).rejects.toMatchObject({ kind: 'config' });
+    await expect(service.exportEvents(EXPORT_REQUEST, signalOf())).rejects.toMatchObject({ kind: 'config' });
     expect(quota).toMatchObject({ entered: 1, released: 1 });
   });
 
@@ -82,7 +82,7 @@ describe('an export', () => {
       const server = await serve(() => steps);
       const controller = new AbortController();
       const { service, quota } = exportService(server.url);
-      const sending = service.exportEvents(QUESTION, controller.signal);
+      const sending = service.exportEvents(EXPORT_REQUEST, controller.signal);
       const settled = sending.catch((error: unknown) => error);
       await until(() => server.requests.length === 1);
       await settle(40);
@@ -98,7 +98,7 @@ describe('an export', () => {
     const clock = new ManualClock();
     const quota = new OpenQuota();
     const { service } = exportService(server.url, { clock, quota, stallMs: 1_000 });
-    const sending = service.exportEvents(QUESTION, signalOf());
+    const sending = service.exportEvents(EXPORT_REQUEST, signalOf());
     const answer = await sending;
     const reading = bodyOf(answer).catch((error: unknown) => error);
     for (let i = 0; i < 50 && quota.released === 0; i++) {
@@ -123,7 +123,7 @@ describe('an export', () => {
     let closed = 0;
     const quota = Object.assign(new OpenQuota(), { close: async () => void closed++ });
     const { service } = exportService(server.url, { quota });
-    const sending = service.exportEvents(QUESTION, signalOf());
+    const sending = service.exportEvents(EXPORT_REQUEST, signalOf());
     await until(() => server.requests.length === 1);
     await service.close();
     expect(await sending).toMatchObject({ kind: 'retry', code: 'reset', limits: { remaining: undefined } });
