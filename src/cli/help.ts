@@ -1,6 +1,7 @@
 import type { OptionTable } from './command.ts';
 import { COMMANDS, commandAt, FAMILIES } from './commands/index.ts';
 import { nameOf } from './parse.ts';
+import { wrapped } from './table.ts';
 
 const EPILOGUE = [
   'Exit: 0 done; 1 a defect, or verify found a difference; 2 usage or configuration; 3 try again later;',
@@ -50,15 +51,4 @@ function section(title: string, rows: readonly Row[]): string {
     wrapped(about, COLUMNS - width).map((line, i) => `${(i === 0 ? `  ${name}` : '').padEnd(width)}${line}`),
   );
   return [`${title}:`, ...lines].join('\n');
-}
-
-function wrapped(text: string, width: number): string[] {
-  const lines = [''];
-  for (const word of text.split(' ')) {
-    const line = lines[lines.length - 1];
-    if (line === '') lines[lines.length - 1] = word;
-    else if (line.length + 1 + word.length <= width) lines[lines.length - 1] = `${line} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
 }

@@ -23,6 +23,18 @@ export function cut(text: string, most: number): string {
   return `${out}…`;
 }
 
+/** The words of a text in lines of at most so many terminal columns. */
+export function wrapped(text: string, most: number): string[] {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    const line = lines[lines.length - 1];
+    if (line === '') lines[lines.length - 1] = word;
+    else if (widthOf(line) + 1 + widthOf(word) <= most) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 const NUMERIC = /^-?[\d,]+(\.\d+)?%?$/;
 
 /** Rows as lines of a table; columns of numbers are aligned right. No cell is wider than `most` columns. */

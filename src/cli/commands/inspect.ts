@@ -8,7 +8,7 @@ import { Zone } from '../../types/zone.ts';
 import { argument, command, jsonOption, printResult, required, text } from '../command.ts';
 import { findSourceConfig } from '../configuration.ts';
 import { pinnedTypes } from '../schema-file.ts';
-import { cut, tableLines, widthOf } from '../table.ts';
+import { cut, tableLines, widthOf, wrapped } from '../table.ts';
 
 export const inspect = command({
   options: {
@@ -112,34 +112,28 @@ const TITLES = {
   custom: 'Custom',
 } as const satisfies Record<ColumnGroup, string>;
 
-/** From so many terminal columns on, minimum, maximum and examples each get their own column. */
-const WIDE = 120;
-const MAX_NAME = 32;
-const MAX_NARROW_NAME = 24;
+const MAX_NAME = 24;
 const GAP = 2;
-/** A text that is shown is never cut to less. */
-const MIN_TEXT = 12;
-/** Between two names of empty columns. */
-const SEPARATOR = ', ';
+/** The values of a column are never cut to less. */
+const MIN_VALUES = 12;
+/** Columns without a value that are named. */
+const MAX_EMPTY = 30;
 
 /** The columns of a file as lines for a terminal of so many columns: a table by group, then those without a value. */
 function profileLines({ columns, rows }: FileProfile, terminalColumns: number): string[] {
   const filled = COLUMN_GROUPS.map((group) => columns.filter((c) => c.group === group && c.filled > 0));
-  const shown = filled.flat();
-  const table = shown.length === 0 ? [] : tableOf(shown, rows, terminalColumns);
-  const [header, rule, ...lines] = table;
-  const out = shown.length === 0 ? [] : [header, rule];
-  for (const [i, group] of COLUMN_GROUPS.entries()) {
+  const [header, rule, ...lines] = tableOf(filled.flat(), rows, terminalColumns);
+  const groups = COLUMN_GROUPS.flatMap((group, i) => {
     const own = lines.splice(0, filled[i].length);
-    if (own.length > 0) out.push(` ${TITLES[group]}`, ...own);
-  }
-  return [...out, ...emptyLines(columns, terminalColumns)];
+    return own.length === 0 ? [] : [` ${TITLES[group]}`, ...own];
+  });
+  return [...(groups.length === 0 ? [] : [header, rule, ...groups]), ...emptyLines(columns, terminalColumns)];
 }
 
 function tableOf(columns: readonly ColumnProfile[], rows: number, terminalColumns: number): string[] {
   const hasRescued = columns.some((column) => column.rescued > 0);
   const facts = columns.map((column) => [
-    cut(column.source, terminalColumns < WIDE ? MAX_NARROW_NAME : MAX_NAME),
+    cut(column.source, MAX_NAME),
     column.type ?? '',
     percent(column.filled, rows),
     whole(column.distinct),
@@ -147,45 +141,17 @@ function tableOf(columns: readonly ColumnProfile[], rows: number, terminalColumn
   ]);
   const header = ['column', 'type', 'filled', 'distinct ≈', ...(hasRescued ? ['rescued'] : [])];
   const widths = header.map((name, i) => Math.max(widthOf(name), ...facts.map((row) => widthOf(row[i]))));
-  const room = terminalColumns - widths.reduce((sum, width) => sum + width + GAP, GAP);
-  if (terminalColumns < WIDE) {
-    const rest = columns.map((column) => [cut(narrow(column), Math.max(MIN_TEXT, room))]);
-    return lines([...header, 'values'], facts, rest);
-  }
-  const end = Math.max(MIN_TEXT, Math.floor((room - 2 * GAP) / 4));
-  const examples = Math.max(MIN_TEXT, room - 2 * (end + GAP));
-  const rest = columns.map((column) => [
-    cut(column.minimum ?? '', end),
-    cut(column.maximum ?? '', end),
-    cut(listed(column), examples),
-  ]);
-  return lines([...header, 'minimum', 'maximum', 'examples'], facts, rest);
+  const room = Math.max(MIN_VALUES, terminalColumns - widths.reduce((sum, width) => sum + width + GAP, GAP));
+  const lines = facts.map((fact, i) => [...fact, cut(valuesOf(columns[i]), room)]);
+  return tableLines([...header, 'values'], lines, Number.MAX_SAFE_INTEGER);
 }
 
-function lines(header: readonly string[], facts: readonly string[][], rest: readonly string[][]): string[] {
-  const rows = facts.map((fact, i) => [...fact, ...rest[i]]);
-  return tableLines(header, rows, Number.MAX_SAFE_INTEGER);
+/** From … to of what has an order, examples of the rest. */
+function valuesOf({ type, minimum, maximum, examples }: ColumnProfile): string {
+  const isScale = type !== null && TYPES[type].isScale && minimum !== null && maximum !== null;
+  if (!isScale) return examples.join(' | ');
+  return minimum === maximum ? minimum : `${minimum} … ${maximum}`;
 }
-
-/** Where there is room for one thing: from … to of what has an order, examples of the rest. */
-function narrow(column: ColumnProfile): string {
-  const { type, minimum, maximum } = column;
-  if (type === null || !TYPES[type].isScale || minimum === null || maximum === null) return listed(column);
-  if (minimum === maximum) return minimum;
-  return type === 'datetime' ? shortSpan(minimum, maximum) : `${minimum} … ${maximum}`;
-}
-
-const DAY_LENGTH = 'yyyy-MM-dd'.length;
-const MINUTE_LENGTH = 'yyyy-MM-dd HH:mm'.length;
-
-/** Two datetimes in canonical text, to the day; within one day to the minute. */
-function shortSpan(first: string, last: string): string {
-  const [from, to] = [first.slice(0, DAY_LENGTH), last.slice(0, DAY_LENGTH)];
-  if (from !== to) return `${from} … ${to}`;
-  return `${first.slice(0, MINUTE_LENGTH)}…${last.slice(DAY_LENGTH + 1, MINUTE_LENGTH)}`;
-}
-
-const listed = (column: ColumnProfile): string => column.examples.join(' | ');
 
 const whole = (n: number): string => n.toLocaleString('en-US');
 
@@ -196,29 +162,11 @@ function percent(part: number, all: number): string {
   return `${Math.min(99.9, Math.max(0.1, (part / all) * 100)).toFixed(1)}%`;
 }
 
-const MAX_EMPTY_LINES = 6;
-
 function emptyLines(columns: readonly ColumnProfile[], terminalColumns: number): string[] {
-  const names = columns.filter((column) => column.filled === 0).map((column) => cut(column.source, MAX_NAME));
-  if (names.length === 0) return [];
-  const title = ` Without a value (${whole(names.length)} ${names.length === 1 ? 'column' : 'columns'})`;
-  return [title, ...wrap(names, terminalColumns)];
+  const empty = columns.filter((column) => column.filled === 0);
+  if (empty.length === 0) return [];
+  const names = empty.slice(0, MAX_EMPTY).map((column) => cut(column.source, MAX_NAME));
+  const more = empty.length > MAX_EMPTY ? ` and ${whole(empty.length - MAX_EMPTY)} more` : '';
+  const lines = wrapped(names.join(', ') + more, terminalColumns - GAP);
+  return [` Without a value (${count(empty.length, 'column')})`, ...lines.map((line) => `  ${line}`)];
 }
-
-/** Names in lines of at most so many columns, and only the first of very many. */
-function wrap(names: readonly string[], terminalColumns: number): string[] {
-  const out: string[] = [];
-  let line = '';
-  for (const [i, name] of names.entries()) {
-    const text = i === names.length - 1 ? name : name + SEPARATOR;
-    if (line !== '' && widthOf(line) + widthOf(text) > terminalColumns - GAP) {
-      out.push(line.trimEnd());
-      line = '';
-      if (out.length === MAX_EMPTY_LINES) return [...out.map(indent), indent(`and ${whole(names.length - i)} more`)];
-    }
-    line += text;
-  }
-  return [...out, line].map(indent);
-}
-
-const indent = (line: string): string => `  ${line}`;

@@ -218,7 +218,7 @@ describe('inspect', () => {
       expect(out.length).toBeLessThan(40);
     }
     const { out } = await run([path], 160);
-    expect(out.join('\n')).toMatch(/distinct ≈ +minimum +maximum +examples/);
+    expect(out.join('\n')).toMatch(/distinct ≈ +values/);
     expect(out.find((line) => line.startsWith('  line'))).toContain(String.raw`one\u000atwo\u0009three`);
   });
 
