@@ -11,7 +11,7 @@ import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { CONFIG_OPTION, command, DAY_OPTIONS, jsonOption, printResult, text } from '../command.ts';
 import { explainSourceConfig, type Setting } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { planLocal } from '../sync/sync.ts';
+import { planLocal } from '../run/run.ts';
 import { tableLines } from '../table.ts';
 
 const MAX_SHOWN = 40;

@@ -21,10 +21,10 @@ import {
 import { loadSourceConfig, sourceEnvironmentHelp } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
+import { type Notification, notificationOf, notify } from '../run/notify.ts';
+import { sync, syncAll } from '../run/run.ts';
+import { describeSummary, EMPTY_SUMMARY, giveSummary, type Summary } from '../run/summary.ts';
 import { pinnedTypes } from '../schema-file.ts';
-import { type Notification, notificationOf, notify } from '../sync/notify.ts';
-import { describeSummary, EMPTY_SUMMARY, giveSummary, type Summary } from '../sync/summary.ts';
-import { sync, syncAll } from '../sync/sync.ts';
 
 const tables = parsed(
   `With commas: ${TABLES.join(', ')}; a DuckDB file has all of them, two as views`,
@@ -83,6 +83,7 @@ export const syncInto = (target: Target) =>
         const targets = placesOf(values.also, { target, place }).map((one, i) => ({
           target: one.target.name,
           place: one.place,
+          report: { summary: EMPTY_SUMMARY },
           open: () => one.target.open(one.place, i === 0 ? { ...open, publish } : { ...open, data: undefined }),
         }));
         if (targets.length > 1) await syncAll(run, targets, context);

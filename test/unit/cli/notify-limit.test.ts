@@ -6,8 +6,8 @@ import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLogger } from '../../../src/base/log.ts';
-import { notificationOf, notify } from '../../../src/cli/sync/notify.ts';
-import { EMPTY_SUMMARY } from '../../../src/cli/sync/summary.ts';
+import { notificationOf, notify } from '../../../src/cli/run/notify.ts';
+import { EMPTY_SUMMARY } from '../../../src/cli/run/summary.ts';
 import { envOf } from '../../support/env.ts';
 
 setFlagsFromString('--expose-gc');

@@ -6,8 +6,8 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { EXIT } from '../../../src/base/errors.ts';
 import { createLogger } from '../../../src/base/log.ts';
-import { notificationOf, notify } from '../../../src/cli/sync/notify.ts';
-import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/sync/summary.ts';
+import { notificationOf, notify } from '../../../src/cli/run/notify.ts';
+import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/run/summary.ts';
 import { envOf } from '../../support/env.ts';
 
 /** Notifies of a run a receiver that gives these answers in turn; what it got and what was warned of. */

@@ -6,8 +6,8 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { configError, transientError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
-import { EMPTY_SUMMARY, writeXcom } from '../../../src/cli/sync/summary.ts';
-import { withRunRecord } from '../../../src/cli/sync/sync.ts';
+import { withRunRecord } from '../../../src/cli/run/run.ts';
+import { EMPTY_SUMMARY, writeXcom } from '../../../src/cli/run/summary.ts';
 import type { RunOutcome } from '../../../src/table/runs.ts';
 import { envOf } from '../../support/env.ts';
 

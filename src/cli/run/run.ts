@@ -57,11 +57,13 @@ export async function sync(run: SyncRun, open: () => Promise<Loader>, context: C
   }
 }
 
-/** A target of a command and its place. */
-export interface SyncTarget {
+/** A target of a command, its place, and what was done there. */
+export interface TargetRun {
   readonly target: string;
   readonly place: string;
   open(): Promise<Loader>;
+  readonly report: RunReport;
+  failure?: { readonly outcome: Outcome; readonly error: unknown };
 }
 
 /** In this order an exit code is worse than those before it (S54). */
@@ -72,48 +74,44 @@ const BY_WEIGHT: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.lost, EXIT.u
  * (S54). Each has its own plan, cursor and run record; one that fails is named, and the others go on. The summary is that of
  * the first, with the others in `also` and the requests of all. Throws the failure with the worst exit code.
  */
-export async function syncAll(run: SyncRun, targets: readonly SyncTarget[], context: Context): Promise<void> {
-  const { logger, signal, redactor } = context;
+export async function syncAll(run: SyncRun, targets: readonly TargetRun[], context: Context): Promise<void> {
+  const { logger, signal } = context;
   const shared = { command: randomUUID(), refused: new Map() };
-  const reports = targets.map((): RunReport => ({ summary: EMPTY_SUMMARY }));
-  const failures = new Map<number, SyncFailure>();
-  for (const [i, { target, place, open }] of targets.entries()) {
+  for (const one of targets) {
+    const { target, place, report } = one;
     logger.info('sync.loading', `Loading ${target} ${place}.`, { target, place });
     // What a target that failed still lacks stays for the next command.
-    const keep = i < targets.length - 1 || failures.size > 0;
-    const publish = i === 0 ? run.publish : undefined;
+    const keep = one !== targets.at(-1) || targets.some(({ failure }) => failure !== undefined);
+    const publish = one === targets[0] ? run.publish : undefined;
     try {
-      await sync({ ...run, publish, sharing: { ...shared, keep }, report: reports[i] }, open, context);
+      await sync({ ...run, publish, sharing: { ...shared, keep }, report }, one.open, context);
     } catch (error) {
       if (signal.aborted) throw error;
       const outcome = outcomeOf(error, signal);
-      failures.set(i, { outcome, error, name: `${target} ${place}` });
+      one.failure = { outcome, error };
       const fields = { target, place, exit: outcome.exit };
       logger.error('sync.target', `${target} ${place} failed: ${outcome.message}`, fields);
     } finally {
-      run.report.summary = joined(targets, reports, failures, redactor);
+      run.report.summary = joined(targets, context);
     }
   }
-  const weight = ({ outcome }: SyncFailure) => BY_WEIGHT.indexOf(outcome.exit);
+  const weight = ({ failure }: TargetRun) => BY_WEIGHT.indexOf(failure?.outcome.exit ?? EXIT.done);
   // Of equal weight the earlier target counts.
-  const [worst] = [...failures.values()].sort((a, b) => weight(b) - weight(a));
-  if (worst === undefined) return removeShared(run, shared.command, context);
-  const { name, outcome, error } = worst;
-  const first = failures.get(0);
+  const [worst] = targets.toSorted((a, b) => weight(b) - weight(a));
+  if (worst.failure === undefined) return removeShared(run, shared.command, context);
+  const { outcome, error } = worst.failure;
+  const [first] = targets;
   if (worst === first) throw error;
-  const kind = error instanceof UserError ? error.kind : 'system';
   // The first target has no entry in `also`.
   const too =
-    first === undefined ? '' : ` ${first.name} failed too (exit ${first.outcome.exit}): ${first.outcome.message}`;
-  throw new UserError(kind, `${name}: ${outcome.message}${too}`, { exitCode: outcome.exit, cause: error });
-}
-
-/** How one of several targets failed. */
-interface SyncFailure {
-  /** Target and place. */
-  readonly name: string;
-  readonly outcome: Outcome;
-  readonly error: unknown;
+    first.failure === undefined
+      ? ''
+      : ` ${first.target} ${first.place} failed too (exit ${first.failure.outcome.exit}): ${first.failure.outcome.message}`;
+  throw new UserError(
+    error instanceof UserError ? error.kind : 'system',
+    `${worst.target} ${worst.place}: ${outcome.message}${too}`,
+    { exitCode: outcome.exit, cause: error },
+  );
 }
 
 /** All targets have committed: nothing needs the downloads any more. */
@@ -131,23 +129,15 @@ const settingsOf = ({ config, storedBaseUrl }: SyncRun): SourceConfig => ({
   baseUrl: storedBaseUrl ?? config.baseUrl,
 });
 
-function joined(
-  targets: readonly SyncTarget[],
-  reports: readonly RunReport[],
-  failures: ReadonlyMap<number, SyncFailure>,
-  redactor: Context['redactor'],
-): Summary {
-  const all = reports.map(({ summary }) => summary);
-  const [first = EMPTY_SUMMARY, ...others] = all;
-  const also = others.map((summary, i): AlsoSummary => {
-    const { target, place } = targets[i + 1];
-    const outcome = failures.get(i + 1)?.outcome;
-    const { rows, windows, next_from_date } = summary;
-    const error = outcome === undefined ? null : redactor.mask(outcome.message);
-    return { target, place, rows, windows, next_from_date, exit: outcome?.exit ?? EXIT.done, error };
+function joined([first, ...others]: readonly TargetRun[], { redactor }: Context): Summary {
+  const also = others.map(({ target, place, report, failure }): AlsoSummary => {
+    const { rows, windows, next_from_date } = report.summary;
+    const { exit, message } = failure?.outcome ?? { exit: EXIT.done, message: null };
+    return { target, place, rows, windows, next_from_date, exit, error: message && redactor.mask(message) };
   });
-  const sum = (key: 'exports' | 'bytes' | 'seconds') => all.reduce((total, summary) => total + summary[key], 0);
-  return { ...first, exports: sum('exports'), bytes: sum('bytes'), seconds: sum('seconds'), also };
+  const sum = (key: 'exports' | 'bytes' | 'seconds') =>
+    [first, ...others].reduce((total, { report }) => total + report.summary[key], 0);
+  return { ...first.report.summary, exports: sum('exports'), bytes: sum('bytes'), seconds: sum('seconds'), also };
 }
 
 /** Executes a plan with a progress display; reports what was done whether it succeeds or fails. */
