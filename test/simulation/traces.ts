@@ -37,7 +37,7 @@ export async function tracesOf(simulation: Simulation, { people, memberNumbers }
   return out;
 }
 
-/** A place, and what is named after it beside it: logs, drafts, copies. */
+/** A place, and what is named after it beside it: logs, temporary files, copies. */
 function named({ dir }: Simulation, place: string): string[] {
   const names = readdirSync(dir).filter((name) => name.includes(basename(place)));
   return names.map((name) => join(dir, name));

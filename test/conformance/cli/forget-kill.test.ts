@@ -140,9 +140,9 @@ it.each(Object.keys(PLACES) as Name[])(
 
     expect(await found(textsOf('erna'))).not.toEqual([]);
     let requests = 0;
-    s3.fateOf = ({ what }) => {
+    s3.outcomeOf = ({ what }) => {
       if (CHANGES.test(what)) requests++;
-      return 'as it should';
+      return 'normal';
     };
     const whole = await start({ STEPS_FILE: at('steps') }).ended;
     expect(whole.code, whole.stderr).toBe(0);
@@ -153,8 +153,8 @@ it.each(Object.keys(PLACES) as Name[])(
       if (requests === 0) return start({ KILL_AFTER: `any:${1 + Math.floor(share * steps)}` }).ended;
       const child = start();
       let left = 1 + Math.floor(share * requests);
-      s3.fateOf = ({ what }) => {
-        if (!CHANGES.test(what) || --left > 0) return 'as it should';
+      s3.outcomeOf = ({ what }) => {
+        if (!CHANGES.test(what) || --left > 0) return 'normal';
         child.process.kill('SIGKILL');
         return isAnswered ? 'answer lost' : 'cut';
       };

@@ -4,14 +4,14 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 
-/** What becomes of one request: carried out and answered, refused, cut half-way, or carried out with its answer lost. */
-export type S3Fate = 'as it should' | 'cut' | 'answer lost' | { readonly status: number; readonly code: string };
+/** What becomes of one request: executed and answered, refused, cut half-way, or executed with its answer lost. */
+export type S3Outcome = 'normal' | 'cut' | 'answer lost' | { readonly status: number; readonly code: string };
 
 export interface S3Request {
   /** `PutObject`, `ListObjectsV2` and so on. */
   readonly what: string;
   readonly key: string;
-  /** How often exactly this was asked before and now. */
+  /** How often exactly this was requested, this time included. */
   readonly attempt: number;
 }
 
@@ -35,12 +35,12 @@ interface Version {
   readonly modified: Date;
 }
 
-/** A bucket in memory, on loopback: conditional creates, multipart uploads, and whatever goes wrong that a test asks for. */
+/** A bucket in memory, on loopback: conditional creates, multipart uploads, and whatever goes wrong that a test sets. */
 export class FakeS3 {
   /** Of a versioned bucket, newest first; absent: it does not know versions. */
   versions: Version[] | undefined;
   /** Objects or versions in one page of a list. */
-  listedAtOnce = 1_000;
+  pageSize = 1_000;
   /** Versions, or objects of a bucket without, whose deletion is refused, inside an answer that is a success, as the protocol does. */
   isLocked: (key: string) => boolean = () => false;
   now = () => new Date();
@@ -50,11 +50,11 @@ export class FakeS3 {
     { readonly key: string; readonly began: Date; readonly parts: Map<number, Buffer> }
   >();
   readonly requests: S3Request[] = [];
-  fateOf: (request: S3Request) => S3Fate = () => 'as it should';
+  outcomeOf: (request: S3Request) => S3Outcome = () => 'normal';
   /** False: `If-None-Match` is passed over. */
   isConditional = true;
   readonly #server: Server;
-  readonly #asked = new Map<string, number>();
+  readonly #attempts = new Map<string, number>();
   readonly #sockets = new Set<Socket>();
   url = '';
 
@@ -86,11 +86,11 @@ export class FakeS3 {
     };
   }
 
-  /** Forgets what was asked, not what is stored. */
+  /** Forgets the requests, not the objects. */
   reset(): void {
     this.requests.length = 0;
-    this.#asked.clear();
-    this.fateOf = () => 'as it should';
+    this.#attempts.clear();
+    this.outcomeOf = () => 'normal';
   }
 
   /** Writes all objects below a prefix into a folder, which is made anew. */
@@ -113,35 +113,39 @@ export class FakeS3 {
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', this.url);
     const [bucket = '', ...rest] = decodeURIComponent(url.pathname.slice(1)).split('/');
-    const asked = { key: rest.join('/'), query: url.searchParams, method: request.method ?? '' };
-    const what = operationOf(asked);
-    const id = `${what} ${asked.key} ${url.search}`;
-    const attempt = (this.#asked.get(id) ?? 0) + 1;
-    this.#asked.set(id, attempt);
-    const noted = { what, key: asked.key, attempt };
+    const requested = { key: rest.join('/'), query: url.searchParams, method: request.method ?? '' };
+    const what = operationOf(requested);
+    const id = `${what} ${requested.key} ${url.search}`;
+    const attempt = (this.#attempts.get(id) ?? 0) + 1;
+    this.#attempts.set(id, attempt);
+    const noted = { what, key: requested.key, attempt };
     this.requests.push(noted);
-    const fate = this.fateOf(noted);
-    if (fate === 'cut') return cut(request, response);
+    const outcome = this.outcomeOf(noted);
+    if (outcome === 'cut') return cut(request, response);
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const checksum = request.headers[CHECKSUM]?.toString();
-    const answer = this.#answer(request, { ...asked, what, bucket, body: Buffer.concat(chunks), checksum }, fate);
-    if (fate === 'answer lost') return void request.socket.destroy();
+    const answer = this.#answer(
+      request,
+      { ...requested, what, bucket, body: Buffer.concat(chunks), checksum },
+      outcome,
+    );
+    if (outcome === 'answer lost') return void request.socket.destroy();
     response.writeHead(answer.status, { 'content-length': answer.body.length, ...answer.headers });
     response.end(what.startsWith('Head') ? undefined : answer.body);
   }
 
-  #answer(request: IncomingMessage, asked: Asked, fate: S3Fate): Answer {
-    if (typeof fate === 'object') return refusal(fate.status, fate.code);
+  #answer(request: IncomingMessage, requested: ParsedRequest, outcome: S3Outcome): Answer {
+    if (typeof outcome === 'object') return refusal(outcome.status, outcome.code);
     const key = /Credential=([^/]+)\//.exec(request.headers.authorization ?? '')?.[1];
     if (key !== S3_KEY) return refusal(403, 'InvalidAccessKeyId');
-    if (asked.bucket !== S3_BUCKET) return refusal(404, 'NoSuchBucket');
+    if (requested.bucket !== S3_BUCKET) return refusal(404, 'NoSuchBucket');
     const isCreate = this.isConditional && request.headers['if-none-match'] === '*';
-    return this.#carryOut(asked, isCreate, request.headers.range);
+    return this.#execute(requested, isCreate, request.headers.range);
   }
 
-  #carryOut(asked: Asked, isCreate: boolean, range: string | undefined): Answer {
-    const { what, key, query, body } = asked;
+  #execute(requested: ParsedRequest, isCreate: boolean, range: string | undefined): Answer {
+    const { what, key, query, body } = requested;
     if (what === 'HeadBucket') return ok();
     if (what === 'GetObject' || what === 'HeadObject') return this.#get(key, range);
     if (what === 'PutObject') {
@@ -152,7 +156,7 @@ export class FakeS3 {
     if (what === 'ListObjectsV2') return this.#list(query);
     if (what === 'ListObjectVersions') return this.#listVersions(query);
     if (what === 'ListMultipartUploads') return this.#listUploads(query.get('prefix') ?? '', query);
-    return this.#multipart(asked);
+    return this.#multipart(requested);
   }
 
   #get(key: string, range: string | undefined): Answer {
@@ -196,7 +200,7 @@ export class FakeS3 {
     const listed = keys.flatMap((key) => all.filter((version) => version.key === key));
     const marked = listed.findIndex(({ key, id }) => key === from && id === after);
     const rest = marked >= 0 ? listed.slice(marked + 1) : listed.filter(({ key }) => key > from);
-    const page = rest.slice(0, this.listedAtOnce);
+    const page = rest.slice(0, this.pageSize);
     const isMore = rest.length > page.length;
     const last = page.at(-1);
     const next = `<NextKeyMarker>${escaped(last?.key ?? '')}</NextKeyMarker><NextVersionIdMarker>${last?.id}</NextVersionIdMarker>`;
@@ -213,7 +217,7 @@ export class FakeS3 {
     const after = query.get('continuation-token') ?? query.get('start-after') ?? '';
     const prefix = query.get('prefix') ?? '';
     const keys = [...this.objects.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
-    const page = keys.slice(0, this.listedAtOnce);
+    const page = keys.slice(0, this.pageSize);
     const contents = page.map((key) => {
       const { bytes, modified } = this.objects.get(key) as Held;
       return `<Contents><Key>${escaped(key)}</Key><Size>${bytes.length}</Size><LastModified>${modified.toISOString()}</LastModified></Contents>`;
@@ -228,7 +232,7 @@ export class FakeS3 {
     const from = `${query.get('key-marker') ?? ''}\n${query.get('upload-id-marker') ?? ''}`;
     const below = [...this.uploads].filter((one) => one[1].key.startsWith(prefix) && placeOf(one) > from);
     const found = below.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
-    const page = found.slice(0, this.listedAtOnce);
+    const page = found.slice(0, this.pageSize);
     const uploads = page.map(
       ([id, { key, began }]) =>
         `<Upload><Key>${escaped(key)}</Key><UploadId>${id}</UploadId><Initiated>${began.toISOString()}</Initiated></Upload>`,
@@ -239,7 +243,7 @@ export class FakeS3 {
     return ok(`<ListMultipartUploadsResult>${all}</ListMultipartUploadsResult>`);
   }
 
-  #multipart({ what, key, query, body, checksum }: Asked): Answer {
+  #multipart({ what, key, query, body, checksum }: ParsedRequest): Answer {
     const id = query.get('uploadId') ?? randomUUID();
     if (what === 'CreateMultipartUpload') {
       this.uploads.set(id, { key, began: this.now(), parts: new Map() });
@@ -267,9 +271,9 @@ export class FakeS3 {
   }
 }
 
-// What the bucket of the tests is asked and answers, in the words of the protocol of S3.
+// What the bucket of the tests receives and answers, in the words of the protocol of S3.
 
-interface Asked {
+interface ParsedRequest {
   readonly what: string;
   readonly bucket: string;
   readonly key: string;

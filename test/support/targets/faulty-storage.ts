@@ -2,19 +2,19 @@ import { transientError } from '../../../src/base/errors.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 
 /** What a request that changes something does in a test, by the count of such requests from 1. */
-export type Fate = 'as it should' | 'dies before' | 'dies after' | 'answer lost' | 'seems taken';
+export type Outcome = 'normal' | 'dies before' | 'dies after' | 'answer lost' | 'seems taken';
 
 /** A folder whose requests go wrong where a test says so; once one has died, so does every later one. */
 export class FaultyStorage extends DiskStorage {
   /** The requests that changed something, in order. */
   readonly changes: string[] = [];
   readonly reads: string[] = [];
-  readonly #fateOf: (change: string, count: number) => Fate;
+  readonly #outcomeOf: (change: string, count: number) => Outcome;
   #isDead = false;
 
-  constructor(dir: string, fateOf: (change: string, count: number) => Fate = () => 'as it should') {
+  constructor(dir: string, outcomeOf: (change: string, count: number) => Outcome = () => 'normal') {
     super(dir);
-    this.#fateOf = fateOf;
+    this.#outcomeOf = outcomeOf;
   }
 
   override async read(path: string): Promise<Buffer | undefined> {
@@ -42,12 +42,12 @@ export class FaultyStorage extends DiskStorage {
   async #change<T>(what: string, work: () => Promise<T>, taken: T): Promise<T> {
     this.#live();
     this.changes.push(what);
-    const fate = this.#fateOf(what, this.changes.length);
-    if (fate === 'dies before') this.#die();
+    const outcome = this.#outcomeOf(what, this.changes.length);
+    if (outcome === 'dies before') this.#die();
     const done = await work();
-    if (fate === 'dies after') this.#die();
-    if (fate === 'answer lost') throw transientError('the answer is lost');
-    return fate === 'seems taken' ? taken : done;
+    if (outcome === 'dies after') this.#die();
+    if (outcome === 'answer lost') throw transientError('the answer is lost');
+    return outcome === 'seems taken' ? taken : done;
   }
 
   #die(): void {

@@ -208,12 +208,12 @@ describe('the reader of a stream', () => {
 
 describe('writing an Arrow stream', () => {
   it('removes the temporary file of a killed run after a day [R472]', async () => {
-    const drafts = ['0123456789ab', 'ba9876543210'].map((id) => join(fixture.dir, `.events.arrows.${id}.tmp`));
-    for (const draft of drafts) writeFileSync(draft, 'rows of somebody');
+    const temporaries = ['0123456789ab', 'ba9876543210'].map((id) => join(fixture.dir, `.events.arrows.${id}.tmp`));
+    for (const temporary of temporaries) writeFileSync(temporary, 'rows of somebody');
     const yesterday = Date.now() / 1_000 - 90_000;
-    utimesSync(drafts[0], yesterday, yesterday);
+    utimesSync(temporaries[0], yesterday, yesterday);
     await fixture.write([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
-    expect(drafts.map((draft) => existsSync(draft))).toEqual([false, true]);
+    expect(temporaries.map((temporary) => existsSync(temporary))).toEqual([false, true]);
   });
 
   it('removes the folders of dead processes of this machine alone', async () => {

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openStorage } from '../../../src/sinks/storage/open.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import { envOf } from '../../support/env.ts';
-import { FakeS3, type S3Fate, type S3Request } from '../../support/targets/fake-s3.ts';
+import { FakeS3, type S3Outcome, type S3Request } from '../../support/targets/fake-s3.ts';
 
 let s3: FakeS3;
 let dir: string;
@@ -35,8 +35,8 @@ async function open(address = 's3://bucket/lake', signal?: AbortSignal): Promise
 const put = (key: string, text: string) => s3.objects.set(key, { bytes: Buffer.from(text), modified: new Date(7_000) });
 const asked = (what: string) => s3.requests.filter((request) => request.what === what).length;
 /** Requests of one kind end so, the first `times` of them. */
-const fate = (kind: string, of: S3Fate, times = Number.POSITIVE_INFINITY) => {
-  s3.fateOf = ({ what }: S3Request) => (what === kind && asked(kind) <= times ? of : 'as it should');
+const outcome = (kind: string, of: S3Outcome, times = Number.POSITIVE_INFINITY) => {
+  s3.outcomeOf = ({ what }: S3Request) => (what === kind && asked(kind) <= times ? of : 'normal');
 };
 const PARALLEL = { status: 409, code: 'ConditionalRequestConflict' };
 
@@ -59,22 +59,22 @@ describe('an object of a bucket', () => {
 
   it('is requested again, up to three times, after a conflict of two conditional requests', async () => {
     const storage = await open();
-    fate('PutObject', PARALLEL, 2);
+    outcome('PutObject', PARALLEL, 2);
     expect(await storage.create('x', 'one')).toBe(true);
     s3.reset();
-    fate('PutObject', PARALLEL);
+    outcome('PutObject', PARALLEL);
     await expect(storage.create('y', 'one')).rejects.toMatchObject({ kind: 'transient' });
     expect(asked('PutObject')).toBe(3);
   });
 
   it('is not created in a store without conditional writes', async () => {
     const storage = await open();
-    fate('PutObject', { status: 501, code: 'NotImplemented' });
+    outcome('PutObject', { status: 501, code: 'NotImplemented' });
     await expect(storage.create('x', 'one')).rejects.toMatchObject({
       kind: 'config',
       message: 's3://bucket/lake does not know conditional writes (If-None-Match): use a store that does.',
     });
-    fate('PutObject', { status: 400, code: 'InvalidRequest' });
+    outcome('PutObject', { status: 400, code: 'InvalidRequest' });
     await expect(storage.create('y', 'one')).rejects.toMatchObject({ kind: 'config' });
     expect(asked('PutObject')).toBe(2);
   });
@@ -89,10 +89,10 @@ describe('an object of a bucket', () => {
       async () => readFileSync(await storage.localFile('x', copy), 'utf8'),
     ]) {
       s3.reset();
-      fate('GetObject', 'cut', 2);
+      outcome('GetObject', 'cut', 2);
       expect(await read()).toBe('content');
       s3.reset();
-      fate('GetObject', 'cut');
+      outcome('GetObject', 'cut');
       await expect(read()).rejects.toMatchObject({ kind: 'transient' });
       expect(asked('GetObject')).toBe(3);
     }
@@ -101,7 +101,7 @@ describe('an object of a bucket', () => {
   it('is not read again after a stop', async () => {
     const stop = new AbortController();
     const storage = await open(undefined, stop.signal);
-    s3.fateOf = () => {
+    s3.outcomeOf = () => {
       stop.abort(new Error('stopped'));
       return 'cut';
     };
@@ -166,7 +166,7 @@ describe('an object of a bucket', () => {
 describe('the objects below a folder of a bucket', () => {
   it('are listed in order over all pages, without those of other folders', async () => {
     const storage = await open();
-    s3.listedAtOnce = 2;
+    s3.pageSize = 2;
     for (const name of ['c', 'a', 'd/e', 'b', 'd/']) put(`lake/events/${name}`, name);
     for (const key of ['lake/events2/x', 'lake2/events/x', 'events/x', 'lake/events']) put(key, 'x');
     const names = (objects: { path: string }[]) => objects.map(({ path }) => path);
@@ -223,12 +223,11 @@ describe('the completion of a large upload', () => {
   });
 
   it.each([
-    ['nothing is there', 'as it should'],
+    ['nothing is there', 'normal'],
     ['it is not known what is there', { status: 403, code: 'AccessDenied' }],
   ] as const)('of an upload that the store does not know is no success when %s', async (_, head) => {
     const storage = await open();
-    s3.fateOf = ({ what }) =>
-      what === 'CompleteMultipartUpload' ? GONE : what === 'HeadObject' ? head : 'as it should';
+    s3.outcomeOf = ({ what }) => (what === 'CompleteMultipartUpload' ? GONE : what === 'HeadObject' ? head : 'normal');
     await expect(storage.putFile(file(BYTES + 1), 'x')).rejects.toMatchObject({
       message: expect.stringContaining('(404 NoSuchUpload)'),
     });
@@ -238,9 +237,9 @@ describe('the completion of a large upload', () => {
   it('fails for an upload that the store does not know, if another object exists', async () => {
     const storage = await open();
     put('lake/x', 'shorter');
-    fate('CompleteMultipartUpload', GONE);
+    outcome('CompleteMultipartUpload', GONE);
     await expect(storage.putFile(file(BYTES + 1), 'x')).rejects.toMatchObject({ kind: 'config' });
-    fate('CompleteMultipartUpload', { status: 400, code: 'InvalidPart' });
+    outcome('CompleteMultipartUpload', { status: 400, code: 'InvalidPart' });
     s3.objects.set('lake/x', { bytes: Buffer.alloc(BYTES + 1), modified: new Date() });
     await expect(storage.putFile(file(BYTES + 1), 'x')).rejects.toMatchObject({ kind: 'config' });
   });

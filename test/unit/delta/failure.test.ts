@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
-import { type Fate, FaultyStorage } from '../../support/targets/faulty-storage.ts';
+import { FaultyStorage, type Outcome } from '../../support/targets/faulty-storage.ts';
 import { verifyDelta } from '../../support/targets/files.ts';
 
 let fixture: DeltaFixture;
@@ -36,8 +36,10 @@ const TWO = [
   { _key: 'b', n: '2' },
 ];
 
-async function run(fateOf: (change: string, count: number) => Fate): Promise<{ changes: string[]; error: unknown }> {
-  const storage = new FaultyStorage(fixture.root, fateOf);
+async function run(
+  outcomeOf: (change: string, count: number) => Outcome,
+): Promise<{ changes: string[]; error: unknown }> {
+  const storage = new FaultyStorage(fixture.root, outcomeOf);
   try {
     await fixture.store([newer()], { tables: TABLES, storage });
     return { changes: storage.changes, error: undefined };
@@ -75,20 +77,20 @@ describe('a run that is killed', () => {
     await fixture.store([older()], { tables: TABLES });
     const good = join(fixture.dir, 'good');
     cpSync(fixture.root, good, { recursive: true });
-    const { changes } = await run(() => 'as it should');
+    const { changes } = await run(() => 'normal');
     expect(changes.length).toBeGreaterThan(5);
     for (let at = 1; at <= changes.length; at++) {
       // Before one request is after the one before it.
-      for (const fate of at === 1 ? (['dies before', 'dies after'] as const) : (['dies after'] as const)) {
+      for (const outcome of at === 1 ? (['dies before', 'dies after'] as const) : (['dies after'] as const)) {
         rmSync(fixture.root, { recursive: true });
         cpSync(good, fixture.root, { recursive: true });
-        await run((_, count) => (count === at ? fate : 'as it should'));
+        await run((_, count) => (count === at ? outcome : 'normal'));
         const seen = await shown();
-        expect([ONE, TWO], `${fate} ${changes[at - 1]}`).toContainEqual(seen);
+        expect([ONE, TWO], `${outcome} ${changes[at - 1]}`).toContainEqual(seen);
         await fixture.store([newer()], { tables: TABLES, retentionMs: 0 });
         expect(await shown()).toEqual(TWO);
         expect(await fixture.read('SELECT _key, x FROM event_items ORDER BY 1')).toEqual([{ _key: 'a', x: 'y' }]);
-        expect(await verify(), `${fate} ${changes[at - 1]}`).toEqual([]);
+        expect(await verify(), `${outcome} ${changes[at - 1]}`).toEqual([]);
       }
     }
   }, 240_000);
@@ -99,7 +101,7 @@ describe('a run that is killed', () => {
     await fixture.store([of(next, 'a:2')], { tables });
     // The event would now be told by its row of the other day.
     const storage = new FaultyStorage(fixture.root, (change) =>
-      /create events\/_delta_log/.test(change) ? 'dies before' : 'as it should',
+      /create events\/_delta_log/.test(change) ? 'dies before' : 'normal',
     );
     await expect(fixture.store([of(day, 'a:1')], { tables, storage })).rejects.toThrow();
     await fixture.store([of('2026-01-03', 'z')], { tables });
@@ -111,21 +113,24 @@ describe('a run that is killed', () => {
   });
 
   it('before its first commit was renamed leaves temporary files, and the next run creates the table [R567]', async () => {
-    const drafts = ['_delta_log/.00000000000000000000.json.0123456789ab.tmp', `event_date=${day}/.${randomUUID()}.tmp`];
-    for (const path of drafts) {
+    const temporaries = [
+      '_delta_log/.00000000000000000000.json.0123456789ab.tmp',
+      `event_date=${day}/.${randomUUID()}.tmp`,
+    ];
+    for (const path of temporaries) {
       mkdirSync(join(fixture.root, 'events', path, '..'), { recursive: true });
       writeFileSync(join(fixture.root, 'events', path), 'x');
     }
     await fixture.store([older()]);
     expect(await shown()).toEqual(ONE);
-    for (const path of drafts) utimesSync(join(fixture.root, 'events', path), 1, 1);
+    for (const path of temporaries) utimesSync(join(fixture.root, 'events', path), 1, 1);
     await (await fixture.openLake()).close();
-    expect(drafts.filter((path) => existsSync(join(fixture.root, 'events', path)))).toEqual([]);
+    expect(temporaries.filter((path) => existsSync(join(fixture.root, 'events', path)))).toEqual([]);
   });
 
   it('leaves files that no commit names: they are removed once older than the retention, others stay [R305]', async () => {
     await fixture.store([older()], { tables: TABLES });
-    await run((change) => (/create events\/_delta_log/.test(change) ? 'dies before' : 'as it should'));
+    await run((change) => (/create events\/_delta_log/.test(change) ? 'dies before' : 'normal'));
     const live = new Set([...fixture.replay('events').files.keys()]);
     const rubbish = () => fixture.files('events').filter((path) => path.endsWith('.parquet') && !live.has(path));
     expect(rubbish().length).toBeGreaterThan(0);
@@ -153,10 +158,10 @@ describe('a commit', () => {
   it('whose answer is lost is recognised as its own by a retry or by the next run [R301]', async () => {
     await fixture.store([older()]);
     const isCommit = (change: string) => /create events\/_delta_log/.test(change);
-    const asked = await run((change) => (isCommit(change) ? 'seems taken' : 'as it should'));
+    const asked = await run((change) => (isCommit(change) ? 'seems taken' : 'normal'));
     expect(asked.error).toBeUndefined();
     expect(await shown()).toEqual(TWO);
-    const gaveUp = await run((change) => (isCommit(change) ? 'answer lost' : 'as it should'));
+    const gaveUp = await run((change) => (isCommit(change) ? 'answer lost' : 'normal'));
     expect(gaveUp.error).toMatchObject({ exitCode: 3 });
     expect(await shown()).toEqual(TWO);
     expect(await verify()).toEqual([]);

@@ -30,7 +30,7 @@ class CountedStorage extends DiskStorage {
 describe('opening Delta tables', () => {
   it('is undone with its temporary folder, also after a refusal', async () => {
     const theirs = join(fixture.root, 'events/theirs');
-    for (const how of ['refused', 'as it should']) {
+    for (const how of ['refused', 'normal']) {
       const storage = new CountedStorage(fixture.root);
       if (how === 'refused') {
         mkdirSync(dirname(theirs), { recursive: true });

@@ -64,14 +64,14 @@ describe('a bucket that fails', () => {
     ['a cut connection', 'cut'],
   ] as const)(
     'for a while is retried: %s [R382]',
-    async (_, fate) => {
+    async (_, outcome) => {
       await store();
       s3.reset();
       // The first try of every fifth request, whatever they are.
-      s3.fateOf = ({ attempt }) => (attempt === 1 && s3.requests.length % 5 === 0 ? fate : 'as it should');
+      s3.outcomeOf = ({ attempt }) => (attempt === 1 && s3.requests.length % 5 === 0 ? outcome : 'normal');
       await store([newer()]);
       expect(s3.requests.some(({ attempt }) => attempt > 1)).toBe(true);
-      s3.fateOf = () => 'as it should';
+      s3.outcomeOf = () => 'normal';
       expect(await shown()).toEqual(TWO);
       expect(await verify()).toEqual([]);
     },
@@ -79,13 +79,13 @@ describe('a bucket that fails', () => {
   );
 
   it('causes no lost race and no refusal when each request is executed and its answer lost [R382]', async () => {
-    s3.fateOf = (request) => (request.attempt === 1 && isChange(request) ? 'answer lost' : 'as it should');
+    s3.outcomeOf = (request) => (request.attempt === 1 && isChange(request) ? 'answer lost' : 'normal');
     await store();
     s3.reset();
-    s3.fateOf = (request) => (request.attempt === 1 && isChange(request) ? 'answer lost' : 'as it should');
+    s3.outcomeOf = (request) => (request.attempt === 1 && isChange(request) ? 'answer lost' : 'normal');
     await store([newer()]);
     expect(s3.requests.filter(({ what, attempt }) => what === 'PutObject' && attempt > 1).length).toBeGreaterThan(4);
-    s3.fateOf = () => 'as it should';
+    s3.outcomeOf = () => 'normal';
     expect(await shown()).toEqual(TWO);
     expect(await fixture.read('SELECT count(*)::INT AS n FROM event_items')).toEqual([{ n: 1 }]);
     expect(await verify()).toEqual([]);
@@ -93,8 +93,8 @@ describe('a bucket that fails', () => {
 
   it('for good ends the run with exit 3, one message, and nothing half-visible [R382]', async () => {
     await store();
-    s3.fateOf = ({ what, key }) =>
-      what === 'PutObject' && key.endsWith('.parquet') ? { status: 500, code: 'InternalError' } : 'as it should';
+    s3.outcomeOf = ({ what, key }) =>
+      what === 'PutObject' && key.endsWith('.parquet') ? { status: 500, code: 'InternalError' } : 'normal';
     await expect(store([newer()])).rejects.toMatchObject({
       exitCode: 3,
       message: expect.stringMatching(
@@ -140,9 +140,9 @@ describe('a large upload', () => {
     ['an end whose answer is lost', 'CompleteMultipartUpload', 'answer lost'],
   ] as const)(
     'completes in spite of %s [R382]',
-    async (_, what, fate) => {
+    async (_, what, outcome) => {
       const { path, bytes } = file();
-      s3.fateOf = (request) => (request.what === what && request.attempt === 1 ? fate : 'as it should');
+      s3.outcomeOf = (request) => (request.what === what && request.attempt === 1 ? outcome : 'normal');
       const storage = await open();
       await storage.putFile(path, 'events/x.parquet');
       storage.close();
@@ -154,7 +154,7 @@ describe('a large upload', () => {
 
   it('is aborted if a part never succeeds [R382]', async () => {
     const { path } = file();
-    s3.fateOf = ({ what }) => (what === 'UploadPart' ? { status: 500, code: 'InternalError' } : 'as it should');
+    s3.outcomeOf = ({ what }) => (what === 'UploadPart' ? { status: 500, code: 'InternalError' } : 'normal');
     const storage = await open();
     await expect(storage.putFile(path, 'events/x.parquet')).rejects.toMatchObject({ exitCode: 3 });
     storage.close();
@@ -179,9 +179,9 @@ describe('a run on a bucket that is killed', () => {
       s3.reset();
       const killed = new AbortController();
       // Carried out, unanswered, and nothing gets through any more.
-      s3.fateOf = (request) => {
+      s3.outcomeOf = (request) => {
         if (killed.signal.aborted) return 'cut';
-        if (!isChange(request) || s3.requests.filter(isChange).length < at) return 'as it should';
+        if (!isChange(request) || s3.requests.filter(isChange).length < at) return 'normal';
         killed.abort();
         return 'answer lost';
       };
@@ -206,7 +206,7 @@ describe('a bucket that is not usable', () => {
     );
 
   const withoutRight = (): void => {
-    s3.fateOf = ({ what }) => (what === 'PutObject' ? { status: 403, code: 'AccessDenied' } : 'as it should');
+    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 403, code: 'AccessDenied' } : 'normal');
   };
   const withoutConditions = (): void => {
     s3.isConditional = false;
@@ -263,7 +263,7 @@ describe('the spool folder of a bucket', () => {
 describe('a purge of a bucket', () => {
   const removal = { column: 'n', ids: ['2'] };
   const withoutRight = (what: string): void => {
-    s3.fateOf = (request) => (request.what === what ? { status: 403, code: 'AccessDenied' } : 'as it should');
+    s3.outcomeOf = (request) => (request.what === what ? { status: 403, code: 'AccessDenied' } : 'normal');
   };
 
   it.each([

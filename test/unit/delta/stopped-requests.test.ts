@@ -45,8 +45,8 @@ describe('a request to a bucket', () => {
     const stop = new AbortController();
     const storage = await openStorage('s3://bucket', envOf(s3.env), stop.signal);
     s3.reset();
-    s3.fateOf = ({ what }) => {
-      if (what !== kind) return 'as it should';
+    s3.outcomeOf = ({ what }) => {
+      if (what !== kind) return 'normal';
       stop.abort(new Error('stopped'));
       return 'answer lost';
     };
@@ -64,9 +64,9 @@ describe('a request to a bucket', () => {
   it('for a part is not retried after a stop, and the upload is aborted', async () => {
     const stop = new AbortController();
     const storage = await openStorage('s3://bucket', envOf(s3.env), stop.signal);
-    s3.fateOf = ({ what }) => {
+    s3.outcomeOf = ({ what }) => {
       if (what === 'UploadPart') stop.abort(new Error('stopped'));
-      return what === 'UploadPart' ? 'answer lost' : 'as it should';
+      return what === 'UploadPart' ? 'answer lost' : 'normal';
     };
     await expect(storage.putFile(file(LARGE), 'x')).rejects.toThrow('stopped');
     storage.close();

@@ -41,7 +41,7 @@ describe('unfinished uploads to a bucket', () => {
   });
 
   it('are aborted on all pages of their list [R573]', async () => {
-    s3.listedAtOnce = 2;
+    s3.pageSize = 2;
     for (let n = 0; n < 5; n++) begun(`old ${n}`, `lake/events/${n}.parquet`, 1);
     const young = ['first', 'second', 'third'];
     for (const name of young) begun(name, `lake/events/-${name}.parquet`, 3);
@@ -52,10 +52,10 @@ describe('unfinished uploads to a bucket', () => {
   it('are aborted also when the answer is lost, or their writer was faster [R581]', async () => {
     begun('lost', 'lake/events/a.parquet', 1);
     begun('ended', 'lake/events/b.parquet', 1);
-    s3.fateOf = ({ what, key, attempt }) => {
-      if (what !== 'AbortMultipartUpload' || attempt > 1) return 'as it should';
+    s3.outcomeOf = ({ what, key, attempt }) => {
+      if (what !== 'AbortMultipartUpload' || attempt > 1) return 'normal';
       if (key.endsWith('b.parquet')) s3.uploads.delete('ended');
-      return key.endsWith('a.parquet') ? 'answer lost' : 'as it should';
+      return key.endsWith('a.parquet') ? 'answer lost' : 'normal';
     };
     await erase(2);
     expect(s3.uploads.size).toBe(0);
@@ -63,7 +63,7 @@ describe('unfinished uploads to a bucket', () => {
 
   it('are none when the store does not know them, and unknown when it refuses to list them', async () => {
     const answers = (status: number, code: string) => {
-      s3.fateOf = ({ what }) => (what === 'ListMultipartUploads' ? { status, code } : 'as it should');
+      s3.outcomeOf = ({ what }) => (what === 'ListMultipartUploads' ? { status, code } : 'normal');
     };
     answers(501, 'NotImplemented');
     await erase(2);
@@ -73,8 +73,7 @@ describe('unfinished uploads to a bucket', () => {
 
   it('are not reported as aborted while the store refuses it', async () => {
     begun('old', 'lake/events/a.parquet', 1);
-    s3.fateOf = ({ what }) =>
-      what === 'AbortMultipartUpload' ? { status: 403, code: 'AccessDenied' } : 'as it should';
+    s3.outcomeOf = ({ what }) => (what === 'AbortMultipartUpload' ? { status: 403, code: 'AccessDenied' } : 'normal');
     await expect(erase(2)).rejects.toMatchObject({ kind: 'config' });
   });
 });

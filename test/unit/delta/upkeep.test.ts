@@ -64,7 +64,7 @@ describe('leftovers of a dead run', () => {
     await fixture.store([window(first, 'a')]);
     const path = `events/event_date=${first}/part-${ID}.parquet`;
     put(path, 2 * HOUR);
-    const storage = new FaultyStorage(fixture.root, (change) => (change.includes(ID) ? 'dies before' : 'as it should'));
+    const storage = new FaultyStorage(fixture.root, (change) => (change.includes(ID) ? 'dies before' : 'normal'));
     await (await fixture.openLake({ storage, retentionMs: HOUR })).close();
     expect(logged('files.rubbish')).toMatchObject([{ level: 'warn' }]);
     expect(existsSync(at(path))).toBe(true);
@@ -163,7 +163,7 @@ describe('the commits of a Delta table', () => {
     await fixture.store([window(first, 'a')]);
     for (let version = 1; version < 100; version++) fixture.append('events', version, { commitInfo: {} });
     const storage = new FaultyStorage(fixture.root, (change) =>
-      change.includes('.checkpoint.parquet') ? 'answer lost' : 'as it should',
+      change.includes('.checkpoint.parquet') ? 'answer lost' : 'normal',
     );
     await fixture.store([window(second, 'b')], { storage });
     expect(logged('delta.checkpoint')).toMatchObject([{ level: 'warn', fields: { version: 100 } }]);

@@ -32,7 +32,7 @@ const store = () => {
 
 describe('a purge of a versioned bucket', () => {
   it('leaves no byte of a person in any version of any object, on any page of the list [R495]', async () => {
-    s3.listedAtOnce = 2;
+    s3.pageSize = 2;
     // A store may tell times in seconds: all of this happens in one.
     const now = s3.now();
     s3.now = () => now;

@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const text = () => readFileSync(path, 'utf8');
-const nameOf = (of: string) => (of === dir ? 'folder' : of === path ? 'file' : 'draft');
+const nameOf = (of: string) => (of === dir ? 'folder' : of === path ? 'file' : 'temporary');
 
 describe.runIf(process.platform === 'linux')('the order of disk operations', () => {
   /** What was synced, renamed and linked, in order. */
@@ -47,11 +47,11 @@ describe.runIf(process.platform === 'linux')('the order of disk operations', () 
   }
 
   it('a file is synced before it is renamed, and its name before the call returns', async () => {
-    expect(await orderOf(() => createFile(path, 'made'))).toEqual(['sync draft', 'link file', 'sync folder']);
-    expect(await orderOf(() => replaceFile(path, 'new'))).toEqual(['sync draft', 'rename file', 'sync folder']);
+    expect(await orderOf(() => createFile(path, 'made'))).toEqual(['sync temporary', 'link file', 'sync folder']);
+    expect(await orderOf(() => replaceFile(path, 'new'))).toEqual(['sync temporary', 'rename file', 'sync folder']);
     const finished = join(dir, 'finished');
     writeFileSync(finished, 'moved');
-    expect(await orderOf(() => moveFile(finished, path))).toEqual(['sync draft', 'rename file', 'sync folder']);
+    expect(await orderOf(() => moveFile(finished, path))).toEqual(['sync temporary', 'rename file', 'sync folder']);
     expect(await orderOf(() => syncFile(path))).toEqual(['sync file']);
     expect(openBelow(dir)).toEqual([]);
   });
@@ -66,15 +66,15 @@ describe('a temporary file', () => {
   });
 
   it('is old once more than the age has passed, and is removed at any age when all are', async () => {
-    const draft = temporaryPathOf(path);
-    writeFileSync(draft, '');
-    utimesSync(draft, 1_000, 1_000);
+    const temporary = temporaryPathOf(path);
+    writeFileSync(temporary, '');
+    utimesSync(temporary, 1_000, 1_000);
     await removeTemporaries(path, 1_060_000, 60_000);
     expect(readdirSync(dir)).toHaveLength(1);
     await removeTemporaries(path, 1_060_001, 60_000);
     expect(readdirSync(dir)).toEqual([]);
     // A clock that was set back: it was written in the future.
-    writeFileSync(draft, '');
+    writeFileSync(temporary, '');
     await removeTemporaries(path, 0, 0);
     expect(readdirSync(dir)).toEqual([]);
   });
@@ -90,13 +90,13 @@ describe('a temporary file', () => {
   });
 
   it.each(['before', 'after'])('that its writer renames %s one reads its age is not an error', async (when) => {
-    const draft = temporaryPathOf(path);
-    writeFileSync(draft, '');
-    utimesSync(draft, 1_000, 1_000);
+    const temporary = temporaryPathOf(path);
+    writeFileSync(temporary, '');
+    utimesSync(temporary, 1_000, 1_000);
     const lstat = async (real: (of: unknown) => unknown, of: unknown) => {
-      if (when === 'before') rmSync(draft);
+      if (when === 'before') rmSync(temporary);
       const found = await real(of);
-      rmSync(draft, { force: true });
+      rmSync(temporary, { force: true });
       return found;
     };
     await withCall(fs.promises, 'lstat', lstat, () => removeTemporaries(path, Date.now(), 60_000));
@@ -108,9 +108,9 @@ describe('a temporary file', () => {
   });
 
   it('that somebody removes after the file was created is not an error', async () => {
-    const link = async (real: (...all: unknown[]) => unknown, draft: unknown, to: unknown) => {
-      await real(draft, to);
-      rmSync(String(draft));
+    const link = async (real: (...all: unknown[]) => unknown, temporary: unknown, to: unknown) => {
+      await real(temporary, to);
+      rmSync(String(temporary));
     };
     expect(await withCall(fs.promises, 'link', link, () => createFile(path, 'made'))).toBe(true);
     expect(text()).toBe('made');
@@ -124,9 +124,9 @@ describe('renaming a temporary file', () => {
 
   it('does not replace a dangling symbolic link', async () => {
     symlinkSync('nowhere', path);
-    const draft = temporaryPathOf(path);
-    writeFileSync(draft, 'mine');
-    expect(await nameTemporary(draft, path)).toBe(false);
+    const temporary = temporaryPathOf(path);
+    writeFileSync(temporary, 'mine');
+    expect(await nameTemporary(temporary, path)).toBe(false);
     expect(readdirSync(dir)).toEqual(['state.json']);
     expect(fs.readlinkSync(path)).toBe('nowhere');
   });

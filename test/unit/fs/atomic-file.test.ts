@@ -65,17 +65,17 @@ describe('creating a file', () => {
   });
 
   it('names a temporary file unless the name is taken, and removes it in either case', async () => {
-    const draft = temporaryPathOf(path);
+    const temporary = temporaryPathOf(path);
     for (const [content, isFirst] of [
       ['first', true],
       ['second', false],
     ] as const) {
-      writeFileSync(draft, content);
-      expect(await nameTemporary(draft, path)).toBe(isFirst);
-      expect(existsSync(draft)).toBe(false);
+      writeFileSync(temporary, content);
+      expect(await nameTemporary(temporary, path)).toBe(isFirst);
+      expect(existsSync(temporary)).toBe(false);
     }
     expect(text()).toBe('first');
-    await expect(nameTemporary(draft, join(dir, 'other'), true)).rejects.toThrow(/ENOENT/);
+    await expect(nameTemporary(temporary, join(dir, 'other'), true)).rejects.toThrow(/ENOENT/);
   });
 
   it('replaces the previous file by moving a finished one', async () => {
@@ -98,17 +98,17 @@ describe('temporary files', () => {
 
   it('of a killed writer are removed when they are old, and no other file is', async () => {
     const now = Date.now();
-    const drafts = { old: temporaryPathOf(path), young: temporaryPathOf(path) };
+    const temporaries = { old: temporaryPathOf(path), young: temporaryPathOf(path) };
     const others = ['.state.json.0123456789ab.tmp2', '.state.json.short.tmp', '.state.jsonx', 'state.json'];
     others.push(basename(temporaryPathOf(join(dir, 'other.json'))));
-    for (const file of [...Object.values(drafts), ...others.map((name) => join(dir, name))]) {
+    for (const file of [...Object.values(temporaries), ...others.map((name) => join(dir, name))]) {
       writeFileSync(file, '');
-      if (file !== drafts.young) utimesSync(file, now / 1_000 - 100, now / 1_000 - 100);
+      if (file !== temporaries.young) utimesSync(file, now / 1_000 - 100, now / 1_000 - 100);
     }
     await removeTemporaries(path, now, 100_001);
-    expect(existsSync(drafts.old)).toBe(true);
+    expect(existsSync(temporaries.old)).toBe(true);
     await removeTemporaries(path, now, 50_000);
-    expect([existsSync(drafts.old), existsSync(drafts.young)]).toEqual([false, true]);
+    expect([existsSync(temporaries.old), existsSync(temporaries.young)]).toEqual([false, true]);
     await removeTemporaries(path, now, 0);
     expect(readdirSync(dir).sort()).toEqual([...others].sort());
     await expect(removeTemporaries(join(dir, 'none', 'x'), now, 0)).resolves.toBeUndefined();
