@@ -1,4 +1,5 @@
 import known from '../../schemas/columns.json' with { type: 'json' };
+import { isObject } from '../base/json.ts';
 import type { Problem } from './problems.ts';
 
 /** Characters of the shortest hash key that is accepted: under one that can be guessed, so can the values be. */
@@ -18,30 +19,33 @@ const DATETIMES = new Set(COLUMNS.filter(({ type }) => type === 'datetime').map(
 export function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const drop = namesOf(filled.columns_drop);
   const hash = namesOf(filled.columns_hash);
-  return [
-    ...problem(
-      'columns_drop',
-      drop.filter((name) => REQUIRED.has(name)),
-      (names) =>
-        `columns_drop has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
-    ),
-    ...problem(
-      'columns_hash',
-      hash.filter((name) => DATETIMES.has(name)),
-      (names) => `columns_hash has ${names}: days and the cursor come from such times, which cannot be hashed`,
-    ),
-    ...problem(
-      'columns_hash',
-      hash.filter((name) => drop.includes(name)),
-      (names) => `columns_drop and columns_hash both have ${names}, wanted one of them for each column`,
-    ),
-    ...problem(
-      'column_types',
-      typedOtherwise(filled.column_types, hash),
-      (names) => `column_types gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
-    ),
-    ...(hash.length === 0 ? [] : keyProblems(filled.hash_key)),
-  ];
+  const types = isObject(filled.column_types) ? filled.column_types : {};
+  const problems: Problem[] = [];
+  const refuse = (key: string, names: readonly string[], text: (names: string) => string) => {
+    if (names.length > 0) problems.push({ key, text: text([...new Set(names)].join(', ')) });
+  };
+  refuse(
+    'columns_drop',
+    drop.filter((name) => REQUIRED.has(name)),
+    (names) =>
+      `columns_drop has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
+  );
+  refuse(
+    'columns_hash',
+    hash.filter((name) => DATETIMES.has(name)),
+    (names) => `columns_hash has ${names}: days and the cursor come from such times, which cannot be hashed`,
+  );
+  refuse(
+    'columns_hash',
+    hash.filter((name) => drop.includes(name)),
+    (names) => `columns_drop and columns_hash both have ${names}, wanted one of them for each column`,
+  );
+  refuse(
+    'column_types',
+    hash.filter((name) => Object.hasOwn(types, name) && types[name] !== 'string'),
+    (names) => `column_types gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
+  );
+  return hash.length === 0 ? problems : [...problems, ...keyProblems(filled.hash_key)];
 }
 
 function keyProblems(key: unknown): Problem[] {
@@ -55,14 +59,5 @@ function keyProblems(key: unknown): Problem[] {
   ];
 }
 
-function typedOtherwise(types: unknown, hash: readonly string[]): string[] {
-  if (typeof types !== 'object' || types === null) return [];
-  return Object.entries(types).flatMap(([name, type]) => (hash.includes(name) && type !== 'string' ? [name] : []));
-}
-
 const namesOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((name): name is string => typeof name === 'string') : [];
-
-function problem(key: string, names: readonly string[], text: (names: string) => string): Problem[] {
-  return names.length === 0 ? [] : [{ key, text: text([...new Set(names)].join(', ')) }];
-}

@@ -15,7 +15,7 @@ export interface Validator<T = unknown> {
 export function compileSchema<T = unknown>(schema: object): Validator<T> {
   let compiled: ValidateFunction | undefined;
   const validator: Validator<T> = (value): value is T => {
-    compiled ??= compile(schema);
+    compiled ??= compilerOf().compile(schema);
     const fits = compiled(value);
     validator.errors = compiled.errors;
     return fits;
@@ -25,17 +25,13 @@ export function compileSchema<T = unknown>(schema: object): Validator<T> {
 
 let compiler: Ajv | undefined;
 
-function compile(schema: object): ValidateFunction {
-  compiler ??= newCompiler();
-  return compiler.compile(schema);
-}
-
-function newCompiler(): Ajv {
+function compilerOf(): Ajv {
+  if (compiler !== undefined) return compiler;
   // Our schemas are not checked here, which takes as long as compiling them: a test does.
-  const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, meta: false, validateSchema: false });
-  ajv.addFormat('date', { type: 'string', validate: isDay });
-  ajv.addFormat('uri', { type: 'string', validate: (text: string) => URL.canParse(text) });
-  return ajv;
+  compiler = new Ajv({ allErrors: true, verbose: true, strict: false, meta: false, validateSchema: false });
+  compiler.addFormat('date', { type: 'string', validate: isDay });
+  compiler.addFormat('uri', { type: 'string', validate: (text: string) => URL.canParse(text) });
+  return compiler;
 }
 
 type Schema = { readonly properties: Readonly<Record<string, object>> };

@@ -41,14 +41,9 @@ export interface Summary {
 }
 
 /** What a run did for one further target. */
-export interface AlsoSummary {
+export interface AlsoSummary extends Pick<Summary, 'rows' | 'windows' | 'next_from_date' | 'exit' | 'error'> {
   readonly target: string;
   readonly place: string;
-  readonly rows: number;
-  readonly windows: number;
-  readonly next_from_date: Day | null;
-  readonly exit: ExitCode;
-  readonly error: string | null;
 }
 
 /** The summary of a run that has done nothing. */

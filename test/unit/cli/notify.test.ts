@@ -9,6 +9,7 @@ import { createLogger } from '../../../src/base/log.ts';
 import { notificationOf, notify } from '../../../src/cli/run/notify.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/run/summary.ts';
 import { envOf } from '../../support/env.ts';
+import { runHere } from '../../support/processes/command-line.ts';
 
 /** Notifies of a run a receiver that gives these answers in turn; what it got and what was warned of. */
 async function reported(more: Partial<Summary>, { historyDays = 30, answers = [200] } = {}) {
@@ -97,4 +98,28 @@ describe('a notification', () => {
     expect(posts).toHaveLength(times);
     expect(warnings).toEqual([expect.stringContaining(`answered ${status}.`)]);
   });
+});
+
+it('a sync that is refused before it begins is notified of, by a wrong option or variable', async () => {
+  const texts: string[] = [];
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    texts.push(JSON.parse(body).text);
+    response.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    const env = { DFINERY_NOTIFY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` };
+    expect((await runHere(['sync', 'duckdb', 'x.duckdb', '--colour'], { env })).code).toBe(2);
+    const misspelt = { ...env, DFINERY_SERVICEID: 'x' };
+    expect((await runHere(['--log-level', 'error', 'sync', 'duckdb', 'x.duckdb'], { env: misspelt })).code).toBe(2);
+    expect(texts).toEqual([
+      expect.stringContaining('there is no option --colour'),
+      expect.stringContaining('DFINERY_SERVICEID'),
+    ]);
+  } finally {
+    server.close();
+  }
 });
