@@ -13,7 +13,7 @@ import { adoptFile, discardReusable, findReusable, writeSidecar } from './sideca
 import { SpoolWriter, spoolError } from './spool-writer.ts';
 
 /** Attempts at a folder that other runs may remove while it is empty. */
-const CLAIM_ATTEMPTS = 100;
+const CLAIM_ATTEMPTS = 1_000;
 const FOLDER_NAME = /^dfinery-elt-[0-9a-f]{16}$/;
 
 /** Paths of the spool folders (one for each service with its filters) under a spool directory. */
