@@ -1,10 +1,9 @@
 import { UserError } from '../base/errors.ts';
-import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import { BATCH_LIMITS } from '../extract/batch.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
-import type { PriorLoads, Receipt, Window } from '../extract/window.ts';
+import type { PriorLoads, Window } from '../extract/window.ts';
 import type { WidenedColumn } from '../table/changes.ts';
 import type { RunHistory } from '../table/runs.ts';
 import type { Commit, Sink } from './sink.ts';
@@ -69,7 +68,11 @@ export async function load(
     const commit = await sink.commit(batch, deps.signal);
     const stored = batch.slice(0, commit.windows);
     add(loaded, stored, commit);
-    for (const { receipt } of stored) logCommitted(receipt, deps.logger);
+    for (const { receipt } of stored) {
+      const { from, to, rows, bytes } = receipt;
+      const message = `Window ${from} to ${to} is committed: ${plainCount(rows, 'row')}.`;
+      deps.logger.debug('window.committed', message, { from, to, rows, bytes });
+    }
     onStored();
     return batch.slice(commit.windows);
   };
@@ -79,7 +82,11 @@ export async function load(
     const batches = extractBatches(plan, deps, BATCH_LIMITS, (window) => sink.begin?.(window));
     for await (const batch of batches) await storeBatch(batch, store, deps);
   } finally {
-    warnOfRepeats(loaded, deps.logger);
+    const { idRepeats } = loaded;
+    if (idRepeats > 0) {
+      const message = `${plainCount(idRepeats, 'row has', 'rows have')} an id that another row has: all are kept, told apart in _key by #2, #3…`;
+      deps.logger.warn('ids.repeated', message, { rows: idRepeats });
+    }
   }
 }
 
@@ -115,19 +122,6 @@ async function storeBatch(
     if (stored.length > 0) tally.nextFromDate = stored[stored.length - 1].state.from_date;
     throw error;
   }
-}
-
-function logCommitted({ from, to, rows, bytes }: Receipt, logger: Logger): void {
-  const message = `Window ${from} to ${to} is committed: ${plainCount(rows, 'row')}.`;
-  logger.debug('window.committed', message, { from, to, rows, bytes });
-}
-
-function warnOfRepeats({ idRepeats }: Loaded, logger: Logger): void {
-  if (idRepeats === 0) return;
-  const rows = plainCount(idRepeats, 'row has', 'rows have');
-  logger.warn('ids.repeated', `${rows} an id that another row has: all are kept, told apart in _key by #2, #3…`, {
-    rows: idRepeats,
-  });
 }
 
 function add(loaded: Loaded, batch: readonly Window[], commit: Commit): void {

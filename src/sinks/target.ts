@@ -5,12 +5,11 @@ import type { Writable } from 'node:stream';
 import type { Clock } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import type { Logger } from '../base/log.ts';
-import type { SchemaMode } from '../config/source.ts';
 import type { PriorLoads } from '../extract/window.ts';
 import type { HashKey } from '../schema/hash-key.ts';
 import type { TableName } from '../table/columns.ts';
 import type { Difference } from '../table/differences.ts';
-import type { ColumnType } from '../types/type.ts';
+import type { Rules } from '../table/plan.ts';
 import type { Loader } from './load.ts';
 import type { TargetReport } from './report.ts';
 
@@ -93,19 +92,8 @@ export interface PlaceOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What decides the types of columns beside the data. */
-export interface TypeOptions {
-  /** Zone of datetimes without one; fixed by the first load of a target. */
-  readonly timezone: string | undefined;
-  /** By source name; takes precedence over inferred types. */
-  readonly columnTypes: ReadonlyMap<string, ColumnType>;
-  readonly schemaMode: SchemaMode;
-  /** Types of a pinned schema, by source name. */
-  readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
-}
-
 /** Options of `open`; each target uses those that apply to it. */
-export interface OpenOptions extends PlaceOptions, TypeOptions {
+export interface OpenOptions extends PlaceOptions, Rules {
   /** Tables to write in addition to `events`. */
   readonly tables: readonly TableName[];
   /** How long files removed from a table are kept for its readers. */

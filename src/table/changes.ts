@@ -29,30 +29,29 @@ export interface WidenedColumn {
   readonly to: ColumnType;
 }
 
-/** A window of a batch and the columns of its files; no column for a window without a file. */
-export interface ChangingWindow {
-  /** Id of the receipt. */
+/** A window of a batch: the id of its receipt, and the columns of its files; no column for a window without a file. */
+interface ChangingWindow extends Pick<IncomingColumns, 'columns'> {
   readonly id: string;
-  readonly columns: IncomingColumns['columns'];
 }
 
 /** What `changeRecords` needs to know beside the plan. */
-export interface ChangeContext {
+interface ChangeContext {
   /** In the order of the batch, at least one. */
   readonly windows: readonly ChangingWindow[];
   /** ISO, UTC. */
   readonly changedAt: string;
   /** True if nothing was committed before the batch. */
   readonly isFirst: boolean;
-  /** Source names that were missing in an earlier window. */
-  readonly missed: ReadonlySet<string>;
+  /** Those of earlier batches: that a column is missing is told once. */
+  readonly earlier: readonly ColumnChange[];
 }
 
 /** What a batch changes in the columns of a target, each change with the first window that makes it. */
 export function changeRecords(
   columns: readonly PlannedColumn[],
-  { windows, changedAt, isFirst, missed }: ChangeContext,
+  { windows, changedAt, isFirst, earlier }: ChangeContext,
 ): ColumnChange[] {
+  const missed = new Set(earlier.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName));
   return columns.flatMap((column): ColumnChange[] => {
     const { source, key, before, type, shape, firstShape } = column;
     if (type === null) return [];
@@ -71,11 +70,6 @@ export function changeRecords(
     if (lacking === undefined || missed.has(source)) return [];
     return [{ ...common(lacking), change: 'missing', fromType: type, toType: null, shape: null }];
   });
-}
-
-/** Source names that an earlier window lacked. */
-export function missedIn(changes: readonly ColumnChange[]): ReadonlySet<string> {
-  return new Set(changes.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName));
 }
 
 /** Columns that a batch adds and widens; `isFirst`: nothing was committed before it. */

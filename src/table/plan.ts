@@ -1,23 +1,25 @@
 import { configError } from '../base/errors.ts';
 import type { SchemaMode } from '../config/source.ts';
+import type { FileScan } from '../extract/window.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../schema/groups.ts';
 import { NULL_TEXT } from '../types/evidence.ts';
 import { acceptedBy, fitsWholly, typeOf, widenings } from '../types/index.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
 import { columnKey, FIRST_COLUMNS, isItem, type StoredColumn } from './columns.ts';
-import type { IncomingColumn, IncomingColumns } from './incoming.ts';
-import { assignItemNames, assignNames, foldName, OWN_NAMES } from './names.ts';
+import { type IncomingColumn, incomingColumns } from './incoming.ts';
+import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
 
 /** What decides the types of a table's columns besides the data. */
 export interface Rules {
-  readonly zoned: boolean;
-  /** By source name; beats everything else. */
+  /** Zone of datetimes without one; fixed by the first load of a target. */
+  readonly timezone: string | undefined;
+  /** By source name; takes precedence over everything else. */
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
-  /** A pinned schema: types by source name. */
-  readonly pinned: ReadonlyMap<string, ColumnType> | undefined;
-  readonly mode: SchemaMode;
+  readonly schemaMode: SchemaMode;
+  /** Types of a pinned schema, by source name. */
+  readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
   /** The name that a column is given by its name in the export, before it is told apart from others; else the same. */
-  readonly nameOf?: (source: string) => string;
+  readonly nameOf?: ((source: string) => string) | undefined;
 }
 
 /** What a batch of windows does to one column of the table; evidence and cells are those of the whole batch. */
@@ -36,8 +38,6 @@ export interface PlannedColumn extends StoredColumn {
   readonly isRefused: boolean;
   /** Of the first cell of the batch that `before` does not hold. */
   readonly shape: string | undefined;
-  /** True when something of the stored row changed. */
-  readonly isChanged: boolean;
 }
 
 /** A stored column that changes its type. */
@@ -53,50 +53,40 @@ export function isWidening({ before, type, storedEvidence }: Retyped, zoned: boo
 }
 
 /**
- * How many of these windows, counted from the first, one plan stores exactly as a plan each would, at least 1 (S53). Ends
- * before a window that makes texts of cells which an earlier window of the batch would have stored as another type, since
- * those are written in their canonical form (S21) or, as `null`, not at all (S18); and after every window if `schema_mode`
- * holds a window to the columns of those before it.
+ * How many of these windows, counted from the first, one plan stores exactly as a plan each would, at least 1 (S53). `windows`: the
+ * files of each. A `schema_mode` other than `evolve` holds each window to the columns of those before it.
  */
 export function plannedTogether(
   stored: readonly StoredColumn[],
-  windows: readonly IncomingColumns[],
+  windows: readonly (readonly FileScan[])[],
   rules: Rules,
 ): number {
-  if (rules.mode !== 'evolve') return 1;
-  const known = new Map(stored.map((column) => [columnKey(column.source, column.occurrence), column]));
-  const seen = new Map<string, { readonly evidence: Evidence; readonly own: ColumnType | 'null' }>();
-  /** Of the columns that earlier windows of the batch bring: their keys, and their names, without numbers, as they are compared. */
-  const [brought, names] = [new Set<string>(), new Set<string>()];
-  for (const [i, { columns }] of windows.entries()) {
-    const fresh = [...columns.values()].filter(({ key }) => !known.has(key) && !brought.has(key));
-    if (fresh.some((column) => names.has(stemOf(column, rules)))) return i;
-    for (const column of fresh) {
-      brought.add(column.key);
-      names.add(stemOf(column, rules));
-    }
-    for (const [key, column] of columns) {
-      const own = typeOf(column.evidence, rules.zoned) ?? ((column.evidence & NULL_TEXT) === 0 ? undefined : 'null');
-      if (own === undefined || column.declared !== undefined) continue;
-      const { type = null, evidence: storedEvidence = 0 } = known.get(key) ?? {};
-      const before = seen.get(key);
-      const current = widened(type, typeOf(storedEvidence | (before?.evidence ?? 0), rules.zoned));
-      const hasNullText = (column.evidence & NULL_TEXT) !== 0 && own !== 'string';
-      if (hasNullText && current === 'string' && type !== 'string') return i;
-      const evidence = (before?.evidence ?? 0) | column.evidence;
-      const joined = typeOf(evidence, rules.zoned);
-      const isText = joined === 'string' || joined === 'string[]';
-      if (before === undefined || (own !== 'null' && before.own === 'null')) seen.set(key, { evidence, own });
-      else seen.set(key, { evidence, own: before.own });
-      if (before === undefined || !isText || own === before.own || own === 'null') continue;
-      if (before.own !== 'null' || type !== 'string') return i;
-    }
+  if (rules.schemaMode !== 'evolve') return 1;
+  const planOf = (columns: readonly StoredColumn[], files: readonly FileScan[]) =>
+    planColumns(columns, incomingColumns(files).columns, rules, false);
+  const alone: PlannedColumn[][] = [];
+  for (const files of windows) alone.push(planOf(alone.at(-1) ?? stored, files));
+  for (let count = windows.length; count > 1; count--) {
+    const together = new Map(planOf(stored, windows.slice(0, count).flat()).map((column) => [column.key, column]));
+    const isSame = (column: PlannedColumn) => isStoredAlike(column, together.get(column.key) ?? column);
+    if (alone.slice(0, count).every((columns) => columns.every(isSame))) return count;
   }
-  return windows.length;
+  return 1;
 }
 
-const stemOf = ({ source }: IncomingColumn, rules: Rules): string =>
-  foldName(rules.nameOf?.(source) ?? source).replace(/(_\d+)+$/, '');
+/**
+ * True if the cells of a window come to the same by a plan of its own and by one of several windows. A text that was stored as
+ * another type first is written in its canonical form (S21) or, as `null`, not at all (S18).
+ */
+function isStoredAlike(alone: PlannedColumn, together: PlannedColumn): boolean {
+  const { windowEvidence, readAs } = alone;
+  if (alone.name !== together.name || alone.itemName !== together.itemName) return false;
+  const isText = together.readAs === 'string' || together.readAs === 'string[]';
+  if (isText && windowEvidence !== 0 && readAs !== together.readAs) return false;
+  const keepsNullText = (column: PlannedColumn) => column.readAs === 'string' || column.before === 'string';
+  const hasNullText = together.type === 'string' && (windowEvidence & NULL_TEXT) !== 0;
+  return !hasNullText || keepsNullText(alone) === keepsNullText(together);
+}
 
 /**
  * What a batch of windows does to the columns of the table: names for new ones, types for all. `isFirst`: nothing was committed
@@ -108,12 +98,11 @@ export function planColumns(
   rules: Rules,
   isFirst: boolean,
 ): PlannedColumn[] {
-  const mode = isFirst && rules.pinned === undefined ? 'evolve' : rules.mode;
+  const mode = isFirst && rules.pinned === undefined ? 'evolve' : rules.schemaMode;
   const all = [...stored, ...newColumns(stored, incoming, rules)];
-  const known = new Set(stored.map((column) => columnKey(column.source, column.occurrence)));
   return all.map((column) => {
     const key = columnKey(column.source, column.occurrence);
-    return planColumn(column, key, incoming.get(key), rules, mode, known.has(key));
+    return planColumn(column, key, incoming.get(key), rules, mode);
   });
 }
 
@@ -173,8 +162,8 @@ function planColumn(
   scanned: IncomingColumn | undefined,
   rules: Rules,
   mode: SchemaMode,
-  isKnown: boolean,
 ): PlannedColumn {
+  const zoned = rules.timezone !== undefined;
   const windowEvidence = scanned?.evidence ?? 0;
   const evidence = column.evidence | windowEvidence;
   const named = namedType(column, rules);
@@ -184,15 +173,15 @@ function planColumn(
   const hasValues = (windowEvidence & (keepsNullText ? ~0 : ~NULL_TEXT)) !== 0;
   const isNew = column.type === null && named === undefined;
   const isRefused = isNew && mode === 'freeze';
-  const wanted = isRefused ? null : (fixed ?? widened(column.type, typeOf(evidence, rules.zoned)));
+  const wanted = isRefused ? null : (fixed ?? widened(column.type, typeOf(evidence, zoned)));
   const settled = column.type === null && !hasValues && !isPinned(column, rules) ? null : wanted;
-  const seenAs = fixed ?? typeOf(windowEvidence, rules.zoned) ?? (keepsNullText ? 'string' : null);
+  const seenAs = fixed ?? typeOf(windowEvidence, zoned) ?? (keepsNullText ? 'string' : null);
   // A date whose midnight the zone skips is a date, but no datetime.
-  const isNoInstant = seenAs === 'date' && settled === 'datetime' && !fitsWholly(windowEvidence, settled, rules.zoned);
+  const isNoInstant = seenAs === 'date' && settled === 'datetime' && !fitsWholly(windowEvidence, settled, zoned);
   const readAs = hasValues && !isRefused ? (isNoInstant ? settled : seenAs) : null;
-  const isClean = readAs === null || fitsWholly(windowEvidence, readAs, rules.zoned);
+  const isClean = readAs === null || fitsWholly(windowEvidence, readAs, zoned);
   const firstShape = column.firstShape ?? scanned?.seen[0]?.shape ?? null;
-  const accepted = column.type === null ? 0 : acceptedBy(column.type, rules.zoned);
+  const accepted = column.type === null ? 0 : acceptedBy(column.type, zoned);
   const shape = scanned?.seen.find((cell) => (cell.evidence & ~accepted & ~NULL_TEXT) !== 0)?.shape;
   if (mode === 'fail' && hasValues) refuseChange(column, settled, isNew, isClean, fixed !== undefined, shape);
   return {
@@ -208,7 +197,6 @@ function planColumn(
     isClean,
     isRefused: isRefused && hasValues,
     shape,
-    isChanged: !isKnown || settled !== column.type || evidence !== column.evidence || firstShape !== column.firstShape,
   };
 }
 

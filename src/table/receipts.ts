@@ -1,6 +1,6 @@
 import { type Day, daysOf } from '../base/days.ts';
 import { lastContained } from '../extract/plan/days.ts';
-import type { Receipt, Window } from '../extract/window.ts';
+import type { Receipt } from '../extract/window.ts';
 
 /**
  * A receipt as a target stores it, with the number of its window (`_dfinery_window` of its rows, from 1). Without the
@@ -55,31 +55,14 @@ export function coveredDays(receipts: Iterable<Pick<Receipt, 'covers_from' | 'co
   return new Set([...receipts].flatMap((r) => (r.covers_to === null ? [] : daysOf(r.covers_from, r.covers_to))));
 }
 
-/** A window whose rows are stored. */
-export interface StoredWindow {
-  readonly number: number;
-  /** Days asked for, both as sent. */
-  readonly from: Day;
-  readonly to: Day;
-}
-
-/** Windows that still have rows of their own. */
-export function liveWindows(receipts: readonly StoredReceipt[]): StoredWindow[] {
-  return receipts.flatMap(({ window, rows_live, from, to }) => (rows_live > 0 ? [{ number: window, from, to }] : []));
-}
+/** A window by its number and the days asked for, both as sent. */
+export type NumberedWindow = Pick<StoredReceipt, 'window' | 'from' | 'to'>;
 
 /** A window of a batch. */
-export interface IncomingWindow extends StoredWindow {
+export interface IncomingWindow extends NumberedWindow {
   /** True if the service is known to leave `to` out. */
   readonly isExclusive: boolean;
 }
-
-export const incomingWindow = ({ receipt: { from, to }, state }: Window, number: number): IncomingWindow => ({
-  number,
-  from,
-  to,
-  isExclusive: state.ranges_inclusive === false,
-});
 
 /** The numbers of a stored window and of a window of a batch that asks for some of its days. */
 export interface SharedDays {
@@ -89,13 +72,13 @@ export interface SharedDays {
   readonly isWhole: boolean;
 }
 
-export function sharedDays(stored: readonly StoredWindow[], incoming: readonly IncomingWindow[]): SharedDays[] {
-  return incoming.flatMap(({ number, from, to, isExclusive }) => {
+export function sharedDays(stored: readonly NumberedWindow[], incoming: readonly IncomingWindow[]): SharedDays[] {
+  return incoming.flatMap(({ window, from, to, isExclusive }) => {
     const last = lastContained({ from, to }, isExclusive);
-    return stored.flatMap((window) => {
-      const lastStored = lastContained(window, isExclusive);
-      if (window.from > last || from > lastStored) return [];
-      return [{ stored: window.number, incoming: number, isWhole: from <= window.from && lastStored <= last }];
+    return stored.flatMap((older) => {
+      const lastStored = lastContained(older, isExclusive);
+      if (older.from > last || from > lastStored) return [];
+      return [{ stored: older.window, incoming: window, isWhole: from <= older.from && lastStored <= last }];
     });
   });
 }

@@ -15,7 +15,7 @@ import { rescuedOfBatch } from '../sql/rows/counts.ts';
 import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import { baseId, dateSql } from '../sql/rows/superseded.ts';
-import type { PlaceOptions, TypeOptions } from '../target.ts';
+import type { PlaceOptions } from '../target.ts';
 
 /** The rows of a window as a Parquet file that has the columns of the stream. */
 export interface TypedFile {
@@ -24,14 +24,11 @@ export interface TypedFile {
   readonly rescued: ReadonlyMap<string, number>;
 }
 
-export interface TypedFilesOptions
-  extends Pick<PlaceOptions, 'clock' | 'memoryLimit' | 'signal'>,
-    Pick<TypeOptions, 'timezone'> {
+export interface TypedFilesOptions extends Rules, Pick<PlaceOptions, 'clock' | 'memoryLimit' | 'signal'> {
   /** Where the files are written: a private folder. */
   readonly folder: string;
   /** All columns, those without a type too. */
   readonly columns: readonly StoredColumn[];
-  readonly rules: Rules;
   /** Rows of a row group. */
   readonly groupRows: number;
 }
@@ -93,7 +90,7 @@ export class TypedFiles {
   /** How the window's cells become values of the stream, whose columns and types do not change any more. */
   #planOf({ columns }: IncomingColumns): PlannedColumn[] {
     const stored = this.#options.columns;
-    return planColumns(stored, columns, this.#options.rules, false).map((planned, i) => {
+    return planColumns(stored, columns, this.#options, false).map((planned, i) => {
       const type = stored[i]?.type ?? null;
       if (planned.type === type) return planned;
       if (type === null) return { ...planned, type, readAs: null, isRefused: planned.readAs !== null };

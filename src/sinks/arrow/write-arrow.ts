@@ -13,13 +13,13 @@ import { logChanges } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { planColumns, type Rules } from '../../table/plan.ts';
-import type { PlaceOptions, TypeOptions } from '../target.ts';
+import type { PlaceOptions } from '../target.ts';
 import { fileOutput, IpcStream, isReaderGone, streamOutput } from './output.ts';
 import { batchRows, recordBatches } from './record-batches.ts';
 import { streamSchema } from './stream-schema.ts';
 import { TypedFiles } from './typed-files.ts';
 
-export interface ArrowOptions extends TypeOptions, Omit<PlaceOptions, 'lockWaitMs' | 'env'> {
+export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | 'env'> {
   /** A file's path, or a stream that stays open. */
   readonly out: string | Writable;
   readonly signal: AbortSignal;
@@ -51,17 +51,16 @@ interface Stream {
  * on disk until the last has come (S31). Throws UserError; a file that was begun is then not there.
  */
 export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<ArrowResult> {
-  const { out, columnTypes, pinned, schemaMode, timezone } = options;
-  const rules: Rules = { zoned: timezone !== undefined, columnTypes, pinned, mode: schemaMode };
+  const { out, pinned } = options;
   const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
   const output = typeof out === 'string' ? fileOutput(out, options.clock.now()) : streamOutput(out);
   try {
     await output.ready();
     const stream =
       pinned === undefined
-        ? await keepAll(windows, folder.path, rules, options)
-        : { windows, columns: planColumns(FIRST_COLUMNS, new Map(), rules, true), rowBytes: USUAL_ROW_BYTES };
-    const result = await send(stream, output.stream, folder.path, rules, options);
+        ? await keepAll(windows, folder.path, options)
+        : { windows, columns: planColumns(FIRST_COLUMNS, new Map(), options, true), rowBytes: USUAL_ROW_BYTES };
+    const result = await send(stream, output.stream, folder.path, options);
     await output.end();
     return result;
   } catch (error) {
@@ -80,17 +79,12 @@ function failureOf(error: unknown, out: string | Writable): unknown {
 }
 
 /** Keeps the files of all windows, which the extraction removes, until the columns of all are known. */
-async function keepAll(
-  windows: AsyncIterable<Window>,
-  folder: string,
-  rules: Rules,
-  { logger }: ArrowOptions,
-): Promise<Stream> {
+async function keepAll(windows: AsyncIterable<Window>, folder: string, options: ArrowOptions): Promise<Stream> {
   const kept: Window[] = [];
   let columns: readonly StoredColumn[] = FIRST_COLUMNS;
   for await (const window of windows) {
-    const plan = planColumns(columns, incomingColumns(window.files).columns, rules, kept.length === 0);
-    logChanges(logger, kept.length === 0 ? [] : plan, new Map());
+    const plan = planColumns(columns, incomingColumns(window.files).columns, options, kept.length === 0);
+    logChanges(options.logger, kept.length === 0 ? [] : plan, new Map());
     columns = plan;
     const files: SpoolFile[] = [];
     for (const [i, file] of window.files.entries()) {
@@ -124,14 +118,13 @@ async function send(
   { windows, columns, rowBytes }: Stream,
   out: Writable,
   folder: string,
-  rules: Rules,
   options: ArrowOptions,
 ): Promise<ArrowResult> {
   const typed = typedColumns(columns);
-  const schema = streamSchema(typed, rules.zoned, manifest.version);
+  const schema = streamSchema(typed, options.timezone !== undefined, manifest.version);
   const groupRows = batchRows(schema.fields.length, rowBytes);
   const stream = new IpcStream(out, schema);
-  const files = await TypedFiles.open({ ...options, folder, columns, rules, groupRows });
+  const files = await TypedFiles.open({ ...options, folder, columns, groupRows });
   const rescued = new Map<string, number>();
   let rows = 0;
   let readerLeft = false;

@@ -1,7 +1,6 @@
 // This folder: the target `duckdb`: one file with the table `events` (alter, superseded), the program's own tables (store), and
 // analytical views (models).
 
-import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { PriorLoads, Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
@@ -21,7 +20,6 @@ import { planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { filesByHeader, filesQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
-import type { TypeOptions } from '../target.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/store.ts';
 import { COPIED, createViews, prepareStore, RunTable, writeState } from './store.ts';
@@ -30,7 +28,7 @@ import { supersede } from './superseded.ts';
 /** Removed rows after which their blocks are given back to the file, so that a full re-read does not double it. */
 const CHECKPOINT_ROWS = 100_000;
 
-export interface DuckDbSinkOptions extends TypeOptions, EngineOptions {
+export interface DuckDbSinkOptions extends Rules, EngineOptions {
   readonly logger: Logger;
 }
 
@@ -51,10 +49,7 @@ export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDb
  */
 export class DuckDbSink implements Sink {
   readonly #engine: Engine;
-  readonly #rules: Rules;
   readonly #zone: Zone | undefined;
-  readonly #logger: Logger;
-  readonly #clock: Clock;
   readonly #options: DuckDbSinkOptions;
   readonly runs: RunHistory;
   #state: TableState;
@@ -69,16 +64,8 @@ export class DuckDbSink implements Sink {
     this.#state = state;
     this.#lastBefore = lastWindow(state.receipts);
     this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
-    this.#logger = options.logger;
-    this.#clock = options.clock;
     this.#options = options;
     this.runs = new RunTable(engine);
-    this.#rules = {
-      zoned: this.#zone !== undefined,
-      columnTypes: options.columnTypes,
-      pinned: options.pinned,
-      mode: options.schemaMode,
-    };
   }
 
   async readPriorLoads(): Promise<PriorLoads> {
@@ -87,8 +74,8 @@ export class DuckDbSink implements Sink {
 
   async commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
     return this.#engine.guarded(async () => {
-      const incoming = batch.map(({ files }) => incomingColumns(files));
-      const together = plannedTogether(this.#state.columns, incoming, this.#rules);
+      const files = batch.map((window) => window.files);
+      const together = plannedTogether(this.#state.columns, files, this.#options);
       return await this.#commit(batch.slice(0, together), signal);
     }, signal);
   }
@@ -149,14 +136,14 @@ export class DuckDbSink implements Sink {
     const done = await this.#engine.transaction(() => this.#write(windows), signal);
     this.#state = done.state;
     this.#removed += done.removed;
-    logChanges(this.#logger, done.columns, done.commit.rescued);
+    logChanges(this.#options.logger, done.columns, done.commit.rescued);
     return done.commit;
   }
 
   async #write(windows: readonly Window[]) {
     const engine = this.#engine;
     const before = this.#state;
-    const batch = planBatch(before, windows, this.#rules, this.#zone);
+    const batch = planBatch(before, windows, this.#options, this.#zone);
     const { columns, loads } = batch;
     await alterEvents(engine, columns, this.#zone);
     await loadRows(engine, loads);
@@ -173,7 +160,7 @@ export class DuckDbSink implements Sink {
       rows: `(SELECT * FROM events WHERE _dfinery_window >= ${loads[0].number})`,
       idRepeats,
       live: new Map([...stored, ...loads.map(({ number }): [number, number] => [number, after.get(number) ?? 0])]),
-      now: this.#clock.now(),
+      now: this.#options.clock.now(),
     });
     await writeState(engine, before, state);
     if (columns.some((column) => column.type !== column.before)) {

@@ -186,46 +186,33 @@ export const COPIED: CopiedFormat = {
 
 /** True for a file with our tables; false for one that may get them. Throws UserError for any other, changes nothing. */
 export async function isPrepared(engine: Engine): Promise<boolean> {
-  const names = await tableNames(engine);
-  if (names.has(STATE)) {
-    await checkVersion(engine);
-    checkTables(engine, names);
-    return true;
+  const { file } = engine;
+  const tables = await engine.rows(
+    `SELECT lower(table_name) AS name FROM information_schema.tables
+    WHERE table_catalog = current_database() AND table_schema = 'main'`,
+  );
+  const names = new Set(tables.map(({ name }) => String(name)));
+  if (!names.has(STATE)) {
+    const foreign = OWN_NAMES.find((name) => names.has(name));
+    if (foreign === undefined) return false;
+    throw configError(`${file} has a table "${foreign}" that is not ours: give another file.`);
   }
-  const foreign = OWN_NAMES.find((name) => names.has(name));
-  if (foreign === undefined) return false;
-  throw configError(`${engine.file} has a table "${foreign}" that is not ours: give another file.`);
+  const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE}`);
+  if (v !== null && Number(v) !== VERSION) {
+    const [which, advice] = Number(v) > VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
+    throw configError(`${file} was written by ${which} version (${v}) of this program: ${advice}.`);
+  }
+  // A file that lacks a part of our own tables is not repaired by guessing.
+  const missing = [...OWN_TABLES].filter((name) => !names.has(name));
+  if (v !== null && missing.length === 0) return true;
+  const lacking = v === null ? `the row of ${STATE}, a table` : `the table ${missing.join(', ')}`;
+  throw configError(`${file} lacks ${lacking} of ours: restore it from a copy, or load into another file.`);
 }
 
 /** Refuses a file without our tables, or with those of another version. */
 export async function checkStore(engine: Engine): Promise<void> {
   if (await isPrepared(engine)) return;
   throw configError(`${engine.file} holds no events loaded by this program: nothing was done.`);
-}
-
-/** The failure for a file that lacks a part of the program's own tables: it is not repaired by guessing. */
-function checkTables(engine: Engine, names: ReadonlySet<string>): void {
-  const missing = [...OWN_TABLES].filter((name) => !names.has(name));
-  if (missing.length > 0) throw damaged(engine, `lacks the table ${missing.join(', ')}`);
-}
-
-const damaged = (engine: Engine, how: string) =>
-  configError(`${engine.file} ${how} of ours: restore it from a copy, or load into another file.`);
-
-async function checkVersion(engine: Engine): Promise<void> {
-  const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE}`);
-  if (v === null) throw damaged(engine, `lacks the row of ${STATE}, a table`);
-  if (Number(v) === VERSION) return;
-  const [which, advice] = Number(v) > VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
-  throw configError(`${engine.file} was written by ${which} version (${v}) of this program: ${advice}.`);
-}
-
-async function tableNames(engine: Engine): Promise<Set<string>> {
-  const rows = await engine.rows(
-    `SELECT lower(table_name) AS name FROM information_schema.tables
-    WHERE table_catalog = current_database() AND table_schema = 'main'`,
-  );
-  return new Set(rows.map((row) => String(row.name)));
 }
 
 async function createTables(engine: Engine, state: TableState): Promise<void> {

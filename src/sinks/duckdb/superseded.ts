@@ -16,13 +16,13 @@ interface Superseded {
  */
 export async function supersede(engine: Engine, batch: PlannedBatch): Promise<Superseded> {
   const { windows, columns } = batch;
-  const all = `(SELECT * FROM events WHERE _dfinery_window >= ${windows[0].number})`;
+  const all = `(SELECT * FROM events WHERE _dfinery_window >= ${windows[0].window})`;
   const isOneByOne = windows.length > 1 && (await mayShareIds(engine, all));
   let [removed, renumbered] = [0, 0];
   for (const step of isOneByOne ? windows.map((window) => [window]) : [windows]) {
     const live = [...batch.live, ...windows.slice(0, windows.indexOf(step[0]))];
     if (live.length === 0) continue;
-    const [first, last] = [step[0].number, step[step.length - 1].number];
+    const [first, last] = [step[0].window, step[step.length - 1].window];
     const older = `events WHERE _dfinery_window < ${first}`;
     const stored = `(SELECT * FROM ${older})`;
     const isIncoming = `_dfinery_window BETWEEN ${first} AND ${last}`;

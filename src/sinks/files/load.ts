@@ -6,13 +6,11 @@ import { plainCount } from '../../base/quantities.ts';
 import { NO_PRIOR_LOADS, type PriorLoads, type Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
-import { incomingColumns } from '../../table/incoming.ts';
 import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
 import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
-import type { TypeOptions } from '../target.ts';
 import { columnsIn, columnsOfBatch, isChangedBy, selectAfter } from './columns.ts';
 import { derive, type Files } from './derive.ts';
 import { failureOf, otherTimezone } from './failures.ts';
@@ -23,7 +21,7 @@ import { readFiles } from './parquet-file.ts';
 import { RunObjects, removeExpiredRuns } from './runs.ts';
 import { findSuperseded, keyColumns, type Superseded } from './superseded.ts';
 
-export interface FilesSinkOptions extends TypeOptions, OpenFilesOptions {
+export interface FilesSinkOptions extends Rules, OpenFilesOptions {
   /** Tables wanted beside `events`, which is always kept: the others follow from it. */
   readonly tables: readonly TableName[];
 }
@@ -100,15 +98,13 @@ class FilesSink implements Sink {
   readonly runs: RunObjects;
 
   constructor(table: FileTable, initial: TableState, options: FilesSinkOptions & Pick<FilesFormat, 'hasOneWriter'>) {
-    const { timezone, columnTypes, pinned, schemaMode: mode, logger, clock } = options;
-    const { columnName } = table.log.layout;
+    const { timezone, logger, clock } = options;
     this.#table = table;
     this.#initial = initial;
     this.#zone = timezone === undefined ? undefined : new Zone(timezone);
     this.#logger = logger;
     this.#clock = clock;
-    const named = columnName === undefined ? {} : { nameOf: columnName };
-    this.#rules = { zoned: timezone !== undefined, columnTypes, pinned, mode, ...named };
+    this.#rules = { ...options, nameOf: table.log.layout.columnName };
     this.#early = new EarlyWriter(table);
     this.runs = new RunObjects(table.storage, !options.hasOneWriter);
   }
@@ -120,7 +116,7 @@ class FilesSink implements Sink {
 
   begin(window: Window): void {
     // A mode that holds a window to the columns of those before it plans each by itself.
-    if (this.#hasFailed || this.#rules.mode !== 'evolve') return;
+    if (this.#hasFailed || this.#rules.schemaMode !== 'evolve') return;
     this.#waiting.push(window);
     const { loads } = this.#planned(this.#waiting);
     this.#early.begin(loads[loads.length - 1]);
@@ -166,8 +162,8 @@ class FilesSink implements Sink {
 
   /** How many windows, from the first, one plan of columns serves. */
   #together(windows: readonly Window[]): number {
-    const incoming = windows.map(({ files }) => incomingColumns(files));
-    return plannedTogether(this.#state.columns, incoming, this.#rules);
+    const files = windows.map((window) => window.files);
+    return plannedTogether(this.#state.columns, files, this.#rules);
   }
 
   #planned(windows: readonly Window[]): PlannedBatch {

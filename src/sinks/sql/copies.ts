@@ -99,13 +99,8 @@ export async function isPlainCopy(
   options: Options,
 ): Promise<boolean> {
   if (!fileExists(original) || identityOf(realFile(original)) === identityOf(realFile(file))) return false;
-  const markOf = (path: string) =>
-    format.withFile({ ...options, file: path, readOnly: true }, async (engine) => {
-      await format.check(engine);
-      return readMark(format, engine);
-    });
-  const { database } = await markOf(file);
-  const mark = await markOf(original).catch((error) => {
+  const { database } = await markOf(format, file, options);
+  const mark = await markOf(format, original, options).catch((error) => {
     // What is there now is no database of ours.
     if (error instanceof UserError && error.kind === 'config') return undefined;
     throw error;
@@ -131,12 +126,7 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
   const path = realFile(copy);
   if (!existsSync(dirname(path))) throw configError(`The folder of --publish ${copy} does not exist.`);
   if (!existsSync(path)) return;
-  const database = fileExists(file)
-    ? await format.withFile({ ...options, file, readOnly: true }, async (engine) => {
-        await format.check(engine);
-        return databaseOf(await readMark(format, engine), file);
-      })
-    : undefined;
+  const database = fileExists(file) ? databaseOf(await markOf(format, file, options), file) : undefined;
   await checkPlace(format, { name: `--publish ${copy}`, path, file, database }, options);
 }
 
@@ -171,7 +161,7 @@ async function checkPlace(
     );
   let mark: Mark;
   try {
-    mark = await checkWhole(format, path, options);
+    mark = await markOf(format, path, options, format.checkWhole);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     throw refused(error.message, error);
@@ -180,10 +170,10 @@ async function checkPlace(
   if (mark.copyOf !== database) throw refused(`it is a copy of another ${format.noun}.`);
 }
 
-/** Opens a copy for reading and checks that it is whole. */
-function checkWhole(format: CopiedFormat, path: string, options: Options): Promise<Mark> {
-  return format.withFile({ ...options, file: path, readOnly: true }, async (engine) => {
-    await format.checkWhole(engine);
+/** The mark of a file, which is opened for reading and checked. */
+function markOf(format: CopiedFormat, file: string, options: Options, check = format.check): Promise<Mark> {
+  return format.withFile({ ...options, file, readOnly: true }, async (engine) => {
+    await check(engine);
     return readMark(format, engine);
   });
 }
@@ -244,7 +234,7 @@ async function copyWhole(
         await engine.run(`DELETE FROM ${COPIES_TABLE}`);
       }),
     );
-    await checkWhole(format, draft, options);
+    await markOf(format, draft, options, format.checkWhole);
     await moveFile(draft, path);
   } catch (error) {
     throw diskError(error, { what: `the copy for readers ${path}`, path, consequence: 'the former copy stays' });

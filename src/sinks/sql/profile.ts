@@ -173,7 +173,7 @@ async function measure(
   { timezone, pinned, signal }: ProfileOptions,
 ): Promise<Map<number, Measured>> {
   const zone = timezone === undefined ? undefined : new Zone(timezone);
-  const rules: Rules = { zoned: zone !== undefined, columnTypes: new Map(), pinned, mode: 'evolve' };
+  const rules: Rules = { timezone, columnTypes: new Map(), schemaMode: 'evolve', pinned };
   const incoming = incomingColumns([scan]);
   const plan = new Map(planColumns(FIRST_COLUMNS, incoming.columns, rules, true).map((column) => [column.key, column]));
   const read = incoming.files[0].flatMap(({ key, index }) => {

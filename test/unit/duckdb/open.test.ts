@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { NEWEST_STORAGE } from '../../../src/sinks/sql/engine/faults.ts';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -32,11 +31,18 @@ describe('opening a DuckDB file', () => {
     expect(readFileSync(fixture.file, 'utf8')).toMatch(/^hello/);
   });
 
+  /** DuckDB's checksum of the first header of a file. */
+  function checksumOf(header: Buffer): bigint {
+    let sum = 5381n;
+    for (let at = 8; at < 4_096; at += 8) sum ^= BigInt.asUintN(64, header.readBigUInt64LE(at) * 0xbf58476d1ce4e5b9n);
+    return sum;
+  }
+
   it('names a file of a newer DuckDB, and how to write one that can be read [R266]', async () => {
     await query(':memory:', `ATTACH '${fixture.file}' AS newest (STORAGE_VERSION 'latest'); DETACH newest`);
     const header = readFileSync(fixture.file);
-    expect(header.readBigUInt64LE(12), 'the version that the engine knows').toBe(NEWEST_STORAGE);
-    header.writeBigUInt64LE(NEWEST_STORAGE + 1n, 12);
+    header.writeBigUInt64LE(header.readBigUInt64LE(12) + 1n, 12);
+    header.writeBigUInt64LE(checksumOf(header), 0);
     writeFileSync(fixture.file, header);
     await expect(fixture.open()).rejects.toMatchObject(fails(2, /newer version of DuckDB.*STORAGE_VERSION/));
     expect(readFileSync(fixture.file).equals(header)).toBe(true);

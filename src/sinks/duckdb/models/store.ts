@@ -17,9 +17,6 @@ import { identifier } from '../../sql/engine/quote.ts';
 import { readState, withStore } from '../store.ts';
 import { MODELS, type Model } from './models.ts';
 
-/** What the models are made for: the columns of the file and the zone of its datetimes. */
-type Loaded = Pick<TableState, 'columns' | 'timezone'>;
-
 /** Name of the schema that the models are in. */
 const ANALYTICS = 'analytics';
 /** Ends the comment of each model: one that has it may be replaced. */
@@ -31,13 +28,13 @@ const MARK = '(dfinery-elt models)';
  */
 export async function writeModels(options: Omit<EngineOptions, 'readOnly'>): Promise<string[]> {
   await withStore(options, async (engine) => {
-    const { columns, timezone } = await readState(engine);
-    await engine.transaction(() => createModels(engine, { columns, timezone }));
+    const state = await readState(engine);
+    await engine.transaction(() => createModels(engine, state));
   });
   return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
 }
 
-async function createModels(engine: Engine, { columns, timezone }: Loaded): Promise<void> {
+async function createModels(engine: Engine, { columns, timezone }: TableState): Promise<void> {
   await engine.run(`CREATE SCHEMA IF NOT EXISTS ${ANALYTICS}`);
   const foreign = await foreignNames(engine);
   if (foreign.length > 0) {
@@ -50,14 +47,12 @@ async function createModels(engine: Engine, { columns, timezone }: Loaded): Prom
 }
 
 /** Recreates the models where a file has them: after a change of the columns they read. */
-export async function refreshModels(engine: Engine, loaded: Loaded): Promise<void> {
-  if (await hasModels(engine)) await createModels(engine, loaded);
-}
-
-async function hasModels(engine: Engine): Promise<boolean> {
-  const marked = `database_name = current_database() AND schema_name = ${literal(ANALYTICS)} AND ends_with(comment, ${literal(MARK)})`;
-  const { n } = await engine.row(`SELECT count(*) AS n FROM duckdb_views() WHERE ${marked}`);
-  return Number(n) > 0;
+export async function refreshModels(engine: Engine, state: TableState): Promise<void> {
+  const { n } = await engine.row(
+    `SELECT count(*) AS n FROM duckdb_views()
+    WHERE database_name = current_database() AND schema_name = ${literal(ANALYTICS)} AND ends_with(comment, ${literal(MARK)})`,
+  );
+  if (Number(n) > 0) await createModels(engine, state);
 }
 
 /** Names of models that a table, or a view or macro without our mark, has in the schema. */

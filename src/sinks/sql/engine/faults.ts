@@ -1,4 +1,3 @@
-import { closeSync, openSync, readSync } from 'node:fs';
 import {
   configError,
   type ErrorDetails,
@@ -30,7 +29,15 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
     make: (file) => configError(`DuckDB needs more memory for ${file} than memory_limit allows: raise it.`),
   },
   {
-    match: /not a valid DuckDB database file|database file with version number|storage version|checksum/i,
+    match: /database file with version number|newer version of DuckDB/,
+    make: (file) =>
+      configError(
+        `${file} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
+          `here: ATTACH '${file}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
+      ),
+  },
+  {
+    match: /not a valid DuckDB database file|storage version|checksum/i,
     make: (file) => configError(`${file} is not a database that this DuckDB can read: give another file.`),
   },
   {
@@ -63,47 +70,12 @@ export function engineError(thrown: unknown, file: string): UserError {
   if (disk instanceof UserError) return disk;
   const text = messageOf(thrown);
   const [first] = text.split('\n');
-  if (isNewer(text, file)) return newer(file);
   const fault = FAULTS.find(({ match }) => match.test(text));
   if (fault !== undefined) return fault.make(file, first.replace(/^[A-Z]\w+( \w+)? Error: /, '').replace(/\.$/, ''));
   return internalError(`DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`, {
     internal: OF_STATEMENTS.test(text) ? first : classOf(text),
     where: { file },
   });
-}
-
-/** The newest storage version that this DuckDB reads and writes. */
-export const NEWEST_STORAGE = 68n;
-const MAGIC_AT = 8;
-const VERSION_AT = 12;
-const VERSION_END = 20;
-
-const newer = (file: string): UserError =>
-  configError(
-    `${file} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
-      `here: ATTACH '${file}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
-  );
-
-/** True for a refusal of a file whose header names a later storage version; a later one may be checked in another way. */
-function isNewer(text: string, file: string): boolean {
-  if (!/version number|storage version|checksum|not a valid DuckDB/i.test(text)) return false;
-  const header = headerOf(file);
-  if (header === undefined || header.toString('latin1', MAGIC_AT, VERSION_AT) !== 'DUCK') return false;
-  return header.readBigUInt64LE(VERSION_AT) > NEWEST_STORAGE;
-}
-
-/** The first bytes of a file, or undefined when it has fewer or cannot be read. */
-function headerOf(file: string): Buffer | undefined {
-  const header = Buffer.alloc(VERSION_END);
-  let descriptor: number | undefined;
-  try {
-    descriptor = openSync(file, 'r');
-    return readSync(descriptor, header, 0, VERSION_END, 0) === VERSION_END ? header : undefined;
-  } catch {
-    return undefined;
-  } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
-  }
 }
 
 export function isLocked(thrown: unknown): boolean {

@@ -1,8 +1,8 @@
 import type { Window } from '../../../extract/window.ts';
-import { changeRecords, columnChanges, missedIn } from '../../../table/changes.ts';
+import { changeRecords, columnChanges } from '../../../table/changes.ts';
 import { incomingColumns } from '../../../table/incoming.ts';
 import { type PlannedColumn, planColumns, type Rules } from '../../../table/plan.ts';
-import { incomingWindow, lastWindow, liveWindows, storedReceipt } from '../../../table/receipts.ts';
+import { lastWindow, storedReceipt } from '../../../table/receipts.ts';
 import { applyBatch, scannedEventNames, type TableState } from '../../../table/state.ts';
 import type { Zone } from '../../../types/zone.ts';
 import type { Commit } from '../../sink.ts';
@@ -41,8 +41,11 @@ export function planBatch(
     columns,
     loads,
     zone,
-    windows: loads.map(({ window, number }) => incomingWindow(window, number)),
-    live: liveWindows(receipts),
+    windows: loads.map(({ window: { receipt, state }, number }) => {
+      const { from, to } = receipt;
+      return { window: number, from, to, isExclusive: state.ranges_inclusive === false };
+    }),
+    live: receipts.filter(({ rows_live: live }) => live > 0),
     hasRowsWithoutId: loads.some(hasRowsWithoutId),
     idsAreKeys: windows.every(idsAreKeys),
   };
@@ -75,7 +78,7 @@ export async function settleBatch(
     windows: loads.map(({ window, incoming }) => ({ id: window.receipt.id, columns: incoming.columns })),
     changedAt: new Date(now).toISOString(),
     isFirst,
-    missed: missedIn(before.changes),
+    earlier: before.changes,
   });
   const rescued = await rescuedOfBatch(engine, rows, columns);
   const scanned = scannedEventNames(windows.flatMap(({ files }) => files));

@@ -34,28 +34,20 @@ export function sqlBaseId(id: string | undefined, cells: readonly KeyCell[], eve
 }
 
 /**
- * Statements that number the rows of `stage` (a table with a `base` VARCHAR, in the order of the export) into `keys`
- * (`r` rowid, `key`): every row whose base id an earlier row has gets `base#2`, `base#3`…, skipping numbers that are
- * somebody's own id.
+ * A query of the keys (`r`, `key`) of rows that share base ids: in their order `base`, `base#2`, `base#3`…, without those that are
+ * taken (S12). `rows`: a query of `r`, `base`, and `n`, their order among those of one base id, from 1; `taken`: one of `base` and
+ * `c`, for each number that such a row may not get.
  */
-export function sqlNumberKeys(stage: string, repeated: string, keys: string): string[] {
-  const numbered = `SELECT rowid AS r, base, row_number() OVER (PARTITION BY base ORDER BY rowid) AS n FROM ${stage}
-    WHERE base IN (SELECT base FROM ${stage} GROUP BY base HAVING count(*) > 1)`;
-  const taken = sqlNumbersIn(`(SELECT DISTINCT base AS key FROM ${stage})`);
-  return [
-    `CREATE TEMP TABLE ${repeated} AS SELECT r, base, n FROM (${numbered}) WHERE n > 1`,
-    `CREATE TEMP TABLE ${keys} AS
-    WITH taken AS (SELECT base AS b, c FROM (${taken}) WHERE c > 1 AND base IN (SELECT base FROM ${repeated})),
-    clash AS (SELECT b, count(*) AS many FROM taken GROUP BY b),
-    wanted AS (SELECT base, max(n) AS most FROM ${repeated} GROUP BY base),
-    candidate AS (
-      SELECT base, unnest(range(2, most + many + 1)) AS c FROM wanted JOIN clash ON clash.b = wanted.base),
+export const sqlNumberKeys = (rows: string, taken: string): string => `
+    WITH mine AS MATERIALIZED (${rows}),
+    taken AS MATERIALIZED (SELECT DISTINCT base, c FROM (${taken}) WHERE base IN (SELECT base FROM mine)),
+    clash AS (SELECT base, count(*) AS many FROM taken GROUP BY base),
+    wanted AS (SELECT base, max(n) AS most FROM mine GROUP BY base),
+    candidate AS (SELECT base, unnest(range(1, most + many + 1)) AS c FROM wanted JOIN clash USING (base)),
     free AS (
-      SELECT base, c, 1 + row_number() OVER (PARTITION BY base ORDER BY c) AS n
-      FROM candidate ANTI JOIN taken ON taken.b = candidate.base AND taken.c = candidate.c)
-    SELECT r, base || '#' || coalesce(free.c, n) AS key FROM ${repeated} LEFT JOIN free USING (base, n)`,
-  ];
-}
+      SELECT base, c, row_number() OVER (PARTITION BY base ORDER BY c) AS n FROM candidate ANTI JOIN taken USING (base, c))
+    SELECT r, CASE WHEN coalesce(c, n) = 1 THEN base ELSE base || '#' || coalesce(c, n) END AS key
+    FROM mine LEFT JOIN free USING (base, n)`;
 
 /** The keys `base#c` among the column `key` of a source, as a query with the columns `base` and `c`. */
 export function sqlNumbersIn(source: string): string {

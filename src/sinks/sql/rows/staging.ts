@@ -2,10 +2,9 @@ import type { PlannedColumn } from '../../../table/plan.ts';
 import { TYPES } from '../../../types/index.ts';
 import type { Engine } from '../engine/engine.ts';
 import { fileQuery, type WindowLoad } from './file-query.ts';
-import { sqlNumberKeys } from './keys.ts';
+import { sqlNumberKeys, sqlNumbersIn } from './keys.ts';
 
 const STAGE = '_dfinery_stage';
-const REPEATED = '_dfinery_repeated';
 const KEYS = '_dfinery_keys';
 
 /** One more column of the stage: its type, and for each file its value and the columns it wants as they are written. */
@@ -44,7 +43,11 @@ export async function stageWindow(engine: Engine, load: WindowLoad, extra?: Stag
     const select = [base, rescued ?? 'NULL', more?.sql ?? 'NULL', ...values].join(', ');
     await engine.run(`INSERT INTO ${STAGE} (${into}) SELECT ${select} FROM ${from}`);
   }
-  for (const statement of sqlNumberKeys(STAGE, REPEATED, KEYS)) await engine.run(statement);
+  // Numbers that are somebody's own id are taken.
+  const repeated = `SELECT rowid AS r, base, row_number() OVER (PARTITION BY base ORDER BY rowid) AS n FROM ${STAGE}
+    WHERE base IN (SELECT base FROM ${STAGE} GROUP BY base HAVING count(*) > 1)`;
+  const taken = `SELECT base, c FROM (${sqlNumbersIn(`(SELECT DISTINCT base AS key FROM ${STAGE})`)}) WHERE c > 1`;
+  await engine.run(`CREATE TEMP TABLE ${KEYS} AS ${sqlNumberKeys(repeated, taken)}`);
   return {
     from: `${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.r`,
     key: 'coalesce(k.key, s.base)',
@@ -57,5 +60,5 @@ export async function stageWindow(engine: Engine, load: WindowLoad, extra?: Stag
 
 /** Drops what `stageWindow` made. */
 export async function dropStaging(engine: Engine): Promise<void> {
-  for (const table of [STAGE, REPEATED, KEYS]) await engine.run(`DROP TABLE IF EXISTS ${table}`);
+  for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE IF EXISTS ${table}`);
 }

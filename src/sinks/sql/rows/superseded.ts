@@ -1,6 +1,6 @@
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../../../schema/groups.ts';
 import type { StoredColumn } from '../../../table/columns.ts';
-import { type IncomingWindow, type SharedDays, type StoredWindow, sharedDays } from '../../../table/receipts.ts';
+import { type IncomingWindow, type NumberedWindow, type SharedDays, sharedDays } from '../../../table/receipts.ts';
 import { literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
 import { sqlWall } from '../../../types/zone-sql.ts';
@@ -8,7 +8,7 @@ import type { Engine } from '../engine/engine.ts';
 import { anyOf } from '../engine/quote.ts';
 import { nameOf } from '../views.ts';
 import { rowsByWindow } from './counts.ts';
-import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumbersIn } from './keys.ts';
+import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumberKeys, sqlNumbersIn } from './keys.ts';
 
 // Which stored rows a batch of windows supersedes (S13), whatever their ids mean. A row is identified by its base id: the id,
 // or the hash that the key of a row without an id starts with. No base id is in two windows of the batch. A stored row with a
@@ -28,7 +28,7 @@ export interface RereadBatch {
   readonly zone: Zone | undefined;
   /** The windows, and the older ones that have rows. */
   readonly windows: readonly IncomingWindow[];
-  readonly live: readonly StoredWindow[];
+  readonly live: readonly NumberedWindow[];
   /** True if a row of theirs has no id, so that its key is a hash. */
   readonly hasRowsWithoutId: boolean;
   /** True if the ids of all their rows are their keys as they stand. */
@@ -196,25 +196,15 @@ export async function renumber(
   return countOf(engine, RENUMBERED);
 }
 
-/** New keys of the rows with a base id of BASES, in the order they have; numbers of all other rows are skipped. */
+/** New keys of the rows with a base id of BASES, in the order they have; numbers of all other rows are taken. */
 function renumbered(incoming: string, base: string, kept: string): string {
   const isMine = `base IN (SELECT base FROM ${BASES})`;
-  return `WITH arrived AS (SELECT _key AS key, ${base} AS base FROM ${incoming}),
-    mine AS (
-      SELECT key, base, row_number() OVER (PARTITION BY base ORDER BY length(key), key) AS n FROM arrived WHERE ${isMine}),
-    others AS (SELECT _key AS key FROM ${kept} UNION ALL SELECT key FROM arrived WHERE NOT ${isMine}),
-    taken AS (
-      SELECT key AS base, 1 AS c FROM others WHERE key IN (SELECT base FROM ${BASES})
-      UNION SELECT base, c FROM (${sqlNumbersIn('others')}) WHERE c > 1 AND ${isMine}),
-    wanted AS (SELECT base, max(n) AS most FROM mine GROUP BY base),
-    clash AS (SELECT base, count(*) AS many FROM taken GROUP BY base),
-    candidate AS (
-      SELECT base, unnest(range(1, most + coalesce(many, 0) + 1)) AS c FROM wanted LEFT JOIN clash USING (base)),
-    free AS (
-      SELECT base, c, row_number() OVER (PARTITION BY base ORDER BY c) AS n
-      FROM candidate ANTI JOIN taken USING (base, c))
-    SELECT key, CASE WHEN c = 1 THEN base ELSE base || '#' || c END AS next
-    FROM mine JOIN free USING (base, n) WHERE key <> next`;
+  const arrived = `(SELECT _key AS key, ${base} AS base FROM ${incoming})`;
+  const mine = `SELECT key AS r, base, row_number() OVER (PARTITION BY base ORDER BY length(key), key) AS n
+    FROM ${arrived} WHERE ${isMine}`;
+  const taken = `WITH others AS (SELECT _key AS key FROM ${kept} UNION ALL SELECT key FROM ${arrived} WHERE NOT ${isMine})
+    SELECT key AS base, 1 AS c FROM others UNION ALL SELECT base, c FROM (${sqlNumbersIn('others')}) WHERE c > 1`;
+  return `SELECT r AS key, key AS next FROM (${sqlNumberKeys(mine, taken)}) WHERE r <> key`;
 }
 
 /** The base id of a row of `events`, as SQL. */
