@@ -1,7 +1,7 @@
+import type { Argv } from 'yargs';
 import type { OptionTable } from './command.ts';
 import { COMMANDS, commandAt, FAMILIES } from './commands/index.ts';
-import { nameOf } from './parse.ts';
-import { wrapped } from './table.ts';
+import { parserOf } from './parse.ts';
 
 const EPILOGUE = [
   'Exit: 0 done; 1 a defect, or verify found a difference; 2 usage or configuration; 3 try again later;',
@@ -16,14 +16,19 @@ export async function helpOf(words: readonly string[], globals: OptionTable): Pr
   const entry = commandAt(words);
   const family = COMMANDS.filter(({ usage }) => usage.startsWith(`${words[0]} `));
   const command = await (entry ?? family[0])?.load();
-  const head = (usage: string, ...rest: string[]) => [`dfinery-elt ${usage}`, ...rest].join('\n');
-  const options = section('Options', optionRows({ ...(entry && command?.options), ...globals }));
-  const end = command?.epilogue?.() ?? EPILOGUE;
-  if (entry !== undefined) return [head(entry.usage), entry.summary, options, end].join('\n\n');
-  const listed = family.length > 0 ? family : undefined;
-  const commands = section('Commands', listed ? listed.map(({ usage, summary }) => [usage, summary]) : allCommands());
-  return [head(listed ? `${words[0]} <target>` : '<command>'), commands, options, end].join('\n\n');
+  const parser = parserOf({ ...(entry && command?.options), ...globals })
+    .scriptName('dfinery-elt')
+    .wrap(COLUMNS)
+    .epilogue(command?.epilogue?.() ?? EPILOGUE);
+  if (entry !== undefined) return parser.usage(`$0 ${entry.usage}\n\n${entry.summary}`).getHelp();
+  const listed = family.length > 0 ? family.map(({ usage, summary }) => [usage, summary] as const) : allCommands();
+  return withCommands(parser.usage(`$0 ${family.length > 0 ? `${words[0]} <target>` : '<command>'}`), listed).getHelp();
 }
+
+type Row = readonly [usage: string, summary: string];
+
+const withCommands = (parser: Argv, rows: readonly Row[]): Argv =>
+  rows.reduce((all, [usage, summary]) => all.command(usage, summary), parser);
 
 /** Commands that name a target are told in one line. */
 function allCommands(): Row[] {
@@ -32,23 +37,4 @@ function allCommands(): Row[] {
     return FAMILIES[word] === undefined ? [usage, summary] : [word, FAMILIES[word]];
   });
   return rows.filter(([usage], i) => rows.findIndex(([other]) => other === usage) === i);
-}
-
-const optionRows = (options: OptionTable): Row[] =>
-  Object.entries(options).flatMap(([key, option]): Row[] => {
-    if (option === undefined) return [];
-    const name = [option.short, nameOf(key, option)].filter((text) => text !== undefined).join(', ');
-    const note = option.isRequired ? ' [required]' : option.fallback === undefined ? '' : ` [${option.fallback}]`;
-    return [[name, option.describe + note]];
-  });
-
-type Row = readonly [name: string, about: string];
-
-/** Rows under a title, in two columns; the second is wrapped. */
-function section(title: string, rows: readonly Row[]): string {
-  const width = Math.max(...rows.map(([name]) => name.length)) + 4;
-  const lines = rows.flatMap(([name, about]) =>
-    wrapped(about, COLUMNS - width).map((line, i) => `${(i === 0 ? `  ${name}` : '').padEnd(width)}${line}`),
-  );
-  return [`${title}:`, ...lines].join('\n');
 }

@@ -1,75 +1,118 @@
-import { configError, UserError } from '../base/errors.ts';
+import yargs, { type Argv } from 'yargs';
+import { configError, messageOf, UserError } from '../base/errors.ts';
 import { nearest } from '../config/nearest.ts';
 import type { Option, OptionTable, ValuesOf } from './command.ts';
 
 /** What was read of a command line. */
 export interface Parsed<V> {
-  /** The words that are neither options nor values of options. */
-  readonly words: readonly string[];
   /** Of a command line with a problem, those that could be read. */
   readonly values: Partial<V>;
   /** The first thing that is wrong with it. */
   readonly problem: UserError | undefined;
 }
 
-/** `maxWait` as it is written: `--max-wait`; an argument as messages write it: `FILE`. */
+/** `maxWait` as it is written: `max-wait`. */
+const dashed = (key: string): string => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
+
+/** `maxWait` as messages write it: `--max-wait`; an argument: `FILE`. */
 export const nameOf = (key: string, { argument }: Option<unknown>): string =>
-  argument?.toUpperCase() ?? `--${key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;
+  argument?.toUpperCase() ?? `--${dashed(key)}`;
 
-const OPTION = /^(--[^=]+|-[a-z])(?:=(.*))?$/s;
+/** A parser that knows these options; it neither prints nor ends the process. */
+export function parserOf(table: OptionTable): Argv {
+  const parser = yargs().detectLocale(false).exitProcess(false).help(false).version(false);
+  for (const [key, option] of Object.entries(table)) {
+    if (option === undefined || option.argument !== undefined) continue;
+    const { words, short, describe, isRequired, fallback } = option;
+    const note = isRequired ? ' [required]' : fallback === undefined ? '' : ` [${fallback}]`;
+    const kind = words === 0 ? ({ type: 'boolean' } as const) : ({ type: 'string', nargs: words } as const);
+    parser.option(dashed(key), { ...kind, describe: describe + note, ...(short && { alias: short.slice(1) }) });
+  }
+  return parser;
+}
 
-/**
- * Reads a command line under the options of a command, whose name is its first words. A value may begin with a dash, but
- * not with two: an option whose value is missing takes no other option for it.
- */
+const PARSING = {
+  'parse-numbers': false,
+  'parse-positional-numbers': false,
+  'boolean-negation': false,
+  'camel-case-expansion': false,
+  'dot-notation': false,
+  // A value may begin with a dash; one that looks like an option is refused below.
+  'nargs-eats-options': true,
+};
+
+/** The words of a command line that are neither options nor, as far as these options are known, their values. */
+export function wordsIn(argv: readonly string[], known: OptionTable): string[] {
+  const parser = parserOf(known).parserConfiguration({ ...PARSING, 'unknown-options-as-args': true });
+  return parsedBy(parser, argv)._.filter((word) => !/^-./.test(word));
+}
+
+/** Reads a command line under the options of a command, whose name is its first words. */
 export function parseArguments<O extends OptionTable>(
   argv: readonly string[],
   table: O,
   command: readonly string[],
 ): Parsed<ValuesOf<O>> {
-  const options = Object.entries(table).flatMap(([key, option]) =>
-    option === undefined ? [] : [{ key, option, name: nameOf(key, option), words: [] as string[] }],
-  );
   const problems: UserError[] = [];
   const refuse = (message: string) => void problems.push(configError(message));
   const help = `see ${['dfinery-elt', ...command].join(' ')} --help`;
-  const words: string[] = [];
-  const left = [...argv];
-  for (let word = left.shift(); word !== undefined; word = left.shift()) {
-    const [, name, inline] = OPTION.exec(word) ?? [];
-    const found = options.find((one) => one.name === name || (name !== undefined && name === one.option.short));
-    if (word === '--') words.push(...left.splice(0));
-    else if (name === undefined) words.push(word);
-    else if (found === undefined) {
-      const near = nearest(
-        name,
-        options.map((one) => one.name),
-        name.length / 3,
-      );
-      refuse(`there is no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}: ${help}.`);
-    } else {
-      const { option, words: earlier } = found;
-      const values = inline === undefined ? [] : [inline];
-      while (values.length < option.words) values.push(/^--./.test(left[0] ?? '') ? '' : (left.shift() ?? ''));
-      if (earlier.length > 0 && option.isList !== true) refuse(`${name} is given more than once.`);
-      earlier.push(...(option.words === 0 ? [inline ?? 'true'] : values));
-    }
-  }
+  const {
+    _: words,
+    $0: _name,
+    ...given
+  } = parsedBy(parserOf(table).parserConfiguration(PARSING), argv, (message) => {
+    const [, short] = /following: (.+)/.exec(message) ?? [];
+    refuse(short === undefined ? `${message}: ${help}.` : `--${short} is empty.`);
+  });
   const surplus = words.slice(command.length);
-  options.find(({ option }) => option.argument !== undefined)?.words.push(...surplus.splice(0, 1));
-  if (surplus.length > 0) refuse(`${JSON.stringify(surplus[0])} is a word too many: ${help}.`);
   const values: Record<string, unknown> = {};
-  for (const { key, option, name, words: given } of options) {
-    const { fallback, isRequired } = option;
-    if (given.includes('')) refuse(`${name} is empty.`);
-    else if (isRequired === true && given.length === 0) refuse(`${name} is missing: ${help}.`);
+  for (const [key, option] of Object.entries(table)) {
+    if (option === undefined) continue;
+    const { words: count, argument, isList, isRequired, fallback, short } = option;
+    const value = argument === undefined ? given[dashed(key)] : surplus.splice(0, 1);
+    for (const name of [dashed(key), short?.slice(1)]) if (name !== undefined) delete given[name];
+    const texts = value === undefined ? [] : [value].flat().map(String);
+    const name = nameOf(key, option);
+    if (isList !== true && timesGiven(argv, [name, short]) > 1) refuse(`${short ?? name} is given more than once.`);
+    else if (texts.some((text) => text === '' || /^--./.test(text))) refuse(`${name} is empty.`);
+    else if (isRequired === true && texts.length === 0) refuse(`${name} is missing: ${help}.`);
+    else if (count === 0 && argv.some((word) => word.startsWith(`${name}=`) && !/=(true|false)$/.test(word)))
+      refuse(`${name} takes no value.`);
     else
       try {
-        values[key] = option.read(given.length === 0 && fallback !== undefined ? [fallback] : given, name);
+        values[key] = option.read(texts.length === 0 && fallback !== undefined ? [fallback] : texts, name);
       } catch (error) {
         if (!(error instanceof UserError)) throw error;
         problems.push(error);
       }
   }
-  return { words, values: values as Partial<ValuesOf<O>>, problem: problems[0] };
+  if (surplus.length > 0) refuse(`${JSON.stringify(surplus[0])} is a word too many: ${help}.`);
+  const known = Object.entries(table).flatMap(([key, option]) => (option ? [nameOf(key, option)] : []));
+  for (const name of Object.keys(given).map((key) => (key.length === 1 ? `-${key}` : `--${key}`))) {
+    const near = nearest(name, known, name.length / 3);
+    refuse(`there is no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}: ${help}.`);
+  }
+  return { values: values as Partial<ValuesOf<O>>, problem: problems[0] };
+}
+
+interface ParsedWords extends Record<string, unknown> {
+  readonly _: string[];
+}
+
+function parsedBy(parser: Argv, argv: readonly string[], fail: (message: string) => void = () => {}): ParsedWords {
+  try {
+    const { _: words, ...rest } = parser.fail((message, error) => fail(message ?? error.message)).parseSync([...argv]);
+    return { ...rest, _: words.map(String) };
+  } catch (error) {
+    // Names that every object has, such as --constructor, end the parser itself.
+    fail(messageOf(error));
+    return { _: [] };
+  }
+}
+
+/** How often an option stands on a command line, before a `--`. */
+function timesGiven(argv: readonly string[], names: readonly (string | undefined)[]): number {
+  const end = argv.indexOf('--');
+  const before = end === -1 ? argv : argv.slice(0, end);
+  return before.filter((word) => names.includes(word.split('=', 1)[0])).length;
 }

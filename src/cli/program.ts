@@ -8,7 +8,7 @@ import { choice, flag, type OptionTable, withDefault } from './command.ts';
 import { COMMANDS, commandAt, FAMILIES, wordsOf } from './commands/index.ts';
 import { contextOf, type Io } from './context.ts';
 import { outcomeOf } from './outcome.ts';
-import { parseArguments } from './parse.ts';
+import { parseArguments, wordsIn } from './parse.ts';
 import { holdResults, printableTerminal } from './terminal.ts';
 
 const LOG_FORMATS = ['text', 'json'] as const;
@@ -24,7 +24,15 @@ const GLOBAL_OPTIONS = {
 /** Runs one command line and returns its exit code; never throws. */
 export async function runCommandLine(argv: readonly string[], system: Io): Promise<ExitCode> {
   const io = { ...system, terminal: printableTerminal(system.terminal) };
-  const { words, values: global } = parseArguments(argv, GLOBAL_OPTIONS, []);
+  const all = wordsIn(argv, GLOBAL_OPTIONS);
+  // What stands before the command may be the value of one of its options.
+  const words = all.slice(
+    Math.max(
+      0,
+      all.findIndex((word) => COMMANDS.some((one) => wordsOf(one)[0] === word)),
+    ),
+  );
+  const { values: global } = parseArguments(argv, GLOBAL_OPTIONS, []);
   if (global.version === true) {
     io.terminal.result(VERSION);
     return EXIT.done;

@@ -50,6 +50,9 @@ describe('the command line', () => {
     [['sync', 'duckdb'], 'FILE is missing: see dfinery-elt sync duckdb --help.'],
     [['verify', 'duckdb', 'x', 'y'], '"y" is a word too many'],
     [['plan', '--full-refresh=yes'], '--full-refresh takes no value.'],
+    [['plan', '--full-refresh', '--full-refresh'], '--full-refresh is given more than once.'],
+    [['--config', '/none', 'plan'], '/none cannot be read'],
+    [['plan', '--constructor', 'x'], ': see dfinery-elt plan --help.'],
     [
       ['report', 'duckdb', 'x', '-o', 'a', '--history-days', '0'],
       '--history-days is "0", wanted a whole number from 1',
