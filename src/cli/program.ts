@@ -26,12 +26,8 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   const io = { ...system, terminal: printableTerminal(system.terminal) };
   const all = wordsIn(argv, GLOBAL_OPTIONS);
   // What stands before the command may be the value of one of its options.
-  const words = all.slice(
-    Math.max(
-      0,
-      all.findIndex((word) => COMMANDS.some((one) => wordsOf(one)[0] === word)),
-    ),
-  );
+  const isCommand = (word: string) => COMMANDS.some((one) => wordsOf(one)[0] === word);
+  const words = all.slice(Math.max(0, all.findIndex(isCommand)));
   const { values: global } = parseArguments(argv, GLOBAL_OPTIONS, []);
   if (global.version === true) {
     io.terminal.result(VERSION);
