@@ -24,16 +24,13 @@ const GLOBAL_OPTIONS = {
 /** Runs one command line and returns its exit code; never throws. */
 export async function runCommandLine(argv: readonly string[], system: Io): Promise<ExitCode> {
   const io = { ...system, terminal: printableTerminal(system.terminal) };
-  const all = wordsIn(argv, GLOBAL_OPTIONS);
-  // What stands before the command may be the value of one of its options.
-  const isCommand = (word: string) => COMMANDS.some((one) => wordsOf(one)[0] === word);
-  const words = all.slice(Math.max(0, all.findIndex(isCommand)));
   const { values: global } = parseArguments(argv, GLOBAL_OPTIONS, []);
   if (global.version === true) {
     io.terminal.result(VERSION);
     return EXIT.done;
   }
-  if (global.help === true || words[0] === 'help') {
+  const words = await commandWords(argv);
+  if (global.help === true || words[0] === 'help' || words.at(-1) === 'help') {
     const { helpOf } = await import('./help.ts');
     const help = await helpOf(words[0] === 'help' ? words.slice(1) : words, GLOBAL_OPTIONS);
     for (const line of help.split('\n')) io.terminal.result(line);
@@ -61,6 +58,19 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   } finally {
     await held?.release();
   }
+}
+
+/** The words of a command line from its command on, without options and their values, wherever those stand. */
+async function commandWords(argv: readonly string[]): Promise<string[]> {
+  const all = wordsIn(argv, GLOBAL_OPTIONS);
+  if (all[0] === 'help') return all;
+  // What stands before the command may be the value of one of its options.
+  const name = all.find((word) => COMMANDS.some((one) => wordsOf(one)[0] === word));
+  if (name === undefined) return all;
+  const commands = await Promise.all(COMMANDS.filter((one) => wordsOf(one)[0] === name).map((one) => one.load()));
+  const options: OptionTable = Object.assign({}, ...commands.map((one) => one.options), GLOBAL_OPTIONS);
+  const words = wordsIn(argv, options);
+  return words.slice(words.indexOf(name));
 }
 
 /** Names the first word that is no command, or the second that is no target of it, and what there is. */

@@ -52,6 +52,10 @@ describe('the command line', () => {
     [['plan', '--full-refresh=yes'], '--full-refresh takes no value.'],
     [['plan', '--full-refresh', '--full-refresh'], '--full-refresh is given more than once.'],
     [['--config', '/none', 'plan'], '/none cannot be read'],
+    [['sync', '--config', '/none', 'duckdb', 'x'], '/none cannot be read'],
+    [['sync', '--data', 'help', 'ducklake', 'x', '--config', '/none'], '/none cannot be read'],
+    [['verify', '--lock-wait', '1s', 'duckdb', '/none'], '/none does not exist'],
+    [['forget', '--id=--x', '--config', '/none'], '/none cannot be read'],
     [['plan', '--constructor', 'x'], ': see dfinery-elt plan --help.'],
     [
       ['report', 'duckdb', 'x', '-o', 'a', '--history-days', '0'],
@@ -59,6 +63,28 @@ describe('the command line', () => {
     ],
   ])('names an option that is empty, repeated or invalid: %j [R205]', async (argv, sentence) => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
+  });
+
+  it.each([
+    [['help', 'forget'], 'dfinery-elt forget'],
+    [['forget', 'help'], 'dfinery-elt forget'],
+    [['demo', 'help'], 'dfinery-elt demo [file]'],
+    [['help', 'sync'], 'dfinery-elt sync <target>'],
+    [['sync', 'duckdb', 'help'], 'dfinery-elt sync duckdb <file>'],
+    [['help'], 'dfinery-elt <command>'],
+  ])('shows the help that is asked for by a word: %j', async (argv, usage) => {
+    const { code, text: said } = await run(...argv);
+    expect({ code, usage: said.split('\n', 1)[0] }).toEqual({ code: 0, usage });
+  });
+
+  it.each([
+    ['forget', '--json', '--json', '--id', 'x'],
+    ['sync', '--json', 'duckdb', 'x', '--from', '2026-01-01', '--from', '2026-01-02'],
+  ])('gives scripts the failure where an option is repeated: %j', async (...argv) => {
+    const { code, text: said } = await run(...argv);
+    const [last = ''] = said.split('\n').slice(-1);
+    expect(code).toBe(2);
+    expect(JSON.parse(last)).toMatchObject({ exit: 2, error: expect.stringContaining('more than once') });
   });
 
   it.each([
