@@ -75,7 +75,7 @@ export function parseArguments<O extends OptionTable>(
     const name = nameOf(key, option);
     // Of an option that is given twice the first value is read: scripts are told of the failure where they asked for it.
     if (isList !== true && timesGiven(argv, [name, short]) > 1) refuse(`${short ?? name} is given more than once.`);
-    if (texts.some((text) => text === '' || (/^--./.test(text) && !argv.includes(`${name}=${text}`))))
+    if (texts.some((text) => text === '' || (text.startsWith('--') && !argv.includes(`${name}=${text}`))))
       refuse(`${name} is empty.`);
     else if (isRequired === true && texts.length === 0) refuse(`${name} is missing: ${help}.`);
     else if (count === 0 && argv.some((word) => word.startsWith(`${name}=`) && !/=(true|false)$/.test(word)))

@@ -39,6 +39,8 @@ describe('the command line', () => {
     [['forget', '--proof', '', '--ledger-dir', 'x'], '--proof is empty.'],
     [['forget', '--id'], '--id is empty.'],
     [['forget', '--id', '--execute'], '--id is empty.'],
+    [['forget', '--id', '--'], '--id is empty.'],
+    [['sync', 'duckdb', 'x', '--xcom', '--', '--config', '/none'], '--xcom is empty.'],
     [['forget', '--proof', '-x'], '--proof needs --ledger-dir DIR.'],
     [['forget', '--id', 'x', '--lock-wait', 'long'], '--lock-wait is "long", wanted a time such as 30s'],
     [['forget', '--id', '-x', '--config', '/none'], '/none cannot be read'],
