@@ -24,8 +24,9 @@ export class RateLimiter {
   readonly #clock: Clock;
   readonly #limits: RateLimits;
   readonly #gapMs: number;
-  /** The instant of the next send. */
-  #next = Number.NEGATIVE_INFINITY;
+  /** The instants of the next turn and of the next send. */
+  readonly #turns = { next: Number.NEGATIVE_INFINITY };
+  readonly #sends = { next: Number.NEGATIVE_INFINITY };
   #pausedUntil = 0;
   /** What the machine's clock said last, and how far it was set back in all: a time that only goes forward. */
   #lastClock = Number.NEGATIVE_INFINITY;
@@ -54,6 +55,11 @@ export class RateLimiter {
     return this.#waits;
   }
 
+  /** Resolves when a request may be announced: no earlier than it could be sent, so that a run that is killed leaves few in doubt. */
+  waitForTurn(signal: AbortSignal): Promise<void> {
+    return this.#paced(this.#turns, signal);
+  }
+
   /** Resolves when one more request may go out at once; every `acquire` that resolves needs its `release`. */
   async acquire(signal: AbortSignal): Promise<void> {
     for (;;) {
@@ -63,13 +69,7 @@ export class RateLimiter {
     }
     this.#active++;
     try {
-      do {
-        await this.#whenAllowed(signal);
-        const now = this.#now();
-        const due = Math.max(this.#next, now - CATCH_UP_MS);
-        this.#next = due + this.#gapMs;
-        if (due > now) await this.#clock.sleep(due - now, signal);
-      } while (this.pausedMs > 0);
+      await this.#paced(this.#sends, signal);
     } catch (error) {
       this.release(undefined);
       throw error;
@@ -80,6 +80,17 @@ export class RateLimiter {
     this.#active--;
     if (answer) this.#observe(answer);
     this.#waiters.shift()?.();
+  }
+
+  /** Waits for the next of instants that are as far apart as the rate wants, outside of pauses. */
+  async #paced(instants: { next: number }, signal: AbortSignal): Promise<void> {
+    do {
+      await this.#whenAllowed(signal);
+      const now = this.#now();
+      const due = Math.max(instants.next, now - CATCH_UP_MS);
+      instants.next = due + this.#gapMs;
+      if (due > now) await this.#clock.sleep(due - now, signal);
+    } while (this.pausedMs > 0);
   }
 
   async #whenAllowed(signal: AbortSignal): Promise<void> {

@@ -185,7 +185,7 @@ class Sender {
   /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before its answer. */
   async #request(externalId: string, what: { id: string; attempt: number }): Promise<DeletionAnswer | undefined> {
     const { ledger, deleter } = this.#options;
-    if (this.#signal.aborted) return undefined;
+    if (!(await this.#unlessStopped(() => this.#limiter.waitForTurn(this.#signal)))) return undefined;
     await ledger.write({ kind: 'before', ...what });
     if (!(await this.#unlessStopped(() => this.#limiter.acquire(this.#signal)))) {
       ledger.add({ kind: 'after', ...what, outcome: 'not_sent', code: 'stopped', status: null });

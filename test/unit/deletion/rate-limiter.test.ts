@@ -34,6 +34,14 @@ describe('the rate limiter', () => {
     }
   });
 
+  it('lets requests be announced no faster than they may be sent: a run that is killed leaves few in doubt', async () => {
+    const clock = quickClock();
+    const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrentRequests: 20 });
+    const began = clock.now();
+    for (let i = 0; i < 40; i++) await limiter.waitForTurn(never);
+    expect(clock.now() - began).toBeGreaterThan(38_000);
+  });
+
   it('never sends more in any minute when many were waiting', async () => {
     const clock = quickClock();
     const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrentRequests: 20 });
