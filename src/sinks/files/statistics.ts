@@ -33,7 +33,13 @@ export async function loggedColumns(
     let { least, greatest } = ranged.has(name) ? own : NO_RANGE;
     // DuckDB tells no range of a column that has no value in one of several row groups.
     if (ranged.has(name) && own.values > 0 && least === null) {
-      const { lo, hi } = await ask(`CAST(min(${column}) AS VARCHAR) AS lo, CAST(max(${column}) AS VARCHAR) AS hi`);
+      const { type } = await ask(`typeof(min(${column})) AS type`);
+      // The text of an instant is in UTC in the others, and would be in the zone of this machine.
+      const text = (value: string) =>
+        type === 'TIMESTAMP WITH TIME ZONE'
+          ? `CAST(timezone('UTC', ${value}) AS VARCHAR) || '+00'`
+          : `CAST(${value} AS VARCHAR)`;
+      const { lo, hi } = await ask(`${text(`min(${column})`)} AS lo, ${text(`max(${column})`)} AS hi`);
       [least, greatest] = [String(lo), String(hi)];
     }
     logged.set(name, { ...own, least, greatest, absent });
