@@ -1,5 +1,5 @@
 import yargs, { type Argv } from 'yargs';
-import { configError, messageOf, UserError } from '../base/errors.ts';
+import { configError, UserError } from '../base/errors.ts';
 import { nearest } from '../config/nearest.ts';
 import type { Option, OptionTable, ValuesOf } from './command.ts';
 
@@ -102,14 +102,12 @@ interface ParsedWords extends Record<string, unknown> {
 }
 
 function parsedBy(parser: Argv, argv: readonly string[], fail: (message: string) => void = () => {}): ParsedWords {
-  try {
-    const { _: words, ...rest } = parser.fail((message, error) => fail(message ?? error.message)).parseSync([...argv]);
-    return { ...rest, _: words.map(String) };
-  } catch (error) {
-    // Names that every object has, such as --constructor, end the parser itself.
-    fail(messageOf(error));
-    return { _: [] };
-  }
+  // Names that every object has, such as --constructor, end yargs itself.
+  const inherited = argv.filter((word) => word.startsWith('--') && word.slice(2).split('=', 1)[0] in Object.prototype);
+  for (const word of inherited) fail(`there is no option ${word}`);
+  const own = argv.filter((word) => !inherited.includes(word));
+  const { _: words, ...rest } = parser.fail((message, error) => fail(message ?? error.message)).parseSync(own);
+  return { ...rest, _: words.map(String) };
 }
 
 /** How often an option stands on a command line, before a `--`. */

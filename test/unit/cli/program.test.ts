@@ -58,7 +58,7 @@ describe('the command line', () => {
     [['sync', '--data', 'help', 'ducklake', 'x', '--config', '/none'], '/none cannot be read'],
     [['verify', '--lock-wait', '1s', 'duckdb', '/none'], '/none does not exist'],
     [['forget', '--id=--x', '--config', '/none'], '/none cannot be read'],
-    [['plan', '--constructor', 'x'], ': see dfinery-elt plan --help.'],
+    [['plan', '--constructor', 'x'], 'there is no option --constructor: see dfinery-elt plan --help.'],
     [
       ['report', 'duckdb', 'x', '-o', 'a', '--history-days', '0'],
       '--history-days is "0", wanted a whole number from 1',
