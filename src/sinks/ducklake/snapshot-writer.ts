@@ -9,6 +9,7 @@ import { PARTITION } from '../files/parquet-file.ts';
 import type { LoggedColumn } from '../files/statistics.ts';
 
 import type { Engine } from '../sql/engine/engine.ts';
+import { identifier } from '../sql/engine/quote.ts';
 import { insertRows, type Lake, type LakeColumn, type Value } from './catalog.ts';
 import { lakeNoteOf } from './state.ts';
 
@@ -81,6 +82,11 @@ const RANGED: Readonly<Record<string, string>> = {
   timestamptz: 'TIMESTAMPTZ',
 };
 
+/** DuckDB's type of a column, whose names of types it has but for one. */
+function duckDbType({ type, element }: Field): string {
+  return element === undefined ? type.replace('float64', 'double') : `${element.replace('float64', 'double')}[]`;
+}
+
 /** Writes the next snapshot of a lake, as the reference extension would. Inside a transaction of the catalog. */
 export class SnapshotWriter {
   readonly #engine: Engine;
@@ -134,8 +140,30 @@ export class SnapshotWriter {
       WHERE table_id = ${id} AND column_id IN (${[...ended, -1].join(', ')}) AND end_snapshot IS NULL`,
     );
     await this.#addColumns(id, this.#columnsOf(name, changed));
+    await this.#alterInlined(id, changed, new Set(byName.keys()));
     this.#altered.add(id);
     this.#changes.push(`altered_table:${id}`);
+  }
+
+  /**
+   * Rows that the reference extension keeps in the catalog lie in a table of the columns of one version: it inserts into the
+   * latest, which must have the columns of now.
+   */
+  async #alterInlined(id: number, changed: readonly Field[], known: ReadonlySet<string>): Promise<void> {
+    const [latest] = await this.#engine.rows(
+      `SELECT i.table_name AS name FROM ducklake_inlined_data_tables i JOIN duckdb_tables() d USING (table_name)
+      WHERE i.table_id = ${id} AND d.database_name = current_database() ORDER BY i.schema_version DESC LIMIT 1`,
+    );
+    if (latest === undefined) return;
+    const version = this.#lake.schemaVersion + 1;
+    const next = `ducklake_inlined_data_${id}_${version}`;
+    await this.#engine.run(`CREATE TABLE ${next} AS FROM ${identifier(String(latest.name))} LIMIT 0`);
+    for (const field of changed) {
+      const name = identifier(field.name);
+      const change = known.has(field.name) ? `ALTER ${name} SET DATA TYPE` : `ADD COLUMN ${name}`;
+      await this.#engine.run(`ALTER TABLE ${next} ${change} ${duckDbType(field)}`);
+    }
+    await insertRows(this.#engine, 'ducklake_inlined_data_tables', [[id, next, version]]);
   }
 
   async #create(name: TableName, fields: readonly Field[]): Promise<void> {

@@ -115,6 +115,38 @@ describe('a catalog that another program changed [R862]', () => {
     expect(fixture.files().filter((path) => path.endsWith('.parquet'))).toEqual(before);
   });
 
+  it('gives the rows that the reference client keeps in the catalog a table of each version of the columns', async () => {
+    const [{ id }] = await fixture.catalog("SELECT table_id AS id FROM ducklake_table WHERE table_name = 'events'");
+    const columns = async () =>
+      (
+        await fixture.catalog(
+          `SELECT column_name AS name FROM ducklake_column WHERE table_id = ${id} AND end_snapshot IS NULL AND parent_column IS NULL
+          ORDER BY column_order`,
+        )
+      ).map(({ name }) => String(name));
+    const own = ['row_id BIGINT', 'begin_snapshot BIGINT', 'end_snapshot BIGINT'];
+    const all = [...own, ...(await columns()).map((name) => `"${name}" VARCHAR`)];
+    await fixture.change(
+      `CREATE TABLE ducklake_inlined_data_${id}_1(${all.join(', ')})`,
+      `INSERT INTO ducklake_inlined_data_tables VALUES (${id}, 'ducklake_inlined_data_${id}_1', 1)`,
+    );
+    await fixture.store([fixture.windowOf('2026-01-02', { id: 'd', fresh: '1.5', sizes: '[1,2]' })], {
+      tables: TABLES,
+    });
+    const [latest] = await fixture.catalog(
+      `SELECT table_name AS name, schema_version AS version FROM ducklake_inlined_data_tables WHERE table_id = ${id}
+      ORDER BY schema_version DESC LIMIT 1`,
+    );
+    const [{ version }] = await fixture.catalog('SELECT max(schema_version) AS version FROM ducklake_snapshot');
+    expect(latest).toEqual({ name: `ducklake_inlined_data_${id}_${version}`, version });
+    const found = await fixture.catalog(
+      `SELECT column_name AS name, data_type AS type FROM information_schema.columns WHERE table_name = '${latest?.name}' ORDER BY ordinal_position`,
+    );
+    expect(found.slice(own.length).map(({ name }) => name)).toEqual(await columns());
+    expect(found).toContainEqual({ name: 'fresh', type: 'DOUBLE' });
+    expect(found).toContainEqual({ name: 'sizes', type: 'BIGINT[]' });
+  });
+
   it('is refused when another program took the name of a column that an export needs', async () => {
     await fixture.change(
       "INSERT INTO ducklake_column VALUES (900, 1, NULL, 1, 900, 'Fresh', 'varchar', NULL, 'NULL', true, NULL, 'literal', 'duckdb')",
