@@ -15,8 +15,8 @@ const RETRY: RetryPolicy = { attempts: 6, baseMs: 500, capMs: 30_000 };
 /** The same for an answer of unknown meaning, which is unlikely to change. */
 const UNCLEAR_ATTEMPTS = 2;
 
-/** Consecutive undecided ids after which the service counts as down and the run stops. */
-const MAX_UNDECIDED_IN_A_ROW = 10;
+/** Consecutive ids without an answer, after all their attempts, after which the service counts as down and the run stops. */
+const MAX_UNANSWERED_IN_A_ROW = 10;
 /** Consecutive waits for the limit after which the run stops: two hours where it does not say how long. */
 const MAX_WAITS_IN_A_ROW = 120;
 /** Time that requests in progress have to finish after the run is stopped (ms). */
@@ -83,7 +83,7 @@ class Sender {
   readonly #stop = new AbortController();
   readonly #cut = new AbortController();
   readonly #signal: AbortSignal;
-  #undecidedInARow = 0;
+  #unansweredInARow = 0;
   /** Waits of the limiter when an id was last decided. */
   #waitsBefore = 0;
 
@@ -220,7 +220,7 @@ class Sender {
 
   /** The service has spoken, so it is there. */
   #decided(decision: Decision, answer: DeletionAnswer): Decision {
-    this.#undecidedInARow = 0;
+    this.#unansweredInARow = 0;
     this.#waitsBefore = this.#limiter.waits;
     const { rejected_codes, undecided_codes } = this.#counts;
     if (decision !== 'done') countCode(decision === 'rejected' ? rejected_codes : undecided_codes, answer);
@@ -229,7 +229,7 @@ class Sender {
 
   #unanswered(answer: DeletionAnswer): Decision {
     countCode(this.#counts.undecided_codes, answer);
-    return ++this.#undecidedInARow < MAX_UNDECIDED_IN_A_ROW ? 'undecided' : this.#giveUp(answer);
+    return ++this.#unansweredInARow < MAX_UNANSWERED_IN_A_ROW ? 'undecided' : this.#giveUp(answer);
   }
 
   #giveUp(answer: DeletionAnswer): Decision {

@@ -158,7 +158,7 @@ const asText = (expr: string): string => `CAST(${expr} AS VARCHAR)`;
 /** The times whose dates are compared: for others the nearest offset does, since both sides have the same. */
 const COMPARED_TIMES = ['1970-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
 
-/** The date of a row as SQL, a text: as the export has it, not in UTC nor in the zone of this machine. */
+/** The local date of a row as SQL, a text: in the target's zone, without one as the export writes it; never in that of this machine. */
 export function dateSql({ columns, zone }: Pick<Reread, 'columns' | 'zone'>): string {
   const wall = (source: string) => {
     const name = nameOf(columns, source);
