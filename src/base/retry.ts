@@ -4,9 +4,9 @@ import type { Random } from './random.ts';
 export interface RetryPolicy {
   /** Tries in all, the first included. */
   readonly attempts: number;
-  /** The longest first pause; each further one may be twice as long. */
+  /** Upper bound of the first pause; it doubles with each further one. */
   readonly baseMs: number;
-  /** The longest of all. */
+  /** Upper bound of any pause. */
   readonly capMs: number;
 }
 

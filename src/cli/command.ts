@@ -43,7 +43,7 @@ export interface Option<T> {
   readonly isList?: boolean;
   /** Its short name, `-o`. */
   readonly short?: string;
-  /** The word after the command, which has this name in messages, instead of an option with a name of its own. */
+  /** The name of the positional argument in messages; absent: it is an option. */
   readonly argument?: string;
   /** What must be given; `fallback` stands for it where nothing is. */
   readonly isRequired?: boolean;

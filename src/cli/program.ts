@@ -37,7 +37,7 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
     return EXIT.done;
   }
   const known = commandAt(words);
-  // Of a target that does not exist scripts are told as of any other.
+  // For an unknown target a command of the same word is loaded, so that its options and its report of failures still apply.
   const entry = known ?? COMMANDS.find((one) => wordsOf(one)[0] === words[0]);
   const command = await entry?.load();
   const options: OptionTable & typeof GLOBAL_OPTIONS = { ...command?.options, ...GLOBAL_OPTIONS };

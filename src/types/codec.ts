@@ -47,15 +47,15 @@ interface Facts {
   /** The types other than string that a stored column may become, the nearest first, and how. No lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6). */
   readonly widenings: Readonly<Partial<Record<Exclude<ColumnType, 'string'>, Conversion>>>;
   /**
-   * A typed expression of a stored column that becomes string, without lambdas. Text does not tell what the column was in
-   * between: a double or datetime that a long or date could have been is written as those are (S21).
+   * A typed expression of a stored column that becomes string, without lambdas. It gives the text that a
+   * direct widening would, whatever types the column had before: a double that is integral is written as a long, and so on (S21).
    */
   readonly widenedText: Conversion;
   /** True when the text that DuckDB casts a value to is that of the cell, so that it finds the cell again. */
   readonly keepsSpelling: boolean;
   /** True when values have an order in which the least and the greatest say something. */
   readonly isOrdered: boolean;
-  /** True when these two say more of a column than examples. */
+  /** True when least and greatest value are meaningful, not just sample values. */
   readonly isScale: boolean;
   jsonSchema(zoned: boolean): JsonSchema;
   arrow(zoned: boolean): ArrowType;

@@ -51,7 +51,7 @@ function scientific(digits: string, power: number): string {
   return `${digits[0]}${fraction}e${power < 0 ? '-' : '+'}${exponent}`;
 }
 
-/** The text of a double; of one that a long could have been that of the long. */
+/** The text of a double; an integral value within 64 bits is written as a long. */
 function asLong(expr: string): string {
   const text = asText(expr);
   const isLong = `${expr} >= ${LONGS[0]} AND ${expr} < ${LONGS[1]} AND trunc(${expr}) = ${expr}`;

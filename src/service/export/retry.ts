@@ -85,7 +85,7 @@ export class ExportRetries {
         if (this.#waits >= EXPORT_RETRY.waits) {
           throw transientError(`${name}: ${message} Asked ${this.#waits} times; run again later.`);
         }
-        // The quota knows of the refusal: it lets the next request wait.
+        // The quota has recorded the refusal and delays the next request.
         logger.info('window.wait', `${name}: ${message} It is requested again as soon as that allows.`, {
           window: name,
           wait: this.#waits,

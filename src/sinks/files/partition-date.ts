@@ -19,9 +19,9 @@ import { cell } from '../sql/rows/read-csv.ts';
 /** The keys of the columns whose date a row is filed under, the first that has one. */
 const DATED = [columnKey(SERVER_DATETIME, 1), columnKey(CORRECTION_DATETIME, 1)];
 
-const ODD = DATETIME_GAP | DATETIME_OVERLAP;
-const DAY_FIRST = DATE | DATETIME_DASH | DATETIME_ZONED | ODD | NULL_TEXT;
-const TIMES = DAY_FIRST | DATETIME_DOT;
+const ZONE_ANOMALY = DATETIME_GAP | DATETIME_OVERLAP;
+const ISO_DATE_FIRST = DATE | DATETIME_DASH | DATETIME_ZONED | ZONE_ANOMALY | NULL_TEXT;
+const TIMES = ISO_DATE_FIRST | DATETIME_DOT;
 const OFFSET = `'(Z|[+-][0-9]{2}:?[0-9]{2})$'`;
 
 /** The date of a row as SQL (a DATE, or NULL for a row without), and the columns it wants as they are written. */
@@ -86,7 +86,7 @@ function isRead(load: WindowLoad, column: FileColumn, evidence: Evidence): boole
 function writtenDate(expr: string, evidence: Evidence): string {
   const text = (evidence & NULL_TEXT) === 0 ? expr : withoutNullText(expr);
   const isoDate = `CAST(left(${text}, 10) AS DATE)`;
-  if ((evidence & ~DAY_FIRST) === 0) return isoDate;
+  if ((evidence & ~ISO_DATE_FIRST) === 0) return isoDate;
   if ((evidence & ~TIMES) === 0) {
     return `CASE WHEN contains(${text}, '-') THEN ${isoDate} ELSE CAST(strptime(${text}, '%Y.%m.%d %H:%M') AS DATE) END`;
   }
