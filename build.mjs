@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, rm } from 'node:fs/promises';
 import { build } from 'esbuild';
-import { REQUIRE_BANNER } from './connectors/bundle.mjs';
+import { LOADERS, REQUIRE_BANNER } from './connectors/bundle.mjs';
 
 const { dependencies } = JSON.parse(await readFile('package.json', 'utf8'));
 const entryPoints = {
@@ -39,7 +39,7 @@ const requirePackages = {
   },
 };
 
-/** The command line's parser measures its help by `string-width`, which takes 20 ms to load: all of that text is ASCII. */
+/** The command line's parser measures its help by `string-width`, which takes 20 ms to load: no character of that text is wide. */
 const asciiWidth = {
   name: 'ascii-width',
   setup({ onResolve, onLoad }) {
@@ -64,7 +64,7 @@ await build({
   // command's time, is bundled: a development dependency.
   external: Object.keys(dependencies).flatMap((name) => [name, `${name}/*`]),
   plugins: [requirePackages, asciiWidth],
-  loader: { '.sql': 'text', '.wasm': 'base64' },
+  loader: LOADERS,
   banner: REQUIRE_BANNER,
   // Constants become literals in the byte loops: a fifth faster. Names and lines stay as they are.
   minifySyntax: true,

@@ -8,6 +8,9 @@ export const REQUIRE_BANNER = {
   js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);",
 };
 
+/** What is no module: SQL as text, WebAssembly as base64. */
+export const LOADERS = { '.sql': 'text', '.wasm': 'base64' };
+
 export const bundle = (connector, outfile) =>
   build({
     entryPoints: [fileURLToPath(new URL(`${connector}/main.ts`, import.meta.url))],
@@ -17,7 +20,7 @@ export const bundle = (connector, outfile) =>
     format: 'esm',
     platform: 'node',
     target: 'node20.19',
-    loader: { '.wasm': 'base64' },
+    loader: LOADERS,
     logLevel: 'warning',
     banner: REQUIRE_BANNER,
   });

@@ -256,6 +256,12 @@ const damaged = (file: string) => (thrown: unknown) => {
   );
 };
 
+/** What this program stored in a catalog was changed by another. */
+export const unusable = (file: string, why: string) =>
+  configError(`${file} cannot be used: ${why}. Restore it, or load the days again into another catalog.`, {
+    where: { file },
+  });
+
 /** What the open catalog says at its latest snapshot; undefined if the file has no table. Throws UserError. */
 export async function readLake(engine: Engine): Promise<Lake | undefined> {
   const { file } = engine;
@@ -478,6 +484,8 @@ export async function lostNames(engine: Engine): Promise<Set<string>> {
   const rows = await engine.rows(
     `SELECT 'part-' || json_extract_string(TRY_CAST(value AS JSON), '$.id') || '.parquet' AS name FROM _dfinery_files WHERE ${listed}`,
   );
+  if (rows.some(({ name }) => name === null))
+    throw unusable(engine.file, 'a row of _dfinery_files is not what this program stored');
   return new Set(rows.map(({ name }) => String(name)));
 }
 

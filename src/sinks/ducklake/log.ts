@@ -9,7 +9,6 @@ import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
-import type { DuckDbScalar } from '../../types/codec.ts';
 import { literal } from '../../types/sql.ts';
 import { columnsIn, describeTable, selectOf } from '../files/columns.ts';
 import { type DataFile, type FileChange, LostRace, type NewFile, type Snapshot, type TableLog } from '../files/log.ts';
@@ -47,7 +46,7 @@ import {
   lostNames,
   readLake,
 } from './catalog.ts';
-import { type Field, GivenColumns, SnapshotWriter, sameType } from './snapshot-writer.ts';
+import { DUCKLAKE_TYPES, type Field, GivenColumns, SnapshotWriter, sameType } from './snapshot-writer.ts';
 import { changedFile, insertedError, snapshotOf, stateRows } from './state.ts';
 
 /** The row of the state that says where the catalog is. */
@@ -56,17 +55,6 @@ const PATH = 'catalog';
 const ID = 'id';
 /** The object beside the tables that says by this id whose data they are. */
 const OWNER = '_dfinery/catalog';
-
-/** DuckDB's types in DuckLake's words. */
-const DUCKLAKE_TYPES: Readonly<Record<DuckDbScalar, string>> = {
-  VARCHAR: 'varchar',
-  BIGINT: 'int64',
-  DOUBLE: 'float64',
-  BOOLEAN: 'boolean',
-  DATE: 'date',
-  TIMESTAMP: 'timestamp',
-  TIMESTAMPTZ: 'timestamptz',
-};
 
 function fieldOf({ name, type }: Described): Field {
   const { scalar, isList } = scalarOf(type);

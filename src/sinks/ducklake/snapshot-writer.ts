@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { configError } from '../../base/errors.ts';
+import { configError, internalError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { foldName } from '../../table/names.ts';
+import type { DuckDbScalar } from '../../types/codec.ts';
 import { literal } from '../../types/sql.ts';
 import { type FileChange, LostRace, type NewFile } from '../files/log.ts';
 import { PARTITION } from '../files/parquet-file.ts';
@@ -74,18 +75,25 @@ interface Table {
   nextRowId: number;
 }
 
-/** DuckDB's types of the columns that have ranges, by DuckLake's words. */
-const RANGED: Readonly<Record<string, string>> = {
-  int64: 'BIGINT',
-  date: 'DATE',
-  timestamp: 'TIMESTAMP',
-  timestamptz: 'TIMESTAMPTZ',
+/** DuckDB's types in DuckLake's words. */
+export const DUCKLAKE_TYPES: Readonly<Record<DuckDbScalar, string>> = {
+  VARCHAR: 'varchar',
+  BIGINT: 'int64',
+  DOUBLE: 'float64',
+  BOOLEAN: 'boolean',
+  DATE: 'date',
+  TIMESTAMP: 'timestamp',
+  TIMESTAMPTZ: 'timestamptz',
 };
 
-/** DuckDB's type of a column, whose names of types it has but for one. */
-function duckDbType({ type, element }: Field): string {
-  return element === undefined ? type.replace('float64', 'double') : `${element.replace('float64', 'double')}[]`;
-}
+const DUCKDB_TYPES = new Map(Object.entries(DUCKLAKE_TYPES).map(([duckdb, ducklake]) => [ducklake, duckdb]));
+
+/** DuckDB's type of a column. */
+const duckDbType = ({ type, element }: Omit<Field, 'name'>): string =>
+  element === undefined ? (DUCKDB_TYPES.get(type) ?? type) : `${duckDbType({ type: element })}[]`;
+
+/** The types whose columns have ranges. */
+const RANGED: ReadonlySet<string> = new Set(['int64', 'date', 'timestamp', 'timestamptz']);
 
 /** Writes the next snapshot of a lake, as the reference extension would. Inside a transaction of the catalog. */
 export class SnapshotWriter {
@@ -218,7 +226,8 @@ export class SnapshotWriter {
     const notes: Value[][] = [];
     for (const file of added) {
       const table = this.#table(file.table);
-      const found = logged.get(file) ?? new Map<string, LoggedColumn>();
+      const found = logged.get(file);
+      if (found === undefined) throw internalError(`The file ${file.path} has no statistics.`);
       const id = this.#nextFileId++;
       const path = file.path.slice(file.table.length + 1);
       files.push([
@@ -284,8 +293,8 @@ export class SnapshotWriter {
         `INSERT INTO ducklake_table_stats SELECT ${id}, coalesce(sum(record_count), 0), ${nextRowId}, coalesce(sum(file_size_bytes), 0)
         FROM ducklake_data_file WHERE table_id = ${id}`,
       );
-      for (const column of columns.filter(({ name, type }) => ranged.has(name) && type in RANGED)) {
-        const value = (text: string) => `CAST(${text} AS ${RANGED[column.type]})`;
+      for (const column of columns.filter(({ name, type }) => ranged.has(name) && RANGED.has(type))) {
+        const value = (text: string) => `CAST(${text} AS ${duckDbType({ type: column.type })})`;
         await engine.run(
           `INSERT INTO ducklake_table_column_stats
           SELECT ${id}, ${column.id}, count(*) FILTER (s.data_file_id IS NULL OR s.null_count > 0) > 0, NULL,

@@ -8,7 +8,7 @@ import { liveRows } from '../files/load.ts';
 import type { DataFile, NewFile, Snapshot } from '../files/log.ts';
 import { stateEntries, stateFrom } from '../files/state-entries.ts';
 import type { LoggedColumn } from '../files/statistics.ts';
-import type { Lake, LakeFile } from './catalog.ts';
+import { type Lake, type LakeFile, unusable } from './catalog.ts';
 
 /** What the catalog has no place for of a file. */
 interface LakeNote extends FileNote {
@@ -43,7 +43,7 @@ export function snapshotOf(
     if (foreign === undefined) return { snapshot: undefined, changed: [] };
     throw configError(`${file} has a table ${foreign} that this program did not make: give another catalog.`);
   }
-  const failed = (name: string, why: string) => damaged(file, `its ${name} is not what this program writes: ${why}`);
+  const failed = (name: string, why: string) => unusable(file, `its ${name} is not what this program writes: ${why}`);
   const read = <T>(name: string): T => {
     const value = jsonOf(lake.state.get(name) ?? 'null');
     if (value === undefined) throw failed(name, 'it is not JSON');
@@ -81,14 +81,9 @@ export const insertedError = (file: string, table: TableName, rows: number) =>
     `${file}: another program inserted ${rows} row${rows === 1 ? '' : 's'} into ${table}, which this one cannot keep: they belong to no export. Delete them there, or move them into another table, and run again.`,
   );
 
-const damaged = (file: string, why: string) =>
-  configError(`${file} cannot be used: ${why}. Restore it, or load the days again into another catalog.`, {
-    where: { file },
-  });
-
 function dataFileOf({ table, path, rows, bytes, date = null, note: text }: LakeFile, catalog: string): DataFile {
   const note = jsonOf(text ?? '') as LakeNote | undefined;
-  if (note === undefined) throw damaged(catalog, 'what this program stored in it is not JSON');
+  if (note === undefined) throw unusable(catalog, 'what this program stored in it is not JSON');
   const nulls = new Map(Object.entries(note.nulls));
   return { table, path, date, rows, bytes, columns: new Set(nulls.keys()), nulls, ...notedOf(note) };
 }

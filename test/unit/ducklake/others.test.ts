@@ -220,6 +220,13 @@ describe('a catalog that lost rows about data files', () => {
     expect(fixture.dataFiles()).toEqual(files);
   });
 
+  it('is refused when the note of a lost file is damaged, which then cannot be named', async () => {
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })]);
+    await fixture.change('DELETE FROM ducklake_data_file', "UPDATE _dfinery_files SET value = 'x'");
+    await expect(verifyLake(fixture.lakeOptions)).rejects.toMatchObject(refused('a row of _dfinery_files'));
+    await expect(next()).rejects.toMatchObject({ exitCode: 2 });
+  });
+
   it('is distinguished from one whose snapshots another program expired', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' }), fixture.windowOf('2026-01-02', { id: 'b' })]);
     const [file] = await fixture.catalog(

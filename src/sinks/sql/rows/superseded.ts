@@ -1,7 +1,7 @@
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../../../schema/groups.ts';
 import type { StoredColumn } from '../../../table/columns.ts';
 import { type IncomingWindow, type NumberedWindow, type SharedDays, sharedDays } from '../../../table/receipts.ts';
-import { literal } from '../../../types/sql.ts';
+import { asText, literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
 import { sqlWall } from '../../../types/zone-sql.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -152,8 +152,6 @@ function rowSql(columns: readonly StoredColumn[]) {
   const hash = `left(_key, ${HASH_KEY_LENGTH})`;
   return { id, hash, base: `coalesce(${id}, ${hash})`, server: asText(nameOf(columns, SERVER_DATETIME)) };
 }
-
-const asText = (expr: string): string => `CAST(${expr} AS VARCHAR)`;
 
 /** The times whose dates are compared: for others the nearest offset does, since both sides have the same. */
 const COMPARED_TIMES = ['1970-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
