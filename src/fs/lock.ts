@@ -7,6 +7,7 @@ import {
   linkSync,
   lstatSync,
   openSync,
+  readdirSync,
   readSync,
   writeSync,
 } from 'node:fs';
@@ -65,7 +66,9 @@ export class LockFile {
   /** Takes the lock if it is free or its owner dead; undefined if not. */
   static tryTake(path: string, { what, clock }: Pick<LockOptions, 'what' | 'clock'>): LockFile | undefined {
     const token = createOwner(path) ?? steal(path, what);
-    return token === undefined ? undefined : new LockFile(path, token, clock);
+    if (token === undefined) return undefined;
+    removeDeadTemporaries(dirname(path));
+    return new LockFile(path, token, clock);
   }
 
   /**
@@ -176,6 +179,20 @@ export function isLeased(folder: string, run: string): boolean {
 
 /** True for a temporary file of a lock, or one whose process was killed: any process may remove it. */
 export const isLockTemporary = (name: string): boolean => /^\.(time|owner)-[0-9a-f]{12}\.tmp$/.test(name);
+
+/** Removes what processes left that were killed while they took a lock. */
+function removeDeadTemporaries(folder: string): void {
+  try {
+    for (const name of readdirSync(folder).filter(isLockTemporary)) {
+      const path = join(folder, name);
+      const owner = readOwner(path);
+      // A file without an owner is not written yet; a process whose file is removed tries again.
+      if (owner !== undefined && (owner.identity === undefined || isDead(owner, path))) removeIfThere(path);
+    }
+  } catch {
+    // They hold nothing; the next process removes them.
+  }
+}
 
 const temporaryIn = (folder: string, kind: 'time' | 'owner'): string =>
   join(folder, `.${kind}-${randomBytes(6).toString('hex')}.tmp`);

@@ -195,6 +195,17 @@ describe('the file of a lock', () => {
     expect(names()).toEqual(left);
   });
 
+  it('removes the temporary files of processes that were killed while they took it, and no live one', async () => {
+    const live = '.owner-000000000003.tmp';
+    writeFileSync(join(dir, '.owner-000000000001.tmp'), DEAD);
+    writeFileSync(join(dir, '.owner-000000000002.tmp'), '');
+    writeFileSync(join(dir, live), ownerText());
+    writeFileSync(join(dir, 'owner-000000000001.tmp'), DEAD);
+    const lock = await take();
+    expect(names().sort()).toEqual([live, 'owner-000000000001.tmp', 'the.lock']);
+    lock.release();
+  });
+
   it('has temporary files with recognisable names', () => {
     for (const name of ['.time-0123456789ab.tmp', '.owner-0123456789ab.tmp']) expect(isLockTemporary(name)).toBe(true);
     for (const name of ['x.time-0123456789ab.tmp', '.time-0123456789ab.tmp2', '.time-01.tmp', 'lock'])
