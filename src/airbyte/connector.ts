@@ -5,7 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
-import type { Redactor } from '../base/secrets.ts';
+import type { Redactor, Secret } from '../base/secrets.ts';
 import type { ConfiguredCatalog, StateInput } from './input.ts';
 import type { ConnectorSpecification, Message } from './messages.ts';
 import type { MessageWriter } from './writer.ts';
@@ -24,6 +24,22 @@ export interface VerbContext {
   readonly random: Random;
   /** Aborted by SIGTERM and SIGINT, by a closed stdout and by an unforeseen error anywhere. */
   readonly signal: AbortSignal;
+}
+
+/** A configuration that was parsed. */
+interface ParsedConfig<C> {
+  readonly config: C;
+  readonly secrets: readonly Secret[];
+  readonly unknown: readonly string[];
+}
+
+/** The configuration of a verb: from here on its secrets are masked; of unknown keys there is a warning (S27). */
+export function openConfig<C>({ config, secrets, unknown }: ParsedConfig<C>, { redactor, logger }: VerbContext): C {
+  for (const secret of secrets) redactor.add(secret);
+  if (unknown.length > 0) {
+    logger.warn('config.unknown_keys', `The configuration has keys that mean nothing here: ${unknown.join(', ')}.`);
+  }
+  return config;
 }
 
 /**

@@ -3,7 +3,6 @@ import destinationSchema from '../../schemas/destination-config.json' with { typ
 import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
-import type { Secret } from '../base/secrets.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
 import {
   type ConfigSchema,
@@ -42,21 +41,18 @@ interface Kind<C> {
   readonly schema: ConfigSchema;
   readonly usual: string;
   parse(value: unknown, env: Env, names: ReadonlyMap<string, string>): Parsed<C>;
-  secrets(config: C): readonly (Secret | undefined)[];
 }
 
 const SOURCE: Kind<SourceConfig> = {
   schema: sourceSchema,
   usual: SOURCE_FILE,
   parse: parseSourceConfig,
-  secrets: ({ exportToken, suppressionKey, hashKey }) => [exportToken, suppressionKey, hashKey],
 };
 
 const DESTINATION: Kind<DestinationConfig> = {
   schema: destinationSchema,
   usual: DESTINATION_FILE,
   parse: parseDestinationConfig,
-  secrets: ({ importToken, ledgerKey }) => [importToken, ledgerKey],
 };
 
 /** The source configuration from the environment over `--config` (default: dfinery.json here); unknown keys are refused. */
@@ -107,8 +103,8 @@ function find<C>(
 /** The environment wins over the file. */
 function parse<C>(kind: Kind<C>, { file, environment }: Layers, { redactor }: Context): C {
   const value = { ...file, ...environment.values };
-  const { config, unknown } = kind.parse(value, () => undefined, environment.names);
-  for (const secret of kind.secrets(config)) redactor.add(secret);
+  const { config, secrets, unknown } = kind.parse(value, () => undefined, environment.names);
+  for (const secret of secrets) redactor.add(secret);
   if (unknown.length > 0) throw configError(`the configuration has unknown keys: ${unknown.join(', ')}.`);
   return config;
 }

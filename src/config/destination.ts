@@ -1,45 +1,27 @@
 import { distance } from 'fastest-levenshtein';
 import schema from '../../schemas/destination-config.json' with { type: 'json' };
 import type { Env } from '../base/env.ts';
-import { Secret } from '../base/secrets.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { flat } from './nearest.ts';
-import { type ConfigOf, filledText, key, optionalSecret, type Parsed, parseConfig, serviceProblems } from './parse.ts';
+import { type Parsed, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
 
-/** Each key of schemas/destination-config.json. */
-const KEYS = {
-  baseUrl: key('base_url', cleanBaseUrl),
-  serviceId: key<string>('service_id'),
-  importToken: key('import_token', (token: string) => new Secret(token)),
-  externalIdField: key<string>('external_id_field'),
-  dryRun: key<boolean>('dry_run'),
-  maxDeletionsPerSync: key<number>('max_deletions_per_sync'),
-  maxDeletionsPercent: key<number | undefined>('max_deletions_percent'),
-  knownProfiles: key<number | undefined>('known_profiles'),
-  requestsPerMinute: key<number>('requests_per_minute'),
-  maxConcurrentRequests: key<number>('max_concurrent_requests'),
-  /** Bytes of UTF-8. */
-  maxIdLength: key<number>('max_id_length'),
-  streams: key<readonly string[]>('streams'),
-  requestedBy: key('requested_by', filledText),
-  reason: key('reason', filledText),
-  onRejected: key<'fail' | 'continue'>('on_rejected'),
-  ledgerDir: key('ledger_dir', filledText),
-  ledgerKey: key('ledger_key', optionalSecret),
-  /** Where the downloads of syncs lie. */
-  spoolDir: key('spool_dir', filledText),
-};
+/** What the schema cannot say. */
+const configOf = (values: ValuesOf<typeof schema>) => ({
+  ...values,
+  baseUrl: cleanBaseUrl(values.baseUrl),
+  onRejected: values.onRejected as 'fail' | 'continue',
+});
 
 /** The destination's configuration: frozen, every default filled in. */
-export type DestinationConfig = ConfigOf<typeof KEYS>;
+export type DestinationConfig = Readonly<ReturnType<typeof configOf>>;
 
 /** Throws one configuration failure that lists every problem. */
 export const parseDestinationConfig = (
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
-): Parsed<DestinationConfig> => parseConfig({ schema, keys: KEYS, problems, misspelt }, value, env, names);
+): Parsed<DestinationConfig> => parseConfig({ schema, configOf, problems, misspelt }, value, env, names);
 
 const PROPERTIES = Object.entries(schema.properties);
 const GUARDS = PROPERTIES.filter(([, { group }]) => group === 'guard').map(([name]) => name);

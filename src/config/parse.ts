@@ -1,5 +1,5 @@
 // This folder: configurations, from untrusted values and environment variables to frozen objects without optional
-// fields. A key is declared in its schema under schemas/ and, with what its value becomes, in source.ts or destination.ts.
+// fields. A key is declared in its schema under schemas/; source.ts and destination.ts say what its schema cannot.
 
 import { type Env, secretFrom } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
@@ -10,29 +10,41 @@ import { type ConfigSchema, variablesOf } from './environment.ts';
 import { type Problem, refuse, schemaProblems } from './problems.ts';
 import { compileSchema, unknownKeys, withDefaults } from './validate.ts';
 
-/** A configuration key: its name in the schema, and what a value that the schema found valid becomes. */
-export interface Key<T> {
-  readonly name: string;
-  readonly read: (value: never) => T;
+type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : K;
+
+/** The type of a value, by the keywords that its schema has: of a JSON file TypeScript knows the keywords and not their values. */
+type ValueOf<P> = P extends { airbyte_secret: boolean }
+  ? Secret | undefined
+  : P extends { default: never[] }
+    ? readonly string[]
+    : P extends { default: infer D }
+      ? D
+      : P extends { minimum: number }
+        ? number | undefined
+        : string | undefined;
+
+/** What the schemas require. */
+type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token';
+
+/** The values that a schema found valid, by key in camel case. */
+export type ValuesOf<S extends ConfigSchema> = {
+  readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends RequiredKey
+    ? NonNullable<ValueOf<S['properties'][K]>>
+    : ValueOf<S['properties'][K]>;
+};
+
+/** An empty text counts as not given. */
+function valuesOf<S extends ConfigSchema>(schema: S, filled: Readonly<Record<string, unknown>>): ValuesOf<S> {
+  const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret }]) => {
+    const value = filled[key] === '' ? undefined : filled[key];
+    return [camelCase(key), isSecret && typeof value === 'string' ? new Secret(value) : value];
+  });
+  return Object.fromEntries(fields) as ValuesOf<S>;
 }
 
-type Keys = Readonly<Record<string, Key<unknown>>>;
-
-/** The configuration that keys make. */
-export type ConfigOf<K extends Keys> = { readonly [N in keyof K]: K[N] extends Key<infer T> ? T : never };
-
-/** A key whose value stays as it is, of the type that the schema gives it. */
-export function key<T>(name: string): Key<T>;
-/** A key whose value, of the type that the schema gives it, becomes another. */
-export function key<V, T>(name: string, read: (value: V) => T): Key<T>;
-export function key(name: string, read: (value: never) => unknown = (value) => value): Key<unknown> {
-  return { name, read };
-}
-
-/** For keys without a default: an empty text counts as not given. */
-export const filledText = (value: string | undefined): string | undefined => value || undefined;
-export const optionalSecret = (value: string | undefined): Secret | undefined =>
-  value ? new Secret(value) : undefined;
+const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 /** What is wrong with the address of the service and the token, which `tokenKey` holds. A wrong type is left to the schema. */
 export function serviceProblems(filled: Readonly<Record<string, unknown>>, tokenKey: string): Problem[] {
@@ -59,11 +71,14 @@ export interface Parsed<C> {
   readonly config: C;
   /** Unknown keys: refused by the command line, warned about by the connectors. */
   readonly unknown: readonly string[];
+  /** All that no message may show. */
+  readonly secrets: readonly Secret[];
 }
 
-interface Definition<K extends Keys> {
-  readonly schema: ConfigSchema;
-  readonly keys: K;
+interface Definition<S extends ConfigSchema, C> {
+  readonly schema: S;
+  /** The configuration, of values that were found valid. */
+  configOf(values: ValuesOf<S>): C;
   /** The problems that a JSON schema cannot express, of the configuration as given and with its defaults. Values of a wrong type are left to the schema. */
   problems(filled: Readonly<Record<string, unknown>>): readonly Problem[];
   /** Unknown keys that must not be ignored. */
@@ -74,12 +89,12 @@ interface Definition<K extends Keys> {
  * Parses an untrusted configuration. Secrets missing from it are looked for in the environment; `names` holds the
  * variables that gave the keys that came from there already. Throws one configuration failure that lists every problem.
  */
-export function parseConfig<K extends Keys>(
-  { schema, keys, problems, misspelt = () => [] }: Definition<K>,
+export function parseConfig<S extends ConfigSchema, C extends object>(
+  { schema, configOf, problems, misspelt = () => [] }: Definition<S, C>,
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
-): Parsed<ConfigOf<K>> {
+): Parsed<Readonly<C>> {
   const given = objectOf(value);
   const filled = withDefaults(schema, given);
   const secrets = variablesOf(schema).filter(({ property }) => property.airbyte_secret);
@@ -92,8 +107,8 @@ export function parseConfig<K extends Keys>(
     secrets: secrets.map((secret) => filled[secret.key]),
     names,
   });
-  const fields = Object.entries(keys).map(([field, { name, read }]) => [field, read(filled[name] as never)] as const);
-  return { config: Object.freeze(Object.fromEntries(fields) as ConfigOf<K>), unknown };
+  const config = Object.freeze(configOf(valuesOf(schema, filled)));
+  return { config, unknown, secrets: Object.values(config).filter((field) => field instanceof Secret) };
 }
 
 export function objectOf(value: unknown): Record<string, unknown> {

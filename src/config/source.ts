@@ -1,13 +1,12 @@
 import { tmpdir } from 'node:os';
 import schema from '../../schemas/source-config.json' with { type: 'json' };
-import { type Day, isDay } from '../base/days.ts';
+import { isDay } from '../base/days.ts';
 import { parseDuration } from '../base/durations.ts';
 import type { Env } from '../base/env.ts';
-import { Secret } from '../base/secrets.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../types/type.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { columnListProblems } from './column-lists.ts';
-import { type ConfigOf, filledText, key, optionalSecret, type Parsed, parseConfig, serviceProblems } from './parse.ts';
+import { type Parsed, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
 
 /** How many days back the service exports, by default. */
@@ -18,59 +17,43 @@ export type SchemaMode = 'evolve' | 'freeze' | 'fail';
 
 const DAY_MS = 86_400_000;
 
-/** Each key of schemas/source-config.json, units in the names of the fields. */
-const KEYS = {
-  baseUrl: key('base_url', cleanBaseUrl),
-  serviceId: key<string>('service_id'),
-  exportToken: key('export_token', (token: string) => new Secret(token)),
-  startDate: key<Day | undefined>('start_date'),
-  endDate: key<Day | undefined>('end_date'),
-  events: key<readonly string[]>('events'),
-  eventsCondition: key<Condition>('events_condition_type'),
-  properties: key<readonly string[]>('properties'),
-  propertiesCondition: key<Condition>('properties_condition_type'),
-  timezone: key('timezone', filledText),
-  windowDays: key<number>('window_days'),
-  lookbackDays: key<number>('lookback_days'),
-  delivery: key<'auto' | 'fresh' | 'settled'>('delivery'),
-  settleHours: key<number>('settle_hours'),
-  discoverDays: key<number>('discover_days'),
-  toDateInclusive: key<'auto' | 'true' | 'false'>('to_date_inclusive'),
-  historyDays: key<number>('history_days'),
-  onGap: key<'fail' | 'warn'>('on_gap'),
-  maxConcurrentExports: key<number>('max_concurrent_exports'),
-  exportsPerHour: key<number>('exports_per_hour'),
-  columnTypes: key(
-    'column_types',
-    (types: Record<string, ColumnType>): ReadonlyMap<string, ColumnType> => new Map(Object.entries(types)),
-  ),
-  schemaMode: key<SchemaMode>('schema_mode'),
-  stallMs: key('stall_minutes', (minutes: number) => Math.max(1, Math.round(minutes * 60_000))),
-  emptyBody: key<'retry' | 'no_rows'>('empty_body'),
-  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
-  memoryLimit: key<string | undefined>('memory_limit'),
-  lockWaitMs: key('lock_wait', (wait: string) => parseDuration(wait) ?? 30_000),
-  suppressionFile: key('suppression_file', filledText),
-  suppressionKey: key('suppression_key', optionalSecret),
-  /** Names as the header of an export has them (S47). */
-  columnsDrop: key<readonly string[]>('columns_drop'),
-  columnsHash: key<readonly string[]>('columns_hash'),
-  /** There wherever `columnsHash` names a column. */
-  hashKey: key('hash_key', optionalSecret),
-  spoolDir: key('spool_dir', (folder: string | undefined) => folder || tmpdir()),
-  /** How long files that left a table of Delta or DuckLake stay for its readers. */
-  retentionMs: key('retention', (time: string) => parseDuration(time) ?? DAY_MS),
-};
+/** What the schema cannot say: types narrower than a text, and values that become others, with units in the names of their fields. */
+function configOf({
+  eventsConditionType,
+  propertiesConditionType,
+  stallMinutes,
+  lockWait,
+  retention,
+  ...values
+}: ValuesOf<typeof schema>) {
+  const types: ReadonlyMap<string, ColumnType> = new Map(Object.entries<ColumnType>(values.columnTypes));
+  return {
+    ...values,
+    baseUrl: cleanBaseUrl(values.baseUrl),
+    eventsCondition: eventsConditionType as Condition,
+    propertiesCondition: propertiesConditionType as Condition,
+    delivery: values.delivery as 'auto' | 'fresh' | 'settled',
+    toDateInclusive: values.toDateInclusive as 'auto' | 'true' | 'false',
+    onGap: values.onGap as 'fail' | 'warn',
+    schemaMode: values.schemaMode as SchemaMode,
+    emptyBody: values.emptyBody as 'retry' | 'no_rows',
+    columnTypes: types,
+    stallMs: Math.max(1, Math.round(stallMinutes * 60_000)),
+    lockWaitMs: parseDuration(lockWait) ?? 30_000,
+    retentionMs: parseDuration(retention) ?? DAY_MS,
+    spoolDir: values.spoolDir ?? tmpdir(),
+  };
+}
 
 /** The source's configuration: frozen, every default filled in. */
-export type SourceConfig = ConfigOf<typeof KEYS>;
+export type SourceConfig = Readonly<ReturnType<typeof configOf>>;
 
 /** Throws one configuration failure that lists every problem. */
 export const parseSourceConfig = (
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
-): Parsed<SourceConfig> => parseConfig({ schema, keys: KEYS, problems }, value, env, names);
+): Parsed<SourceConfig> => parseConfig({ schema, configOf, problems }, value, env, names);
 
 function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const out = serviceProblems(filled, 'export_token');

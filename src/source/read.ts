@@ -1,7 +1,7 @@
-import type { ReadVerb, VerbContext } from '../airbyte/connector.ts';
+import { openConfig, type ReadVerb, type VerbContext } from '../airbyte/connector.ts';
 import type { Clock } from '../base/clock.ts';
 import { configError } from '../base/errors.ts';
-import type { SourceConfig } from '../config/source.ts';
+import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { foundIn } from '../extract/cursor.ts';
 import { extractWindows } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
@@ -11,7 +11,6 @@ import type { State, Window } from '../extract/window.ts';
 import { RESCUED } from '../sinks/records/property-names.ts';
 import { RecordWriter, type WrittenWindow } from '../sinks/records/record-writer.ts';
 import type { WorkerOptions } from '../sinks/records/worker-pool.ts';
-import { openConfig } from './config.ts';
 import { RepeatedIds } from './repeated-ids.ts';
 import { type Segment, segmentPlan, segmentsOf } from './streams/plan.ts';
 import { type StreamRun, StreamSet } from './streams/run.ts';
@@ -20,7 +19,7 @@ import { type StreamRun, StreamSet } from './streams/run.ts';
 export const readVerb =
   (threads: WorkerOptions): ReadVerb =>
   async (value, catalog, saved, context) => {
-    const config = openConfig(value, context);
+    const config = openConfig(parseSourceConfig(value, context.env), context);
     const { writer, clock, logger, redactor } = context;
     const streams = new StreamSet({ writer, clock, logger, mask: redactor.mask });
     await streams.open(catalog, saved, config);

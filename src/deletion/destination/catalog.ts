@@ -1,10 +1,9 @@
-import type { DiscoverVerb } from '../../airbyte/connector.ts';
+import { type DiscoverVerb, openConfig } from '../../airbyte/connector.ts';
 import { type ConfiguredCatalog, type ConfiguredStream, keyOf } from '../../airbyte/input.ts';
 import type { StreamDescriptor } from '../../airbyte/messages.ts';
 import { configError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
-import type { DestinationConfig } from '../../config/destination.ts';
-import { configured } from './config.ts';
+import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 
 /** The one object and key that `discover` offers for data activation. */
 const PROFILES = 'profiles';
@@ -12,7 +11,7 @@ const MATCHING_KEY = 'external_id';
 
 /** The one operation there is, for data activation. */
 export const discover: DiscoverVerb = async (value, context) => {
-  configured(value, context);
+  openConfig(parseDestinationConfig(value, context.env), context);
   const operation = {
     object_name: PROFILES,
     sync_mode: 'soft_delete',

@@ -1,15 +1,14 @@
 import { existsSync, mkdtempSync, rmdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { CheckVerb, VerbContext } from '../../airbyte/connector.ts';
+import { type CheckVerb, openConfig, type VerbContext } from '../../airbyte/connector.ts';
 import { systemClock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
-import type { DestinationConfig } from '../../config/destination.ts';
+import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
 import { LedgerStore, requireLedger } from '../ledger/store.ts';
-import { configured } from './config.ts';
 
 const TIMEOUT_MS = 20_000;
 
@@ -18,7 +17,7 @@ const TIMEOUT_MS = 20_000;
  * not even an empty one, so the token is not checked: only a deletion can do that.
  */
 export const check: CheckVerb = async (value, context) => {
-  const config = configured(value, context);
+  const config = openConfig(parseDestinationConfig(value, context.env), context);
   if (!config.dryRun) requireLedger(config);
   if (config.ledgerDir !== undefined) await checkLedger(config.ledgerDir, config, context);
   await checkHost(config.baseUrl, context.env, context.signal);

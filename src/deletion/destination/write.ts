@@ -1,4 +1,4 @@
-import type { VerbContext, WriteVerb } from '../../airbyte/connector.ts';
+import { openConfig, type VerbContext, type WriteVerb } from '../../airbyte/connector.ts';
 import { log, type StateStats, type StreamDescriptor } from '../../airbyte/messages.ts';
 import type { MessageWriter } from '../../airbyte/writer.ts';
 import { formatDuration } from '../../base/durations.ts';
@@ -6,7 +6,7 @@ import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
 import { plainCount } from '../../base/quantities.ts';
-import type { DestinationConfig } from '../../config/destination.ts';
+import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
 import { runDeletionCase } from '../case.ts';
 import type { DeletionList } from '../input/deletion-list.ts';
@@ -15,7 +15,6 @@ import { type InputMessage, readMessages } from '../input/messages.ts';
 import type { LedgerOutput } from '../ledger/ledger.ts';
 import { type DeletionReport, nothingAccepted, refusedSentence, reportTable, wantedOf } from '../report.ts';
 import { planStreams, type StreamPlan, type StreamPlans } from './catalog.ts';
-import { parsed, warnOfUnknown } from './config.ts';
 
 /** A CDC source sets this column on a row that was deleted there, which withdraws the deletion request. */
 const WITHDRAWN = '_ab_cdc_deleted_at';
@@ -23,9 +22,11 @@ const WITHDRAWN = '_ab_cdc_deleted_at';
 /** The verb `write` of the Airbyte destination: runs the case of a deletion, and returns each state once its rows are decided. */
 export const write: WriteVerb = async (value, catalog, input, context) => {
   const { clock, env, logger, random, signal, writer } = context;
-  const { config, unknown } = parsed(value, context);
-  if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
-  warnOfUnknown(unknown, context);
+  const parsed = parseDestinationConfig(value, env);
+  // The first message of a dry run (S34).
+  if (parsed.config.dryRun)
+    logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
+  const config = openConfig(parsed, context);
   const plans = planStreams(catalog, config);
   const deleter = createDeletionService({ ...config, clock, logger, env });
   try {

@@ -160,7 +160,7 @@ describe('read', () => {
   it('warns of unknown configuration keys [R42]', async () => {
     const output = await fixture.read(catalog, undefined, { end_date: '2026-01-15', page_size: 5 });
     expect(output.code).toBe(0);
-    expect(output.logs('config.unknown')[0]).toContain('page_size');
+    expect(output.logs('config.unknown_keys')[0]).toContain('page_size');
   });
 
   it('rescues cells that do not fit the configured types [R434]', async () => {

@@ -38,6 +38,9 @@ function table(schema: ConfigSchema): string[] {
   return ['| key | variable | value | default | meaning |', '|---|---|---|---|---|', ...rows];
 }
 
+const secretVariables = (schema: ConfigSchema): string[] =>
+  variablesOf(schema).flatMap(({ name, property }) => (property.airbyte_secret ? [`\`${name}\``] : []));
+
 /** docs/configuration.md as it has to be: its tables come from the schemas. */
 const configurationPage = (): string =>
   [
@@ -57,8 +60,8 @@ const configurationPage = (): string =>
     '- `dfinery-elt plan --json` says for each key its value and whether it came from the file, the environment or the default;',
     '  secrets are masked. `dfinery-elt sync --help` and `dfinery-elt forget --help` list the variables.',
     '',
-    'The Airbyte images get their configuration from the platform. From the environment they take only the tokens that it',
-    'lacks: `DFINERY_EXPORT_TOKEN`, `DFINERY_SUPPRESSION_KEY`, `DFINERY_IMPORT_TOKEN`, `DFINERY_LEDGER_KEY`, each also as `_FILE`.',
+    'The Airbyte images get their configuration from the platform. From the environment they take only the secrets that it',
+    `lacks: ${[source, destination].flatMap(secretVariables).join(', ')}, each also as \`_FILE\`.`,
     '',
     '## Source: `sync`, `plan`, `check`, `discover`',
     '',

@@ -29,15 +29,26 @@ describe('our own schemas', () => {
   });
 });
 
-describe('a configuration', () => {
+describe('the schema of a configuration', () => {
   const none = () => undefined;
-  const service = { base_url: 'https://host', service_id: 's', export_token: 't', import_token: 't' };
+  const service = { base_url: 'https://host', service_id: 's' };
   it.each([
-    ['source', () => parseSourceConfig(service, none).config],
-    ['destination', () => parseDestinationConfig(service, none).config],
-  ])('has a field for each key of its schema: %s', (name, parse) => {
-    const { properties } = JSON.parse(readFileSync(join(FOLDER, `${name}-config.json`), 'utf8'));
-    expect(Object.keys(parse())).toHaveLength(Object.keys(properties).length);
+    ['source', 'export_token', parseSourceConfig],
+    ['destination', 'import_token', parseDestinationConfig],
+  ])('says the type of each field to TypeScript: %s', (name, token, parse) => {
+    const { properties, required } = JSON.parse(readFileSync(join(FOLDER, `${name}-config.json`), 'utf8'));
+    expect(required).toEqual(['base_url', 'service_id', token]);
+    expect(Object.keys(parse({ ...service, [token]: 't' }, none).config)).toHaveLength(Object.keys(properties).length);
+    // src/config/parse.ts infers a type from the keywords of a property: these are the ones that it looks at.
+    for (const [key, property] of Object.entries<Record<string, unknown>>(properties)) {
+      const { type, default: fallback } = property;
+      if (type === 'array') expect(property, key).toMatchObject({ default: [], items: { type: 'string' } });
+      else if (type === 'string') expect(typeof (fallback ?? ''), key).toBe('string');
+      else if (type === 'boolean') expect(typeof fallback, key).toBe('boolean');
+      else if (type !== 'object') expect(typeof (fallback ?? property.minimum), key).toBe('number');
+      if (type === 'string' && fallback === undefined) expect(Object.keys(property), key).not.toContain('minimum');
+      if (property.airbyte_secret === true) expect(type, key).toBe('string');
+    }
   });
 });
 
