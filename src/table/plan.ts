@@ -3,7 +3,7 @@ import type { SchemaMode } from '../config/source.ts';
 import type { FileScan } from '../extract/window.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../schema/groups.ts';
 import { NULL_TEXT } from '../types/evidence.ts';
-import { acceptedBy, fitsWholly, typeOf, widenings } from '../types/index.ts';
+import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../types/index.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
 import { columnKey, FIRST_COLUMNS, isItem, type StoredColumn } from './columns.ts';
 import { type IncomingColumn, incomingColumns } from './incoming.ts';
@@ -49,7 +49,7 @@ export function isRetyped(column: PlannedColumn): column is Retyped {
 
 /** True if no value can be lost. A type that is fixed may be narrower than some stored values. */
 export function isWidening({ before, type, storedEvidence }: Retyped, zoned: boolean): boolean {
-  return widenings(before).includes(type) && (type === 'string' || fitsWholly(storedEvidence, type, zoned));
+  return canWiden(before, type, storedEvidence, zoned);
 }
 
 /**
@@ -173,12 +173,12 @@ function planColumn(
   const hasValues = (windowEvidence & (keepsNullText ? ~0 : ~NULL_TEXT)) !== 0;
   const isNew = column.type === null && named === undefined;
   const isRefused = isNew && mode === 'freeze';
-  const wanted = isRefused ? null : (fixed ?? widened(column.type, typeOf(evidence, zoned)));
+  const wanted = isRefused ? null : (fixed ?? inferredType(column, evidence, zoned));
   const settled = column.type === null && !hasValues && !isPinned(column, rules) ? null : wanted;
   const seenAs = fixed ?? typeOf(windowEvidence, zoned) ?? (keepsNullText ? 'string' : null);
-  // A date whose midnight the zone skips is a date, but no datetime.
-  const isNoInstant = seenAs === 'date' && settled === 'datetime' && !fitsWholly(windowEvidence, settled, zoned);
-  const readAs = hasValues && !isRefused ? (isNoInstant ? settled : seenAs) : null;
+  // A date whose midnight the zone skips is a date, but no datetime: it is read as one, and rescued.
+  const isKept = seenAs !== null && settled !== null && canWiden(seenAs, settled, windowEvidence, zoned);
+  const readAs = hasValues && !isRefused ? (isKept ? seenAs : settled) : null;
   const isClean = readAs === null || fitsWholly(windowEvidence, readAs, zoned);
   const firstShape = column.firstShape ?? scanned?.seen[0]?.shape ?? null;
   const accepted = column.type === null ? 0 : acceptedBy(column.type, zoned);
@@ -222,11 +222,9 @@ const isDeclared = (column: StoredColumn) => column.group !== 'custom' && column
 const isPinned = (column: StoredColumn, rules: Rules) =>
   column.occurrence === 1 && rules.pinned?.has(column.source) === true;
 
-/** The least type that holds the stored column and what the data says now. */
-function widened(stored: ColumnType | null, wanted: ColumnType | undefined): ColumnType | null {
-  if (stored === null || wanted === undefined || stored === wanted) return wanted ?? stored;
-  if (widenings(stored).includes(wanted)) return wanted;
-  return widenings(wanted).includes(stored) ? stored : 'string';
+/** The type that holds the stored values and all cells seen; null while there are none. */
+function inferredType({ type }: StoredColumn, evidence: Evidence, zoned: boolean): ColumnType | null {
+  return type === null ? (typeOf(evidence, zoned) ?? null) : widenedType(type, evidence, zoned);
 }
 
 function refuseChange(

@@ -21,10 +21,10 @@ export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
   double: DOUBLE_CODEC,
   date: DATE_CODEC,
   datetime: DATETIME,
-  string: STRING_CODEC,
-  'string[]': STRING_LIST,
   'long[]': LONG_LIST,
   'double[]': DOUBLE_LIST,
+  'string[]': STRING_LIST,
+  string: STRING_CODEC,
 };
 
 /** The types that `from` can widen to, the nearest first. */
@@ -46,6 +46,11 @@ export function acceptedBy(type: ColumnType, zoned: boolean): Evidence {
   return TYPES[type].cells(zoned) | NULL_TEXT;
 }
 
+/** True if the values of a column of type `from` with these cells can become values of type `to`, none lost. */
+export function canWiden(from: ColumnType, to: ColumnType, evidence: Evidence, zoned: boolean): boolean {
+  return from === to || (widenings(from).includes(to) && fitsWholly(evidence, to, zoned));
+}
+
 /** True when every cell behind `evidence` fits into `type`. */
 export function fitsWholly(evidence: Evidence, type: ColumnType, zoned: boolean): boolean {
   return (evidence & ~acceptedBy(type, zoned)) === 0;
@@ -57,14 +62,25 @@ export function cellFits(type: ColumnType, bytes: Uint8Array, start: number, end
 }
 
 /**
- * The least type that holds every cell seen, undefined while all were empty or `null`. `zoned`: a `timezone` is
- * configured, so datetimes that carry a zone of their own are datetimes too. Local times that the zone skips do not change
- * the type of a column.
+ * The type of a column of which these cells were seen: the first of `COLUMN_TYPES` that holds them all, undefined while all
+ * were empty or `null`.
  */
 export function typeOf(evidence: Evidence, zoned: boolean): ColumnType | undefined {
-  const seen = evidence & ~NULL_TEXT & ~DATETIME_GAP & ~DATETIME_OVERLAP;
-  if (seen === 0) return undefined;
-  const hasOneForm = (seen & (seen - 1)) === 0;
-  const able = COLUMN_TYPES.filter((type) => fitsWholly(seen, type, zoned) && (hasOneForm || TYPES[type].mixesForms));
-  return able.find((type) => able.every((other) => other === type || widenings(type).includes(other)));
+  if (seenClasses(evidence) === 0) return undefined;
+  return COLUMN_TYPES.find((type) => holds(type, evidence, zoned));
 }
+
+/** The first type that a stored column of type `from` can widen to, or `from` itself, that holds all these cells. */
+export function widenedType(from: ColumnType, evidence: Evidence, zoned: boolean): ColumnType {
+  return [from, ...widenings(from)].find((type) => holds(type, evidence, zoned)) ?? 'string';
+}
+
+/** True if a column of these cells may be inferred to be of this type. */
+function holds(type: ColumnType, evidence: Evidence, zoned: boolean): boolean {
+  const seen = seenClasses(evidence);
+  const hasOneForm = (seen & (seen - 1)) === 0;
+  return fitsWholly(seen, type, zoned) && (hasOneForm || TYPES[type].mixesForms);
+}
+
+/** What decides the type of a column: `null` is no value, and local times that the zone skips or repeats are times. */
+const seenClasses = (evidence: Evidence): Evidence => evidence & ~NULL_TEXT & ~DATETIME_GAP & ~DATETIME_OVERLAP;

@@ -1,14 +1,17 @@
-/** The closed set of column types, in the order of docs/types.md. */
+/**
+ * The closed set of column types, a narrower one before every type that it can widen to: a column has the first that holds
+ * all its cells (`typeOf`). `string` holds every cell and is the last.
+ */
 export const COLUMN_TYPES = [
   'boolean',
   'long',
   'double',
   'date',
   'datetime',
-  'string',
-  'string[]',
   'long[]',
   'double[]',
+  'string[]',
+  'string',
 ] as const;
 
 export type ColumnType = (typeof COLUMN_TYPES)[number];

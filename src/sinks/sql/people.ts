@@ -4,9 +4,8 @@ import type { HashedColumns } from '../../extract/export-request.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
 import type { HashKey } from '../../schema/hash-key.ts';
 import { isTyped, type StoredColumn, type Typed } from '../../table/columns.ts';
-import { NULL_TEXT, STRING } from '../../types/evidence.ts';
-import { fitsWholly, TYPES } from '../../types/index.ts';
-import { COLUMN_TYPES, type ColumnType, type Evidence } from '../../types/type.ts';
+import { TYPES } from '../../types/index.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../types/type.ts';
 import type { Zone } from '../../types/zone.ts';
 import type { PeopleFound, PeopleQuery, UnifiedId } from '../target.ts';
 import type { Engine } from './engine/engine.ts';
@@ -244,14 +243,10 @@ function cellsOf(column: Typed, zone: Zone | undefined): Cell[] {
 /** The types whose values a column's texts may be: its own, or of text those that it may have been widened from. */
 function typesOf({ type, evidence }: Typed, zone: Zone | undefined): ColumnType[] {
   if (type !== 'string') return [type];
-  return COLUMN_TYPES.filter((former) => !TYPES[former].keepsSpelling && hasCellsOf(former, evidence, zone));
-}
-
-function hasCellsOf(type: ColumnType, evidence: Evidence, zone: Zone | undefined): boolean {
-  for (let bit = NULL_TEXT << 1; bit < STRING; bit <<= 1) {
-    if ((evidence & bit) !== 0 && fitsWholly(bit, type, zone !== undefined)) return true;
-  }
-  return false;
+  return COLUMN_TYPES.filter((former) => {
+    const { keepsSpelling, cells } = TYPES[former];
+    return !keepsSpelling && (evidence & cells(zone !== undefined)) !== 0;
+  });
 }
 
 /** The canonical text of the value that a type gives a text; NULL where it gives none. */

@@ -178,6 +178,18 @@ describe('column_types', () => {
     expect(rows.map((row) => row._rescued && JSON.parse(String(row._rescued)))).toEqual([null, rescued]);
   });
 
+  it.each([
+    ['double', '9007199254740993', ['9007199254740993', '5']],
+    ['double[]', '[9007199254740993]', ['[9007199254740993]', '[5]']],
+  ] as const)('that is %s no more leaves a column that loses no digit of %s [R32]', async (type, cell, texts) => {
+    const columnTypes = new Map([['x', type]]);
+    const small = cell.replace('9007199254740993', '5');
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'b', x: small }]))], { columnTypes });
+    await fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'a', x: cell }]))]);
+    const rows = await fixture.query('SELECT CAST(to_json(x) AS VARCHAR) AS t FROM events ORDER BY _key');
+    expect(rows.map(({ t }) => String(t).replaceAll('"', ''))).toEqual(texts);
+  });
+
   it('narrows a stored column; cells that no longer fit move to _rescued [R31]', async () => {
     await fixture.load([
       fixture.window(

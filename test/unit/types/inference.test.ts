@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { DATETIME_GAP, DATETIME_OVERLAP, NULL_TEXT } from '../../../src/types/evidence.ts';
+import { fitsWholly, typeOf, widenings } from '../../../src/types/index.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
+import { EVIDENCE_BITS, evidenceNames } from '../../support/evidence.ts';
+
+/** The bits that decide a type. */
+const CLASSES = Object.values(EVIDENCE_BITS).filter(
+  (bit) => (bit & (NULL_TEXT | DATETIME_GAP | DATETIME_OVERLAP)) === 0,
+);
+const SETS = CLASSES.reduce<number[]>((sets, bit) => sets.concat(sets.map((set) => set | bit)), [0]);
+
+const widensTo = (from: ColumnType, to: ColumnType | undefined) =>
+  from === to || (to !== undefined && widenings(from).includes(to));
+
+describe.each([
+  ['without a timezone', false],
+  ['with a timezone', true],
+])('the type of a column, %s', (_, hasZone) => {
+  it('is one that holds all cells seen, whatever they are [R34]', () => {
+    const wrong = SETS.slice(1).filter((set) => {
+      const type = typeOf(set, hasZone);
+      return type === undefined || !fitsWholly(set, type, hasZone);
+    });
+    expect(wrong.map(evidenceNames)).toEqual([]);
+  });
+
+  it('stays or widens with each further class of cells, so that the order of days does not matter [R32]', () => {
+    const types = new Map(SETS.map((set) => [set, typeOf(set, hasZone)]));
+    const wrong = SETS.flatMap((set) => {
+      const type = types.get(set);
+      if (type === undefined) return [];
+      const after = CLASSES.map((bit) => ({ bit, to: types.get(set | bit) }));
+      return after
+        .filter(({ to }) => !widensTo(type, to))
+        .map(({ bit, to }) => `${evidenceNames(set)}: ${type}, and with ${evidenceNames(bit)}: ${to}`);
+    });
+    expect(wrong.slice(0, 10)).toEqual([]);
+  });
+});
+
+describe('widening', () => {
+  it('of a widened type leads to no other types than widening at once, so that days may be loaded in any order [R32]', () => {
+    const further = COLUMN_TYPES.flatMap((from) =>
+      widenings(from).flatMap((to) =>
+        widenings(to)
+          .filter((last) => !widensTo(from, last))
+          .map((last) => [from, to, last]),
+      ),
+    );
+    expect(further).toEqual([]);
+  });
+});
