@@ -124,14 +124,14 @@ export class WindowBuilder {
 }
 
 /** The receipt of a window, from those of its parts. */
-export function receiptOf(download: Download, zoned: boolean): Receipt {
+export function receiptOf(download: Download, asInstants: boolean): Receipt {
   const { files, split, from, to, days, contains } = download;
   // What it makes complete is certainly contained, and was over in every time zone when it was requested.
   const last = contains === undefined ? undefined : earlierOf(contains, lastDayOver(sentAtOf(download)));
   const [first, ...others] = files;
   const columns = mergeColumns(
     files.map((file) => file.scan.columns),
-    zoned,
+    asInstants,
   );
   const sum = (of: (file: ExportFile) => number) => files.reduce((total, file) => total + of(file), 0);
   const hashOfHashes = () => createHash('sha256').update(files.map((file) => file.sha256).join(''));

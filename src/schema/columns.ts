@@ -6,7 +6,7 @@ import {
   DATETIME_DASH,
   DATETIME_DOT,
   DATETIME_GAP,
-  DATETIME_ZONED,
+  DATETIME_OFFSET,
   NULL_TEXT,
   STRING,
 } from '../types/evidence.ts';
@@ -27,9 +27,9 @@ const CLOSED = 1;
 const EVENT_IDS = 2;
 const EVENT_NAMES = 3;
 
-/** Of a cell with a zone of its own: its instant leaves the years 1 to 9999. */
-const NOT_IN_YEARS = DATETIME_ZONED | DATETIME_GAP;
-const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_ZONED;
+/** Of a cell with a UTC offset: its instant leaves the years 1 to 9999. */
+const NOT_IN_YEARS = DATETIME_OFFSET | DATETIME_GAP;
+const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
 export const MAX_SCANNED_NAMES = 1_000;
 
@@ -150,7 +150,7 @@ export class Columns {
     // A time that the zone skips counts too: the SQL of the column is made for all times in it (src/types/zone-sql.ts).
     if ((bits & TIMES) === 0 || (bits & NOT_IN_YEARS) === NOT_IN_YEARS) return;
     this.#times.add(column, bits, this.#zone);
-    if (this.#zone !== undefined && (bits & DATETIME_ZONED) === 0) this.#plain?.cacheHour(this.#zone);
+    if (this.#zone !== undefined && (bits & DATETIME_OFFSET) === 0) this.#plain?.cacheHour(this.#zone);
   }
 
   #discover(b: Uint8Array, start: number, end: number, column: number, bits: Evidence, row: number): void {

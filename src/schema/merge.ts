@@ -3,7 +3,7 @@ import { headerColumns } from './groups.ts';
 import type { ColumnScan } from './scan.ts';
 
 /** The columns of several exports: of one as they are, of several the union by name, in the order of first sight. */
-export function mergeColumns(parts: readonly (readonly ColumnScan[])[], zoned: boolean): readonly ColumnScan[] {
+export function mergeColumns(parts: readonly (readonly ColumnScan[])[], asInstants: boolean): readonly ColumnScan[] {
   if (parts.length === 1) return parts[0];
   const merged = new Map<string, ColumnScan>();
   for (const columns of parts) {
@@ -14,15 +14,15 @@ export function mergeColumns(parts: readonly (readonly ColumnScan[])[], zoned: b
       seen.set(column.source, nth);
       const key = JSON.stringify([column.source, nth]);
       const known = merged.get(key);
-      merged.set(key, known === undefined ? column : joined(known, column, zoned));
+      merged.set(key, known === undefined ? column : joined(known, column, asInstants));
     }
   }
   return [...merged.values()];
 }
 
-function joined(a: ColumnScan, b: ColumnScan, zoned: boolean): ColumnScan {
+function joined(a: ColumnScan, b: ColumnScan, asInstants: boolean): ColumnScan {
   const evidence = a.evidence | b.evidence;
-  const type = isDeclared(a) ? (a.type ?? b.type) : typeOf(evidence, zoned);
+  const type = isDeclared(a) ? (a.type ?? b.type) : typeOf(evidence, asInstants);
   const seen = [...(a.seen ?? []), ...(b.seen ?? []).filter((item) => (item.evidence & ~a.evidence) !== 0)];
   const first = earliest(a.first, b.first);
   const last = earliest(b.last, a.last, true);

@@ -11,7 +11,7 @@ import {
   setCivil,
   YEAR,
 } from '../types/calendar.ts';
-import { DATETIME_ZONED } from '../types/evidence.ts';
+import { DATETIME_OFFSET } from '../types/evidence.ts';
 import type { Evidence } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
 
@@ -34,7 +34,7 @@ export class TimeRanges {
   /** Takes in the date or datetime that FIELDS holds. */
   add(column: number, form: Evidence, zone: Zone | undefined): void {
     let seconds = civilSeconds();
-    if ((form & DATETIME_ZONED) !== 0 && zone !== undefined) {
+    if ((form & DATETIME_OFFSET) !== 0 && zone !== undefined) {
       const utc = seconds - FIELDS[OFFSET];
       seconds = utc + zone.offsetAt(utc);
     }

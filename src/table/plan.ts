@@ -48,8 +48,8 @@ export function isRetyped(column: PlannedColumn): column is Retyped {
 }
 
 /** True if no value can be lost. A type that is fixed may be narrower than some stored values. */
-export function isWidening({ before, type, storedEvidence }: Retyped, zoned: boolean): boolean {
-  return canWiden(before, type, storedEvidence, zoned);
+export function isWidening({ before, type, storedEvidence }: Retyped, asInstants: boolean): boolean {
+  return canWiden(before, type, storedEvidence, asInstants);
 }
 
 /**
@@ -163,7 +163,7 @@ function planColumn(
   rules: Rules,
   mode: SchemaMode,
 ): PlannedColumn {
-  const zoned = rules.timezone !== undefined;
+  const asInstants = rules.timezone !== undefined;
   const windowEvidence = scanned?.evidence ?? 0;
   const evidence = column.evidence | windowEvidence;
   const named = namedType(column, rules);
@@ -173,15 +173,15 @@ function planColumn(
   const hasValues = (windowEvidence & (keepsNullText ? ~0 : ~NULL_TEXT)) !== 0;
   const isNew = column.type === null && named === undefined;
   const isRefused = isNew && mode === 'freeze';
-  const wanted = isRefused ? null : (fixed ?? inferredType(column, evidence, zoned));
+  const wanted = isRefused ? null : (fixed ?? inferredType(column, evidence, asInstants));
   const settled = column.type === null && !hasValues && !isPinned(column, rules) ? null : wanted;
-  const seenAs = fixed ?? typeOf(windowEvidence, zoned) ?? (keepsNullText ? 'string' : null);
+  const seenAs = fixed ?? typeOf(windowEvidence, asInstants) ?? (keepsNullText ? 'string' : null);
   // A date whose midnight the zone skips is a date, but no datetime: it is read as one, and rescued.
-  const isKept = seenAs !== null && settled !== null && canWiden(seenAs, settled, windowEvidence, zoned);
+  const isKept = seenAs !== null && settled !== null && canWiden(seenAs, settled, windowEvidence, asInstants);
   const readAs = hasValues && !isRefused ? (isKept ? seenAs : settled) : null;
-  const isClean = readAs === null || fitsWholly(windowEvidence, readAs, zoned);
+  const isClean = readAs === null || fitsWholly(windowEvidence, readAs, asInstants);
   const firstShape = column.firstShape ?? scanned?.seen[0]?.shape ?? null;
-  const accepted = column.type === null ? 0 : acceptedBy(column.type, zoned);
+  const accepted = column.type === null ? 0 : acceptedBy(column.type, asInstants);
   const shape = scanned?.seen.find((cell) => (cell.evidence & ~accepted & ~NULL_TEXT) !== 0)?.shape;
   if (mode === 'fail' && hasValues) refuseChange(column, settled, isNew, isClean, fixed !== undefined, shape);
   return {
@@ -223,8 +223,8 @@ const isPinned = (column: StoredColumn, rules: Rules) =>
   column.occurrence === 1 && rules.pinned?.has(column.source) === true;
 
 /** The type that holds the stored values and all cells seen; null while there are none. */
-function inferredType({ type }: StoredColumn, evidence: Evidence, zoned: boolean): ColumnType | null {
-  return type === null ? (typeOf(evidence, zoned) ?? null) : widenedType(type, evidence, zoned);
+function inferredType({ type }: StoredColumn, evidence: Evidence, asInstants: boolean): ColumnType | null {
+  return type === null ? (typeOf(evidence, asInstants) ?? null) : widenedType(type, evidence, asInstants);
 }
 
 function refuseChange(

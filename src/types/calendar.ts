@@ -1,4 +1,4 @@
-import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_ZONED } from './evidence.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './evidence.ts';
 import type { Evidence } from './type.ts';
 
 /** Where `parseTime` leaves what it read: one shared array, so that no cell costs an object. */
@@ -10,7 +10,7 @@ export const HOUR = 3;
 export const MINUTE = 4;
 export const SECOND = 5;
 export const MICROS = 6;
-/** Seconds that the cell's own zone is ahead of UTC. */
+/** The cell's UTC offset in seconds. */
 export const OFFSET = 7;
 
 const ZERO = 48;
@@ -66,7 +66,7 @@ export function civilSeconds(): number {
 }
 
 /**
- * Reads a date or datetime into FIELDS and returns its form (DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_ZONED), or 0
+ * Reads a date or datetime into FIELDS and returns its form (DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_OFFSET), or 0
  * when the text is none or no such day or time exists.
  */
 export function parseTime(b: Uint8Array, start: number, end: number): Evidence {
@@ -109,7 +109,7 @@ function parseClock(b: Uint8Array, start: number, end: number): Evidence {
   if (!setClock(two(b, start + 1), two(b, start + 4), two(b, start + 7))) return 0;
   const i = b[start + 9] === DOT && start + 9 < end ? parseFraction(b, start + 10, end) : start + 9;
   if (i === end) return DATETIME_DASH;
-  return i > 0 && parseOffset(b, i, end) ? DATETIME_ZONED : 0;
+  return i > 0 && parseOffset(b, i, end) ? DATETIME_OFFSET : 0;
 }
 
 /** Reads one to six digits and returns where they end, or -1. */

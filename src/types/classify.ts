@@ -1,6 +1,6 @@
 import { booleanClass } from './boolean.ts';
 import { civilSeconds, FIELDS, OFFSET, parseTime } from './calendar.ts';
-import { DATETIME_GAP, DATETIME_ZONED, NULL_TEXT, STRING } from './evidence.ts';
+import { DATETIME_GAP, DATETIME_OFFSET, NULL_TEXT, STRING } from './evidence.ts';
 import { isNull, isSpace } from './json-text.ts';
 import { listClass } from './list.ts';
 import { numberClass } from './numbers.ts';
@@ -37,6 +37,6 @@ export function classify(b: Uint8Array, start: number, end: number, zone: Zone |
 /** What the configured zone adds to the form of a date or datetime: nothing, DATETIME_GAP or DATETIME_OVERLAP. */
 function zoneEvidence(form: Evidence, zone: Zone): Evidence {
   const seconds = civilSeconds();
-  if (form !== DATETIME_ZONED) return zone.evidenceOf(seconds);
+  if (form !== DATETIME_OFFSET) return zone.evidenceOf(seconds);
   return isInstant(seconds - FIELDS[OFFSET]) ? 0 : DATETIME_GAP;
 }

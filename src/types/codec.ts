@@ -36,12 +36,12 @@ type Conversion = (expr: string, zone: Zone | undefined) => string;
 interface Facts {
   readonly type: ColumnType;
   /** The evidence that its cells may have beside NULL_TEXT. */
-  cells(zoned: boolean): Evidence;
+  cells(asInstants: boolean): Evidence;
   /** False if a column is inferred to be of this type only while all its cells have one form. */
   readonly mixesForms: boolean;
-  duckdb(zoned: boolean): DuckDbType;
+  duckdb(asInstants: boolean): DuckDbType;
   /** `evidence`: that of all cells of the column. */
-  plainJson(zoned: boolean, evidence: Evidence): PlainJson;
+  plainJson(asInstants: boolean, evidence: Evidence): PlainJson;
   /** The canonical text of a typed expression. */
   sqlText(expr: string, zone?: Zone): string;
   /** The types other than string that a stored column may become, the nearest first, and how. No lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6). */
@@ -57,14 +57,15 @@ interface Facts {
   readonly isOrdered: boolean;
   /** True when least and greatest value are meaningful, not just sample values. */
   readonly isScale: boolean;
-  jsonSchema(zoned: boolean): JsonSchema;
-  arrow(zoned: boolean): ArrowType;
+  jsonSchema(asInstants: boolean): JsonSchema;
+  arrow(asInstants: boolean): ArrowType;
 }
 
 /**
  * All that a column type is, to every engine. A cell is its text as UTF-8 bytes, quotes undone. It is absent when empty
  * and, but for strings, when it is the text `null`. SQL is DuckDB's; `expr` is a VARCHAR expression that is NULL for an
- * empty cell and is repeated, so give a column name. A zone makes the datetimes instants.
+ * empty cell and is repeated, so give a column name. With a zone the datetimes are
+ * instants, as `asInstants` says where the zone itself does not matter; else they are wall-clock times.
  */
 export interface ColumnCodec extends Facts {
   /**
@@ -79,7 +80,7 @@ export interface ColumnCodec extends Facts {
   /** TRUE when the cell fits or is absent, else FALSE; never NULL. */
   sqlFits(expr: string, zone?: Zone): string;
   /** True when `read_csv` reads a column of this evidence straight into the type, to the same values. */
-  native(evidence: Evidence, zoned: boolean): boolean;
+  native(evidence: Evidence, asInstants: boolean): boolean;
 }
 
 /** A type in which the text `null` is absent: what a cell with a value is. */
@@ -90,7 +91,7 @@ interface Definition extends Facts {
   /** As `sqlClean`, of cells that are not `null`. */
   sqlValue(expr: string, evidence: Evidence, zone?: Zone): string;
   /** Evidence of the cells that `read_csv` reads as we do. */
-  nativeCells(zoned: boolean): Evidence;
+  nativeCells(asInstants: boolean): Evidence;
 }
 
 /** The codec of a type in which the text `null` is absent. */
@@ -106,6 +107,6 @@ export function codecOf({ writeValue, sqlValue, nativeCells, ...definition }: De
       return sqlValue((evidence & NULL_TEXT) === 0 ? expr : withoutNullText(expr), evidence, zone);
     },
     sqlFits: (expr, zone) => absentOr(expr, sql(expr, zone)),
-    native: (evidence, zoned) => (evidence & ~nativeCells(zoned)) === 0,
+    native: (evidence, asInstants) => (evidence & ~nativeCells(asInstants)) === 0,
   };
 }

@@ -13,7 +13,7 @@ import {
   YEAR,
 } from './calendar.ts';
 import { codecOf } from './codec.ts';
-import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OVERLAP, DATETIME_ZONED } from './evidence.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, DATETIME_OVERLAP } from './evidence.ts';
 import { matches } from './sql.ts';
 import type { Evidence } from './type.ts';
 import type { Zone } from './zone.ts';
@@ -80,7 +80,7 @@ function sqlClean(expr: string, evidence: Evidence, zone: Zone | undefined): str
   const wall = localClean(expr, evidence);
   if (zone === undefined) return wall;
   const instant = sqlInstant(wall, zone);
-  if ((evidence & DATETIME_ZONED) === 0) return instant;
+  if ((evidence & DATETIME_OFFSET) === 0) return instant;
   const own = `CAST(${expr} AS TIMESTAMPTZ)`;
   if ((evidence & LOCAL) === 0) return own;
   return `CASE WHEN regexp_matches(${expr}, '[^-.]${OFFSET_PATTERN}$') THEN ${own} ELSE ${instant} END`;
@@ -98,7 +98,7 @@ function sqlText(expr: string, zone: Zone | undefined): string {
 }
 
 /** `"2026-01-02T03:04:00.000"`, six digits where there are micros. */
-function writeFields(out: Uint8Array, at: number, zoned: boolean): number {
+function writeFields(out: Uint8Array, at: number, asInstants: boolean): number {
   out[at] = QUOTE;
   writeTwo(out, at + 1, (FIELDS[YEAR] / 100) | 0);
   writeTwo(out, at + 3, FIELDS[YEAR] % 100);
@@ -115,7 +115,7 @@ function writeFields(out: Uint8Array, at: number, zoned: boolean): number {
   out[at + 20] = DOT;
   let to = writeThree(out, at + 21, (FIELDS[MICROS] / MILLI) | 0);
   if (FIELDS[MICROS] % MILLI !== 0) to = writeThree(out, to, FIELDS[MICROS] % MILLI);
-  if (zoned) out[to++] = UPPER_Z;
+  if (asInstants) out[to++] = UPPER_Z;
   out[to] = QUOTE;
   return to + 1;
 }
@@ -132,36 +132,36 @@ function writeThree(out: Uint8Array, at: number, value: number): number {
 }
 
 /**
- * `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]`, `yyyy-MM-dd`; with a zone also those that carry their own. Of a local time
+ * `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]`, `yyyy-MM-dd`; with a zone also those with a UTC offset. Of a local time
  * that the zone has twice the earlier is meant; one that it skips does not fit.
  */
 export const DATETIME = codecOf({
   type: 'datetime',
-  cells: (zoned) => LOCAL | DATETIME_OVERLAP | (zoned ? DATETIME_ZONED : 0),
+  cells: (asInstants) => LOCAL | DATETIME_OVERLAP | (asInstants ? DATETIME_OFFSET : 0),
   mixesForms: true,
-  duckdb: (zoned) => (zoned ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
+  duckdb: (asInstants) => (asInstants ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
   writeValue(b, start, end, out, at, zone) {
     const form = parseTime(b, start, end);
     if (zone !== undefined) {
       const wall = civilSeconds();
-      setCivil((form & DATETIME_ZONED) === 0 ? zone.toUtc(wall) : wall - FIELDS[OFFSET]);
+      setCivil((form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - FIELDS[OFFSET]);
     }
     return writeFields(out, at, zone !== undefined);
   },
-  plainJson: (zoned) => (zoned ? 'other' : 'datetime'),
+  plainJson: (asInstants) => (asInstants ? 'other' : 'datetime'),
   sql: sqlChecked,
   sqlValue: sqlClean,
-  nativeCells: (zoned) => (zoned ? 0 : DATE | DATETIME_DASH),
+  nativeCells: (asInstants) => (asInstants ? 0 : DATE | DATETIME_DASH),
   sqlText,
   widenings: {},
   widenedText: (expr, zone) => `regexp_replace(${sqlText(expr, zone)}, ' 00:00:00\\.000$', '')`,
   keepsSpelling: false,
   isOrdered: true,
   isScale: true,
-  jsonSchema: (zoned) => ({
+  jsonSchema: (asInstants) => ({
     type: ['string', 'null'],
     format: 'date-time',
-    airbyte_type: zoned ? 'timestamp_with_timezone' : 'timestamp_without_timezone',
+    airbyte_type: asInstants ? 'timestamp_with_timezone' : 'timestamp_without_timezone',
   }),
-  arrow: (zoned) => ({ kind: 'timestamp', unit: 'microsecond', timezone: zoned ? 'UTC' : null }),
+  arrow: (asInstants) => ({ kind: 'timestamp', unit: 'microsecond', timezone: asInstants ? 'UTC' : null }),
 });

@@ -18,8 +18,8 @@ export const DATE = 1 << 6;
 export const DATETIME_DOT = 1 << 7;
 /** `yyyy-MM-dd HH:mm:ss`, a space or `T` between, up to six digits of fraction. */
 export const DATETIME_DASH = 1 << 8;
-/** The same ending in `Z`, `±HH:MM` or `±HHMM`. */
-export const DATETIME_ZONED = 1 << 9;
+/** The same with a UTC offset: `Z`, `±HH:MM` or `±HHMM`. */
+export const DATETIME_OFFSET = 1 << 9;
 /** Beside a date or datetime: the configured zone skips this local time, or its instant leaves the years 1 to 9999. */
 export const DATETIME_GAP = 1 << 10;
 /** Beside a date or datetime: the configured zone repeats this local time; the earlier instant is meant. */

@@ -42,18 +42,18 @@ export function sqlWiden(expr: string, from: ColumnType, to: ColumnType, zone?: 
 }
 
 /** The bits a cell (or a whole column) may have to fit into `type`; the text `null` is absent and so fits. */
-export function acceptedBy(type: ColumnType, zoned: boolean): Evidence {
-  return TYPES[type].cells(zoned) | NULL_TEXT;
+export function acceptedBy(type: ColumnType, asInstants: boolean): Evidence {
+  return TYPES[type].cells(asInstants) | NULL_TEXT;
 }
 
 /** True if the values of a column of type `from` with these cells can become values of type `to`, none lost. */
-export function canWiden(from: ColumnType, to: ColumnType, evidence: Evidence, zoned: boolean): boolean {
-  return from === to || (widenings(from).includes(to) && fitsWholly(evidence, to, zoned));
+export function canWiden(from: ColumnType, to: ColumnType, evidence: Evidence, asInstants: boolean): boolean {
+  return from === to || (widenings(from).includes(to) && fitsWholly(evidence, to, asInstants));
 }
 
 /** True when every cell behind `evidence` fits into `type`. */
-export function fitsWholly(evidence: Evidence, type: ColumnType, zoned: boolean): boolean {
-  return (evidence & ~acceptedBy(type, zoned)) === 0;
+export function fitsWholly(evidence: Evidence, type: ColumnType, asInstants: boolean): boolean {
+  return (evidence & ~acceptedBy(type, asInstants)) === 0;
 }
 
 /** True when the cell [start, end) of `bytes` fits into `type` (or is absent). */
@@ -65,21 +65,21 @@ export function cellFits(type: ColumnType, bytes: Uint8Array, start: number, end
  * The type of a column of which these cells were seen: the first of `COLUMN_TYPES` that holds them all, undefined while all
  * were empty or `null`.
  */
-export function typeOf(evidence: Evidence, zoned: boolean): ColumnType | undefined {
+export function typeOf(evidence: Evidence, asInstants: boolean): ColumnType | undefined {
   if (seenClasses(evidence) === 0) return undefined;
-  return COLUMN_TYPES.find((type) => holds(type, evidence, zoned));
+  return COLUMN_TYPES.find((type) => holds(type, evidence, asInstants));
 }
 
 /** The first type that a stored column of type `from` can widen to, or `from` itself, that holds all these cells. */
-export function widenedType(from: ColumnType, evidence: Evidence, zoned: boolean): ColumnType {
-  return [from, ...widenings(from)].find((type) => holds(type, evidence, zoned)) ?? 'string';
+export function widenedType(from: ColumnType, evidence: Evidence, asInstants: boolean): ColumnType {
+  return [from, ...widenings(from)].find((type) => holds(type, evidence, asInstants)) ?? 'string';
 }
 
 /** True if a column of these cells may be inferred to be of this type. */
-function holds(type: ColumnType, evidence: Evidence, zoned: boolean): boolean {
+function holds(type: ColumnType, evidence: Evidence, asInstants: boolean): boolean {
   const seen = seenClasses(evidence);
   const hasOneForm = (seen & (seen - 1)) === 0;
-  return fitsWholly(seen, type, zoned) && (hasOneForm || TYPES[type].mixesForms);
+  return fitsWholly(seen, type, asInstants) && (hasOneForm || TYPES[type].mixesForms);
 }
 
 /** What decides the type of a column: `null` is no value, and local times that the zone skips or repeats are times. */

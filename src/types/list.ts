@@ -257,8 +257,8 @@ function listCodec({ cells, item, sqlItem, write, ...definition }: ListDefinitio
     keepsSpelling: false,
     isOrdered: false,
     isScale: false,
-    jsonSchema: (zoned) => ({ type: ['array', 'null'], items: item.jsonSchema(zoned) }),
-    arrow: (zoned) => ({ kind: 'list', item: item.arrow(zoned) }),
+    jsonSchema: (asInstants) => ({ type: ['array', 'null'], items: item.jsonSchema(asInstants) }),
+    arrow: (asInstants) => ({ kind: 'list', item: item.arrow(asInstants) }),
   });
 }
 

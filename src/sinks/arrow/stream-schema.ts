@@ -15,9 +15,14 @@ import type { ArrowType } from '../../types/codec.ts';
 import { TYPES } from '../../types/index.ts';
 
 /** The schema of a stream: `_key`, the columns of the export in their order, `_rescued`. */
-export function streamSchema(columns: readonly Typed[], zoned: boolean, version: string): Schema {
+export function streamSchema(columns: readonly Typed[], asInstants: boolean, version: string): Schema {
   const fields = columns.map(({ name, source, group, type }) => {
-    return new Field(name, typeOf(TYPES[type].arrow(zoned)), true, new Map(Object.entries({ source, group, type })));
+    return new Field(
+      name,
+      typeOf(TYPES[type].arrow(asInstants)),
+      true,
+      new Map(Object.entries({ source, group, type })),
+    );
   });
   const all = [new Field('_key', new Utf8(), true), ...fields, new Field('_rescued', new Utf8(), true)];
   return new Schema(all, new Map([['dfinery.version', version]]));

@@ -193,7 +193,7 @@ class DeltaLog implements TableLog {
       adds.push(addOf(file, statsText(file, await loggedColumns(this.#engine, file, ranged), fields), noted));
     }
     return [
-      ...table.shapeActions({ fields, zoned: state.timezone !== null, retentionMs: this.retentionMs }, now),
+      ...table.shapeActions({ fields, asInstants: state.timezone !== null, retentionMs: this.retentionMs }, now),
       ...(name === 'events'
         ? stateActions(table.domains, state, changeId)
         : [derivedAction(name, this.#table('events').version + 1, changeId)]),

@@ -35,7 +35,7 @@ export interface CommitInfo {
 /** The columns and properties that a table should have. */
 interface Shape {
   readonly fields: readonly Field[];
-  readonly zoned: boolean;
+  readonly asInstants: boolean;
   /** How long files that left the table stay; ms. */
   readonly retentionMs: number;
 }
@@ -139,7 +139,7 @@ export class DeltaTable {
     const wanted = schemaString(shape.fields);
     const { metaData: before, protocol } = this.#snapshot;
     const retention = `interval ${Math.ceil(shape.retentionMs / 1_000)} seconds`;
-    const upgrade: Action[] = supports(protocol, shape.zoned) ? [] : [{ protocol: protocolOf(shape.zoned) }];
+    const upgrade: Action[] = supports(protocol, shape.asInstants) ? [] : [{ protocol: protocolOf(shape.asInstants) }];
     if (before?.schemaString === wanted && before.configuration[RETENTION] === retention) return upgrade;
     const metaData: MetaData = {
       id: before?.id ?? randomUUID(),

@@ -12,8 +12,8 @@ const REBUILT = '_dfinery_rebuilt';
 const ADD_COST = 120;
 
 /** The statement that makes a table for these columns, `events` or one to take its place. */
-export function createEvents(table: string, columns: readonly StoredColumn[], zoned: boolean): string {
-  const typed = columns.filter(isTyped).map((c) => `, ${identifier(c.name)} ${TYPES[c.type].duckdb(zoned)}`);
+export function createEvents(table: string, columns: readonly StoredColumn[], asInstants: boolean): string {
+  const typed = columns.filter(isTyped).map((c) => `, ${identifier(c.name)} ${TYPES[c.type].duckdb(asInstants)}`);
   return `CREATE OR REPLACE TABLE ${table} (_key VARCHAR, _dfinery_window BIGINT, _rescued JSON${typed.join('')})`;
 }
 

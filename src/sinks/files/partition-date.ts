@@ -6,8 +6,8 @@ import {
   DATETIME_DASH,
   DATETIME_DOT,
   DATETIME_GAP,
+  DATETIME_OFFSET,
   DATETIME_OVERLAP,
-  DATETIME_ZONED,
   NULL_TEXT,
 } from '../../types/evidence.ts';
 import { TYPES } from '../../types/index.ts';
@@ -20,7 +20,7 @@ import { cell } from '../sql/rows/read-csv.ts';
 const DATED = [columnKey(SERVER_DATETIME, 1), columnKey(CORRECTION_DATETIME, 1)];
 
 const ZONE_ANOMALY = DATETIME_GAP | DATETIME_OVERLAP;
-const ISO_DATE_FIRST = DATE | DATETIME_DASH | DATETIME_ZONED | ZONE_ANOMALY | NULL_TEXT;
+const ISO_DATE_FIRST = DATE | DATETIME_DASH | DATETIME_OFFSET | ZONE_ANOMALY | NULL_TEXT;
 const TIMES = ISO_DATE_FIRST | DATETIME_DOT;
 const OFFSET = `'(Z|[+-][0-9]{2}:?[0-9]{2})$'`;
 
@@ -58,8 +58,9 @@ function onlyDateOf(load: WindowLoad, index: number): string | undefined {
   const [column] = datedColumns(load, index);
   if (column?.key !== DATED[0]) return undefined;
   const { evidence, first, last } = load.window.files[index].columns[column.index];
-  // A cell with its own zone shows another date than the range, which is in the configured zone.
-  if ((evidence & (DATETIME_ZONED | DATETIME_GAP)) !== 0 || first === undefined || last === undefined) return undefined;
+  // A cell with a UTC offset shows another date than the range, which is in the configured zone.
+  if ((evidence & (DATETIME_OFFSET | DATETIME_GAP)) !== 0 || first === undefined || last === undefined)
+    return undefined;
   const [from, to] = [first.slice(0, 10), last.slice(0, 10)];
   return from === to && isComplete(load, index, column, evidence) ? from : undefined;
 }
@@ -91,6 +92,6 @@ function writtenDate(expr: string, evidence: Evidence): string {
     return `CASE WHEN contains(${text}, '-') THEN ${isoDate} ELSE CAST(strptime(${text}, '%Y.%m.%d %H:%M') AS DATE) END`;
   }
   const wall = TYPES.datetime.sql(expr);
-  const zoned = TYPES.datetime.sql(`regexp_replace(${expr}, ${OFFSET}, '')`);
-  return `CAST(coalesce(${wall}, ${zoned}) AS DATE)`;
+  const withoutOffset = TYPES.datetime.sql(`regexp_replace(${expr}, ${OFFSET}, '')`);
+  return `CAST(coalesce(${wall}, ${withoutOffset}) AS DATE)`;
 }

@@ -2,13 +2,13 @@ import type { CsvMemory } from '../../csv/csv-memory.ts';
 import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../../csv/tokenizer.ts';
 import { classify } from '../../types/classify.ts';
 import type { ColumnCodec } from '../../types/codec.ts';
-import { DATETIME_GAP, DATETIME_ZONED } from '../../types/evidence.ts';
+import { DATETIME_GAP, DATETIME_OFFSET } from '../../types/evidence.ts';
 import { cellFits, TYPES } from '../../types/index.ts';
 import { copyBytes, isNull, writeString } from '../../types/json-text.ts';
 import { Zone } from '../../types/zone.ts';
 import type { StreamName } from './property-names.ts';
 import type { RecordMemory } from './record-memory.ts';
-import { CHECKED, COPY, type RecordPlan, SKIP, TEXT, ZONED_ONLY } from './record-plan.ts';
+import { CHECKED, COPY, OFFSETS_ONLY, type RecordPlan, SKIP, TEXT } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
 const QUOTE = 34;
@@ -57,7 +57,7 @@ export class RecordEncoder {
     this.#plan = plan;
     this.#codecs = plan.types.map((type) => type && TYPES[type]);
     this.#zones = Array.from(plan.encodings, (encoding, i) =>
-      encoding === ZONED_ONLY ? utc : plan.zoned[i] === 1 ? zone : undefined,
+      encoding === OFFSETS_ONLY ? utc : plan.asInstants[i] === 1 ? zone : undefined,
     );
     this.rescued = new Float64Array(plan.encodings.length);
     this.#head = bytesOf(`{"type":"RECORD","record":{"stream":"${plan.name}","emitted_at":${emittedAt},"data":`);
@@ -192,9 +192,9 @@ export class RecordEncoder {
     const zone = this.#zones[column];
     const encoding = this.#plan.encodings[column];
     if (encoding === CHECKED && !cellFits(codec.type, b, start, end, zone)) return MISMATCH;
-    if (encoding === ZONED_ONLY) {
+    if (encoding === OFFSETS_ONLY) {
       const form = classify(b, start, end, zone);
-      if ((form & DATETIME_ZONED) === 0 || (form & DATETIME_GAP) !== 0) return MISMATCH;
+      if ((form & DATETIME_OFFSET) === 0 || (form & DATETIME_GAP) !== 0) return MISMATCH;
     }
     return codec.writeJson(b, start, end, to, at, zone);
   }

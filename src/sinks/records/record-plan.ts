@@ -32,8 +32,8 @@ const LIST = 5;
 const CLEAN = 6;
 /** Cells that must be looked at one by one. */
 export const CHECKED = 7;
-/** Instants are wanted and no zone is configured: only cells with a zone of their own fit. */
-export const ZONED_ONLY = 8;
+/** Instants are wanted and no zone is configured: only cells with a UTC offset fit. */
+export const OFFSETS_ONLY = 8;
 
 /** How the rows of one file become the records of one stream; plain data, so that it may go to a worker. */
 export interface RecordPlan {
@@ -43,7 +43,7 @@ export interface RecordPlan {
   /** Per column: the type of its property; undefined where the column is skipped, or no cell can fit. */
   readonly types: readonly (ColumnType | undefined)[];
   /** Per column: 1 where a datetime is wanted as an instant. */
-  readonly zoned: Uint8Array;
+  readonly asInstants: Uint8Array;
   /** `,"name":` of each column, one behind the other; column i has [offsets[i], offsets[i + 1]). */
   readonly labels: Uint8Array;
   readonly labelOffsets: Int32Array;
@@ -75,7 +75,7 @@ export function planRecords(
       property === undefined ? SKIP : encodingOf(property, columns[i].evidence, hasZone),
     ),
     types: properties.map((property) => property?.type),
-    zoned: Uint8Array.from(properties, (property) => (property?.zoned ? 1 : 0)),
+    asInstants: Uint8Array.from(properties, (property) => (property?.asInstants ? 1 : 0)),
     labels: Uint8Array.from(Buffer.concat(labels)),
     labelOffsets: offsetsOf(labels),
     fields: names.map((name) => JSON.stringify(name ?? '')),
@@ -98,13 +98,13 @@ const PLAIN_ENCODINGS: Readonly<Record<PlainJson, number>> = {
   other: CLEAN,
 };
 
-function encodingOf({ type, zoned }: PropertyType, evidence: Evidence, hasZone: boolean): number {
+function encodingOf({ type, asInstants }: PropertyType, evidence: Evidence, hasZone: boolean): number {
   if (type === undefined) return CHECKED;
   if (type === 'string') return TEXT;
-  // Only a datetime is zoned.
-  if (zoned && !hasZone) return ZONED_ONLY;
-  if (!fitsWholly(evidence, type, zoned)) return CHECKED;
-  return (evidence & NULL_TEXT) === 0 ? PLAIN_ENCODINGS[TYPES[type].plainJson(zoned, evidence)] : CLEAN;
+  // Only a datetime is wanted as an instant.
+  if (asInstants && !hasZone) return OFFSETS_ONLY;
+  if (!fitsWholly(evidence, type, asInstants)) return CHECKED;
+  return (evidence & NULL_TEXT) === 0 ? PLAIN_ENCODINGS[TYPES[type].plainJson(asInstants, evidence)] : CLEAN;
 }
 
 function isWanted(stream: RecordStream, name: string): boolean {
@@ -119,11 +119,11 @@ function offsetsOf(parts: readonly Uint8Array[]): Int32Array {
   return offsets;
 }
 
-/** What a configured property wants of its cells. `zoned` matters to datetimes: instants in UTC, or wall-clock times. */
+/** What a configured property wants of its cells. `asInstants` matters to datetimes: instants in UTC, or wall-clock times. */
 interface PropertyType {
   /** Undefined: what no cell can be, an object or a time of day, say. */
   readonly type: ColumnType | undefined;
-  readonly zoned: boolean;
+  readonly asInstants: boolean;
 }
 
 interface PropertySchema {
@@ -137,7 +137,7 @@ interface PropertySchema {
 function propertyType(schema: unknown): PropertyType {
   const property: PropertySchema = isObject(schema) ? schema : {};
   const type = typeOfProperty(property);
-  return { type, zoned: type === 'datetime' && property.airbyte_type !== 'timestamp_without_timezone' };
+  return { type, asInstants: type === 'datetime' && property.airbyte_type !== 'timestamp_without_timezone' };
 }
 
 /** The column type of a property; undefined for what no type has. */

@@ -26,14 +26,14 @@ const PRIMARY_KEY = {
   event_items: KEY,
 } as const satisfies Record<StreamName, string>;
 
-/** The streams that records of these columns make up. `zoned`: datetimes are instants. */
-export function streamsOf(columns: readonly TypedColumn[], zoned: boolean): AirbyteStream[] {
+/** The streams that records of these columns make up. `asInstants`: datetimes are instants. */
+export function streamsOf(columns: readonly TypedColumn[], asInstants: boolean): AirbyteStream[] {
   const header = headerColumns(columns.map((column) => column.source));
   return STREAM_NAMES.map((name) => {
     const names = propertyNames(name, header);
     const shown = columns.flatMap((column, i) => {
       const property = names[i];
-      return property === undefined ? [] : [[property, propertyOf(column, property, zoned)]];
+      return property === undefined ? [] : [[property, propertyOf(column, property, asInstants)]];
     });
     return {
       name,
@@ -53,14 +53,14 @@ export function streamsOf(columns: readonly TypedColumn[], zoned: boolean): Airb
 }
 
 /** A property whose name had to change says which column of the export it is. */
-function propertyOf({ source, type }: TypedColumn, property: string, zoned: boolean): object {
-  const schema = schemaOf(type, zoned);
+function propertyOf({ source, type }: TypedColumn, property: string, asInstants: boolean): object {
+  const schema = schemaOf(type, asInstants);
   if (!property.endsWith(nameWithHash('', source))) return schema;
   const description = `Column ${JSON.stringify(source)} of the export: another has the same name but for upper and lower case.`;
   return { ...schema, description };
 }
 
-const schemaOf = (type: ColumnType, zoned: boolean): object => TYPES[type].jsonSchema(zoned);
+const schemaOf = (type: ColumnType, asInstants: boolean): object => TYPES[type].jsonSchema(asInstants);
 
 function ownProperties(stream: StreamName): [string, object][] {
   const rescued: [string, object] = [

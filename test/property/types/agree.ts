@@ -19,9 +19,9 @@ export const jsonOf = (type: ColumnType, cell: string, zone: Zone | undefined): 
 };
 
 /** SQL that writes a typed value in the words of `comparable`. */
-export function sqlComparable(type: ColumnType, value: string, zoned: boolean): string {
+export function sqlComparable(type: ColumnType, value: string, asInstants: boolean): string {
   if (type === 'datetime') {
-    const wall = zoned ? `timezone('UTC', ${value})` : value;
+    const wall = asInstants ? `timezone('UTC', ${value})` : value;
     return `strftime(${wall}, '%Y-%m-%dT%H:%M:%S.%f')`;
   }
   if (type === 'long[]') return `CAST(to_json(CAST(${value} AS VARCHAR[])) AS VARCHAR)`;

@@ -81,12 +81,12 @@ export class AgreementFixture extends ParquetFixture {
     );
   }
 
-  async #held(file: string, from: string, window: Window, zoned: boolean): Promise<Held> {
+  async #held(file: string, from: string, window: Window, asInstants: boolean): Promise<Held> {
     return inDatabase(file, async (connection) => {
       const rows = async (sql: string) => (await connection.runAndReadAll(sql)).getRowsJson();
       const columns = await this.#columns(rows, window);
       const texts = columns.map(({ name, type }) =>
-        type === null ? 'NULL' : `CAST(${sqlComparable(type, identifier(name), zoned)} AS VARCHAR)`,
+        type === null ? 'NULL' : `CAST(${sqlComparable(type, identifier(name), asInstants)} AS VARCHAR)`,
       );
       // As JSON: a U+FEFF at the start of a text would get lost on the way otherwise.
       const held = await rows(

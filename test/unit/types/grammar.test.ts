@@ -44,7 +44,7 @@ function timeName(cell: string): EvidenceName | undefined {
   const zone = dash?.[7];
   if (zone === undefined) return cell.length === 10 ? 'DATE' : 'DATETIME_DASH';
   const isZone = zone === 'Z' || (Number(zone.slice(1, 3)) <= 15 && Number(zone.slice(-2)) <= 59);
-  return isZone ? 'DATETIME_ZONED' : undefined;
+  return isZone ? 'DATETIME_OFFSET' : undefined;
 }
 
 function numberName(cell: string): EvidenceName | undefined {

@@ -7,19 +7,19 @@ const DOMAINS = 'domainMetadata';
 const LOCAL_TIMES = 'timestampNtz';
 const KNOWN: ReadonlySet<string> = new Set([DOMAINS, LOCAL_TIMES]);
 
-/** The protocol of a table of ours: what is used and nothing else. `zoned`: its datetimes are instants. */
-export function protocolOf(zoned: boolean): Protocol {
+/** The protocol of a table of ours: what is used and nothing else. `asInstants`: its datetimes are instants. */
+export function protocolOf(asInstants: boolean): Protocol {
   return {
     minReaderVersion: READER,
     minWriterVersion: WRITER,
-    readerFeatures: zoned ? [] : [LOCAL_TIMES],
-    writerFeatures: zoned ? [DOMAINS] : [DOMAINS, LOCAL_TIMES],
+    readerFeatures: asInstants ? [] : [LOCAL_TIMES],
+    writerFeatures: asInstants ? [DOMAINS] : [DOMAINS, LOCAL_TIMES],
   };
 }
 
 /** True if a table's protocol has all that its columns need: one whose first run died may be of another time zone. */
-export function supports(protocol: Protocol | undefined, zoned: boolean): boolean {
-  const needed = protocolOf(zoned);
+export function supports(protocol: Protocol | undefined, asInstants: boolean): boolean {
+  const needed = protocolOf(asInstants);
   return (['readerFeatures', 'writerFeatures'] as const).every((kind) =>
     needed[kind]?.every((name) => protocol?.[kind]?.includes(name) === true),
   );

@@ -24,11 +24,11 @@ export function cellSql(column: PlannedColumn, expr: string, zone: Zone | undefi
   if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: refused(column, expr) };
   if (readAs === null || type === null) return { column, reader: 'VARCHAR', value: undefined, rescue: undefined };
   const codec = TYPES[readAs];
-  const zoned = zone !== undefined;
+  const asInstants = zone !== undefined;
   const isText = type === 'string' && column.before === 'string';
   const keepsNullText = isText && readAs !== 'string' && (evidence & NULL_TEXT) !== 0;
-  if (isClean && !wantsText && !keepsNullText && codec.native(evidence, zoned)) {
-    return { column, reader: codec.duckdb(zoned), value: sqlWiden(expr, readAs, type, zone), rescue: undefined };
+  if (isClean && !wantsText && !keepsNullText && codec.native(evidence, asInstants)) {
+    return { column, reader: codec.duckdb(asInstants), value: sqlWiden(expr, readAs, type, zone), rescue: undefined };
   }
   const typed = isClean ? codec.sqlClean(expr, evidence, zone) : codec.sql(expr, zone);
   const condition = `NOT ${codec.sqlFits(expr, zone)}`;
