@@ -13,9 +13,9 @@ export { type ExportSession, extractDeps, openExportSession } from './extract/se
 export { newTally, summaryOf, type Tally } from './extract/summary.ts';
 export type { PriorLoads, Receipt, State, Window } from './extract/window.ts';
 export { Scanner, type ScanResult } from './schema/scanner.ts';
-export type { ExportAnswer, ExportRequest, ExportService } from './service/export/answer.ts';
 export { createExportService } from './service/export/client.ts';
-export { createExportQuota } from './service/quota.ts';
+export type { ExportAnswer, ExportRequest, ExportService } from './service/export/protocol.ts';
+export { createExportQuota } from './service/quota/quota.ts';
 export { type Simulator, startSimulator } from './simulator/index.ts';
 export { openDuckDbSink } from './sinks/duckdb/sink.ts';
 export { load, nothingLoaded } from './sinks/load.ts';

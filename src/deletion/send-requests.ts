@@ -4,7 +4,7 @@ import { transientError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../base/retry.ts';
-import type { DeletionAnswer, DeletionService } from '../service/delete/answer.ts';
+import type { DeletionAnswer, DeletionService } from '../service/delete/protocol.ts';
 import type { Decision, DeletionList } from './input/deletion-list.ts';
 import type { LedgerKey } from './ledger/key.ts';
 import type { Ledger } from './ledger/ledger.ts';

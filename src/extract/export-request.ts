@@ -2,7 +2,7 @@ import type { Day } from '../base/days.ts';
 import { sha256 } from '../base/json.ts';
 import type { Condition, SourceConfig } from '../config/source.ts';
 import { HashKey } from '../schema/hash-key.ts';
-import type { ExportRequest, Filters } from '../service/export/answer.ts';
+import type { ExportRequest, Filters } from '../service/export/protocol.ts';
 
 /** What an extraction requests of which service, and what it makes of the columns. */
 export type RequestSettings = Filters & HashSettings & Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'columnsDrop'>;

@@ -3,7 +3,7 @@ import type { UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { ColumnEdits } from '../schema/column-edits.ts';
-import type { ExportService } from '../service/export/answer.ts';
+import type { ExportService } from '../service/export/protocol.ts';
 import type { Suppression } from '../suppression/list.ts';
 import type { Tally } from './summary.ts';
 

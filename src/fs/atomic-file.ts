@@ -55,8 +55,20 @@ export async function replaceFile(path: string, text: string, mode = OWNER_FILE)
  * The same at once, for a small file that may be lost with the power: readers see one of the two, whole. Throws the
  * system's error.
  */
-export function replaceSmallFile(path: string, text: string, mode = OWNER_FILE): void {
-  const temporary = temporaryPathOf(path);
+export const replaceSmallFile = (path: string, text: string, mode = OWNER_FILE): void =>
+  replaceBy(temporaryPathOf(path), path, text, mode);
+
+/**
+ * The same for a file that is written under a lock, by one process at a time. There is one temporary file: what a process left of it
+ * that was killed, the next one replaces.
+ */
+export function replaceLockedFile(path: string, text: string): void {
+  const temporary = `${path}.tmp`;
+  removeIfThere(temporary);
+  replaceBy(temporary, path, text, OWNER_FILE);
+}
+
+function replaceBy(temporary: string, path: string, text: string, mode: number): void {
   try {
     writeFileSync(temporary, text, { flag: 'wx', mode: OWNER_FILE });
     if (mode !== OWNER_FILE) chmodSync(temporary, mode);

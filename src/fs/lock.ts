@@ -11,7 +11,7 @@ import {
   readSync,
   writeSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { hasNoLinks, removeIfThere, writeWhole } from './atomic-file.ts';
@@ -19,8 +19,8 @@ import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './
 
 // A lock and a lease are a file that names the process that owns it. It is created exclusively, whole from the moment on in which it
 // has its name, and rewritten every ten seconds. An owner is dead if that can be seen here (same boot and namespaces), else if its
-// file was not rewritten for a minute. A dead owner's lock is stolen by one process at a time: the one that created the steal file,
-// which is named after that owner's token.
+// file was not rewritten for a minute. The lock of a dead owner is stolen: by the one process that creates `LOCK.steal-TOKEN`, where
+// TOKEN is the dead owner's.
 
 /** How often an owner rewrites its file. */
 export const HEARTBEAT_MS = 10_000;
@@ -29,9 +29,11 @@ const SILENCE_MS = 60_000;
 const FIRST_PAUSE_MS = 10;
 const MAX_PAUSE_MS = 200;
 const MAX_BYTES = 4_096;
+/** Between the name of a lock and the token of the owner from whom it is stolen. */
+const STEAL = '.steal-';
 const OWNER_ONLY = 0o600;
 /** Never through a link, and never waiting for the other end of a pipe. */
-const SAFELY = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+const NO_FOLLOW_NO_WAIT = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 interface Owner {
   /** Differs for any two owners of one path. */
@@ -65,9 +67,9 @@ export class LockFile {
 
   /** Takes the lock if it is free or its owner dead; undefined if not. */
   static tryTake(path: string, { what, clock }: Pick<LockOptions, 'what' | 'clock'>): LockFile | undefined {
-    const token = createOwner(path) ?? steal(path, what);
+    const token = createOwnerFile(path) ?? steal(path, what);
     if (token === undefined) return undefined;
-    removeDeadTemporaries(dirname(path));
+    removeLeftovers(path);
     return new LockFile(path, token, clock);
   }
 
@@ -118,11 +120,11 @@ export class LockFile {
   #rewrite(): boolean {
     const write = (file: number) => {
       const isOwn = ownerIn(file).token === this.#token;
-      if (isOwn) writeSync(file, textOf(this.#token), 0);
+      if (isOwn) writeSync(file, ownerText(this.#token), 0);
       return isOwn;
     };
     try {
-      return inFile(this.#path, constants.O_RDWR, write) === true;
+      return withFile(this.#path, constants.O_RDWR, write) === true;
     } catch {
       // A disk that fails for a while must not end the rewriting.
       return true;
@@ -180,11 +182,16 @@ export function isLeased(folder: string, run: string): boolean {
 /** True for a temporary file of a lock, or one whose process was killed: any process may remove it. */
 export const isLockTemporary = (name: string): boolean => /^\.(time|owner)-[0-9a-f]{12}\.tmp$/.test(name);
 
-/** Removes what processes left that were killed while they took a lock. */
-function removeDeadTemporaries(folder: string): void {
+/** Removes what processes left that were killed while they took the lock, which is held now, or another of its folder. */
+function removeLeftovers(lock: string): void {
+  const folder = dirname(lock);
+  const stealing = `${basename(lock)}${STEAL}`;
   try {
-    for (const name of readdirSync(folder).filter(isLockTemporary)) {
+    for (const name of readdirSync(folder)) {
       const path = join(folder, name);
+      // Whoever stole this lock is done: it has an owner that lives.
+      if (name.startsWith(stealing)) removeIfThere(path);
+      if (!isLockTemporary(name)) continue;
       const owner = readOwner(path);
       // A file without an owner is not written yet; a process whose file is removed tries again.
       if (owner !== undefined && (owner.identity === undefined || isDead(owner, path))) removeIfThere(path);
@@ -197,28 +204,26 @@ function removeDeadTemporaries(folder: string): void {
 const temporaryIn = (folder: string, kind: 'time' | 'owner'): string =>
   join(folder, `.${kind}-${randomBytes(6).toString('hex')}.tmp`);
 
-/** Takes the lock of a dead owner, as the one process that may; returns the new token. */
+/** Takes the lock of a dead owner and returns the new token; undefined if the owner lives, or if another process steals it. */
 function steal(path: string, what: string): string | undefined {
   const owner = ownerOf(path, what);
-  if (owner !== undefined && !(isDead(owner, path) && removeDead(owner, path))) return undefined;
-  return createOwner(path);
-}
-
-/** Removes the lock of a dead owner; false if another process does, or did. */
-function removeDead(dead: Owner, path: string): boolean {
-  const own = `${path}.steal-${dead.token}`;
-  if (createOwner(own) === undefined) {
-    const thief = readOwner(own);
-    // The thief was killed between the two calls: the next attempt is free to steal.
-    if (thief !== undefined && isDead(thief, own)) removeIfThere(own);
-    return false;
+  // Released since.
+  if (owner === undefined) return createOwnerFile(path);
+  if (!isDead(owner, path)) return undefined;
+  const stealing = `${path}${STEAL}${owner.token}`;
+  if (createOwnerFile(stealing) === undefined) {
+    const other = readOwner(stealing);
+    // Killed while it stole the lock: the next attempt may do it.
+    if (other !== undefined && isDead(other, stealing)) removeIfThere(stealing);
+    return undefined;
   }
   try {
-    const isSame = readOwner(path)?.token === dead.token;
-    if (isSame) removeIfThere(path);
-    return isSame;
+    // Otherwise it was stolen before the file was created.
+    if (readOwner(path)?.token !== owner.token) return undefined;
+    removeIfThere(path);
+    return createOwnerFile(path);
   } finally {
-    removeIfThere(own);
+    removeIfThere(stealing);
   }
 }
 
@@ -253,7 +258,7 @@ function isDead({ identity, rewrittenAt }: Owner, path: string): boolean {
 }
 
 /** Creates the file of an owner and returns its token; undefined if there is one, or if another process interferes. */
-function createOwner(path: string): string | undefined {
+function createOwnerFile(path: string): string | undefined {
   if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) return undefined;
   const token = randomBytes(8).toString('hex');
   const temporary = temporaryIn(dirname(path), 'owner');
@@ -279,9 +284,13 @@ function createOwner(path: string): string | undefined {
 
 /** Throws the system's error, `EEXIST` where there is a file. */
 function writeNew(path: string, token: string): void {
-  const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | SAFELY, OWNER_ONLY);
+  const file = openSync(
+    path,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW_NO_WAIT,
+    OWNER_ONLY,
+  );
   try {
-    writeWhole(file, Buffer.from(textOf(token)));
+    writeWhole(file, Buffer.from(ownerText(token)));
   } catch (error) {
     removeIfThere(path);
     throw error;
@@ -290,20 +299,20 @@ function writeNew(path: string, token: string): void {
   }
 }
 
-const textOf = (token: string): string => JSON.stringify({ v: 1, ...OWN_IDENTITY, token });
+const ownerText = (token: string): string => JSON.stringify({ v: 1, ...OWN_IDENTITY, token });
 
 /** The owner of a path; undefined if there is none. Throws the system's error for what cannot be an owner's file. */
-const readOwner = (path: string): Owner | undefined => inFile(path, constants.O_RDONLY, ownerIn);
+const readOwner = (path: string): Owner | undefined => withFile(path, constants.O_RDONLY, ownerIn);
 
 function ownerIn(file: number): Owner {
   const buffer = Buffer.alloc(MAX_BYTES);
   const text = buffer.toString('utf8', 0, readSync(file, buffer, 0, MAX_BYTES, 0));
   const { ino, mtimeMs, mtimeNs } = fstatSync(file, { bigint: true });
-  return { identity: undefined, token: `${ino}-${mtimeNs}`, ...parsed(text), rewrittenAt: Number(mtimeMs) };
+  return { identity: undefined, token: `${ino}-${mtimeNs}`, ...parseOwner(text), rewrittenAt: Number(mtimeMs) };
 }
 
 /** Undefined for what this version does not write. */
-function parsed(text: string): Pick<Owner, 'token' | 'identity'> | undefined {
+function parseOwner(text: string): Pick<Owner, 'token' | 'identity'> | undefined {
   try {
     const value: unknown = JSON.parse(text);
     const identity = identityFrom(value);
@@ -314,10 +323,10 @@ function parsed(text: string): Pick<Owner, 'token' | 'identity'> | undefined {
 }
 
 /** Undefined if there is no such file. */
-function inFile<T>(path: string, mode: number, work: (file: number) => T): T | undefined {
+function withFile<T>(path: string, mode: number, work: (file: number) => T): T | undefined {
   let file: number;
   try {
-    file = openSync(path, mode | SAFELY);
+    file = openSync(path, mode | NO_FOLLOW_NO_WAIT);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw error;

@@ -1,3 +1,5 @@
+// This folder: the operations of the service, each one request and its answer, and the quota of exports.
+
 /** A row of an outcome table: what an answer means, by the properties that it is classified by. First match wins. */
 export interface OutcomeRow<Facts, Kind> {
   readonly when: (facts: Facts) => boolean;

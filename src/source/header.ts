@@ -6,7 +6,7 @@ import { readNames } from '../csv/tokenizer.ts';
 import { nameOf } from '../extract/export-request.ts';
 import { earliestToday } from '../extract/plan/days.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
-import type { ExportRequest } from '../service/export/answer.ts';
+import type { ExportRequest } from '../service/export/protocol.ts';
 import { ExportRetries, type Refusal } from '../service/export/retry.ts';
 
 type HeaderDeps = Pick<ExtractDeps, 'service' | 'clock' | 'random' | 'logger' | 'signal'>;

@@ -7,10 +7,10 @@ import type { Logger } from '../base/log.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { MalformedCsv } from '../csv/malformed.ts';
 import { missingColumns } from '../schema/groups.ts';
-import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest, Limits } from '../service/export/answer.ts';
 import { createExportService } from '../service/export/client.ts';
+import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest, Limits } from '../service/export/protocol.ts';
 import { TimeLimitReached, withinTime } from '../service/http/abort.ts';
-import type { ExportQuota } from '../service/quota.ts';
+import type { ExportQuota } from '../service/quota/quota.ts';
 import { readHeader } from './header.ts';
 
 export type ProbeKind =

@@ -6,7 +6,7 @@ import type { Plan } from '../../extract/plan/plan.ts';
 import { openQuota } from '../../extract/session.ts';
 import { exportsNeeded } from '../../extract/summary.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../extract/window.ts';
-import type { ExportQuota } from '../../service/quota.ts';
+import type { ExportQuota } from '../../service/quota/quota.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { CONFIG_OPTION, command, DAY_OPTIONS, jsonOption, printResult, text } from '../command.ts';
 import { explainSourceConfig, type Setting } from '../configuration.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { transientError, UserError } from '../../base/errors.ts';
 import { MalformedCsv } from '../../csv/malformed.ts';
 import { Scanner } from '../../schema/scanner.ts';
-import type { ExportAnswer, ExportBody, ExportRequest } from '../../service/export/answer.ts';
+import type { ExportAnswer, ExportBody, ExportRequest } from '../../service/export/protocol.ts';
 import { EXPORT_RETRY, type Refusal } from '../../service/export/retry.ts';
 import { keyOf, nameOf } from '../export-request.ts';
 import type { SpoolWriter } from '../spool/spool-writer.ts';

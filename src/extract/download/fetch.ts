@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
-import type { ExportRequest } from '../../service/export/answer.ts';
+import type { ExportRequest } from '../../service/export/protocol.ts';
 import { ExportRetries } from '../../service/export/retry.ts';
 import { keyOf, nameOf } from '../export-request.ts';
 import { lastSettledDay, missesLateRows } from '../plan/days.ts';

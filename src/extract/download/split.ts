@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
-import type { Filters } from '../../service/export/answer.ts';
+import type { Filters } from '../../service/export/protocol.ts';
 import { nameOf } from '../export-request.ts';
 import type { NoFile } from '../ports.ts';
 import type { DaysRequest, Download, ExportFile } from './download.ts';

@@ -3,7 +3,7 @@
 import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { Filters } from '../../service/export/answer.ts';
+import type { Filters } from '../../service/export/protocol.ts';
 import { filtersOf, hashedAfter, hashesOf, type RequestHashes, type RequestSettings } from '../export-request.ts';
 import { parseState, StateError } from '../state.ts';
 import type { PriorLoads, State } from '../window.ts';

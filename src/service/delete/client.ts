@@ -5,15 +5,15 @@ import { type Env, systemEnv } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import type { Limits } from '../export/answer.ts';
+import type { Limits } from '../export/protocol.ts';
 import { TimeLimitReached, withinTime } from '../http/abort.ts';
 import { codingOf } from '../http/body.ts';
 import { readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
 import { outcomeOf } from '../outcome.ts';
-import { type DeletionAnswer, type DeletionService, deletionPost, isSendable } from './answer.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionFacts } from './outcomes.ts';
+import { type DeletionAnswer, type DeletionService, deletionPost, isSendable } from './protocol.ts';
 
 export interface DeletionServiceOptions
   extends Pick<DestinationConfig, 'baseUrl' | 'serviceId' | 'importToken' | 'maxConcurrentRequests'> {

@@ -11,7 +11,9 @@ import { type LimitHeaders, oneOf, readDate, readLimits } from '../http/headers.
 import { networkProblem } from '../http/network.ts';
 import { type RawAnswer, Transport } from '../http/transport.ts';
 import { outcomeOf } from '../outcome.ts';
-import type { ExportAdmission } from '../quota.ts';
+import type { ExportAdmission } from '../quota/quota.ts';
+import { contentOf, originOf, peekBody, reasonIn } from './content.ts';
+import { type AnswerFacts, EXPORT_OUTCOMES } from './outcomes.ts';
 import {
   type ExportAnswer,
   type ExportBody,
@@ -19,9 +21,7 @@ import {
   type ExportRequest,
   type ExportService,
   exportPost,
-} from './answer.ts';
-import { contentOf, originOf, peekBody, reasonIn } from './content.ts';
-import { type AnswerFacts, EXPORT_OUTCOMES } from './outcomes.ts';
+} from './protocol.ts';
 
 export interface ExportServiceOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken' | 'stallMs'> {
   readonly clock: Clock;

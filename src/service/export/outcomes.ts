@@ -1,5 +1,5 @@
 import { type OutcomeRow, status } from '../outcome.ts';
-import type { ExportRefusal } from './answer.ts';
+import type { ExportRefusal } from './protocol.ts';
 
 /** What a body's first bytes look like, a BOM and white space aside. */
 export type Content = 'empty' | 'json' | 'html' | 'other';

@@ -4,7 +4,7 @@ import { configError, transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../../base/retry.ts';
-import type { ExportRefusal } from './answer.ts';
+import type { ExportRefusal } from './protocol.ts';
 
 /** How often an export is requested again. */
 export const EXPORT_RETRY = {

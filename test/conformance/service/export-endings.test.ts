@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ExportAnswer } from '../../../src/service/export/answer.ts';
+import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
 import {
   ask,
   CSV,

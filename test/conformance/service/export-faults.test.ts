@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ExportAnswer } from '../../../src/service/export/answer.ts';
+import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
 import {
   ask,
   CSV,

@@ -9,7 +9,7 @@ import { addDays, dayAt } from '../../../src/base/days.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createExportService } from '../../../src/service/export/client.ts';
-import { createExportQuota } from '../../../src/service/quota.ts';
+import { createExportQuota } from '../../../src/service/quota/quota.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
 import { bodyOf, EXPORT_REQUEST } from '../../support/service/service.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
@@ -129,7 +129,7 @@ describe('a service that other clients use as well', () => {
   });
 
   it.each(['actual', 'zero'])(
-    'when others hold slots the concurrency is lowered and every export succeeds (%s)',
+    'when others hold slots the concurrency is reduced and every export succeeds (%s)',
     async (remaining) => {
       const limits = { concurrent_exports: 2, concurrent_remaining: remaining };
       const sim = await startTestSimulator({ limits }, { clock: systemClock });

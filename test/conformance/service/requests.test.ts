@@ -4,7 +4,7 @@ import { UserError } from '../../../src/base/errors.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createDeletionService } from '../../../src/service/delete/client.ts';
-import type { ExportRequest } from '../../../src/service/export/answer.ts';
+import type { ExportRequest } from '../../../src/service/export/protocol.ts';
 import {
   type FaultyServer,
   json,

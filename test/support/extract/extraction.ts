@@ -10,7 +10,7 @@ import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../
 import type { ExtractDeps, ExtractOptions } from '../../../src/extract/ports.ts';
 import { newTally, type Tally } from '../../../src/extract/summary.ts';
 import type { PriorLoads, Receipt, State, Window } from '../../../src/extract/window.ts';
-import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/answer.ts';
+import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { copyLiving } from '../copy-living.ts';
 import { DEAD_PID, ownerText } from '../processes/lock-owner.ts';
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { isLeased, LockFile, takeLease } from '../../../src/fs/lock.ts';
-import { createExportQuota } from '../../../src/service/quota.ts';
+import { createExportQuota } from '../../../src/service/quota/quota.ts';
 
 /**
  * A process that holds one of everything that processes share in a folder until its stdin ends, or one that tries to

@@ -1,12 +1,5 @@
-import {
-  createExportQuota,
-  EMPTY_STATE,
-  type ExportQuota,
-  type ExportQuotaOptions,
-  HOUR_MS,
-  type QuotaState,
-  type Slot,
-} from '../../../src/service/quota.ts';
+import { createExportQuota, type ExportQuota, type ExportQuotaOptions } from '../../../src/service/quota/quota.ts';
+import { EMPTY_STATE, HOUR_MS, type QuotaState, type Slot } from '../../../src/service/quota/state.ts';
 
 export const NOW = Date.UTC(2026, 0, 20, 3);
 export const LIMITS = { maxConcurrentExports: 5, exportsPerHour: 100 };
@@ -15,7 +8,7 @@ export const MINUTE = 60_000;
 /** The place of an export under way. */
 export const slot = (n: number, more: Partial<Slot> = {}): Slot => ({
   n,
-  holder: { pid: 1, host: 'h', space: 's', started: '1' },
+  owner: { pid: 1, host: 'h', space: 's', started: '1' },
   run: 'r',
   lease: NOW + HOUR_MS,
   answered: true,
@@ -32,7 +25,7 @@ export const state = (more: Partial<QuotaState>): QuotaState => ({
 });
 /** What the service last said of what is left. */
 export const report = (remaining: number, resetAt: number | undefined, more = {}) => {
-  const rest = { remaining, at: NOW - MINUTE, by: 1, upTo: 1_000, unanswered: 0, ...more };
+  const rest = { remaining, at: NOW - MINUTE, lastSent: 1_000, unanswered: 0, ...more };
   return resetAt === undefined ? rest : { ...rest, resetAt };
 };
 

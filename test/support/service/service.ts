@@ -1,9 +1,10 @@
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { type LogEvent, silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import type { ExportAnswer, ExportRequest } from '../../../src/service/export/answer.ts';
 import { createExportService, type ExportServiceOptions } from '../../../src/service/export/client.ts';
-import type { AnswerHead, ExportAdmission } from '../../../src/service/quota.ts';
+import type { ExportAnswer, ExportRequest } from '../../../src/service/export/protocol.ts';
+import type { ExportAdmission } from '../../../src/service/quota/quota.ts';
+import type { AnswerHead } from '../../../src/service/quota/rules.ts';
 
 export const CANARY = 'canary-token-5e1f';
 

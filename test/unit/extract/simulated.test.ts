@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { extractWindows } from '../../../src/extract/extract.ts';
 import { createExportService } from '../../../src/service/export/client.ts';
-import { createExportQuota } from '../../../src/service/quota.ts';
+import { createExportQuota } from '../../../src/service/quota/quota.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
 import { Fixture, planFor } from '../../support/extract/extraction.ts';
 import { handClock, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';

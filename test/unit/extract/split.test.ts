@@ -4,7 +4,7 @@ import { daysOf } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
-import type { ExportRequest } from '../../../src/service/export/answer.ts';
+import type { ExportRequest } from '../../../src/service/export/protocol.ts';
 import { type FakeServiceSettings, Fixture, steadyRows } from '../../support/extract/extraction.ts';
 import { failureOf } from '../../support/failure.ts';
 

@@ -206,6 +206,14 @@ describe('the file of a lock', () => {
     lock.release();
   });
 
+  it('removes the files of processes that were killed once they had stolen it [R569]', async () => {
+    writeFileSync(`${path}.steal-0123456789abcdef`, DEAD);
+    writeFileSync(`${path}2.steal-0123456789abcdef`, DEAD);
+    const lock = await take();
+    expect(names().sort()).toEqual(['the.lock', 'the.lock2.steal-0123456789abcdef']);
+    lock.release();
+  });
+
   it('has temporary files with recognisable names', () => {
     for (const name of ['.time-0123456789ab.tmp', '.owner-0123456789ab.tmp']) expect(isLockTemporary(name)).toBe(true);
     for (const name of ['x.time-0123456789ab.tmp', '.time-0123456789ab.tmp2', '.time-01.tmp', 'lock'])
@@ -316,14 +324,14 @@ describe.runIf(process.platform === 'linux')('the lock of a process that died he
     expect([names(), readFileSync(path, 'utf8')]).toEqual([['the.lock'], quicker]);
   });
 
-  it('is left to its thief while that is alive', async () => {
+  it('is left to the process that steals it while that is alive', async () => {
     writeFileSync(path, DEAD);
     writeFileSync(steal(), ownerText());
     await expect(take({ waitMs: 20 })).rejects.toMatchObject({ kind: 'transient' });
     expect([readFileSync(path, 'utf8'), readFileSync(steal(), 'utf8')]).toEqual([DEAD, ownerText()]);
   });
 
-  it('is stolen by the next attempt if its thief died, and leaves no file', async () => {
+  it('is stolen by the next attempt if the process that stole it died, and leaves no file', async () => {
     writeFileSync(path, DEAD);
     writeFileSync(steal(), DEAD);
     await expect(take()).rejects.toMatchObject({ kind: 'transient' });
@@ -334,10 +342,10 @@ describe.runIf(process.platform === 'linux')('the lock of a process that died he
 
   it.each([
     ['its lock is removed meanwhile', () => existsSync(path) && unlinkSync(path)],
-    ['its thief ends meanwhile', () => existsSync(steal()) && unlinkSync(steal())],
+    ['the process that steals it ends meanwhile', () => existsSync(steal()) && unlinkSync(steal())],
   ])('is left alone if %s', async (_how, meanwhile) => {
     writeFileSync(path, DEAD);
-    if (_how.startsWith('its thief')) writeFileSync(steal(), ownerText());
+    if (_how.startsWith('the process')) writeFileSync(steal(), ownerText());
     const look = (real: Real, of: unknown, ...rest: unknown[]) => {
       const found = real(of, ...rest);
       if (of === steal()) meanwhile();

@@ -51,8 +51,8 @@ describe.runIf(space !== '' && started !== '')('the liveness of a process', () =
   });
 
   it('is dead for a process that has ended and was not collected by its parent', async () => {
-    // The shell is replaced by one that asks for no child of its own.
-    const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    // Before the child ends the shell is replaced by a program that asks for no child of its own.
+    const parent = spawn('sh', ['-c', 'sleep 0.5 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
     try {
       const child = await new Promise<number>((resolve) => parent.stdout.once('data', (text) => resolve(Number(text))));
       const fields = () => readFileSync(`/proc/${child}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ExportRefusal } from '../../../src/service/export/answer.ts';
+import type { ExportRefusal } from '../../../src/service/export/protocol.ts';
 import { ask, CSV, closeServer, serve } from '../../support/service/faulty-export.ts';
 import { CHUNKED, chunks, head, json, type Step, whole } from '../../support/service/faulty-server.ts';
 import {

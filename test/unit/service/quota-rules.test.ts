@@ -1,17 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import {
   type AnswerHead,
-  afterHead,
+  afterAnswer,
   budgetOf,
   concurrencyOf,
   decide,
-  EMPTY_STATE,
   forecastOf,
-  HOUR_MS,
-  pruned,
-  type QuotaState,
   refusedUntil,
-} from '../../../src/service/quota.ts';
+} from '../../../src/service/quota/rules.ts';
+import { EMPTY_STATE, HOUR_MS, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
 import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
 const now = { limits: LIMITS, now: NOW, random: () => 0 };
@@ -58,14 +55,14 @@ describe('the decision on an export', () => {
     ],
     [
       'an export when those sent since the answer used up Remaining: wait for the reset',
-      state({ sent: sent(12), report: report(2, NOW + MINUTE, { upTo: 10 }) }),
+      state({ sent: sent(12), report: report(2, NOW + MINUTE, { lastSent: 10 }) }),
       { kind: 'until', at: NOW + MINUTE + 1_000 },
     ],
     [
       'an export when those under way at the answer may use up Remaining: wait for their answers',
       state({
         sent: sent(4),
-        report: report(2, NOW + MINUTE, { upTo: 4, unanswered: 2 }),
+        report: report(2, NOW + MINUTE, { lastSent: 4, unanswered: 2 }),
         slots: [slot(4, { answered: false })],
       }),
       { kind: 'change' },
@@ -85,14 +82,14 @@ describe('the decision on an export', () => {
       {
         ...EMPTY_STATE,
         sent: [...sent(9), { n: 10, at: NOW }],
-        report: report(0, NOW - MINUTE, { upTo: 9 }),
+        report: report(0, NOW - MINUTE, { lastSent: 9 }),
         slots: [slot(10, { answered: false })],
       },
       { kind: 'change' },
     ],
     [
-      'the fourth export beside three after a lowered concurrency: wait for one of them',
-      state({ slots: [slot(1), slot(2), slot(3)], lowered: { to: 3, at: NOW, times: 1 } }),
+      'the fourth export beside three after a reduced concurrency: wait for one of them',
+      state({ slots: [slot(1), slot(2), slot(3)], reduced: { limit: 3, at: NOW, times: 1 } }),
       { kind: 'change' },
     ],
   ];
@@ -107,44 +104,44 @@ describe('the quota after an answer', () => {
 
   it('takes the Remaining of a success, less the exports that the service may not know of', () => {
     const before = state({ sent: sent(4), slots: [slot(3, { answered: false }), slot(4, { answered: false })] });
-    const after = afterHead(before, 3, head(200, 50, NOW + MINUTE), now);
-    expect(after.report).toEqual({ remaining: 50, resetAt: NOW + MINUTE, at: NOW, by: 3, upTo: 4, unanswered: 1 });
+    const after = afterAnswer(before, 3, head(200, 50, NOW + MINUTE), now);
+    expect(after.report).toEqual({ remaining: 50, resetAt: NOW + MINUTE, at: NOW, lastSent: 4, unanswered: 1 });
     expect(after.slots[0].answered).toBe(true);
   });
 
   it('does not increase what remains after a late, older answer', () => {
-    const before = state({ sent: sent(4), report: report(40, NOW + MINUTE, { by: 4, upTo: 4, unanswered: 2 }) });
+    const before = state({ sent: sent(4), report: report(40, NOW + MINUTE, { lastSent: 4, unanswered: 2 }) });
     expect(budgetOf(before, LIMITS, NOW).left).toBe(38);
-    expect(budgetOf(afterHead(before, 2, head(200, 42, NOW + MINUTE), now), LIMITS, NOW).left).toBe(39);
-    expect(afterHead(before, 2, head(200, 42, NOW + MINUTE), now).report?.remaining).toBe(40);
-    expect(afterHead(before, 2, head(200, 12, NOW + MINUTE), now).report?.remaining).toBe(12);
-    expect(afterHead(before, 5, head(200, 99, NOW + MINUTE), now).report?.remaining).toBe(99);
+    expect(budgetOf(afterAnswer(before, 2, head(200, 42, NOW + MINUTE), now), LIMITS, NOW).left).toBe(39);
+    expect(afterAnswer(before, 2, head(200, 42, NOW + MINUTE), now).report?.remaining).toBe(40);
+    expect(afterAnswer(before, 2, head(200, 12, NOW + MINUTE), now).report?.remaining).toBe(12);
+    expect(afterAnswer(before, 5, head(200, 99, NOW + MINUTE), now).report?.remaining).toBe(99);
   });
 
   it('takes the least Remaining of concurrent exports, in any order', () => {
     const unanswered = { answered: false };
     const before = state({ sent: sent(4), slots: [slot(2, unanswered), slot(3, unanswered), slot(4, unanswered)] });
     // Processes that are slow to send and to read: the second came last to the service, and is answered first.
-    let at = afterHead(before, 2, head(200, 0, NOW + MINUTE), now);
+    let at = afterAnswer(before, 2, head(200, 0, NOW + MINUTE), now);
     for (const [n, remaining] of [
       [3, 2],
       [4, 1],
     ]) {
       expect(decide(at, LIMITS, NOW)).toMatchObject({ kind: 'change' });
-      at = afterHead(at, n, head(200, remaining, NOW + MINUTE), now);
+      at = afterAnswer(at, n, head(200, remaining, NOW + MINUTE), now);
     }
     expect(decide(at, LIMITS, NOW)).toMatchObject({ kind: 'until' });
-    expect(afterHead(at, 5, head(200, 99, NOW + 2 * MINUTE), now).report?.remaining).toBe(99);
+    expect(afterAnswer(at, 5, head(200, 99, NOW + 2 * MINUTE), now).report?.remaining).toBe(99);
   });
 
   it('is unchanged by a 503 without headers', () => {
     const before: QuotaState = { ...EMPTY_STATE, sent: sent(1), next: 2 };
-    expect(afterHead(before, 1, head(503), now)).toEqual(before);
+    expect(afterAnswer(before, 1, head(503), now)).toEqual(before);
   });
 
   it('has a lower concurrency after a 429 beside other exports, without a wait for the reset (S9) [R12]', () => {
     for (const remaining of [57, 0, undefined]) {
-      const after = afterHead(running(5), 1, head(429, remaining, NOW + 30 * MINUTE), now);
+      const after = afterAnswer(running(5), 1, head(429, remaining, NOW + 30 * MINUTE), now);
       expect(concurrencyOf(after, LIMITS, NOW)).toBe(4);
       expect(after.blocked?.until).toBe(NOW + 1_000);
       expect(after.report?.remaining ?? 0).toBe(remaining ?? 0);
@@ -155,17 +152,17 @@ describe('the quota after an answer', () => {
 
   it('keeps an existing stop until the reset after a 429 beside other exports [R489]', () => {
     const blocked = { at: NOW - MINUTE, until: NOW + 40 * MINUTE };
-    const after = afterHead({ ...running(3), blocked }, 1, head(429, undefined), now);
+    const after = afterAnswer({ ...running(3), blocked }, 1, head(429, undefined), now);
     expect(decide(after, LIMITS, NOW + 30 * MINUTE)).toMatchObject({ kind: 'until', at: blocked.until });
   });
 
   it('takes the Remaining of a long export once the earlier one has expired [R489]', () => {
     const before = { ...running(3), report: report(0, NOW - MINUTE, { at: NOW - 50 * MINUTE }) };
-    expect(afterHead(before, 1, head(200, 80, NOW + 59 * MINUTE), now).report?.remaining).toBe(80);
+    expect(afterAnswer(before, 1, head(200, 80, NOW + 59 * MINUTE), now).report?.remaining).toBe(80);
   });
 
   it('stops everybody until the reset after a 429 to a lone export, and one export goes first then', () => {
-    const after = afterHead(running(1), 1, head(429, 0, NOW + 30 * MINUTE), now);
+    const after = afterAnswer(running(1), 1, head(429, 0, NOW + 30 * MINUTE), now);
     expect(decide({ ...after, slots: [] }, LIMITS, NOW)).toMatchObject({
       kind: 'until',
       at: NOW + 30 * MINUTE + 1_000,
@@ -185,11 +182,11 @@ describe('the quota after an answer', () => {
     let at = running(1);
     const waits: number[] = [];
     for (let i = 0; i < 7; i++) {
-      at = afterHead(at, 1, head(429, undefined, undefined), now);
+      at = afterAnswer(at, 1, head(429, undefined, undefined), now);
       waits.push(((at.blocked?.until ?? 0) - NOW) / MINUTE);
     }
     expect(waits).toEqual([1, 2, 4, 8, 15, 15, 15]);
-    expect(afterHead(at, 1, head(200, 50, NOW + MINUTE), now).refusals).toBe(0);
+    expect(afterAnswer(at, 1, head(200, 50, NOW + MINUTE), now).hourlyRefusals).toBe(0);
   });
 
   it('waits for the later of Reset and Retry-After, without jitter', () => {
@@ -199,13 +196,13 @@ describe('the quota after an answer', () => {
 });
 
 const answeredBy = (given: QuotaState, n: number, answer: AnswerHead, random = 0) =>
-  afterHead(given, n, answer, { limits: LIMITS, now: NOW, random: () => random });
+  afterAnswer(given, n, answer, { limits: LIMITS, now: NOW, random: () => random });
 
 describe('what remains of the hour', () => {
   const left = (given: QuotaState, now = NOW, limits = LIMITS) => budgetOf(given, limits, now);
 
   it('is what the service said until a second after its reset, then one probe, then our own count', () => {
-    const reported = state({ sent: sent(40), report: report(3, NOW, { upTo: 40 }) });
+    const reported = state({ sent: sent(40), report: report(3, NOW, { lastSent: 40 }) });
     expect(left(reported, NOW + 999)).toEqual({ left: 3, nextAt: NOW + 1_000, known: true });
     expect(left(reported, NOW + 1_000)).toMatchObject({ left: 60, known: false });
     expect(left({ ...reported, sent: sent(140) }, NOW + 1_000)).toMatchObject({ left: 1, known: false });
@@ -216,13 +213,13 @@ describe('what remains of the hour', () => {
   });
 
   it('is what the service said for an hour when it named no reset', () => {
-    const reported = state({ sent: sent(9), report: report(3, undefined, { at: NOW, upTo: 7 }) });
+    const reported = state({ sent: sent(9), report: report(3, undefined, { at: NOW, lastSent: 7 }) });
     expect(left(reported, NOW + HOUR_MS - 1)).toEqual({ left: 1, nextAt: NOW + HOUR_MS, known: true });
     expect(left(reported, NOW + HOUR_MS)).toMatchObject({ left: 91 });
   });
 
   it('is less by exports under way at that time, and by those sent since', () => {
-    const reported = state({ sent: sent(9), report: report(9, NOW + MINUTE, { upTo: 7, unanswered: 3 }) });
+    const reported = state({ sent: sent(9), report: report(9, NOW + MINUTE, { lastSent: 7, unanswered: 3 }) });
     expect(left(reported).left).toBe(9 - 3 - 2);
   });
 
@@ -250,7 +247,7 @@ describe('the next time at which an export may be sent', () => {
   });
 
   it('waits for the answers under way, and for none of ended exports', () => {
-    const over = slot(1, { answered: false, freeAt: NOW + 20 });
+    const over = slot(1, { freeAt: NOW + 20 });
     const open = slot(2, { answered: false });
     const spent = { sent: sent(3), report: report(0, NOW + MINUTE) };
     expect(decide(state({ ...spent, slots: [over, open, slot(3)] }), LIMITS, NOW)).toEqual({
@@ -273,8 +270,8 @@ describe('the next time at which an export may be sent', () => {
 });
 
 describe('the concurrency limit', () => {
-  const within = (ms: number, times: number, to = 1) =>
-    concurrencyOf(state({ lowered: { to, at: NOW, times } }), LIMITS, NOW + ms);
+  const within = (ms: number, times: number, limit = 1) =>
+    concurrencyOf(state({ reduced: { limit, at: NOW, times } }), LIMITS, NOW + ms);
 
   it('increases after each quarter of an hour, twice as late after each refusal, at most 32 times', () => {
     const minutes = [15 * MINUTE - 1, 15 * MINUTE, 30 * MINUTE, 600 * MINUTE];
@@ -294,28 +291,28 @@ describe('a 429', () => {
   it('beside other exports lowers the concurrency to their number, or keeps a lower one', () => {
     const slots = [1, 2, 3, 4].map((n) => slot(n, n === 4 ? { freeAt: NOW + 20 } : {}));
     const before = state({ sent: sent(4), slots });
-    expect(answeredBy(before, 1, head(429)).lowered).toEqual({ to: 2, at: NOW, times: 1 });
-    expect(answeredBy(before, 9, head(429)).lowered).toEqual({ to: 3, at: NOW, times: 1 });
-    const lowered = { to: 1, at: NOW - MINUTE, times: 4 };
-    expect(answeredBy({ ...before, lowered }, 9, head(429)).lowered).toEqual({ to: 1, at: NOW, times: 5 });
+    expect(answeredBy(before, 1, head(429)).reduced).toEqual({ limit: 2, at: NOW, times: 1 });
+    expect(answeredBy(before, 9, head(429)).reduced).toEqual({ limit: 3, at: NOW, times: 1 });
+    const reduced = { limit: 1, at: NOW - MINUTE, times: 4 };
+    expect(answeredBy({ ...before, reduced }, 9, head(429)).reduced).toEqual({ limit: 1, at: NOW, times: 5 });
     expect(answeredBy(before, 1, head(429)).blocked).toEqual({ at: NOW, until: NOW + 1_000 });
   });
 
   it('to a lone export with some left is retried after three short pauses, then after the hourly limit [R12]', () => {
     const before = state({ sent: sent(1), slots: [slot(1)] });
     const first = answeredBy(before, 1, head(429, 9), 0.25);
-    expect(first).toMatchObject({ exclusiveRefusals: 1, refusals: 0, lowered: { to: 1, at: NOW, times: 1 } });
+    expect(first).toMatchObject({ aloneRefusals: 1, hourlyRefusals: 0, reduced: { limit: 1, at: NOW, times: 1 } });
     expect(first.blocked).toEqual({ at: NOW, until: NOW + 2_500 });
     const second = answeredBy(first, 1, head(429, 9), 0.5);
-    expect(second).toMatchObject({ exclusiveRefusals: 2, lowered: { times: 2 }, blocked: { until: NOW + 6_000 } });
+    expect(second).toMatchObject({ aloneRefusals: 2, reduced: { times: 2 }, blocked: { until: NOW + 6_000 } });
     const third = answeredBy(second, 1, head(429, 9));
-    expect(third).toMatchObject({ exclusiveRefusals: 3, blocked: { until: NOW + 8_000 } });
-    expect(answeredBy({ ...before, exclusiveRefusals: 3 }, 1, head(429, 9, NOW + MINUTE))).toMatchObject({
-      refusals: 1,
-      exclusiveRefusals: 3,
+    expect(third).toMatchObject({ aloneRefusals: 3, blocked: { until: NOW + 8_000 } });
+    expect(answeredBy({ ...before, aloneRefusals: 3 }, 1, head(429, 9, NOW + MINUTE))).toMatchObject({
+      hourlyRefusals: 1,
+      aloneRefusals: 3,
       blocked: { at: NOW, until: NOW + MINUTE + 1_000 },
     });
-    expect(answeredBy(before, 1, head(429, 0, NOW + MINUTE))).toMatchObject({ refusals: 1, exclusiveRefusals: 0 });
+    expect(answeredBy(before, 1, head(429, 0, NOW + MINUTE))).toMatchObject({ hourlyRefusals: 1, aloneRefusals: 0 });
   });
 
   it('without a reset waits a minute and longer each time, with a quarter of jitter', () => {
@@ -333,20 +330,16 @@ describe('Remaining in an answer', () => {
   const before = state({ sent: sent(4), slots: [slot(1, { answered: false }), slot(2, { answered: false })] });
 
   it('counts exports under way, and not those that ended', () => {
-    const slots = [
-      slot(1, { answered: false }),
-      slot(2, { answered: false, freeAt: NOW }),
-      slot(3, { answered: false }),
-    ];
+    const slots = [slot(1, { answered: false }), slot(2, { freeAt: NOW }), slot(3, { answered: false })];
     const { report: reported } = answeredBy({ ...before, slots: [...slots, slot(4)] }, 3, head(200, 7));
-    expect(reported).toEqual({ remaining: 7, at: NOW, by: 3, upTo: 4, unanswered: 1 });
+    expect(reported).toEqual({ remaining: 7, at: NOW, lastSent: 4, unanswered: 1 });
   });
 
   it('of an older export counts only if it is less, or if the earlier one has expired', () => {
-    const current = { ...before, report: report(5, NOW + MINUTE, { upTo: 3, unanswered: 0 }) };
-    expect(answeredBy(current, 3, head(200, 5)).report).toMatchObject({ remaining: 5, by: 1, unanswered: 0 });
-    expect(answeredBy(current, 3, head(200, 4)).report).toMatchObject({ remaining: 4, by: 3 });
-    expect(answeredBy(current, 4, head(200, 9)).report).toMatchObject({ remaining: 9, by: 4 });
+    const current = { ...before, report: report(5, NOW + MINUTE, { lastSent: 3, unanswered: 0 }) };
+    expect(answeredBy(current, 3, head(200, 5)).report).toMatchObject({ remaining: 5, unanswered: 0 });
+    expect(answeredBy(current, 3, head(200, 4)).report).toMatchObject({ remaining: 4, at: NOW });
+    expect(answeredBy(current, 4, head(200, 9)).report).toMatchObject({ remaining: 9, at: NOW });
   });
 
   it('of none without a reset ends an hour after the oldest counted export, or after now, and is marked as assumed [R432]', () => {
@@ -360,12 +353,12 @@ describe('Remaining in an answer', () => {
   });
 
   it('of a success alone resets the count of refusals', () => {
-    const refused = { ...before, refusals: 3, exclusiveRefusals: 2 };
-    expect(answeredBy(refused, 1, head(200))).toMatchObject({ refusals: 0, exclusiveRefusals: 0, unreportedAt: NOW });
-    expect(answeredBy(refused, 1, head(200, 5))).toMatchObject({ refusals: 0, exclusiveRefusals: 0 });
+    const refused = { ...before, hourlyRefusals: 3, aloneRefusals: 2 };
+    expect(answeredBy(refused, 1, head(200))).toMatchObject({ hourlyRefusals: 0, aloneRefusals: 0, unreportedAt: NOW });
+    expect(answeredBy(refused, 1, head(200, 5))).toMatchObject({ hourlyRefusals: 0, aloneRefusals: 0 });
     expect(answeredBy(refused, 1, head(500, 5))).toMatchObject({
-      refusals: 3,
-      exclusiveRefusals: 2,
+      hourlyRefusals: 3,
+      aloneRefusals: 2,
       report: { remaining: 5 },
     });
     expect(answeredBy(refused, 1, head(500)).unreportedAt).toBe(before.unreportedAt);

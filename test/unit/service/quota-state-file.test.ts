@@ -1,5 +1,6 @@
 import fs, {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -13,7 +14,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
-import { EMPTY_STATE, type QuotaState, QuotaStateFile, type Slot } from '../../../src/service/quota.ts';
+import { EMPTY_STATE, type QuotaState, type Slot } from '../../../src/service/quota/state.ts';
+import { QuotaStateFile } from '../../../src/service/quota/state-file.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
 import { openTestQuota } from '../../support/service/quota.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
@@ -48,6 +50,14 @@ describe('the state file of the quota', () => {
     const names = readdirSync(folder());
     expect(names).toEqual([expect.stringMatching(/^quota-[0-9a-f]{16}\.json$/)]);
     expect(statSync(join(folder(), names[0])).mode & 0o777).toBe(0o600);
+  });
+
+  it('leaves nothing of a process that was killed while it wrote it [R569]', async () => {
+    await count();
+    const killed = `${path()}.tmp`;
+    writeFileSync(killed, 'x'.repeat(9_999));
+    expect(await count()).toBe(2);
+    expect([existsSync(killed), written().next]).toEqual([false, 3]);
   });
 
   it.each([
@@ -199,7 +209,7 @@ describe('the slots of a process in the shared state', () => {
 
   it('are renewed without a change to those of others', async () => {
     const [first, second] = [await open().enterNow(), await open().enterNow()];
-    const elsewhere = { ...written().slots[1], n: 3, run: 'x', holder: { ...OWN_IDENTITY, host: 'elsewhere' } };
+    const elsewhere = { ...written().slots[1], n: 3, run: 'x', owner: { ...OWN_IDENTITY, host: 'elsewhere' } };
     writeFileSync(path(), JSON.stringify({ ...written(), slots: [...written().slots, elsewhere] }));
     clock.pass(30_000);
     await settle();
@@ -219,7 +229,7 @@ describe('the slots of a process in the shared state', () => {
       ...written().slots[0],
       n,
       run: 'x',
-      holder: { ...OWN_IDENTITY, host: 'elsewhere' },
+      owner: { ...OWN_IDENTITY, host: 'elsewhere' },
       lease: clock.now() + leftMs,
     });
     const slots = [other(1, 0), other(2, 1), other(3, 240_000), other(4, 240_001)];

@@ -1,13 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  decide,
-  EMPTY_STATE,
-  forecastOf,
-  HOUR_MS,
-  parseState,
-  pruned,
-  type QuotaState,
-} from '../../../src/service/quota.ts';
+import { decide, forecastOf } from '../../../src/service/quota/rules.ts';
+import { EMPTY_STATE, HOUR_MS, parseState, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
 import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
 describe('a stored instant of the quota', () => {
@@ -18,7 +11,7 @@ describe('a stored instant of the quota', () => {
       sent: sent(3, in2058),
       blocked: { at: NOW - MINUTE, until: in2058 },
       report: report(0, in2058, { at: NOW - MINUTE }),
-      lowered: { to: 0, at: in2058, times: 1 },
+      reduced: { limit: 0, at: in2058, times: 1 },
       unreportedAt: in2058,
     });
     for (const given of [wild, { ...wild, blocked: { at: in2058, until: 2 * in2058 } }]) {
@@ -38,12 +31,12 @@ const WHOLE = state({
   sent: sent(2),
   slots: [slot(1, { freeAt: NOW + 10 }), slot(2)],
   report: report(3, NOW + MINUTE),
-  lowered: { to: 1, at: NOW, times: 1 },
+  reduced: { limit: 1, at: NOW, times: 1 },
   blocked: { at: NOW, until: NOW + MINUTE },
 });
-const COUNTS = ['next', 'refusals', 'exclusiveRefusals', 'sent.1.n', 'slots.1.n', 'report.remaining', 'report.by'];
-COUNTS.push('report.upTo', 'report.unanswered', 'lowered.to', 'lowered.times');
-const INSTANTS = ['sent.1.at', 'slots.1.lease', 'report.at', 'report.resetAt', 'unreportedAt', 'lowered.at'];
+const COUNTS = ['next', 'hourlyRefusals', 'aloneRefusals', 'sent.1.n', 'slots.1.n', 'report.remaining'];
+COUNTS.push('report.lastSent', 'report.unanswered', 'reduced.limit', 'reduced.times');
+const INSTANTS = ['sent.1.at', 'slots.1.lease', 'report.at', 'report.resetAt', 'unreportedAt', 'reduced.at'];
 INSTANTS.push('blocked.at', 'blocked.until');
 
 /** The state with another value at a path; undefined takes it out. */
@@ -51,8 +44,8 @@ function withValue(path: string, value: unknown): QuotaState | undefined {
   const root: Record<string, unknown> = { ...structuredClone(WHOLE) };
   const keys = path.split('.');
   const last = keys.pop() ?? '';
-  const holder = keys.reduce((at, key) => at[key] as Record<string, unknown>, root);
-  holder[last] = value;
+  const owner = keys.reduce((at, key) => at[key] as Record<string, unknown>, root);
+  owner[last] = value;
   return parseState(JSON.stringify(root));
 }
 
@@ -76,14 +69,14 @@ describe('a state file', () => {
     for (const right of [0, 0.5, 2 ** 60]) expect(withValue(path, right), `${right}`).toBeDefined();
   });
 
-  it.each(['next', 'refusals', 'exclusiveRefusals', 'sent', 'slots', 'v', ...COUNTS.slice(3)])(
+  it.each(['next', 'hourlyRefusals', 'aloneRefusals', 'sent', 'slots', 'v', ...COUNTS.slice(3)])(
     'is invalid without %s',
     (path) => {
       expect(withValue(path, undefined)).toBeUndefined();
     },
   );
 
-  it.each(['report', 'report.resetAt', 'lowered', 'blocked', 'unreportedAt'])('is valid without %s', (path) => {
+  it.each(['report', 'report.resetAt', 'reduced', 'blocked', 'unreportedAt'])('is valid without %s', (path) => {
     expect(withValue(path, undefined)).toBeDefined();
   });
 
@@ -94,12 +87,12 @@ describe('a state file', () => {
     ['sent.0', []],
     ['slots', 'none'],
     ['slots.0', 7],
-    ['slots.0.holder', undefined],
-    ['slots.0.holder', { pid: 1 }],
+    ['slots.0.owner', undefined],
+    ['slots.0.owner', { pid: 1 }],
     ['slots.0.run', 5],
     ['report', []],
     ['report', 'text'],
-    ['lowered', []],
+    ['reduced', []],
     ['blocked', []],
   ])('is invalid when %s is %o', (path, value) => {
     expect(withValue(path, value)).toBeUndefined();
@@ -144,9 +137,9 @@ describe('the relevant part of a state', () => {
   });
 
   it('includes the concurrency, at least one, from then or now', () => {
-    expect(kept({ lowered: { to: 3, at: NOW - 5, times: 2 } }).lowered).toEqual({ to: 3, at: NOW - 5, times: 2 });
-    expect(kept({ lowered: { to: 0, at: NOW + 5, times: 2 } }).lowered).toEqual({ to: 1, at: NOW, times: 2 });
-    expect(kept({})).not.toHaveProperty('lowered');
+    expect(kept({ reduced: { limit: 3, at: NOW - 5, times: 2 } }).reduced).toEqual({ limit: 3, at: NOW - 5, times: 2 });
+    expect(kept({ reduced: { limit: 0, at: NOW + 5, times: 2 } }).reduced).toEqual({ limit: 1, at: NOW, times: 2 });
+    expect(kept({})).not.toHaveProperty('reduced');
   });
 
   it('includes every export of the hour, none later than now', () => {

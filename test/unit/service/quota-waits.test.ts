@@ -1,10 +1,12 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../../src/base/log.ts';
 import { HEARTBEAT_MS } from '../../../src/fs/lock.ts';
-import type { AnswerHead, ExportQuota, ExportQuotaOptions, Permit, QuotaState } from '../../../src/service/quota.ts';
+import type { ExportQuota, ExportQuotaOptions, Permit } from '../../../src/service/quota/quota.ts';
+import type { AnswerHead } from '../../../src/service/quota/rules.ts';
+import type { QuotaState } from '../../../src/service/quota/state.ts';
 import { openTestQuota } from '../../support/service/quota.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 
@@ -29,10 +31,11 @@ const head = (status: number, remaining?: number, resetAt?: number): AnswerHead 
   limited: status === 429,
   limits: { remaining, resetAt, retryAt: undefined },
 });
-const written = (): QuotaState => {
+const stateFile = (): string => {
   const place = join(folder, readdirSync(folder)[0] ?? '');
-  return JSON.parse(readFileSync(join(place, readdirSync(place)[0] ?? ''), 'utf8')) as QuotaState;
+  return join(place, readdirSync(place)[0] ?? '');
 };
+const written = () => JSON.parse(readFileSync(stateFile(), 'utf8')) as QuotaState;
 const events = (name: string) => heard.events.filter(({ event }) => event === name);
 /** Enters; what it came to is filled in when it has. */
 function entering(quota: ExportQuota) {
@@ -123,6 +126,10 @@ describe('a wait for a slot', () => {
     const next = entering(openQuota({ maxConcurrentExports: 1 }));
     await settle(40);
     expect(waitsOf(clock)).toEqual([200]);
+    const { ino, mtimeNs } = statSync(stateFile(), { bigint: true });
+    await clock.passUntil(() => false, 1_000, 200);
+    // Nothing has changed, so nothing is written.
+    expect(statSync(stateFile(), { bigint: true })).toMatchObject({ ino, mtimeNs });
     await first.release();
     clock.pass(199);
     await settle(40);

@@ -6,7 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import stateSchema from '../../../schemas/quota-state.json' with { type: 'json' };
 import { UserError } from '../../../src/base/errors.ts';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
-import type { AnswerHead, ExportQuota, ExportQuotaOptions, Permit } from '../../../src/service/quota.ts';
+import type { ExportQuota, ExportQuotaOptions, Permit } from '../../../src/service/quota/quota.ts';
+import type { AnswerHead } from '../../../src/service/quota/rules.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { openTestQuota } from '../../support/service/quota.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
@@ -186,10 +187,10 @@ describe('the shared quota', () => {
   });
 
   it.each([
-    ['a process that is no more', { holder: { ...OWN_IDENTITY, pid: DEAD_PID }, lease: MINUTE }],
-    ['a lease that was not renewed', { holder: OWN_IDENTITY, lease: -1 }],
-    ['a lease of another machine that ran out', { holder: { ...OWN_IDENTITY, host: 'elsewhere' }, lease: -1 }],
-    ['a lease longer than any process takes', { holder: { ...OWN_IDENTITY, host: 'elsewhere' }, lease: HOUR }],
+    ['a process that is no more', { owner: { ...OWN_IDENTITY, pid: DEAD_PID }, lease: MINUTE }],
+    ['a lease that was not renewed', { owner: OWN_IDENTITY, lease: -1 }],
+    ['a lease of another machine that ran out', { owner: { ...OWN_IDENTITY, host: 'elsewhere' }, lease: -1 }],
+    ['a lease longer than any process takes', { owner: { ...OWN_IDENTITY, host: 'elsewhere' }, lease: HOUR }],
   ])('releases the slots of %s', async (_name, { lease, ...dead }) => {
     const first = await openQuota().enter(NEVER);
     await first.answered(ok(50, clock.now() + HOUR));

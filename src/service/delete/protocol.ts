@@ -1,5 +1,5 @@
 import type { Secret } from '../../base/secrets.ts';
-import type { Limits } from '../export/answer.ts';
+import type { Limits } from '../export/protocol.ts';
 import { headerText } from '../http/headers.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
 import type { DeletionKind } from './outcomes.ts';

@@ -1,0 +1,250 @@
+// This folder: the Export group's limits, counted over all processes of this machine: how many exports may still be sent, and how
+// many at the same time. `state.ts` is what is known, `rules.ts` what may be sent now and what an answer changes, `state-file.ts`
+// where the processes share it; this file waits, gives permits and reports.
+
+import { randomUUID } from 'node:crypto';
+import pLimit from 'p-limit';
+import { formatDuration } from '../../base/durations.ts';
+import { transientError } from '../../base/errors.ts';
+import type { Random } from '../../base/random.ts';
+import { livenessOf, OWN_IDENTITY } from '../../fs/process-identity.ts';
+import { abortable, onAbort } from '../http/abort.ts';
+import {
+  type AnswerHead,
+  afterAnswer,
+  afterSending,
+  type Decision,
+  decide,
+  type ExportLimits,
+  forecastOf,
+} from './rules.ts';
+import { pruned, type QuotaState, SLOT_GRACE_MS, type Slot } from './state.ts';
+import { QuotaStateFile, type QuotaStateOptions } from './state-file.ts';
+
+/** The permission to send one export; it counts against both limits until it is released. */
+export interface Permit {
+  /** To be called when the head of the answer came, before `release`; a second call changes nothing. */
+  answered(head: AnswerHead): Promise<void>;
+  /** To be called when the connection is closed; harmless when repeated. */
+  release(): Promise<void>;
+}
+
+/** What a client that sends exports needs of the quota. */
+export type ExportAdmission = Pick<ExportQuota, 'enter' | 'close'>;
+
+export interface ExportQuotaOptions extends QuotaStateOptions, ExportLimits {
+  readonly random: Random;
+  /** A longer wait than this is refused. */
+  readonly maxWaitMs?: number | undefined;
+}
+
+export const createExportQuota = (options: ExportQuotaOptions): ExportQuota => new ExportQuota(options);
+
+const LEASE_MS = 120_000;
+const RENEW_MS = 30_000;
+/** Shorter waits are not reported. */
+const REPORTED_WAIT_MS = 5_000;
+/** A clock may jump, and another process may get another answer: after so much of a long wait the state is read again. */
+const MAX_SLEEP_MS = 300_000;
+/** How often the slots of other processes are looked at. */
+const POLL_MS = 200;
+
+export class ExportQuota {
+  readonly #options: ExportQuotaOptions;
+  readonly #file: QuotaStateFile;
+  readonly #run = randomUUID();
+  readonly #queue = pLimit(1);
+  readonly #listeners = new Set<(until: number | undefined) => void>();
+  /** The permits given, by the number of their export. */
+  readonly #permits = new Map<number, Permit>();
+  #renewing: (() => void) | undefined;
+  /** Aborted, and replaced, whenever an answer or an end of an export of this process changed the state. */
+  #changed = new AbortController();
+  #reported: number | undefined;
+
+  constructor(options: ExportQuotaOptions) {
+    this.#options = options;
+    this.#file = new QuotaStateFile(options);
+  }
+
+  /** Exports that may start now, that are left until the limit, and when (ms) the last of `count` may start. */
+  forecast(count: number): { readonly startableNow: number; readonly left: number; readonly earliestEnd: number } {
+    return forecastOf(this.#current(this.#file.read()), this.#options, count, this.#options.clock.now());
+  }
+
+  /** Called before every reported wait with its end (ms since 1970), and with undefined when it is over. */
+  onWait(listener: (until: number | undefined) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Gives back every permit of this process. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#permits.values()].map((permit) => permit.release()));
+  }
+
+  /**
+   * Resolves when an export may be sent: one caller after the other, in the order of the calls. Rejects with the
+   * signal's reason, or with a transient UserError that names the wait when it is longer than allowed.
+   */
+  async enter(signal: AbortSignal): Promise<Permit> {
+    signal.throwIfAborted();
+    const admitted = this.#queue(() => this.#admit(signal));
+    try {
+      return await abortable(admitted, signal);
+    } catch (error) {
+      // Admitted at the moment of the abort: nobody will use the permit.
+      void admitted.then((permit) => permit.release()).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** A permit without waiting, which is still counted: for the single small export of an interactive check. */
+  enterNow(): Promise<Permit> {
+    return this.#file.update((state) => this.#send(this.#current(state)));
+  }
+
+  async #admit(signal: AbortSignal): Promise<Permit> {
+    const { clock } = this.#options;
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        const changed = this.#changed.signal;
+        const found = await this.#file.update<Permit | Decision>((stored) => {
+          const state = this.#current(stored);
+          const decision = decide(state, this.#options, clock.now());
+          return decision.kind === 'go' ? this.#send(state) : [state, decision];
+        }, signal);
+        if ('release' in found) return found;
+        if (found.kind === 'until') await this.#waitUntil(found.at, signal);
+        if (found.kind === 'change') await this.#waitForChange(found.slots, AbortSignal.any([changed, signal]));
+        // With a test clock that does not really sleep, I/O must still make progress.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    } finally {
+      this.#report(undefined);
+    }
+  }
+
+  #current(state: QuotaState): QuotaState {
+    const now = this.#options.clock.now();
+    return pruned(state, now, (slot) => this.#isOwned(slot, now));
+  }
+
+  #isOwned(slot: Slot, now: number): boolean {
+    if (slot.run === this.#run) return this.#permits.has(slot.n);
+    if (livenessOf(slot.owner) === 'dead') return false;
+    // No process takes so long a lease: its clock, or ours, was wrong since.
+    return slot.lease > now && slot.lease <= now + 2 * LEASE_MS;
+  }
+
+  #send(state: QuotaState): readonly [QuotaState, Permit] {
+    const now = this.#options.clock.now();
+    const slot = { owner: OWN_IDENTITY, run: this.#run, lease: now + LEASE_MS };
+    return [afterSending(state, slot, now), this.#permitOf(state.next)];
+  }
+
+  #permitOf(n: number): Permit {
+    let isReleased = false;
+    const permit: Permit = {
+      answered: (head) => this.#answered(n, head),
+      release: async () => {
+        if (isReleased) return;
+        isReleased = true;
+        await this.#release(n);
+      },
+    };
+    this.#permits.set(n, permit);
+    this.#renewing ??= this.#renewLater();
+    return permit;
+  }
+
+  /** Renews the leases of this process for as long as it has permits. */
+  #renewLater(): () => void {
+    const { clock } = this.#options;
+    return clock.after(RENEW_MS, () => {
+      this.#renewing = this.#renewLater();
+      const renewed = (slot: Slot) => (slot.run === this.#run ? { ...slot, lease: clock.now() + LEASE_MS } : slot);
+      void this.#changeSlots(renewed).catch(() => {});
+    });
+  }
+
+  #changeSlots(change: (slot: Slot) => Slot): Promise<void> {
+    return this.#file.update((stored) => {
+      const state = this.#current(stored);
+      return [{ ...state, slots: state.slots.map(change) }, undefined];
+    });
+  }
+
+  async #answered(n: number, head: AnswerHead): Promise<void> {
+    const { clock, random, logger } = this.#options;
+    const limit = await this.#file.update((stored) => {
+      const state = this.#current(stored);
+      const after = afterAnswer(state, n, head, { limits: this.#options, now: clock.now(), random });
+      return [after, after.reduced === state.reduced ? undefined : after.reduced?.limit];
+    });
+    if (limit !== undefined) {
+      const message = `The service refuses so many exports at once: ${limit} at most for now.`;
+      logger.warn('quota.concurrency', message, { at_once: limit });
+    }
+    this.#wakeWaiting();
+  }
+
+  async #release(n: number): Promise<void> {
+    const freeAt = this.#options.clock.now() + SLOT_GRACE_MS;
+    try {
+      await this.#changeSlots((slot) => (slot.n === n ? { ...slot, answered: true, freeAt } : slot));
+    } finally {
+      this.#permits.delete(n);
+      if (this.#permits.size === 0) {
+        this.#renewing?.();
+        this.#renewing = undefined;
+      }
+    }
+    this.#wakeWaiting();
+  }
+
+  #wakeWaiting(): void {
+    const changed = this.#changed;
+    this.#changed = new AbortController();
+    changed.abort();
+  }
+
+  async #waitUntil(at: number, signal: AbortSignal): Promise<void> {
+    const { maxWaitMs, clock } = this.#options;
+    const wait = at - clock.now();
+    if (maxWaitMs !== undefined && wait > maxWaitMs) throw tooLong(at, wait, maxWaitMs);
+    if (wait >= REPORTED_WAIT_MS) this.#report(at);
+    await clock.sleep(Math.min(wait, MAX_SLEEP_MS), signal);
+  }
+
+  /** Until a change in this process (or an abort), until a slot is free, or until other processes are looked at again. */
+  async #waitForChange(slots: readonly Slot[], woken: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    const ends = slots.flatMap(({ freeAt }) => (freeAt === undefined ? [] : [freeAt - clock.now()]));
+    const isForeign = slots.some(({ run }) => run !== this.#run);
+    const pause = Math.min(...ends, isForeign ? POLL_MS : Number.POSITIVE_INFINITY);
+    if (!Number.isFinite(pause)) return new Promise((resolve) => void onAbort(woken, resolve));
+    await clock.sleep(Math.max(1, pause), woken).catch(() => {});
+  }
+
+  /** Calls every listener once for a wait, and once for its end. */
+  #report(until: number | undefined): void {
+    if (until === this.#reported) return;
+    this.#reported = until;
+    const { logger, clock } = this.#options;
+    if (until !== undefined) {
+      const [at, wait] = [new Date(until).toISOString(), formatDuration(until - clock.now())];
+      logger.info('quota.wait', `The limit of exports is reached: the next is sent at ${at}, in ${wait}.`, {
+        until: at,
+      });
+    }
+    for (const listener of this.#listeners) listener(until);
+  }
+}
+
+const tooLong = (at: number, wait: number, most: number) =>
+  transientError(
+    `The limit of exports is reached and the next may be sent at ${new Date(at).toISOString()}, in ${formatDuration(wait)}: ` +
+      `longer than the ${formatDuration(most)} that --max-wait allows. What is done is kept; run again then.`,
+    { internal: 'quota: the wait is longer than allowed' },
+  );

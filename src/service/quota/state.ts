@@ -1,0 +1,106 @@
+import stateSchema from '../../../schemas/quota-state.json' with { type: 'json' };
+import { compileSchema } from '../../config/validate.ts';
+import type { ProcessIdentity } from '../../fs/process-identity.ts';
+
+/** All that is known of the quota; what the state file holds (schemas/quota-state.json). Instants in ms since 1970. */
+export interface QuotaState {
+  readonly v: 1;
+  /** Those of the last hour, oldest first. */
+  readonly sent: readonly SentExport[];
+  /** Number of the next export. */
+  readonly next: number;
+  readonly slots: readonly Slot[];
+  readonly report?: Report;
+  /** When an answer that was no refusal last came without saying what is left. */
+  readonly unreportedAt?: number;
+  /** Nothing is sent before `until`, since a refusal at `at`. */
+  readonly blocked?: { readonly at: number; readonly until: number };
+  /** Refusals in a row that were taken for the hourly limit. */
+  readonly hourlyRefusals: number;
+  /** Refusals in a row of exports that ran alone, although some were left. */
+  readonly aloneRefusals: number;
+  readonly reduced?: ReducedConcurrency;
+}
+
+/** An export sent: its number, in the order of sending over all processes, and when. */
+interface SentExport {
+  readonly n: number;
+  readonly at: number;
+}
+
+/** One of the exports that may run at once. */
+export interface Slot {
+  readonly n: number;
+  /** The process that sends it, and the object in it. */
+  readonly owner: ProcessIdentity;
+  readonly run: string;
+  /** When the lease ends: an owner that has not renewed it by then counts as dead. */
+  readonly lease: number;
+  /** The head of its answer has come, or will never come. */
+  readonly answered: boolean;
+  /** The export is over; its slot is free from then on. */
+  readonly freeAt?: number;
+}
+
+/** How many exports are left, as the service last reported. */
+export interface Report {
+  readonly remaining: number;
+  readonly resetAt?: number;
+  /** The service named no reset: what it counts may have begun later than our own hour. */
+  readonly isResetAssumed?: boolean;
+  readonly at: number;
+  /** The last export sent by then, and how many had no answer yet: the report may not know of them. */
+  readonly lastSent: number;
+  readonly unanswered: number;
+}
+
+/** Fewer at once than configured: how many after the last reduction, when it was, and how many there were. */
+interface ReducedConcurrency {
+  readonly limit: number;
+  readonly at: number;
+  readonly times: number;
+}
+
+export const EMPTY_STATE: QuotaState = { v: 1, sent: [], next: 1, slots: [], hourlyRefusals: 0, aloneRefusals: 0 };
+
+const isState = compileSchema<QuotaState>(stateSchema);
+
+/** A state file's text as state; undefined for anything that this version did not write. */
+export function parseState(text: string): QuotaState | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isState(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export const HOUR_MS = 3_600_000;
+/** The limit is one an hour, and a reset is rounded down to seconds: nothing has to be waited for longer. */
+const MAX_WAIT_MS = HOUR_MS + 1_000;
+/** The service notices the end of an export a little later than this process. */
+export const SLOT_GRACE_MS = 50;
+
+/**
+ * What still matters at `now`. `isOwned` says whether the process of a slot lives. Repairs what a jump of the clock left, and
+ * believes no instant further than an hour ahead of the one at which it was written.
+ */
+export function pruned(state: QuotaState, now: number, isOwned: (slot: Slot) => boolean): QuotaState {
+  const { blocked, report, reduced, unreportedAt, ...rest } = state;
+  const isFreeing = (at: number) => at > now && at <= now + SLOT_GRACE_MS;
+  // Written by a clock that was ahead of today's: as long as then, from now on.
+  const blockedAt = Math.min(blocked?.at ?? now, now);
+  const until = blocked === undefined ? 0 : blockedAt + Math.min(blocked.until - blocked.at, MAX_WAIT_MS);
+  const resetAt = report?.resetAt !== undefined && Math.min(report.resetAt, report.at + HOUR_MS);
+  return {
+    ...rest,
+    sent: state.sent.map(({ n, at }) => ({ n, at: Math.min(at, now) })).filter(({ at }) => at > now - HOUR_MS),
+    slots: state.slots.filter((slot) => (slot.freeAt === undefined ? isOwned(slot) : isFreeing(slot.freeAt))),
+    ...(report !== undefined && report.at <= now && { report: { ...report, ...(resetAt !== false && { resetAt }) } }),
+    ...(unreportedAt !== undefined && unreportedAt <= now && { unreportedAt }),
+    ...(until > now && { blocked: { at: blockedAt, until } }),
+    ...(reduced !== undefined && {
+      reduced: { ...reduced, limit: Math.max(1, reduced.limit), at: Math.min(reduced.at, now) },
+    }),
+  };
+}
