@@ -7,8 +7,9 @@ import type { ExportRequest, Filters } from '../service/export/protocol.ts';
 /** What an extraction requests of which service, and what it makes of the columns. */
 export type RequestSettings = Filters & HashSettings & Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'columnsDrop'>;
 
-/** `question` as the state keeps it (S6), and the parts of it that name the service and the edited columns. Hex SHA-256 each. */
+/** Hashes of an export request without its days (hex SHA-256), under the keys that the state has for them (S6). */
 export interface RequestHashes {
+  /** Of all of it: service, filters and columns. */
   readonly question: string;
   readonly service: string;
   /** Of the columns that are dropped or hashed, and of the key's check value (S47); absent where there are none. */
@@ -17,7 +18,7 @@ export interface RequestHashes {
 
 export function hashesOf(source: RequestSettings): RequestHashes {
   const service = ['dfinery', source.baseUrl, source.serviceId];
-  const columns = columnsOf(source);
+  const columns = columnEdits(source);
   return {
     service: sha256(service),
     question: sha256([...service, ...canonical(source), ...(columns === undefined ? [] : [columns])]),
@@ -26,7 +27,7 @@ export function hashesOf(source: RequestSettings): RequestHashes {
 }
 
 /** The column lists, which change the rows that the service sends; undefined if there are none. */
-function columnsOf(source: RequestSettings): unknown {
+function columnEdits(source: RequestSettings): unknown {
   const dropped = [...new Set(source.columnsDrop)].sort();
   const { columns, key_check } = hashedColumns(source);
   return dropped.length === 0 && columns.length === 0 ? undefined : ['columns', dropped, columns, key_check];
@@ -34,10 +35,13 @@ function columnsOf(source: RequestSettings): unknown {
 
 /** Two spellings of the same filter are one request: order, repetitions and names without effect do not count. */
 function canonical(filters: Filters): unknown[] {
-  return [side(filters.events, filters.eventsCondition), side(filters.properties, filters.propertiesCondition)];
+  return [
+    selection(filters.events, filters.eventsCondition),
+    selection(filters.properties, filters.propertiesCondition),
+  ];
 }
 
-function side(names: readonly string[], condition: Condition): unknown {
+function selection(names: readonly string[], condition: Condition): unknown {
   if (condition === 'all' || names.length === 0) return ['all'];
   return [condition, [...new Set(names)].sort()];
 }
@@ -47,13 +51,13 @@ export function filtersOf(source: Filters): Filters {
   return { events, eventsCondition, properties, propertiesCondition };
 }
 
-/** A hash of the request: equal for requests with equal answers, apart from when they are sent. */
-export function keyOf(request: ExportRequest): string {
+/** A hash of one request with its days: equal for requests with equal answers, apart from when they are sent. */
+export function requestKey(request: ExportRequest): string {
   return sha256([request.from, request.to, ...canonical(request)]);
 }
 
 /** The days of an export for messages: `2026-01-01` or `2026-01-01..2026-01-03`. */
-export const nameOf = ({ from, to }: { readonly from: Day; readonly to: Day }): string =>
+export const exportName = ({ from, to }: { readonly from: Day; readonly to: Day }): string =>
   from === to ? from : `${from}..${to}`;
 
 /** Columns that hold hashes under one key, of some rows of a target (S47). No column: those rows are as they came. */

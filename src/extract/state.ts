@@ -1,6 +1,6 @@
 import type { ErrorObject } from 'ajv';
 import schema from '../../schemas/state.json' with { type: 'json' };
-import { type ErrorDetails, UserError } from '../base/errors.ts';
+import { UserError } from '../base/errors.ts';
 import { compileSchema } from '../config/validate.ts';
 import type { HashedColumns } from './export-request.ts';
 import type { State } from './window.ts';
@@ -8,14 +8,17 @@ import type { State } from './window.ts';
 /** Why a stored state cannot be used. The Airbyte source handles `filters`, `columns` and `future` in its own way (S6). */
 export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'columns' | 'future';
 
-/** A stored state that this run must not use: exit 2 on the command line. */
+/** A stored state that this run must not use: exit 2 on the command line. `advice` is for the command line alone. */
 export class StateError extends UserError {
   override readonly name = 'StateError';
   readonly problem: StateProblem;
+  /** The message without the advice, and without an end. */
+  readonly statement: string;
 
-  constructor(problem: StateProblem, message: string, details: ErrorDetails = {}) {
-    super('config', message, details);
+  constructor(problem: StateProblem, statement: string, advice: string) {
+    super('config', `${statement}: ${advice}.`);
     this.problem = problem;
+    this.statement = statement;
   }
 }
 
@@ -34,7 +37,8 @@ export function parseState(value: unknown): State | undefined {
   if (typeof version === 'number' && version > 1) {
     throw new StateError(
       'version',
-      `The stored state has version ${version}, this program knows version 1: use the newer program that wrote it.`,
+      `The stored state has version ${version} and was written by a newer program, this one knows version 1`,
+      'use that one',
     );
   }
   if (!valid(given)) throw malformed((valid.errors ?? []).map(problemText).join('; '));
@@ -52,5 +56,6 @@ function problemText({ instancePath, message, params }: ErrorObject): string {
 const malformed = (why: string) =>
   new StateError(
     'malformed',
-    `The stored state cannot be used: ${why}; wanted {"version":1,"from_date":"YYYY-MM-DD"}. Restore it from a copy, or start anew with another target (on a platform: reset the stream).`,
+    `The stored state cannot be used (${why})`,
+    'wanted {"version":1,"from_date":"YYYY-MM-DD"}; restore it from a copy, or start anew with another target',
   );

@@ -16,5 +16,5 @@ export const status =
     facts.status >= first && facts.status <= last;
 
 /** The first row that matches; the last one of a table matches everything. */
-export const outcomeOf = <Facts, Kind>(rows: readonly OutcomeRow<Facts, Kind>[], facts: Facts) =>
+export const firstMatch = <Facts, Kind>(rows: readonly OutcomeRow<Facts, Kind>[], facts: Facts) =>
   rows.find(({ when }) => when(facts)) ?? rows[rows.length - 1];

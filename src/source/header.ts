@@ -3,7 +3,7 @@ import { configError, transientError, UserError } from '../base/errors.ts';
 import { MalformedCsv } from '../csv/malformed.ts';
 import { RowSource } from '../csv/row-source.ts';
 import { readNames } from '../csv/tokenizer.ts';
-import { nameOf } from '../extract/export-request.ts';
+import { exportName } from '../extract/export-request.ts';
 import { earliestToday } from '../extract/plan/days.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import type { ExportRequest } from '../service/export/protocol.ts';
@@ -20,7 +20,7 @@ const MAX_MOVES = 2;
  * or the service is not available.
  */
 export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Promise<readonly string[] | undefined> {
-  const retries = new ExportRetries({ ...deps, name: nameOf(request) });
+  const retries = new ExportRetries({ ...deps, name: exportName(request) });
   let moved = request;
   let moves = 0;
   let unconfirmed: readonly string[] | undefined;

@@ -151,19 +151,19 @@ const MAX_LINE = 64 * 1024;
 
 /** The first line of a file, not verified; undefined for a file without a complete line. */
 export const openLineOf = (path: string): Partial<Line<'open'>> | undefined =>
-  parsed(partOf(path, () => 0).split('\n', 1)[0]);
+  parseUnverified(readPart(path, () => 0).split('\n', 1)[0]);
 
 /** Whether the last complete line of a file is a closing line; not verified. */
 export function endsClosed(path: string): boolean {
-  const line = parsed(
-    partOf(path, (size) => Math.max(0, size - MAX_LINE))
+  const line = parseUnverified(
+    readPart(path, (size) => Math.max(0, size - MAX_LINE))
       .split('\n')
       .at(-2) ?? '',
   );
   return line !== undefined && 'kind' in line && line.kind === 'close';
 }
 
-function partOf(path: string, from: (size: number) => number): string {
+function readPart(path: string, from: (size: number) => number): string {
   const fd = openSync(path, 'r');
   try {
     const buffer = Buffer.allocUnsafe(MAX_LINE);
@@ -173,7 +173,7 @@ function partOf(path: string, from: (size: number) => number): string {
   }
 }
 
-function parsed(text: string): object | undefined {
+function parseUnverified(text: string): object | undefined {
   try {
     const line: unknown = JSON.parse(text);
     return typeof line === 'object' && line !== null ? line : undefined;

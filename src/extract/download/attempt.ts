@@ -4,7 +4,7 @@ import { MalformedCsv } from '../../csv/malformed.ts';
 import { Scanner } from '../../schema/scanner.ts';
 import type { ExportAnswer, ExportBody, ExportRequest } from '../../service/export/protocol.ts';
 import { EXPORT_RETRY, type Refusal } from '../../service/export/retry.ts';
-import { keyOf, nameOf } from '../export-request.ts';
+import { exportName, requestKey } from '../export-request.ts';
 import type { SpoolWriter } from '../spool/spool-writer.ts';
 import type { ExportFile } from './download.ts';
 import { compareClocks, type Run } from './run.ts';
@@ -39,7 +39,7 @@ export async function attemptExport(
     return {
       kind: 'file',
       id,
-      key: keyOf(request),
+      key: requestKey(request),
       sentAt: Math.min(machine, answer.serverTime ?? machine),
       verifiedAt: new Date(clock.now()).toISOString(),
       exports: 1,
@@ -146,7 +146,7 @@ async function malformedBody(
     path === undefined
       ? 'No body is kept for inspection, since columns_drop or columns_hash keeps values of it out.'
       : `The last body is kept for inspection, for seven days, as ${path}.`;
-  const window = nameOf(request);
+  const window = exportName(request);
   throw transientError(`The export of ${window} was broken in the same way ${count} times: ${message}. ${kept}`, {
     where: { window, ...(path !== undefined && { file: path }) },
   });

@@ -14,7 +14,7 @@ export interface ExportFile {
   readonly kind: 'file';
   /** Unique; later downloads sort after earlier ones. */
   readonly id: string;
-  /** `keyOf` the request that it answers. */
+  /** `requestKey` the request that it answers. */
   readonly key: string;
   /** The normalised CSV; undefined when the body had no byte at all (`empty_body: no_rows`). */
   readonly path: string | undefined;

@@ -2,7 +2,7 @@ import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import type { ExportRequest } from '../../service/export/protocol.ts';
 import { ExportRetries } from '../../service/export/retry.ts';
-import { keyOf, nameOf } from '../export-request.ts';
+import { exportName, requestKey } from '../export-request.ts';
 import { lastSettledDay, missesLateRows } from '../plan/days.ts';
 import type { NoFile } from '../ports.ts';
 import { attemptExport } from './attempt.ts';
@@ -26,10 +26,10 @@ export async function fetchExport(
   options: FetchOptions,
 ): Promise<ExportFile | NoFile> {
   // Without a file to reuse, no await before the request: exports start in the order of days.
-  const reused = run.spool.hasReusable(keyOf(request)) ? await reuse(run, request, options) : undefined;
+  const reused = run.spool.hasReusable(requestKey(request)) ? await reuse(run, request, options) : undefined;
   if (reused !== undefined) return reused;
   const refused = run.deps.sharing?.refused;
-  const key = `${keyOf(request)} ${options.splitAfter}`;
+  const key = `${requestKey(request)} ${options.splitAfter}`;
   const before = refused?.get(key);
   if (before instanceof UserError) throw before;
   if (before !== undefined) return before;
@@ -45,7 +45,7 @@ export async function fetchExport(
 
 async function reuse(run: Run, request: ExportRequest, options: FetchOptions): Promise<ExportFile | undefined> {
   const { plan, spool, deps } = run;
-  const file = await spool.reuse(keyOf(request), plan.state.last_receipt);
+  const file = await spool.reuse(requestKey(request), plan.state.last_receipt);
   if (file === undefined) return undefined;
   // What this command downloaded for another target is not older than what a request would bring.
   const isShared = deps.sharing !== undefined && file.command === deps.sharing.command;
@@ -55,7 +55,7 @@ async function reuse(run: Run, request: ExportRequest, options: FetchOptions): P
     return undefined;
   }
   updateCache(run, file);
-  const window = nameOf(request);
+  const window = exportName(request);
   const whose = isShared ? 'the download for another target' : 'a verified download of an earlier run';
   deps.logger.info('window.reused', `${window}: ${whose} is used.`, { window, rows: file.scan.rows });
   return file;
@@ -73,7 +73,7 @@ const isReusable = (run: Run, file: ExportFile, options: FetchOptions): boolean 
 /** Requests an export until there is a file that is believed to be whole, or an answer that ends the attempts. */
 async function requestExport(run: Run, request: ExportRequest, options: FetchOptions): Promise<ExportFile | NoFile> {
   const { known, spool, deps } = run;
-  const name = nameOf(request);
+  const name = exportName(request);
   const retries = new ExportRetries({ ...deps, name, signal: run.signal });
   const malformed = new Map<string, number>();
   /** The latest download that may have been cut. */

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Filters } from '../../service/export/protocol.ts';
-import { nameOf } from '../export-request.ts';
+import { exportName } from '../export-request.ts';
 import type { NoFile } from '../ports.ts';
 import type { DaysRequest, Download, ExportFile } from './download.ts';
 import { fetchExport } from './fetch.ts';
@@ -56,7 +56,7 @@ async function fetchByNames(run: Run, { from, to, through }: DaysRequest): Promi
   const { filters, eventNames } = run.plan;
   const fetchPart = (part: Pick<Filters, 'events' | 'eventsCondition'>, splitAfter?: number) =>
     fetchExport(run, { ...filters, ...part, from, to }, { through, splitAfter });
-  const day = nameOf({ from, to });
+  const day = exportName({ from, to });
   const parts: ExportFile[] = [];
   const included: string[] = [];
   const wanted = namesWithin(filters, [...KNOWN_NAMES, ...eventNames, ...run.known.names]);

@@ -258,16 +258,17 @@ export function checkState(
   if (state.service !== undefined && state.service !== hashes.service) {
     throw new StateError(
       'service',
-      'The target holds the data of another service (base_url or service_id differ): use another target for this one.',
+      'The target holds the data of another service (base_url or service_id differ)',
+      'use another target for this one',
     );
   }
   const startsOver = state.question !== undefined && state.question !== hashes.question;
   if (startsOver && run.fullRefresh !== true) {
-    if (otherColumns(state, hashes)) throw new StateError('columns', OTHER_COLUMNS);
+    if (otherColumns(state, hashes)) throw new StateError('columns', OTHER_COLUMNS, REREAD_COLUMNS);
     throw new StateError(
       'filters',
-      'The target was filled with other filters (events, properties or their conditions differ): put them back, use ' +
-        'another target, or read everything again with --full-refresh.',
+      'The target was filled with other filters (events, properties or their conditions differ)',
+      'put them back, use another target, or read everything again with --full-refresh',
     );
   }
   const today = latestToday(run.now);
@@ -276,8 +277,8 @@ export function checkState(
   if (future && !startsOver) {
     throw new StateError(
       'future',
-      `The stored cursor ${state.from_date} lies in the future (today is at most ${today}): check the clock of this ` +
-        'machine, or read everything again with --full-refresh.',
+      `The stored cursor ${state.from_date} lies in the future (today is at most ${today})`,
+      'check the clock of this machine, or read everything again with --full-refresh',
     );
   }
   return { state, startsOver };
@@ -288,9 +289,10 @@ const otherColumns = (state: State | undefined, hashes: RequestHashes): boolean 
   state?.question !== undefined && state.columns !== hashes.columns;
 
 const OTHER_COLUMNS =
-  'The target was filled with other columns dropped or hashed, or under another key (columns_drop, columns_hash or hash_key ' +
-  'differ): put them back, use another target, or read everything again with --full-refresh. Rows of days that the ' +
-  'service no longer exports keep the old form.';
+  'The target was filled with other columns dropped or hashed, or under another key (columns_drop, columns_hash or hash_key differ)';
+const REREAD_COLUMNS =
+  'put them back, use another target, or read everything again with --full-refresh. Rows of days that the ' +
+  'service no longer exports keep the old form';
 
 /** Warns that a full refresh with other column lists or another key does not reach days that are no longer exported. */
 export const formWarnings = (state: State | undefined, hashes: RequestHashes): PlanWarning[] =>

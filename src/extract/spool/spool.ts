@@ -56,12 +56,12 @@ export class Spool {
   }
 
   /**
-   * Opens the folder of `question`, as the state has it, under `root` and removes the unusable files that dead runs left there. `fingerprint` is
-   * a hash of everything that makes two spool files of the same days differ. Throws a UserError that names the folder.
+   * Opens the folder of an export request, named by its hash, under `root` and removes the unusable files that dead runs left there.
+   * `fingerprint` is a hash of everything that makes two spool files of the same days differ. Throws a UserError that names the folder.
    */
-  static async open(root: string, question: string, fingerprint: string, clock: Clock): Promise<Spool> {
+  static async open(root: string, requestHash: string, fingerprint: string, clock: Clock): Promise<Spool> {
     // The temporary folder is shared by all users of a machine: each gets a folder name of their own.
-    const own = sha256([question, process.getuid?.()]).slice(0, 16);
+    const own = sha256([requestHash, process.getuid?.()]).slice(0, 16);
     const folder = join(root, `dfinery-elt-${own}`);
     let lease: Lease | undefined;
     try {

@@ -11,7 +11,7 @@ import { codingOf } from '../http/body.ts';
 import { readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
-import { outcomeOf } from '../outcome.ts';
+import { firstMatch } from '../outcome.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionFacts } from './outcomes.ts';
 import { type DeletionAnswer, type DeletionService, deletionPost, isSendable } from './protocol.ts';
 
@@ -96,7 +96,7 @@ async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
 
 function answerFrom({ status, headers }: RawAnswer, text: string, host: string, now: number): DeletionAnswer {
   const facts = deletionFacts(status, text, host);
-  const row = outcomeOf(DELETION_OUTCOMES, facts);
+  const row = firstMatch(DELETION_OUTCOMES, facts);
   const { remaining, resetAt, retryAt } = readLimits(headers, now);
   const waitUntil = Math.max(resetAt ?? 0, retryAt ?? 0) || undefined;
   return {

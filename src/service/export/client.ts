@@ -10,7 +10,7 @@ import { bodyProblem, bytesOf, codingOf, declaredLength, snippet } from '../http
 import { type LimitHeaders, oneOf, readDate, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type RawAnswer, Transport } from '../http/transport.ts';
-import { outcomeOf } from '../outcome.ts';
+import { firstMatch } from '../outcome.ts';
 import type { ExportAdmission } from '../quota/quota.ts';
 import { contentOf, originOf, peekBody, reasonIn } from './content.ts';
 import { type AnswerFacts, EXPORT_OUTCOMES } from './outcomes.ts';
@@ -133,7 +133,7 @@ class ExportClient implements ExportService {
       host: this.#transport.host,
       location: originOf(oneOf(answer.headers.location), baseUrl),
     };
-    const { kind, code, message } = outcomeOf(EXPORT_OUTCOMES, facts);
+    const { kind, code, message } = firstMatch(EXPORT_OUTCOMES, facts);
     return { kind, code: code ?? reason ?? 'no_reason', message: message(facts), status: answer.status };
   }
 

@@ -77,7 +77,7 @@ export function planStream(
       const warning = `${name}: the saved state belongs to ${OTHERS[problem]}`;
       return { name, plan: planRun({ ...input, prior: NO_PRIOR_LOADS }), warning };
     }
-    if (problem !== 'future' || saved === undefined) throw advised(error);
+    if (problem !== 'future' || saved === undefined) throw withPlatformAdvice(error);
     const warning = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
     return { name, state: saved, warning };
   }
@@ -154,16 +154,11 @@ function isPlainAppend({ destinationSyncMode, generationId = 0, minimumGeneratio
 }
 
 /** The command line's advice names options that a platform does not have. */
-const ADVICE = /: use another target[^.]*\.$|; wanted \{.*$/;
-
-const advised = (error: StateError): UserError =>
-  configError(
-    `${error.message.replace(ADVICE, '.')} Clear the stream's data, or its state, in the platform to start anew.`,
-    {
-      internal: error.internal,
-      cause: error,
-    },
-  );
+const withPlatformAdvice = (error: StateError): UserError =>
+  configError(`${error.statement}. Clear the stream's data, or its state, in the platform to start anew.`, {
+    internal: error.internal,
+    cause: error,
+  });
 
 /** Consecutive days that the same streams need: one extraction serves them all. */
 export interface Segment<S> {

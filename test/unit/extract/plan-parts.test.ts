@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { hashedAfter, hashedColumns, hashesOf, keyOf } from '../../../src/extract/export-request.ts';
+import { hashedAfter, hashedColumns, hashesOf, requestKey } from '../../../src/extract/export-request.ts';
 import {
   Coverage,
   DayRanges,
@@ -229,7 +229,7 @@ describe('the hash of an export request', () => {
 
   it('has a key for each of its days', () => {
     const filters = { events: [], eventsCondition: 'all', properties: [], propertiesCondition: 'all' } as const;
-    const key = (from: string, to: string) => keyOf({ ...filters, from, to });
+    const key = (from: string, to: string) => requestKey({ ...filters, from, to });
     expect(
       new Set([key('2026-03-01', '2026-03-01'), key('2026-03-01', '2026-03-02'), key('2026-03-02', '2026-03-02')]).size,
     ).toBe(3);

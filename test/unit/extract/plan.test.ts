@@ -412,11 +412,13 @@ describe('a stored state', () => {
     for (const nothing of [undefined, null, {}]) expect(parseState(nothing)).toBeUndefined();
     for (const wrong of [[], 'x', 3]) expect(said(wrong)).toContain('it is not a JSON object');
     expect(said({ from_date: '2026-03-01' })).toContain('cannot be used');
-    expect(said({ version: 1, from_date: 5 })).toMatch(/cannot be used: from_date must be string; wanted/);
+    expect(said({ version: 1, from_date: 5 })).toMatch(/cannot be used \(from_date must be string\): wanted/);
     expect(said({ version: 0, from_date: '2026-03-01' })).toContain('version must be 1');
     expect(said({ version: '2', from_date: '2026-03-01' })).toContain('version must be 1');
-    expect(said({ version: 2, from_date: '2026-03-01' })).toContain('has version 2, this program knows version 1');
-    expect(said({ version: 1 })).toMatch(/cannot be used: it must have required property/);
+    expect(said({ version: 2, from_date: '2026-03-01' })).toContain(
+      'has version 2 and was written by a newer program, this one knows version 1: use that one.',
+    );
+    expect(said({ version: 1 })).toMatch(/cannot be used \(it must have required property/);
     expect(Object.isFrozen(parseState(state))).toBe(true);
   });
 

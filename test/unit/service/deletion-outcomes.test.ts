@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { DELETION_OUTCOMES, deletionFacts } from '../../../src/service/delete/outcomes.ts';
-import { outcomeOf } from '../../../src/service/outcome.ts';
+import { firstMatch } from '../../../src/service/outcome.ts';
 
 const OK = { status: true, code: '20000', message: 'OK', data: true };
 const failure = (code: unknown, more: object = {}) => ({ status: false, code, message: 'x', data: null, ...more });
 const judged = (status: number, body: unknown) => {
   const facts = deletionFacts(status, typeof body === 'string' ? body : JSON.stringify(body), 'api.example');
-  return outcomeOf(DELETION_OUTCOMES, facts).kind;
+  return firstMatch(DELETION_OUTCOMES, facts).kind;
 };
 
 describe('the outcome of a deletion', () => {
@@ -93,7 +93,7 @@ describe('the outcome of a deletion', () => {
   it('has a message without any text of the body', () => {
     for (const [status, body] of rows) {
       const facts = deletionFacts(status, JSON.stringify(body), 'api.example');
-      const said = outcomeOf(DELETION_OUTCOMES, facts).message(facts);
+      const said = firstMatch(DELETION_OUTCOMES, facts).message(facts);
       expect(said).toMatch(/[.?]$/);
       expect(said).not.toContain('somebody');
       expect(facts.code ?? '').not.toContain('somebody');

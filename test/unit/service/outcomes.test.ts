@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type AnswerFacts, EXPORT_OUTCOMES } from '../../../src/service/export/outcomes.ts';
-import { outcomeOf } from '../../../src/service/outcome.ts';
+import { firstMatch } from '../../../src/service/outcome.ts';
 
-const exportOutcome = (facts: AnswerFacts) => outcomeOf(EXPORT_OUTCOMES, facts);
+const exportOutcome = (facts: AnswerFacts) => firstMatch(EXPORT_OUTCOMES, facts);
 
 const facts = (status: number, reason?: string, content: AnswerFacts['content'] = 'json'): AnswerFacts => ({
   status,
