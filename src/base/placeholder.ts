@@ -3,9 +3,10 @@ const PLACEHOLDERS = new Set([
   ...['null', 'undefined', 'nan', 'none', 'nil', 'n/a', '\\n', '[object object]'],
   ...['#n/a', '#null!', '#ref!', '#value!', '#name?', '#num!', '#div/0!', '<na>', '""', "''", '[]', '{}', '()', '<>'],
 ]);
-const BLANK = /^[\p{White_Space}\p{Cf}]*$/u;
+/** Fillers of Hangul and the blank of Braille are letters and symbols that show nothing. */
+const BLANK = /^[\p{White_Space}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u;
 const WRAPPED = /^[<([{"'`]+(.*?)[>)\]}"'`]+$/s;
-const INVISIBLE = /\p{Cf}/gu;
+const INVISIBLE = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
 const WILDCARD = /^[*%]+$/;
 const MAX_LENGTH = 40;
 

@@ -12,7 +12,7 @@ import { readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
-import { DELETION_OUTCOMES, type DeletionKind, deletionFacts } from './outcomes.ts';
+import { DELETION_OUTCOMES, type DeletionFacts, type DeletionKind, deletionFacts } from './outcomes.ts';
 import { type DeletionAnswer, type DeletionService, deletionPost, isSendable } from './protocol.ts';
 
 export interface DeletionServiceOptions
@@ -36,27 +36,34 @@ export function createDeletionService(options: DeletionServiceOptions): Deletion
     clock: options.clock,
     keptConnections: options.maxConcurrentRequests,
   });
+  let hasDeleted = false;
   return {
-    deleteProfile: (externalId, signal) => deleteOne(transport, options, externalId, signal),
+    async deleteProfile(externalId, signal) {
+      const answer = await deleteOne(transport, { ...options, hasDeleted }, externalId, signal);
+      hasDeleted ||= answer.kind === 'done';
+      return answer;
+    },
     close: () => transport.close(),
   };
 }
 
 async function deleteOne(
   transport: Transport,
-  options: DeletionServiceOptions,
+  options: DeletionServiceOptions & Pick<DeletionFacts, 'hasDeleted'>,
   externalId: string,
   signal: AbortSignal,
 ): Promise<DeletionAnswer> {
   signal.throwIfAborted();
-  const { clock, timeoutMs = TIMEOUT_MS } = options;
+  const { clock, hasDeleted, timeoutMs = TIMEOUT_MS } = options;
   if (!isSendable(externalId)) {
     return unanswered('rejected', 'not_text', 'The id is empty or no valid Unicode text: nothing was sent for it.');
   }
   const { serviceId, importToken } = options;
   const post = deletionPost(externalId, clock.now(), serviceId, importToken);
   try {
-    return await withinTime(timeoutMs, { clock, signal }, (limited) => exchange(transport, post, clock, limited));
+    return await withinTime(timeoutMs, { clock, signal }, (limited) =>
+      exchange(transport, post, { clock, hasDeleted }, limited),
+    );
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof UserError) throw error;
@@ -72,11 +79,17 @@ const unanswered = (kind: DeletionKind, code: string, message: string): Deletion
   limits: NO_LIMITS,
 });
 
-async function exchange(transport: Transport, post: Post, clock: Clock, signal: AbortSignal): Promise<DeletionAnswer> {
+async function exchange(
+  transport: Transport,
+  post: Post,
+  { clock, hasDeleted }: { readonly clock: Clock; readonly hasDeleted: boolean },
+  signal: AbortSignal,
+): Promise<DeletionAnswer> {
   const answer = await transport.send(post, signal);
   try {
     const text = await wholeText(answer.body);
-    return answerFrom(answer, codingOf(answer) === 'identity' ? text : '', transport.host, clock.now());
+    const read = codingOf(answer) === 'identity' ? text : '';
+    return answerFrom(answer, deletionFacts(answer.status, read, { host: transport.host, hasDeleted }), clock.now());
   } finally {
     answer.disconnect();
   }
@@ -94,8 +107,7 @@ async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function answerFrom({ status, headers }: RawAnswer, text: string, host: string, now: number): DeletionAnswer {
-  const facts = deletionFacts(status, text, host);
+function answerFrom({ status, headers }: RawAnswer, facts: DeletionFacts, now: number): DeletionAnswer {
   const row = firstMatch(DELETION_OUTCOMES, facts);
   const { remaining, resetAt, retryAt } = readLimits(headers, now);
   const waitUntil = Math.max(resetAt ?? 0, retryAt ?? 0) || undefined;

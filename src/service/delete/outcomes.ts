@@ -13,6 +13,8 @@ export interface DeletionFacts {
   readonly allFour: boolean;
   /** The envelope's own `status` says success. */
   readonly claimsSuccess: boolean;
+  /** Another profile was deleted at this address: the address is right. */
+  readonly hasDeleted: boolean;
   readonly host: string;
 }
 
@@ -78,8 +80,10 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: (facts) => `${facts.host} does not allow the deletion (${facts.status}): ${TOKEN}`,
   },
   {
-    // With an envelope the service itself has spoken, and may mean this one id.
-    when: (facts) => (status(404)(facts) && facts.code === undefined) || status(405)(facts) || status(410)(facts),
+    // With an envelope the service itself has spoken, and may mean this one id; and so it may once the address is known to be right.
+    when: (facts) =>
+      status(405)(facts) ||
+      (!facts.hasDeleted && ((status(404)(facts) && facts.code === undefined) || status(410)(facts))),
     kind: 'stop',
     message: (facts) => `${facts.host} knows no deletion under base_url (${facts.status}): ${BASE}`,
   },
@@ -116,7 +120,11 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
 const CODE = /^\d{3,8}$/;
 
 /** Reads the envelope of an answer; anything that is none has no code. */
-export function deletionFacts(httpStatus: number, text: string, host: string): DeletionFacts {
+export function deletionFacts(
+  httpStatus: number,
+  text: string,
+  about: Pick<DeletionFacts, 'host' | 'hasDeleted'>,
+): DeletionFacts {
   const { status: own, code, message, data } = objectIn(text);
   const shown = typeof code === 'number' ? String(code) : code;
   return {
@@ -124,6 +132,6 @@ export function deletionFacts(httpStatus: number, text: string, host: string): D
     code: typeof shown === 'string' ? (CODE.test(shown) ? shown : 'odd_code') : undefined,
     allFour: own === true && code === '20000' && message === 'OK' && data === true,
     claimsSuccess: own === true,
-    host,
+    ...about,
   };
 }

@@ -105,6 +105,8 @@ export class Transport {
         failed.error ??= error;
         reject(signal.aborted ? signal.reason : error);
       });
+      // Without an error where Node closes it by itself, as after a 101.
+      request.once('close', () => reject(new Truncated('the connection was closed without an answer')));
       request.once('response', resolve);
       request.end(post.body);
     });

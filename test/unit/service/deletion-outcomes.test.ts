@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { DELETION_OUTCOMES, deletionFacts } from '../../../src/service/delete/outcomes.ts';
 import { firstMatch } from '../../../src/service/outcome.ts';
 
+const ABOUT = { host: 'api.example', hasDeleted: false };
 const OK = { status: true, code: '20000', message: 'OK', data: true };
 const failure = (code: unknown, more: object = {}) => ({ status: false, code, message: 'x', data: null, ...more });
 const judged = (status: number, body: unknown) => {
-  const facts = deletionFacts(status, typeof body === 'string' ? body : JSON.stringify(body), 'api.example');
+  const facts = deletionFacts(status, typeof body === 'string' ? body : JSON.stringify(body), ABOUT);
   return firstMatch(DELETION_OUTCOMES, facts).kind;
 };
 
@@ -92,7 +93,7 @@ describe('the outcome of a deletion', () => {
 
   it('has a message without any text of the body', () => {
     for (const [status, body] of rows) {
-      const facts = deletionFacts(status, JSON.stringify(body), 'api.example');
+      const facts = deletionFacts(status, JSON.stringify(body), ABOUT);
       const said = firstMatch(DELETION_OUTCOMES, facts).message(facts);
       expect(said).toMatch(/[.?]$/);
       expect(said).not.toContain('somebody');
@@ -106,11 +107,11 @@ describe('the outcome of a deletion', () => {
 });
 
 it.each(['null', '5', '"20000"', '[]', '', '{'])('of a body that is not an object has no code: %s', (text) => {
-  expect(deletionFacts(200, text, 'h')).toEqual({
+  expect(deletionFacts(200, text, ABOUT)).toEqual({
     status: 200,
     code: undefined,
     allFour: false,
     claimsSuccess: false,
-    host: 'h',
+    ...ABOUT,
   });
 });

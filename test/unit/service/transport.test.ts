@@ -244,6 +244,20 @@ describe('a deletion request', () => {
     expect(await deleting).toMatchObject({ kind: 'retry', code: 'reset', status: undefined });
   });
 
+  it('is undecided if the answer changes to another protocol', async () => {
+    const { port } = await silent(head(101, { Connection: 'Upgrade', Upgrade: 'other' }));
+    const answer = await serviceAt(`http://127.0.0.1:${port}`).deleteProfile('a', signalOf());
+    expect(answer).toMatchObject({ kind: 'retry', code: 'reset', status: undefined });
+  });
+
+  it('that is not found means the address, unless another was deleted there: then it means one id', async () => {
+    const server = await serve((_request, nth) => (nth === 2 ? json(200, OK) : whole(404, '')));
+    const service = serviceAt(server.url);
+    const kinds: string[] = [];
+    for (const id of ['a', 'b', 'c']) kinds.push((await service.deleteProfile(id, signalOf())).kind);
+    expect(kinds).toEqual(['stop', 'done', 'undecided']);
+  });
+
   it('closes the connection of an endless answer', async () => {
     const { port, sockets } = await silent(`${head(200, CHUNKED)}${chunks('x'.repeat(70_000))}`);
     const answer = await serviceAt(`http://127.0.0.1:${port}`).deleteProfile('a', signalOf());
