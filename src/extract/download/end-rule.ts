@@ -1,9 +1,9 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import type { ColumnScan } from '../../schema/scan.ts';
 import { type DayRanges, lastDayOver, lastSettledDay, only, todayUtc } from '../plan/days.ts';
 import type { NoFile } from '../ports.ts';
 import { type DaysResult, type Download, noDownload, rowCount, sentAtOf } from './download.ts';
+import { canProve, followsClosely, provesRange, provesSingleDays } from './end-evidence.ts';
 import { fetchRange, refused } from './range.ts';
 import { discard, earlierClock, type Run } from './run.ts';
 import { dayRequest, fetchDays } from './split.ts';
@@ -13,11 +13,8 @@ import { dayRequest, fetchDays } from './split.ts';
  * request, and a proof holds for the form that was asked. Only rows are observations: a 400 proves nothing.
  *
  * [D,D] with a pair of rows that are an hour apart: single days are whole (`known.inclusive`).
- * [D,D+n] with rows that are n days and two hours apart (a day has 25 hours at most): ranges contain their end
- * (`known.rangesInclusive`).
- * "Apart" means in every datetime system column that has values. In whichever of them the service selects, an end that is
- * not included, or that means midnight (server BETWEEN 'D' AND 'D'), leaves an instant of that day at most; the columns
- * that it does not select on may show hours all the same.
+ * [D,D+n] with rows that are n days and two hours apart: ranges contain their end (`known.rangesInclusive`).
+ * `end-evidence.ts` says what "apart" means.
  *
  * While single days are not proved whole, a day D is requested as follows, each export reused where it can be:
  *
@@ -46,57 +43,16 @@ import { dayRequest, fetchDays } from './split.ts';
  *   none of these                                     where rows are appended: a failure; else [D,D+1]
  */
 
-const HOUR_MS = 3_600_000;
-/** Hours of the longest day, and an hour that no instant has. */
-const LONGEST_DAY_AND_HOUR = 26;
-/** Less than the shortest day. */
-const GAP_MS = 22 * HOUR_MS;
-const EVENT_DATETIME = 'df_event_datetime';
-const PROOF_COLUMNS = new Set(['df_server_datetime', 'df_correction_datetime', EVENT_DATETIME]);
-
-const proofColumns = (columns: readonly ColumnScan[]): ColumnScan[] =>
-  columns.filter(({ source, type }) => PROOF_COLUMNS.has(source) && type !== undefined);
-
-/** True when every datetime system column that has values, one at least, shows rows that many hours or more apart. */
-export function spans(columns: readonly ColumnScan[], hours: number): boolean {
-  const filled = proofColumns(columns);
-  return filled.length > 0 && filled.every(({ first, last }) => msOf(last) - msOf(first) >= hours * HOUR_MS);
-}
-
-/** Milliseconds of an ISO text without a zone; micros are cut. NaN for none, which no comparison holds for. */
-const msOf = (text: string | undefined): number =>
-  text === undefined ? Number.NaN : Date.parse(`${text.slice(0, 23)}Z`);
-
-/** Without `df_event_datetime`, the one such column that can be dropped, nothing is proved. */
-const canProve = ({ deps }: Run): boolean => deps.options.edits?.drop.has(EVENT_DATETIME) !== true;
-
-const provesSingleDays = (run: Run, download: Download): boolean =>
-  canProve(run) && download.files.some((part) => spans(part.scan.columns, 1));
-
-/** Takes in what an export of several days shows of its end; true when ranges are known to contain it. */
+/** Notes what an export of several days proves of its end; true when ranges are known to contain it. */
 export function observeRange(run: Run, download: Download): boolean {
   const { known, deps } = run;
-  const { from, to, files } = download;
-  if (known.rangesInclusive !== undefined || !canProve(run)) return known.rangesInclusive === true;
-  const hours = (Date.parse(to) - Date.parse(from)) / HOUR_MS + LONGEST_DAY_AND_HOUR - 24;
-  if (from === to || !files.some((file) => spans(file.scan.columns, hours))) return false;
-  known.rangesInclusive = true;
-  const message = `The export of ${from} to ${to} proves that several days contain their to_date.`;
-  deps.logger.info('rule.ranges_proved', message, { window: from, to_date_inclusive: true });
-  return true;
-}
-
-/** True when in no datetime system column a whole day fits between the last row of one download and the first of the other. */
-function followsClosely(before: Download, after: Download): boolean {
-  const bounds = (download: Download, source: string) => {
-    const scans = download.files.flatMap((part) => proofColumns(part.scan.columns).filter((c) => c.source === source));
-    return { first: scans.map((c) => msOf(c.first)), last: scans.map((c) => msOf(c.last)) };
-  };
-  const gaps = [...PROOF_COLUMNS].flatMap((source) => {
-    const [a, b] = [bounds(before, source), bounds(after, source)];
-    return a.last.length + b.first.length === 0 ? [] : [Math.min(...b.first) - Math.max(...a.last)];
-  });
-  return gaps.length > 0 && gaps.every((gap) => gap < GAP_MS && gap !== Number.NEGATIVE_INFINITY);
+  if (known.rangesInclusive === undefined && provesRange(run, download)) {
+    known.rangesInclusive = true;
+    const { from, to } = download;
+    const message = `The export of ${from} to ${to} proves that several days contain their to_date.`;
+    deps.logger.info('rule.ranges_proved', message, { window: from, to_date_inclusive: true });
+  }
+  return known.rangesInclusive === true;
 }
 
 /** A day without rows and without a file: an export of more days had no row of it. */
@@ -104,10 +60,10 @@ const KNOWN_EMPTY = { kind: 'empty', files: [] } as const;
 
 type Answer = Download | NoFile | typeof KNOWN_EMPTY;
 
-/** The download of [D,D], or that it is known to be empty from [D-1,D]. */
+/** [D,D]: its answer, or that D is known to be empty from [D-1,D]. */
 interface SingleDay {
   readonly day: Day;
-  readonly download: Answer;
+  readonly answer: Answer;
   /** When it was requested (ms since 1970), by the earlier of the two clocks. */
   readonly requestedAt: number;
 }
@@ -119,8 +75,8 @@ export class EndRule {
   readonly #ranges: DayRanges;
   /** [D+1,D+1], if it was already requested for D. */
   #ahead: SingleDay | undefined;
-  /** The window of the day before, when this one may prove that single days hold nothing. */
-  #before: Download | undefined;
+  /** [D-1,D] with rows, where [D-1,D-1] had none although D-1 was over: if [D,D] has none, single days hold nothing. */
+  #pairBefore: Download | undefined;
   /** True once a day that had begun was refused on its own: a refusal then does not show that a day has not begun. */
   #refusesSingleDays = false;
 
@@ -131,49 +87,50 @@ export class EndRule {
 
   /** The window of one day while the rule is not proved. */
   async fetchDay(day: Day): Promise<DaysResult[]> {
-    const single = await this.#single(day);
-    const { download } = single;
-    if (download.kind === 'gone') return [noDownload(only(day), 'gone', download.message)];
-    if (download.kind === 'invalid') {
+    const single = await this.#fetchSingle(day);
+    const { answer } = single;
+    if (answer.kind === 'gone') return [noDownload(only(day), 'gone', answer.message)];
+    if (answer.kind === 'invalid') {
       if (day <= todayUtc(earlierClock(this.#run))) this.#refusesSingleDays = true;
-      else if (!this.#refusesSingleDays) return [noDownload(only(day), 'invalid', download.message)];
+      else if (!this.#refusesSingleDays) return [noDownload(only(day), 'invalid', answer.message)];
     }
-    if (download.kind === 'rows' && provesSingleDays(this.#run, download)) {
+    if (answer.kind === 'rows' && provesSingleDays(this.#run, answer)) {
       this.#prove(true, day);
-      return windowOf(day, download);
+      return windowOf(day, answer);
     }
-    const before = this.#before;
-    this.#before = undefined;
-    if (before?.to !== day || !isEmpty(download)) return this.#withNext(single);
-    await discard(this.#run, download);
-    this.#prove(false, day);
-    const results = await fetchRange(this.#run, only(day));
-    const [result] = results;
-    if (results.length === 1 && result.kind === 'rows') await this.#compareWindows(before, result);
-    return results;
+    const before = this.#pairBefore;
+    this.#pairBefore = undefined;
+    if (before?.to === day && isEmpty(answer)) return this.#withoutSingleDays(single, before);
+    return this.#fetchPair(single);
   }
 
-  /** A download requested ahead that is the window of `day` under the rule, which has been proved since. */
+  /** [D,D], requested ahead, as the window of D, if single days have been proved whole since. */
   takeAhead(day: Day): Download | undefined {
     const ahead = this.#ahead;
-    if (ahead?.day !== day || ahead.download.kind !== 'rows' || this.#run.known.inclusive !== true) return undefined;
+    if (ahead?.day !== day || ahead.answer.kind !== 'rows' || this.#run.known.inclusive !== true) return undefined;
     this.#ahead = undefined;
-    return ahead.download;
+    return ahead.answer;
   }
 
   async close(): Promise<void> {
-    if (this.#ahead !== undefined) await discard(this.#run, this.#ahead.download);
+    if (this.#ahead !== undefined) await discard(this.#run, this.#ahead.answer);
     this.#ahead = undefined;
   }
 
   /** [D,D], requested now or ahead. */
-  async #single(day: Day): Promise<SingleDay> {
+  async #fetchSingle(day: Day): Promise<SingleDay> {
     const ahead = this.#ahead;
+    if (ahead?.day !== day) {
+      await this.close();
+      return this.#requestSingle(day);
+    }
     this.#ahead = undefined;
-    if (ahead?.day === day) return ahead;
-    if (ahead !== undefined) await discard(this.#run, ahead.download);
+    return ahead;
+  }
+
+  async #requestSingle(day: Day): Promise<SingleDay> {
     const requestedAt = earlierClock(this.#run);
-    return { day, requestedAt, download: await fetchDays(this.#run, dayRequest(day, day)) };
+    return { day, requestedAt, answer: await fetchDays(this.#run, dayRequest(day, day)) };
   }
 
   #prove(inclusive: boolean, day: Day): void {
@@ -186,100 +143,109 @@ export class EndRule {
     );
   }
 
-  async #withNext(single: SingleDay): Promise<DaysResult[]> {
-    const { day, download } = single;
+  /** [D-1,D] has rows, and neither [D-1,D-1] nor [D,D] has any: single days hold nothing. */
+  async #withoutSingleDays({ day, answer }: SingleDay, before: Download): Promise<DaysResult[]> {
+    await discard(this.#run, answer);
+    this.#prove(false, day);
+    const results = await fetchRange(this.#run, only(day));
+    const [result] = results;
+    if (results.length === 1 && result.kind === 'rows') await this.#observeTwoPairs(before, result);
+    return results;
+  }
+
+  /** [D,D+1], where [D,D] proved nothing. */
+  async #fetchPair(single: SingleDay): Promise<DaysResult[]> {
+    const { day, answer } = single;
     const next = addDays(day, 1);
-    const both = await fetchDays(this.#run, dayRequest(day, next));
-    if (both.kind !== 'rows') return this.#refusedWithNext(single, both);
-    observeRange(this.#run, both);
-    const rows = rowCount(both);
-    if (this.#run.plan.proveFirst && rows > 0) return this.#withoutSharedDay(single, both);
-    await discard(this.#run, download);
-    if (isEmpty(download) && rows > 0 && wasDayOver(single)) this.#before = both;
-    if (rows === 0 && !this.#run.plan.proveFirst) {
-      this.#ahead = { day: next, requestedAt: sentAtOf(both), download: KNOWN_EMPTY };
-    }
-    return windowOf(day, both);
+    const pair = await fetchDays(this.#run, dayRequest(day, next));
+    if (pair.kind !== 'rows') return this.#refusedPair(single, pair);
+    observeRange(this.#run, pair);
+    const rows = rowCount(pair);
+    const { proveFirst } = this.#run.plan;
+    if (proveFirst && rows > 0) return this.#withoutSharedDay(single, pair);
+    await discard(this.#run, answer);
+    if (isEmpty(answer) && rows > 0 && wasDayOver(single)) this.#pairBefore = pair;
+    if (rows === 0 && !proveFirst) this.#ahead = { day: next, requestedAt: sentAtOf(pair), answer: KNOWN_EMPTY };
+    return windowOf(day, pair);
   }
 
   /** [D,D+1] was refused: a failure if D is over; otherwise D+1 has not begun. */
-  async #refusedWithNext({ day, download }: SingleDay, both: NoFile): Promise<DaysResult[]> {
-    if (both.kind === 'gone') {
-      await discard(this.#run, download);
-      return [noDownload(only(day), 'gone', both.message)];
+  async #refusedPair({ day, answer }: SingleDay, pair: NoFile): Promise<DaysResult[]> {
+    if (pair.kind === 'gone') {
+      await discard(this.#run, answer);
+      return [noDownload(only(day), 'gone', pair.message)];
     }
-    if (day <= lastDayOver(earlierClock(this.#run))) throw refused(only(day), both.message);
-    if (download.kind !== 'rows') return [noDownload(only(day), 'invalid', both.message)];
-    return [{ ...download, days: only(day), contains: undefined }];
+    if (day <= lastDayOver(earlierClock(this.#run))) throw refused(only(day), pair.message);
+    if (answer.kind !== 'rows') return [noDownload(only(day), 'invalid', pair.message)];
+    return [{ ...answer, days: only(day), contains: undefined }];
   }
 
   /** The window of D where no row may be handed on twice (second table above). */
-  async #withoutSharedDay(single: SingleDay, both: Download): Promise<DaysResult[]> {
-    const { day, download } = single;
+  async #withoutSharedDay(single: SingleDay, pair: Download): Promise<DaysResult[]> {
+    const { day, answer } = single;
     const next = addDays(day, 1);
     if (this.#run.known.rangesInclusive === true && this.#ranges.peek() === next) {
       this.#ranges.next(1);
-      await discard(this.#run, download);
-      return [{ ...both, days: { first: day, last: next }, contains: next }];
+      await discard(this.#run, answer);
+      return [{ ...pair, days: { first: day, last: next }, contains: next }];
     }
-    const requestedAt = earlierClock(this.#run);
-    const after = await fetchDays(this.#run, dayRequest(next, next));
-    this.#ahead = { day: next, requestedAt, download: after };
+    this.#ahead = await this.#requestSingle(next);
+    const after = this.#ahead.answer;
     const isProved = after.kind === 'rows' && provesSingleDays(this.#run, after);
     if (isProved) this.#prove(true, next);
-    const isAll = isRead(after) && rowCount(both) <= rowCount(download) + rowCount(after);
-    if (download.kind === 'rows' && (isProved || isAll)) {
-      await discard(this.#run, both);
-      return windowOf(day, download);
+    const isAllOfDay = isRead(after) && rowCount(pair) <= rowCount(answer) + rowCount(after);
+    if (answer.kind === 'rows' && (isProved || isAllOfDay)) {
+      await discard(this.#run, pair);
+      return windowOf(day, answer);
     }
-    await discard(this.#run, download);
-    if (isEmpty(download) && isEmpty(after) && wasDayOver(single)) this.#prove(false, day);
-    if (this.#run.known.rangesInclusive !== true) return this.#byCounts(day, both);
-    return this.#undecided(day, both, `an export of it contains ${next} as well, which is not wanted yet`);
+    await discard(this.#run, answer);
+    if (isEmpty(answer) && isEmpty(after) && wasDayOver(single)) this.#prove(false, day);
+    if (this.#run.known.rangesInclusive !== true) return this.#byCounts(day, pair);
+    return this.#unproved(day, pair, `an export of it contains ${next} as well, which is not wanted yet`);
   }
 
   /** Whether [D,D+1] has rows of D+1, by the number of rows of [D,D+2] and, requested after it, [D+1,D+2]. */
-  async #byCounts(day: Day, both: Download): Promise<DaysResult[]> {
+  async #byCounts(day: Day, pair: Download): Promise<DaysResult[]> {
     const run = this.#run;
     const end = addDays(day, 2);
-    const all = await this.#countRows(day, end);
-    const following = await this.#countRows(addDays(day, 1), end);
-    if (this.#sharesNoRow(both, following, all)) return windowOf(day, both);
+    const all = await this.#fetchCounted(day, end);
+    const nextPair = await this.#fetchCounted(addDays(day, 1), end);
+    if (this.#shareNoRow(pair, nextPair, all)) return windowOf(day, pair);
     const isSettled = end <= lastSettledDay(earlierClock(run), run.plan.settleHours ?? 0);
-    if (isSettled && run.plan.appends) throw endFailure(day);
-    return this.#undecided(day, both, 'whether an export contains its to_date is not proved yet');
+    if (isSettled && run.plan.appends) throw unprovableEnd(day);
+    return this.#unproved(day, pair, 'whether an export contains its to_date is not proved yet');
   }
 
-  /** Of days that are over, what the window of D and the one of D+1 show of the end of ranges; costs one more export. */
-  async #compareWindows(before: Download, following: Download): Promise<void> {
-    const isOver = following.to === addDays(before.to, 1) && following.to <= lastDayOver(sentAtOf(before));
-    if (!isOver || rowCount(following) === 0) return;
-    this.#sharesNoRow(before, following, await this.#countRows(before.from, following.to));
+  /** What [D-1,D] and [D,D+1], of days that are over, show of the end of ranges; costs one more export. */
+  async #observeTwoPairs(before: Download, pair: Download): Promise<void> {
+    const isOver = pair.to === addDays(before.to, 1) && pair.to <= lastDayOver(sentAtOf(before));
+    if (!isOver || rowCount(pair) === 0) return;
+    this.#shareNoRow(before, pair, await this.#fetchCounted(before.from, pair.to));
   }
 
   /** Several days of which only the rows count: no file of them stays. */
-  async #countRows(from: Day, to: Day): Promise<Download | NoFile> {
+  async #fetchCounted(from: Day, to: Day): Promise<Download | NoFile> {
     const download = await fetchDays(this.#run, { from, to, through: from, splitByNames: false });
     await discard(this.#run, download);
     return download;
   }
 
-  /** Whether [D,D+1] and [D+1,D+2] share no row, by the number of rows of both and of [D,D+2]; takes in what that proves. */
-  #sharesNoRow(before: Download, following: Answer, all: Answer): boolean {
-    if (following.kind !== 'rows' || all.kind !== 'rows') return false;
-    if (rowCount(all) !== rowCount(before) + rowCount(following)) return false;
-    const isProof = before.to <= lastDayOver(sentAtOf(before)) && rowCount(before) > 0 && rowCount(following) > 0;
-    if (isProof && canProve(this.#run) && followsClosely(before, following)) {
+  /** Whether [D,D+1] and [D+1,D+2] share no row, by the number of rows of both and of [D,D+2]; notes what that proves. */
+  #shareNoRow(pair: Download, nextPair: Answer, all: Answer): boolean {
+    if (nextPair.kind !== 'rows' || all.kind !== 'rows') return false;
+    if (rowCount(all) !== rowCount(pair) + rowCount(nextPair)) return false;
+    const isProof = pair.to <= lastDayOver(sentAtOf(pair)) && rowCount(pair) > 0 && rowCount(nextPair) > 0;
+    if (isProof && canProve(this.#run) && followsClosely(pair, nextPair)) {
       this.#run.known.rangesInclusive = false;
-      this.#prove(false, before.from);
+      this.#prove(false, pair.from);
     }
     return true;
   }
 
   /** The day is left to a later run where rows are appended; a consumer that merges by key gets shared rows twice. */
-  async #undecided(day: Day, both: Download, why: string): Promise<DaysResult[]> {
+  async #unproved(day: Day, pair: Download, why: string): Promise<DaysResult[]> {
     if (this.#run.plan.appends) {
-      await discard(this.#run, both);
+      await discard(this.#run, pair);
       return [noDownload(only(day), 'later', why)];
     }
     this.#run.deps.logger.warn(
@@ -287,14 +253,14 @@ export class EndRule {
       `Whether to_date is included could not be proved with ${day}: rows of the next day may come twice; set to_date_inclusive.`,
       { window: day },
     );
-    return windowOf(day, both);
+    return windowOf(day, pair);
   }
 }
 
 /** The window of one day, which a download contains. */
 const windowOf = (day: Day, download: Download): Download[] => [{ ...download, days: only(day), contains: day }];
 
-const endFailure = (day: Day) =>
+const unprovableEnd = (day: Day) =>
   configError(
     `Whether an export contains its to_date cannot be found out from the rows of ${day} and the days after it, and rows ` +
       'would come twice or be missing: set to_date_inclusive to true or false, as the provider says, or let the destination ' +
@@ -303,11 +269,11 @@ const endFailure = (day: Day) =>
   );
 
 /** Whether the day was over in every time zone when it was requested, so that no row of it came later. */
-const wasDayOver = ({ day, download, requestedAt }: SingleDay): boolean =>
-  day <= lastDayOver(download.kind === 'rows' ? sentAtOf(download) : requestedAt);
+const wasDayOver = ({ day, answer, requestedAt }: SingleDay): boolean =>
+  day <= lastDayOver(answer.kind === 'rows' ? sentAtOf(answer) : requestedAt);
 
 /** An answer that was read, with or without rows; a 400 is none (S62). */
-const isRead = (download: Answer): boolean => download.kind === 'rows' || download.kind === 'empty';
+const isRead = (answer: Answer): boolean => answer.kind === 'rows' || answer.kind === 'empty';
 
 /** An answer without any row. */
-const isEmpty = (download: Answer): boolean => isRead(download) && rowCount(download) === 0;
+const isEmpty = (answer: Answer): boolean => isRead(answer) && rowCount(answer) === 0;
