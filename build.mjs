@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, rm } from 'node:fs/promises';
 import { build } from 'esbuild';
 import { LOADERS, REQUIRE_BANNER } from './connectors/bundle.mjs';
+import { validators } from './connectors/validator.mjs';
 
 const { dependencies } = JSON.parse(await readFile('package.json', 'utf8'));
 const entryPoints = {
@@ -22,7 +23,7 @@ const benchmarks = {
 };
 
 /** Packages in CommonJS: imported, Node would read each of their files twice, the first time for the names that it exports. */
-const REQUIRED = ['@duckdb/node-api', 'ajv', 'cli-progress'];
+const REQUIRED = ['@duckdb/node-api', 'cli-progress'];
 const requirePackages = {
   name: 'require-packages',
   setup({ onResolve, onLoad }) {
@@ -63,7 +64,7 @@ await build({
   // What the package depends on stays outside. The parser of the command line, whose fifty files would take most of a short
   // command's time, is bundled: a development dependency.
   external: Object.keys(dependencies).flatMap((name) => [name, `${name}/*`]),
-  plugins: [requirePackages, asciiWidth],
+  plugins: [requirePackages, asciiWidth, validators],
   loader: LOADERS,
   banner: REQUIRE_BANNER,
   // Constants become literals in the byte loops: a fifth faster. Names and lines stay as they are.

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { validatorModule } from './connectors/validator.mjs';
 
 /** Variables of the shell that would change a test: proxies, tokens, object stores, a Node that trusts any certificate. */
 const FOREIGN =
@@ -32,6 +34,12 @@ export default defineConfig({
       name: 'wasm-as-base64',
       enforce: 'pre',
       load: (id) => (id.endsWith('/csv.wasm') ? `export default '${readFileSync(id, 'base64')}';` : undefined),
+    },
+    {
+      name: 'validators',
+      enforce: 'pre',
+      resolveId: (path, from = '') => (path.endsWith('.validator') ? resolve(dirname(from), path) : undefined),
+      load: (id) => (id.endsWith('.validator') ? validatorModule(id) : undefined),
     },
   ],
   test: {

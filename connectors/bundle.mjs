@@ -2,6 +2,7 @@
 //   node connectors/bundle.mjs source-dfinery OUT.mjs
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { validators } from './validator.mjs';
 
 /** Gives an ES module the `require` by which packages in CommonJS ask for others, or for Node's own modules. */
 export const REQUIRE_BANNER = {
@@ -21,6 +22,7 @@ export const bundle = (connector, outfile) =>
     platform: 'node',
     target: 'node20.19',
     loader: LOADERS,
+    plugins: [validators],
     logLevel: 'warning',
     banner: REQUIRE_BANNER,
   });

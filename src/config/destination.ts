@@ -1,5 +1,6 @@
 import { distance } from 'fastest-levenshtein';
 import schema from '../../schemas/destination-config.json' with { type: 'json' };
+import valid from '../../schemas/destination-config.validator';
 import type { Env } from '../base/env.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { flat } from './nearest.ts';
@@ -21,7 +22,7 @@ export const parseDestinationConfig = (
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
-): Parsed<DestinationConfig> => parseConfig({ schema, configOf, problems, misspelt }, value, env, names);
+): Parsed<DestinationConfig> => parseConfig({ schema, valid, configOf, problems, misspelt }, value, env, names);
 
 const PROPERTIES = Object.entries(schema.properties);
 const GUARDS = PROPERTIES.filter(([, { group }]) => group === 'guard').map(([name]) => name);

@@ -5,10 +5,11 @@ import { type Env, secretFrom } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
+import type { Validator } from '../base/validator.ts';
 import { baseUrlProblem } from './base-url.ts';
 import { type ConfigSchema, variablesOf } from './environment.ts';
+import { nearest } from './nearest.ts';
 import { type Problem, refuse, schemaProblems } from './problems.ts';
-import { compileSchema, unknownKeys, withDefaults } from './validate.ts';
 
 type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`
@@ -77,6 +78,7 @@ export interface Parsed<C> {
 
 interface Definition<S extends ConfigSchema, C> {
   readonly schema: S;
+  readonly valid: Validator;
   /** The configuration, of values that were found valid. */
   configOf(values: ValuesOf<S>): C;
   /** The problems that a JSON schema cannot express, of the configuration as given and with its defaults. Values of a wrong type are left to the schema. */
@@ -90,18 +92,21 @@ interface Definition<S extends ConfigSchema, C> {
  * variables that gave the keys that came from there already. Throws one configuration failure that lists every problem.
  */
 export function parseConfig<S extends ConfigSchema, C extends object>(
-  { schema, configOf, problems, misspelt = () => [] }: Definition<S, C>,
+  { schema, valid, configOf, problems, misspelt = () => [] }: Definition<S, C>,
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
 ): Parsed<Readonly<C>> {
   const given = objectOf(value);
-  const filled = withDefaults(schema, given);
+  // The platform writes null for a key that is not given.
+  const filled = Object.fromEntries(Object.entries(given).filter(([, found]) => found !== null && found !== undefined));
   const secrets = variablesOf(schema).filter(({ property }) => property.airbyte_secret);
   for (const { key, name } of secrets) if (filled[key] === undefined) Object.assign(filled, secretOf(key, name, env));
   const unknown = unknownKeys(schema, given);
+  // Which fills in the defaults.
+  const misfits = schemaProblems(valid, filled);
   refuse('the configuration is not usable', {
-    problems: [...misspelt(given), ...schemaProblems(compileSchema(schema), filled)],
+    problems: [...misspelt(given), ...misfits],
     further: problems(filled),
     unknown,
     secrets: secrets.map((secret) => filled[secret.key]),
@@ -114,6 +119,17 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
 export function objectOf(value: unknown): Record<string, unknown> {
   if (isObject(value)) return value;
   throw configError('the configuration is not a JSON object: wanted { "base_url": …, "service_id": …, … }.');
+}
+
+/** Keys that the schema does not know, with the known key each was probably meant to be. */
+function unknownKeys({ properties }: ConfigSchema, given: Readonly<Record<string, unknown>>): string[] {
+  const known = Object.keys(properties);
+  return Object.keys(given)
+    .filter((key) => !known.includes(key) && !key.startsWith('_'))
+    .map((key) => {
+      const near = nearest(key, known, key.length / 3);
+      return near === undefined ? key : `${key} (did you mean ${near}?)`;
+    });
 }
 
 function secretOf(key: string, name: string, env: Env): Readonly<Record<string, string>> {

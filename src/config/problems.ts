@@ -1,7 +1,6 @@
-import type { ErrorObject } from 'ajv';
 import { configError } from '../base/errors.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
-import type { Validator } from './validate.ts';
+import type { SchemaError, Validator } from '../base/validator.ts';
 
 /** One thing wrong with a configuration: the key, what was found, what is wanted. */
 export interface Problem {
@@ -24,21 +23,21 @@ export function shown(value: unknown): string {
   return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text;
 }
 
-function keyOf(error: ErrorObject): string {
+function keyOf(error: SchemaError): string {
   const path = error.instancePath.slice(1).replaceAll('/', '.');
   if (error.keyword !== 'required') return path;
   const missing = String(error.params.missingProperty);
   return path === '' ? missing : `${path}.${missing}`;
 }
 
-function wanted(error: ErrorObject): string {
+function wanted(error: SchemaError): string {
   const { keyword, params, parentSchema } = error;
   if (keyword === 'enum') return `one of ${(params.allowedValues as unknown[]).map((v) => shown(v)).join(', ')}`;
   if (keyword === 'type') return `${article(String(params.type))} ${String(params.type)}`;
   if (keyword === 'pattern') return String(parentSchema?.pattern_descriptor ?? `text like ${params.pattern}`);
   if (keyword === 'format') return FORMATS[String(params.format)] ?? String(params.format);
   if (keyword === 'minLength')
-    return params.limit > 1 ? `at least ${params.limit} characters` : 'a text that is not empty';
+    return Number(params.limit) > 1 ? `at least ${params.limit} characters` : 'a text that is not empty';
   if (keyword === 'maxLength') return `at most ${params.limit} characters`;
   return (error.message ?? keyword).replace(/^must be /, '');
 }
@@ -46,10 +45,10 @@ function wanted(error: ErrorObject): string {
 const article = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a');
 
 /** The violations of a schema, one a key, as problems that name key, finding and wish. */
-export function schemaProblems(validate: Validator, value: unknown): Problem[] {
-  if (validate(value)) return [];
+export function schemaProblems(valid: Validator, value: unknown): Problem[] {
+  if (valid(value)) return [];
   // Of several about one key the last is the most exact: a choice after its type, a calendar after a pattern.
-  const byKey = new Map((validate.errors ?? []).map((error) => [keyOf(error), error]));
+  const byKey = new Map((valid.errors ?? []).map((error) => [keyOf(error), error]));
   return [...byKey].map(([key, error]) => {
     if (error.keyword === 'required') return { key, text: `${key} is missing` };
     const secret = error.parentSchema?.airbyte_secret === true;

@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os';
 import schema from '../../schemas/source-config.json' with { type: 'json' };
+import valid from '../../schemas/source-config.validator';
 import { isDay } from '../base/days.ts';
 import { parseDuration } from '../base/durations.ts';
 import type { Env } from '../base/env.ts';
@@ -53,7 +54,7 @@ export const parseSourceConfig = (
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
-): Parsed<SourceConfig> => parseConfig({ schema, configOf, problems }, value, env, names);
+): Parsed<SourceConfig> => parseConfig({ schema, valid, configOf, problems }, value, env, names);
 
 function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const out = serviceProblems(filled, 'export_token');

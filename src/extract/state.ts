@@ -1,7 +1,6 @@
-import type { ErrorObject } from 'ajv';
-import schema from '../../schemas/state.json' with { type: 'json' };
+import valid from '../../schemas/state.validator';
 import { UserError } from '../base/errors.ts';
-import { compileSchema } from '../config/validate.ts';
+import type { SchemaError } from '../base/validator.ts';
 import type { HashedColumns } from './export-request.ts';
 import type { State } from './window.ts';
 
@@ -21,8 +20,6 @@ export class StateError extends UserError {
     this.statement = statement;
   }
 }
-
-const valid = compileSchema(schema);
 
 /**
  * A stored state, every key kept. `undefined`, `null` and an object without keys are no state. Throws a StateError
@@ -48,7 +45,7 @@ export function parseState(value: unknown): State | undefined {
 /** The hashed columns of a target, by its stored state; empty if none was ever hashed. */
 export const hashedIn = (state: unknown): readonly HashedColumns[] => parseState(state)?.hashed ?? [];
 
-function problemText({ instancePath, message, params }: ErrorObject): string {
+function problemText({ instancePath, message, params }: SchemaError): string {
   const problem = params.allowedValue === undefined ? (message ?? 'is wrong') : `must be ${params.allowedValue}`;
   return `${instancePath.slice(1) || 'it'} ${problem}`;
 }

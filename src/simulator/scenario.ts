@@ -1,7 +1,7 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import { isDay } from '../base/days.ts';
+import valid from '../../schemas/scenario.validator';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
+import type { SchemaError } from '../base/validator.ts';
 import {
   choice,
   DAY,
@@ -216,30 +216,12 @@ export const SCENARIO_SCHEMA = {
 /** Some sections of a scenario, each with some of its keys. */
 export type ScenarioPatch = { readonly [K in keyof Scenario]?: unknown };
 
-let compiled: ValidateFunction<Scenario> | undefined;
-
-/** Compiled when the first scenario comes: every command of the program loads this module, few have a scenario. */
-function compile(): ValidateFunction<Scenario> {
-  // A test checks the schema.
-  const ajv = new Ajv({
-    allErrors: true,
-    verbose: true,
-    strict: false,
-    useDefaults: true,
-    meta: false,
-    validateSchema: false,
-  });
-  ajv.addFormat('date', { type: 'string', validate: isDay });
-  return ajv.compile<Scenario>(SCENARIO_SCHEMA);
-}
-
 /** A scenario from an object; what is absent has its default. Throws a config failure naming every problem. */
 export function parseScenario(source: unknown): Scenario {
   const value: unknown = structuredClone(source);
   if (!isObject(value)) throw configError('The scenario is not a JSON object; see docs/simulator.md.');
-  compiled ??= compile();
-  if (compiled(value)) return value;
-  const problems = new Set((compiled.errors ?? []).flatMap(problemOf));
+  if (valid<Scenario>(value)) return value;
+  const problems = new Set((valid.errors ?? []).flatMap(problemOf));
   throw configError(`The scenario cannot be used: ${[...problems].join(' ')} See docs/simulator.md.`);
 }
 
@@ -256,7 +238,7 @@ export function patchScenario(now: Scenario, patch: ScenarioPatch): Scenario {
 const MAX_SHOWN_LENGTH = 60;
 
 /** A sentence with the path and what is wrong there; empty for an error that only repeats another. */
-function problemOf({ keyword, params, schemaPath, instancePath, data, parentSchema = {} }: ErrorObject): string[] {
+function problemOf({ keyword, params, schemaPath, instancePath, data, parentSchema = {} }: SchemaError): string[] {
   if (keyword === 'if' || /\/anyOf\/\d/.test(schemaPath)) return [];
   const path = instancePath.slice(1).replaceAll(/\/(\d+)/g, '[$1]');
   const at = (...names: unknown[]) => `"${[path, ...names].filter(Boolean).join('/').replaceAll('/', '.')}"`;

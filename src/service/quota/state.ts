@@ -1,5 +1,4 @@
-import stateSchema from '../../../schemas/quota-state.json' with { type: 'json' };
-import { compileSchema } from '../../config/validate.ts';
+import isState from '../../../schemas/quota-state.validator';
 import type { ProcessIdentity } from '../../fs/process-identity.ts';
 
 /** All that is known of the quota; what the state file holds (schemas/quota-state.json). Instants in ms since 1970. */
@@ -63,13 +62,11 @@ interface ReducedConcurrency {
 
 export const EMPTY_STATE: QuotaState = { v: 1, sent: [], next: 1, slots: [], hourlyRefusals: 0, aloneRefusals: 0 };
 
-const isState = compileSchema<QuotaState>(stateSchema);
-
 /** A state file's text as state; undefined for anything that this version did not write. */
 export function parseState(text: string): QuotaState | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return isState(value) ? value : undefined;
+    return isState<QuotaState>(value) ? value : undefined;
   } catch {
     return undefined;
   }

@@ -1,7 +1,6 @@
-import schema from '../../../schemas/delta-table.json' with { type: 'json' };
+import valid from '../../../schemas/delta-table.table.validator';
 import { configError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
-import { compileSchema } from '../../config/validate.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
@@ -29,8 +28,6 @@ export interface TableInfo {
 const OWN = 'dfinery.';
 const TABLE = `${OWN}table`;
 
-const valid = compileSchema(schema.definitions.table);
-
 export const isReceiptDomain = (domain: string): boolean =>
   domain.startsWith(OWN) && isReceiptEntry(domain.slice(OWN.length));
 
@@ -46,7 +43,7 @@ export function tableInfoOf(domains: Domains, place: string): TableInfo | undefi
   if (typeof version === 'number' && version > 2) {
     throw configError(`${place} was written by a later version (${version}) of this program: update it.`);
   }
-  if (valid(value)) return value as TableInfo;
+  if (valid<TableInfo>(value)) return value;
   const [first] = valid.errors ?? [];
   throw damaged(place, `its table ${first?.instancePath.slice(1) ?? ''} ${first?.message ?? 'is wrong'}`);
 }

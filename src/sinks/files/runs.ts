@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
-import schema from '../../../schemas/run.json' with { type: 'json' };
+import valid from '../../../schemas/run.validator';
 import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
-import { compileSchema } from '../../config/validate.ts';
 import { begunRun, MAX_RUNS, type RunHistory, type RunOutcome, type RunRecord } from '../../table/runs.ts';
 import type { Storage } from '../storage/storage.ts';
 
@@ -12,7 +11,10 @@ const PATH = /^_dfinery\/runs\/\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}\.\d{3}Z-[0-9a
 /** Objects read at once. */
 const CONCURRENCY = 16;
 
-const valid = compileSchema<{ readonly run: RunRecord }>(schema);
+/** What such an object holds. */
+interface RunObject {
+  readonly run: RunRecord;
+}
 
 /** The paths of the runs of a place, oldest first. */
 async function listRuns(storage: Storage): Promise<string[]> {
@@ -35,7 +37,7 @@ export async function readRuns(storage: Storage): Promise<RunRecord[]> {
     // Another run removed it.
     if (bytes === undefined) return [];
     const found = jsonOf(bytes.toString('utf8'));
-    if (valid(found)) return [found.run];
+    if (valid<RunObject>(found)) return [found.run];
     const file = `${storage.address}/${path}`;
     throw configError(`${file} is no record of a run of this program: restore it from a copy, or remove it.`, {
       where: { file },
@@ -85,7 +87,7 @@ export class RunObjects implements RunHistory {
       const bytes = await this.#storage.read(path);
       if (bytes === undefined) continue;
       const found = jsonOf(bytes.toString('utf8'));
-      if (!valid(found) || found.run.ended !== null) break;
+      if (!valid<RunObject>(found) || found.run.ended !== null) break;
       began.unshift(found.run.began);
     }
     return began;

@@ -1,8 +1,10 @@
-import schema from '../../../schemas/delta-table.json' with { type: 'json' };
+import validChanges from '../../../schemas/delta-table.changes.validator';
+import validColumns from '../../../schemas/delta-table.columns.validator';
+import validWindow from '../../../schemas/delta-table.window.validator';
 import type { UserError } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { jsonOf } from '../../base/json.ts';
-import { compileSchema } from '../../config/validate.ts';
+import type { Validator } from '../../base/validator.ts';
 import type { State } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn } from '../../table/columns.ts';
@@ -13,12 +15,6 @@ import type { TableState } from '../../table/state.ts';
 
 const WINDOW = 'window.';
 const CHANGES = 'changes.';
-
-const VALID = {
-  columns: compileSchema(schema.definitions.columns),
-  window: compileSchema(schema.definitions.window),
-  changes: compileSchema(schema.definitions.changes),
-};
 
 export const isReceiptEntry = (name: string): boolean => name.startsWith(WINDOW);
 
@@ -50,21 +46,21 @@ export function stateFrom(
   entries: ReadonlyMap<string, string>,
   failed: (name: string, why: string) => UserError,
 ): Pick<TableState, 'columns' | 'receipts' | 'cursor' | 'changes'> {
-  const read = <T>(name: string, valid?: (typeof VALID)[keyof typeof VALID]): T | undefined => {
+  const read = <T>(name: string, valid?: Validator): T | undefined => {
     const text = entries.get(name);
     if (text === undefined) return undefined;
     const value = jsonOf(text);
     if (value === undefined) throw failed(name, 'it is not JSON');
-    if (valid === undefined || valid(value)) return value as T;
+    if (valid === undefined || valid<T>(value)) return value as T;
     const [first] = valid.errors ?? [];
     throw failed(name, `its ${first?.instancePath.slice(1) ?? ''} ${first?.message ?? 'is wrong'}`);
   };
-  const below = <T>(prefix: string, valid: (typeof VALID)[keyof typeof VALID]): T[] =>
+  const below = <T>(prefix: string, valid: Validator): T[] =>
     [...entries.keys()].filter((name) => name.startsWith(prefix)).flatMap((name) => read<T>(name, valid) ?? []);
-  const changes = below<{ readonly changes: readonly ColumnChange[] }>(CHANGES, VALID.changes);
+  const changes = below<{ readonly changes: readonly ColumnChange[] }>(CHANGES, validChanges);
   return {
-    columns: read<StoredColumn[]>('columns', VALID.columns) ?? FIRST_COLUMNS,
-    receipts: below<StoredReceipt>(WINDOW, VALID.window).sort((a, b) => a.window - b.window),
+    columns: read<StoredColumn[]>('columns', validColumns) ?? FIRST_COLUMNS,
+    receipts: below<StoredReceipt>(WINDOW, validWindow).sort((a, b) => a.window - b.window),
     cursor: read<State | null>('cursor') ?? null,
     changes: changes
       .flatMap((own) => own.changes)

@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import schema from '../../../schemas/manifest.json' with { type: 'json' };
+import valid from '../../../schemas/manifest.validator';
 import { codeOf, configError, internalError } from '../../base/errors.ts';
 import { isObject, jsonOf } from '../../base/json.ts';
 import { VERSION } from '../../base/version.ts';
-import { compileSchema } from '../../config/validate.ts';
 import type { State } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { isTableName, type StoredColumn, type TableName } from '../../table/columns.ts';
@@ -89,8 +88,6 @@ function dataFileOf(file: ManifestFile, names: ReadonlySet<string>): DataFile {
   return { table, path, rows, bytes, date: date === NO_DATE ? null : date, columns, ...notedOf(file) };
 }
 
-const valid = compileSchema<Manifest>(schema);
-
 /** The text of a file, or undefined if there is none. Throws UserError if it cannot be read. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   try {
@@ -117,7 +114,7 @@ export function checkedManifest(value: unknown, path: string): Manifest {
   if (typeof version === 'number' && version > 1) {
     throw configError(`${path} has version ${version}, this program knows version 1: use the newer program.`);
   }
-  if (!valid(value)) {
+  if (!valid<Manifest>(value)) {
     const [first] = valid.errors ?? [];
     throw damaged(path, `${first?.instancePath.slice(1) || 'it'} ${first?.message ?? 'is wrong'}`);
   }

@@ -1,7 +1,6 @@
-import schema from '../../../../schemas/delta-log.json' with { type: 'json' };
+import valid from '../../../../schemas/delta-log.validator';
 import { configError, type UserError } from '../../../base/errors.ts';
 import { isObject, jsonOf } from '../../../base/json.ts';
-import { compileSchema } from '../../../config/validate.ts';
 import type { Action } from './actions.ts';
 
 const VERSION_DIGITS = 20;
@@ -35,7 +34,6 @@ export function filePathOf(path: string): string | undefined {
   }
 }
 
-const valid = compileSchema<Action>(schema);
 const KNOWN = ['protocol', 'metaData', 'add', 'remove', 'txn', 'domainMetadata', 'commitInfo'] as const;
 
 /** The actions of a log entry. Throws a configuration failure that names the entry for anything that is not one. */
@@ -50,7 +48,7 @@ export function parseAction(value: unknown, where: string): Action[] {
   const known = KNOWN.find((name) => Object.hasOwn(value, name) && value[name] !== null);
   if (known === undefined) return [];
   const action: unknown = { [known]: value[known] };
-  if (!valid(action)) {
+  if (!valid<Action>(action)) {
     const [first] = valid.errors ?? [];
     throw damaged(where, `${first?.instancePath.slice(1) || known} ${first?.message ?? 'is wrong'}`);
   }

@@ -1,0 +1,48 @@
+// The code by which a value is checked against one of our schemas: ajv makes it when the program is bundled, since that takes
+// longer than the start of a command.
+import { readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { _, Ajv } from 'ajv';
+import standaloneCode from 'ajv/dist/standalone/index.js';
+
+/** What the code calls: the formats of our schemas, and the length of a text in the characters of JSON schema. */
+const PROLOGUE = `
+import { isDay } from '../src/base/days.ts';
+const formats = { date: isDay, uri: (text) => URL.canParse(text) };
+const lengthOf = (text) => [...text].length;
+`;
+const UCS2_LENGTH = 'require("ajv/dist/runtime/ucs2length").default';
+
+/** The module `schemas/NAME.validator`, a `Validator` of NAME.json, or `schemas/NAME.PART.validator`, one of its definition PART. */
+export function validatorModule(path) {
+  const [name, part] = basename(path, '.validator').split('.');
+  const schema = JSON.parse(readFileSync(join(dirname(path), `${name}.json`), 'utf8'));
+  const ajv = new Ajv({
+    // Every problem at once, each with the value and the part of the schema, of which messages are made.
+    ...{ allErrors: true, verbose: true, useDefaults: true },
+    // Annotations of Airbyte are no keywords. A test checks the schemas themselves.
+    ...{ strict: false, meta: false, validateSchema: false },
+    code: { source: true, esm: true, formats: _`formats` },
+  });
+  for (const format of ['date', 'uri']) ajv.addFormat(format, () => true);
+  const validate = ajv.compile(part === undefined ? schema : schema.definitions[part]);
+  const code = standaloneCode(ajv, validate).replaceAll(UCS2_LENGTH, 'lengthOf');
+  if (code.includes('require(')) throw new Error(`${path} calls a part of ajv that the program does not have.`);
+  return PROLOGUE + code;
+}
+
+/** For esbuild. */
+export const validators = {
+  name: 'validators',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /\.validator$/ }, ({ path, resolveDir }) => ({
+      path: `schemas/${basename(path)}`,
+      namespace: 'validator',
+      pluginData: join(resolveDir, path),
+    }));
+    onLoad({ filter: /.*/, namespace: 'validator' }, ({ pluginData: path }) => ({
+      contents: validatorModule(path),
+      resolveDir: dirname(path),
+    }));
+  },
+};

@@ -1,0 +1,20 @@
+/** Whether a value fits one of our schemas, and so has type T. A default of the schema is filled in where a value has none. */
+export interface Validator {
+  <T>(value: unknown): value is T;
+  /** What is wrong with the last value. */
+  readonly errors?: readonly SchemaError[] | null;
+}
+
+/** One thing that is wrong with a value. */
+export interface SchemaError {
+  /** Where in the value: `/hashed/0/columns`; empty: the value itself. */
+  readonly instancePath: string;
+  readonly schemaPath: string;
+  readonly keyword: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly message?: string;
+  /** What is there. */
+  readonly data?: unknown;
+  /** The schema that has the keyword. */
+  readonly parentSchema?: Readonly<Record<string, unknown>>;
+}
