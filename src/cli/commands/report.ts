@@ -1,7 +1,7 @@
 import { EXIT } from '../../base/errors.ts';
 import { megabytes } from '../../base/quantities.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
-import { countLedger } from '../../deletion/ledger/verify.ts';
+import { countLedger } from '../../deletion/ledger/counts.ts';
 import { replaceFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import type { TargetReport } from '../../sinks/report.ts';

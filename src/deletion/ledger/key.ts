@@ -81,7 +81,19 @@ export function storedKey(folder: string): Secret | undefined {
   }
 }
 
-/** Makes a random key in a ledger's folder, which is locked; one that is there all the same stays. */
+/** The key of a ledger: the one given, else the one in its folder. Throws a configuration failure when there is neither. */
+export function givenOrStoredKey(folder: string, given: Secret | undefined): LedgerKey {
+  const secret = given ?? storedKey(folder);
+  if (secret) return new LedgerKey(secret);
+  throw configError(
+    `The ledger in ${folder} has no key beside it: give it as ledger_key or in DFINERY_LEDGER_KEY (or the file that DFINERY_LEDGER_KEY_FILE names).`,
+  );
+}
+
+/**
+ * Makes a random key in a ledger's folder; one that is there all the same stays. The caller holds the ledger's lock: without it, on a
+ * file system without hard links, two processes could each put a key there and sign with different ones.
+ */
 export async function makeKey(folder: string): Promise<Secret> {
   await createFile(join(folder, KEY_FILE), `${randomKey()}\n`, true);
   const secret = storedKey(folder);

@@ -124,7 +124,7 @@ async function openFolder(path: string, { isReal, clock, config }: StoreOptions)
     if (secret === undefined && ledgerFiles(path).length > 0) {
       throw configError(`The ledger in ${path} has lost its key: put ledger.key back, or give it as ledger_key.`);
     }
-    if (isReal) secret ??= await makeKey(path);
+    if (lock !== undefined) secret ??= await makeKey(path);
     const key = secret === undefined ? temporaryKey() : new LedgerKey(secret);
     return { path, key, lock, head: await headOf(path, key) };
   } catch (error) {
