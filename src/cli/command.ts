@@ -14,7 +14,10 @@ export interface Command {
   readonly epilogue?: (() => string) | undefined;
   /** Throws UserError. */
   run(values: Values, context: Context): Promise<ExitCode>;
-  /** Gives scripts the failure of a run, or of a command line that was refused; then `values` holds what could be read. */
+  /**
+   * Gives scripts the failure of a run, or of a command line that was refused; then `values` holds what could be read.
+   * By default `printFailure`.
+   */
   failed?(outcome: Outcome, values: Values, context: Context): Promise<void>;
 }
 
@@ -57,10 +60,7 @@ export type OptionTable = Readonly<Record<string, Option<unknown> | undefined>>;
 export const flag = (describe: string): Option<boolean> => ({
   describe,
   words: 0,
-  read([word = 'false'], name) {
-    if (word === 'true' || word === 'false') return word === 'true';
-    throw configError(`${name} takes no value.`);
-  },
+  read: ([word]) => word === 'true',
 });
 
 /** An option of one word that `parse` reads, undefined when it is left out; undefined from `parse`: the word is not as `wanted`. */
@@ -163,4 +163,13 @@ export function placeOptions(
 /** Prints the result of a command: one JSON object for scripts, else lines for people. */
 export function printResult(result: object, lines: readonly string[], json: boolean, { terminal }: Context): void {
   for (const line of json ? [JSON.stringify(result)] : lines) terminal.result(line);
+}
+
+/** A failure that was logged, for those who wanted the result as JSON. */
+export async function printFailure(
+  { exit, message }: Outcome,
+  { json }: Values,
+  { terminal, redactor }: Context,
+): Promise<void> {
+  if (json === true) terminal.result(JSON.stringify({ v: 1, kind: 'failure', exit, error: redactor.mask(message) }));
 }

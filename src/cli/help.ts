@@ -1,6 +1,6 @@
 import type { Argv } from 'yargs';
 import type { OptionTable } from './command.ts';
-import { COMMANDS, commandAt, FAMILIES } from './commands/index.ts';
+import { COMMANDS, commandAt, wordsOf } from './commands/index.ts';
 import { parserOf } from './parse.ts';
 
 const EPILOGUE = [
@@ -32,9 +32,9 @@ const withCommands = (parser: Argv, rows: readonly Row[]): Argv =>
 
 /** Commands that name a target are told in one line. */
 function allCommands(): Row[] {
-  const rows = COMMANDS.map(({ usage, summary }): Row => {
-    const [word] = usage.split(' ');
-    return FAMILIES[word] === undefined ? [usage, summary] : [word, FAMILIES[word]];
+  const rows = COMMANDS.map((entry): Row => {
+    const { usage, summary, family } = entry;
+    return family === undefined ? [usage, summary] : [wordsOf(entry)[0], family];
   });
   return rows.filter(([usage], i) => rows.findIndex(([other]) => other === usage) === i);
 }

@@ -1,5 +1,6 @@
 import yargs, { type Argv } from 'yargs';
 import { configError, UserError } from '../base/errors.ts';
+import { configurationHint } from '../config/environment.ts';
 import { nearest } from '../config/nearest.ts';
 import type { Option, OptionTable, ValuesOf } from './command.ts';
 
@@ -73,14 +74,16 @@ export function parseArguments<O extends OptionTable>(
     for (const name of [dashed(key), short?.slice(1)]) if (name !== undefined) delete given[name];
     const texts = value === undefined ? [] : [value].flat().map(String);
     const name = nameOf(key, option);
-    // Of an option that is given twice the first value is read: scripts are told of the failure where they asked for it.
+    // Of an option that is given twice the first value is read, and a flag with a value is on: scripts are told of the failure
+    // where they asked for it.
     if (isList !== true && timesGiven(argv, [name, short]) > 1) refuse(`${short ?? name} is given more than once.`);
     if (texts.some((text) => text === '' || (text.startsWith('--') && !argv.includes(`${name}=${text}`))))
       refuse(`${name} is empty.`);
     else if (isRequired === true && texts.length === 0) refuse(`${name} is missing: ${help}.`);
-    else if (count === 0 && argv.some((word) => word.startsWith(`${name}=`) && !/=(true|false)$/.test(word)))
+    else if (count === 0 && argv.some((word) => word.startsWith(`${name}=`) && !/=(true|false)$/.test(word))) {
       refuse(`${name} takes no value.`);
-    else
+      values[key] = true;
+    } else
       try {
         values[key] = option.read(texts.length === 0 && fallback !== undefined ? [fallback] : texts, name);
       } catch (error) {
@@ -91,6 +94,11 @@ export function parseArguments<O extends OptionTable>(
   if (surplus.length > 0) refuse(`${JSON.stringify(surplus[0])} is a word too many: ${help}.`);
   const known = Object.entries(table).flatMap(([key, option]) => (option ? [nameOf(key, option)] : []));
   for (const name of Object.keys(given).map((key) => (key.length === 1 ? `-${key}` : `--${key}`))) {
+    const hint = configurationHint(name);
+    if (hint !== undefined) {
+      refuse(`there is no option ${name}: ${hint}.`);
+      continue;
+    }
     const near = nearest(name, known, name.length / 3);
     refuse(`there is no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}: ${help}.`);
   }

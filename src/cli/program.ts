@@ -4,8 +4,8 @@
 import { configError, EXIT, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
-import { choice, flag, type OptionTable, withDefault } from './command.ts';
-import { COMMANDS, commandAt, FAMILIES, wordsOf } from './commands/index.ts';
+import { choice, flag, type OptionTable, printFailure, withDefault } from './command.ts';
+import { COMMANDS, commandAt, wordsOf } from './commands/index.ts';
 import { contextOf, type Io } from './context.ts';
 import { outcomeOf } from './outcome.ts';
 import { parseArguments, wordsIn } from './parse.ts';
@@ -53,7 +53,7 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   } catch (error) {
     const outcome = outcomeOf(error, context.signal);
     outcome.log(context.logger);
-    await command?.failed?.(outcome, values, context);
+    await (command?.failed ?? printFailure)(outcome, values, context);
     return outcome.exit;
   } finally {
     await held?.release();
@@ -81,6 +81,6 @@ function unknownCommand([first, second]: readonly string[]): UserError {
   const wanted = `wanted ${names.join(', ')}`;
   if (first === undefined) return configError(`which command? See dfinery-elt --help; ${wanted}.`);
   if (targets.length === 0) return configError(`there is no command ${JSON.stringify(first)}: ${wanted}.`);
-  if (second === undefined) return configError(`${first} what? ${FAMILIES[first]}.`);
+  if (second === undefined) return configError(`${first} needs a target: ${wanted}.`);
   return configError(`${first} knows no ${JSON.stringify(second)}: ${wanted}.`);
 }

@@ -44,8 +44,19 @@ const EXAMPLES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL', 'DOC
 /** Set in every pod of a namespace that has a Kubernetes service called dfinery…, by Kubernetes itself. */
 const OF_KUBERNETES = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
 
+/** How to give a configuration key that was written as an option, `--window-days`; undefined if there is none of this name. */
+export function configurationHint(option: string): string | undefined {
+  const found = allVariables().find(({ key }) => key === option.replace(/^--/, '').replaceAll('-', '_'));
+  if (found === undefined) return undefined;
+  const { name, key, property } = found;
+  if (!property.airbyte_secret) return `${key} is a key of the configuration file, or set ${name}`;
+  return `the command line is visible to other users, so set ${name}, or ${name}${FILE} to the path of a file that holds the secret`;
+}
+
+const allVariables = (): Variable[] => [...variablesOf(source), ...variablesOf(destination)];
+
 function knownNames(): string[] {
-  const variables = [...variablesOf(source), ...variablesOf(destination)];
+  const variables = allVariables();
   const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
   const files = [...secrets, ...OTHER_SECRETS].map((name) => `${name}${FILE}`);
   return [...new Set([...variables.map(({ name }) => name), ...OTHER_SECRETS, ...files, ...EXAMPLES])];

@@ -38,7 +38,7 @@ import {
   SOURCE_FILE,
 } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
-import { type Outcome, outcomeOf } from '../outcome.ts';
+import { outcomeOf } from '../outcome.ts';
 import { nameOf } from '../parse.ts';
 
 /** The options that name people. */
@@ -88,17 +88,7 @@ export const forget = command({
     if (values.proof !== undefined) return printProof(values.proof, values, context);
     return forgetPeople(values, context);
   },
-  failed: printFailure,
 });
-
-/** Whoever asked for JSON gets it, also where there is no report. */
-export async function printFailure(
-  { exit, message }: Outcome,
-  { json }: { readonly json?: boolean },
-  { terminal, redactor }: Context,
-): Promise<void> {
-  if (json === true) terminal.result(JSON.stringify({ v: 1, kind: 'failure', exit, error: redactor.mask(message) }));
-}
 
 /** Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. Prints the report. */
 async function forgetPeople(values: Values, context: Context): Promise<ExitCode> {

@@ -10,6 +10,8 @@ export interface CommandEntry {
   /** `sync duckdb <file>`. */
   readonly usage: string;
   readonly summary: string;
+  /** What `sync` does, before a target is named: the list of all commands has one line for it. */
+  readonly family?: string;
   load(): Promise<Command>;
 }
 
@@ -28,7 +30,9 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Asks for address, service and token, tries them, and writes dfinery.json without the token',
     load: async () => (await import('./init.ts')).init,
   },
-  ...ofTargets('sync', TARGETS, async (target) => (await import('./sync.ts')).syncInto(target)),
+  ...ofTargets('sync', 'The export into a local target', TARGETS, async (target) =>
+    (await import('./sync.ts')).syncInto(target),
+  ),
   {
     usage: 'plan',
     summary: 'Windows, exports and time of the next sync, before any call',
@@ -49,9 +53,15 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Groups, types and values of an export already at hand (a CSV file); no network',
     load: async () => (await import('./inspect.ts')).inspect,
   },
-  ...ofTargets('verify', STATEFUL_TARGETS, async (target) => (await import('./verify.ts')).verifyIn(target)),
-  ...ofTargets('compact', STATEFUL_TARGETS, async (target) => (await import('./compact.ts')).compactIn(target)),
-  ...ofTargets('report', STATEFUL_TARGETS, async (target) => (await import('./report.ts')).reportOn(target)),
+  ...ofTargets('verify', 'A target against its receipts', STATEFUL_TARGETS, async (target) =>
+    (await import('./verify.ts')).verifyIn(target),
+  ),
+  ...ofTargets('compact', 'A target written anew', STATEFUL_TARGETS, async (target) =>
+    (await import('./compact.ts')).compactIn(target),
+  ),
+  ...ofTargets('report', 'A page about a target', STATEFUL_TARGETS, async (target) =>
+    (await import('./report.ts')).reportOn(target),
+  ),
   {
     usage: 'models duckdb <file>',
     summary: 'Ready views and a macro over the events, in the schema analytics of a DuckDB file',
@@ -78,30 +88,18 @@ export const COMMANDS: readonly CommandEntry[] = [
 export const commandAt = (words: readonly string[]): CommandEntry | undefined =>
   COMMANDS.find((entry) => wordsOf(entry).every((word, i) => word === words[i]));
 
-/** `VERB TARGET <place>` for each target. */
+/** `VERB TARGET <place>` for each target; `family`: what the command does to any of them. */
 function ofTargets<V extends string, T extends Target & { readonly summaries: Readonly<Record<V, string>> }>(
   verb: V,
+  family: string,
   targets: readonly T[],
   load: (target: T) => Promise<Command>,
 ): CommandEntry[] {
+  const names = targets.map(({ name }) => name);
   return targets.map((target) => ({
     usage: `${verb} ${target.name} <${target.place.name}>`,
     summary: target.summaries[verb],
+    family: `${family}: ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`,
     load: () => load(target),
   }));
-}
-
-/** What the commands that name a target do, before one is named. */
-export const FAMILIES: Readonly<Record<string, string>> = {
-  sync: `The export into a local target: ${targetNames(TARGETS)}`,
-  verify: `A target against its receipts: ${targetNames(STATEFUL_TARGETS)}`,
-  compact: `A target written anew: ${targetNames(STATEFUL_TARGETS)}`,
-  report: `A page about a target: ${targetNames(STATEFUL_TARGETS)}`,
-  models: 'Ready views over the events: duckdb',
-};
-
-/** `duckdb, parquet or arrow`. */
-function targetNames(targets: readonly Target[]): string {
-  const names = targets.map(({ name }) => name);
-  return [names.slice(0, -1).join(', '), ...names.slice(-1)].join(' or ');
 }

@@ -4,7 +4,7 @@ import { plainCount } from '../../base/quantities.ts';
 import { accessPeople } from '../../deletion/access.ts';
 import { command, PLACE_OPTIONS, placeOptions, places, text } from '../command.ts';
 import { findDestinationConfig } from '../configuration.ts';
-import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, placesOf, printFailure } from './forget.ts';
+import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, placesOf } from './forget.ts';
 
 export const person = command({
   options: {
@@ -51,7 +51,6 @@ export const person = command({
       throw error;
     }
   },
-  failed: printFailure,
 });
 
 /** What is known about a person is for the owner's eyes alone, and replaces nothing. */

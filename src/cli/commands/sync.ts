@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { configError } from '../../base/errors.ts';
+import { configError, type ExitCode } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import type { Target } from '../../sinks/target.ts';
 import { TARGETS } from '../../sinks/targets.ts';
@@ -23,7 +23,7 @@ import type { Context } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { type Notification, notificationOf, notify } from '../run/notify.ts';
 import { sync, syncAll } from '../run/run.ts';
-import { describeSummary, EMPTY_SUMMARY, giveSummary, type Summary } from '../run/summary.ts';
+import { describeSummary, EMPTY_SUMMARY, giveSummary, type RunReport } from '../run/summary.ts';
 import { pinnedTypes } from '../schema-file.ts';
 
 const tables = parsed(
@@ -64,95 +64,82 @@ export const syncInto = (target: Target) =>
   command({
     options: optionsOf(target),
     epilogue: sourceEnvironmentHelp,
-    async run(values, outer) {
-      const context = contextFor(target, values, outer);
-      const report = { summary: EMPTY_SUMMARY };
-      let historyDays = DEFAULT_HISTORY_DAYS;
-      let notification: Notification | undefined;
-      let failure: Outcome | undefined;
-      try {
-        notification = notificationFor(values, context);
-        const config = loadSourceConfig(values.config, context);
-        historyDays = config.historyDays;
-        const { place, maxWait: maxWaitMs, publish, data } = values;
-        const { clock, logger, signal, env, terminal } = context;
-        const stdout = terminal.stdout ?? process.stdout;
-        const pinned = pinnedTypes(values.schema);
-        const open = { ...config, data, tables: values.tables, stdout, pinned, env, clock, logger, signal };
-        const run = { config, days: values, maxWaitMs, publish, report };
-        const targets = placesOf(values.also, { target, place }).map((one, i) => ({
-          target: one.target.name,
-          place: one.place,
-          report: { summary: EMPTY_SUMMARY },
-          open: () => one.target.open(one.place, i === 0 ? { ...open, publish } : { ...open, data: undefined }),
-        }));
-        if (targets.length > 1) await syncAll(run, targets, context);
-        else await sync(run, targets[0].open, context);
-      } catch (error) {
-        failure = outcomeOf(error, context.signal);
-      }
-      const summary = ended(report.summary, failure, context);
-      const isShown = failure === undefined || summary.windows > 0 || summary.also.length > 0;
-      if (isShown) context.logger.info('run.summary', describeSummary(summary, shownName(target, values)));
-      failure?.log(context.logger);
-      return finish(target, values, context, { summary, historyDays, notification });
-    },
-    async failed(failure, values, outer) {
-      const context = contextFor(target, values, outer);
-      let notification: Notification | undefined;
-      try {
-        notification = notificationFor(values, context);
-      } catch {
-        // Another thing that is wrong; the first was told.
-      }
-      const summary = ended(EMPTY_SUMMARY, failure, context);
-      await finish(target, values, context, { summary, historyDays: DEFAULT_HISTORY_DAYS, notification });
+    run: (values, context) => reportRun(target, values, context, { work: (...to) => load(target, values, ...to) }),
+    async failed(refusal, values, context) {
+      await reportRun(target, values, context, { refusal });
     },
   });
 
-const ended = (summary: Summary, failure: Outcome | undefined, { redactor }: Context): Summary =>
-  failure ? { ...summary, exit: failure.exit, error: redactor.mask(failure.message) } : summary;
+/** What is known of a run, for its summary and its notification. */
+interface Report extends RunReport {
+  historyDays: number;
+}
+
+/** What a command line asks for, or why it was refused. */
+type Wanted =
+  | { readonly work: (report: Report, context: Context) => Promise<void>; readonly refusal?: undefined }
+  | { readonly work?: undefined; readonly refusal: Outcome };
+
+/** Does the work, and gives its outcome to those who asked for it: the log, a file, an address, stdout. */
+async function reportRun(
+  target: Target,
+  values: Partial<Values>,
+  outer: Context,
+  { work, refusal }: Wanted,
+): Promise<ExitCode> {
+  const context = contextFor(target, values, outer);
+  const { logger, signal, redactor } = context;
+  const report: Report = { summary: EMPTY_SUMMARY, historyDays: DEFAULT_HISTORY_DAYS };
+  let notification: Notification | undefined;
+  let failure = refusal;
+  try {
+    notification = notificationOf(values.notify, values.notifyAlways === true, context);
+    await work?.(report, context);
+  } catch (error) {
+    // The first thing that is wrong is the one to report.
+    failure ??= outcomeOf(error, signal);
+  }
+  const outcome = failure && { exit: failure.exit, error: redactor.mask(failure.message) };
+  const summary = { ...report.summary, ...outcome };
+  const name = isStdout(target, values) ? 'the stream' : (values.place ?? '');
+  const hasResult = failure === undefined || summary.windows > 0 || summary.also.length > 0;
+  if (hasResult) logger.info('run.summary', describeSummary(summary, name));
+  // A refusal is in the log already.
+  if (failure !== refusal) failure?.log(logger);
+  const wanted = { json: values.json === true, xcom: values.xcom };
+  return giveSummary(summary, wanted, context, async (final) => {
+    if (notification === undefined) return;
+    const command = `sync ${target.name} ${values.place ?? ''}`;
+    await notify(notification, { summary: final, command, target: name, historyDays: report.historyDays }, context);
+  });
+}
+
+async function load(target: Target, values: Values, report: Report, context: Context): Promise<void> {
+  const config = loadSourceConfig(values.config, context);
+  report.historyDays = config.historyDays;
+  const { place, maxWait: maxWaitMs, publish, data } = values;
+  const { clock, logger, signal, env, terminal } = context;
+  const stdout = terminal.stdout ?? process.stdout;
+  const pinned = pinnedTypes(values.schema);
+  const open = { ...config, data, tables: values.tables, stdout, pinned, env, clock, logger, signal };
+  const run = { config, days: values, maxWaitMs, publish, report };
+  const targets = placesOf(values.also, { target, place }).map((one, i) => ({
+    target: one.target.name,
+    place: one.place,
+    report: { summary: EMPTY_SUMMARY },
+    open: () => one.target.open(one.place, i === 0 ? { ...open, publish } : { ...open, data: undefined }),
+  }));
+  if (targets.length > 1) await syncAll(run, targets, context);
+  else await sync(run, targets[0].open, context);
+}
 
 const isStdout = (target: Target, { place = '' }: Partial<Values>) => target.isStdout?.(place) === true;
-
-/** What was loaded, for people. */
-const shownName = (target: Target, values: Partial<Values>) =>
-  isStdout(target, values) ? 'the stream' : (values.place ?? '');
 
 /** Where stdout carries data, results go to stderr. */
 function contextFor(target: Target, values: Partial<Values>, context: Context): Context {
   if (!isStdout(target, values)) return context;
   const { terminal } = context;
   return { ...context, terminal: { ...terminal, result: (line) => terminal.result(line, 'stderr') } };
-}
-
-function notificationFor({ notify: url, notifyAlways }: Partial<Values>, { env, redactor }: Context) {
-  const notification = notificationOf(url, notifyAlways === true, env);
-  redactor.add(notification?.url);
-  return notification;
-}
-
-interface Result {
-  readonly summary: Summary;
-  readonly historyDays: number;
-  readonly notification: Notification | undefined;
-}
-
-/** Gives the summary to those who asked for it: a file, an address, stdout. */
-function finish(
-  target: Target,
-  values: Partial<Values>,
-  context: Context,
-  { summary, historyDays, notification }: Result,
-) {
-  const names = {
-    command: `sync ${target.name} ${values.place ?? ''}`,
-    target: shownName(target, values),
-    historyDays,
-  };
-  return giveSummary(summary, { json: values.json === true, xcom: values.xcom }, context, async (final) => {
-    if (notification !== undefined) await notify(notification, { summary: final, ...names }, context);
-  });
 }
 
 interface Place {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { addDays, type Day, dayAt, daysBetween } from '../../base/days.ts';
-import { type Env, secretFrom } from '../../base/env.ts';
+import type { Env } from '../../base/env.ts';
 import { configError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { printable } from '../../base/printable.ts';
@@ -10,6 +10,7 @@ import { baseUrlProblem } from '../../config/base-url.ts';
 import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
+import { type Context, secretOf } from '../context.ts';
 import { describeSummary, type Summary } from './summary.ts';
 
 /** Where a notification of a run is sent, and when. */
@@ -44,18 +45,23 @@ const TIMEOUT_MS = 10_000;
 const SOON_DAYS = 7;
 
 /** The notification wanted by option or environment; undefined: none. Throws a configuration failure for a bad address. */
-export function notificationOf(option: string | undefined, always: boolean, env: Env): Notification | undefined {
-  const url = option ?? secretFrom(env, ENV_NAME);
+export function notificationOf(
+  option: string | undefined,
+  always: boolean,
+  context: Pick<Context, 'env' | 'redactor'>,
+): Notification | undefined {
+  const url = option === undefined ? secretOf(ENV_NAME, context) : new Secret(option);
+  context.redactor.add(url);
   if (url === undefined) {
     if (!always) return undefined;
     throw configError(`--notify-always needs an address: give it with --notify or in ${ENV_NAME}.`);
   }
-  if (!isUsable(url)) {
+  if (!isUsable(url.reveal())) {
     throw configError(
       'the address of --notify is not usable: wanted https:// (http:// on loopback alone) without user name and password; it is not shown here, since it may hold a token.',
     );
   }
-  return { url: new Secret(url), always };
+  return { url, always };
 }
 
 function isUsable(text: string): boolean {

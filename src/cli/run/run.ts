@@ -66,8 +66,8 @@ export interface TargetRun {
   failure?: { readonly outcome: Outcome; readonly error: unknown };
 }
 
-/** In this order an exit code is worse than those before it (S54). */
-const BY_WEIGHT: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.lost, EXIT.usage, EXIT.failed];
+/** Exit codes from the least to the most severe (S54). */
+const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.lost, EXIT.usage, EXIT.failed];
 
 /**
  * Loads several targets one after the other from the same exports: what one has downloaded, the others read from the spool
@@ -95,23 +95,21 @@ export async function syncAll(run: SyncRun, targets: readonly TargetRun[], conte
       run.report.summary = joined(targets, context);
     }
   }
-  const weight = ({ failure }: TargetRun) => BY_WEIGHT.indexOf(failure?.outcome.exit ?? EXIT.done);
-  // Of equal weight the earlier target counts.
-  const [worst] = targets.toSorted((a, b) => weight(b) - weight(a));
+  const severity = ({ failure }: TargetRun) => SEVERITY.indexOf(failure?.outcome.exit ?? EXIT.done);
+  // Of equal severity the earlier target counts.
+  const [worst] = targets.toSorted((a, b) => severity(b) - severity(a));
   if (worst.failure === undefined) return removeShared(run, shared.command, context);
   const { outcome, error } = worst.failure;
   const [first] = targets;
   if (worst === first) throw error;
-  // The first target has no entry in `also`.
-  const too =
-    first.failure === undefined
-      ? ''
-      : ` ${first.target} ${first.place} failed too (exit ${first.failure.outcome.exit}): ${first.failure.outcome.message}`;
-  throw new UserError(
-    error instanceof UserError ? error.kind : 'system',
-    `${worst.target} ${worst.place}: ${outcome.message}${too}`,
-    { exitCode: outcome.exit, cause: error },
-  );
+  // `also` has no entry for the first target: the sentence names its failure as well.
+  const sentences = [`${worst.target} ${worst.place}: ${outcome.message}`];
+  if (first.failure !== undefined) {
+    const { exit, message } = first.failure.outcome;
+    sentences.push(`${first.target} ${first.place} failed too (exit ${exit}): ${message}`);
+  }
+  const kind = error instanceof UserError ? error.kind : 'system';
+  throw new UserError(kind, sentences.join(' '), { exitCode: outcome.exit, cause: error });
 }
 
 /** All targets have committed: nothing needs the downloads any more. */

@@ -38,7 +38,8 @@ export async function fetchExport(
     if (found.kind !== 'file') refused?.set(key, found);
     return found;
   } catch (error) {
-    if (error instanceof UserError) refused?.set(key, error);
+    // Anything else may have passed when the next target asks.
+    if (error instanceof UserError && error.kind === 'config') refused?.set(key, error);
     throw error;
   }
 }

@@ -106,6 +106,24 @@ describe('one download for several targets', () => {
     expect(asked[1]).toBe(asked[0]);
   });
 
+  it('asks again for another target where the failure may have passed [R782]', async () => {
+    const own = await CliFixture.start({
+      faults: [{ kind: 'status', status: 503, when: { day: daysBack(7), times: 5 } }],
+    });
+    try {
+      const ended = await own.sync({ start_date: daysBack(7), end_date: daysBack(6) }, [
+        '--also',
+        'parquet',
+        at('lake'),
+      ]);
+      expect(ended.code, ended.stderr).toBe(3);
+      const rows = own.sim.countRows({ from: daysBack(7), to: daysBack(6) });
+      expect(summaryIn(ended)).toMatchObject({ rows: 0, exit: 3, also: [{ rows, exit: 0 }] });
+    } finally {
+      await own.close();
+    }
+  });
+
   it('reports the error of the first target when another target has a worse one [R781]', async () => {
     fixture.sim.setScenario({ days: { history_days: 5 } });
     mkdirSync(join(at('foreign'), 'events'), { recursive: true });

@@ -6,6 +6,7 @@ import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLogger } from '../../../src/base/log.ts';
+import { Redactor } from '../../../src/base/secrets.ts';
 import { notificationOf, notify } from '../../../src/cli/run/notify.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/run/summary.ts';
 import { envOf } from '../../support/env.ts';
@@ -23,7 +24,7 @@ it('a receiver that never answers delays a run by at most two timeouts of ten se
   await once(server, 'listening');
   const env = envOf({});
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  const notification = notificationOf(url, true, env);
+  const notification = notificationOf(url, true, { env, redactor: new Redactor() });
   const said: string[] = [];
   const limits: number[] = [];
   const clock = {

@@ -6,6 +6,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { EXIT } from '../../../src/base/errors.ts';
 import { createLogger } from '../../../src/base/log.ts';
+import { Redactor } from '../../../src/base/secrets.ts';
 import { notificationOf, notify } from '../../../src/cli/run/notify.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/run/summary.ts';
 import { envOf } from '../../support/env.ts';
@@ -31,7 +32,7 @@ async function reported(more: Partial<Summary>, { historyDays = 30, answers = [2
     (text) => text,
   );
   const env = envOf({ DFINERY_NOTIFY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` });
-  const notification = notificationOf(undefined, false, env);
+  const notification = notificationOf(undefined, false, { env, redactor: new Redactor() });
   if (notification === undefined) throw new Error('no notification');
   const run = { summary: { ...EMPTY_SUMMARY, ...more }, command: 'sync duckdb x', target: 'x', historyDays };
   try {

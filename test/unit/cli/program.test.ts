@@ -21,6 +21,16 @@ async function run(...argv: string[]) {
   return { code, text: said.join('\n') };
 }
 
+/** The error in the JSON on the last line of a command line that ends with 2. */
+async function failureIn(argv: readonly string[]): Promise<string> {
+  const { code, text: said } = await run(...argv);
+  const [last = ''] = said.split('\n').slice(-1);
+  expect([code, last]).toEqual([2, expect.stringMatching(/^{/)]);
+  const { exit, error } = JSON.parse(last);
+  expect(exit).toBe(2);
+  return error;
+}
+
 describe('the command line', () => {
   it.each(['ko_KR.UTF-8', 'de_DE.UTF-8', 'C', ''])('prints English, under the locale %j too', async (locale) => {
     for (const name of ['LC_ALL', 'LC_MESSAGES', 'LANG', 'LANGUAGE']) vi.stubEnv(name, locale);
@@ -82,16 +92,47 @@ describe('the command line', () => {
   it.each([
     ['forget', '--json', '--json', '--id', 'x'],
     ['sync', '--json', 'duckdb', 'x', '--from', '2026-01-01', '--from', '2026-01-02'],
+    ['plan', '--json', '--json'],
   ])('gives scripts the failure where an option is repeated: %j', async (...argv) => {
-    const { code, text: said } = await run(...argv);
-    const [last = ''] = said.split('\n').slice(-1);
-    expect(code).toBe(2);
-    expect(JSON.parse(last)).toMatchObject({ exit: 2, error: expect.stringContaining('more than once') });
+    expect(await failureIn(argv)).toContain('more than once');
+  });
+
+  it.each([
+    ['sync', 'duckdb', 'x', '--json=1'],
+    ['sync', '--json=yes', 'duckdb', 'x'],
+    ['forget', '--id', 'x', '--json=0'],
+    ['verify', 'duckdb', 'x', '--json='],
+  ])('takes no value for --json, and says so as JSON: %j [R980]', async (...argv) => {
+    expect(await failureIn(argv)).toContain('--json takes no value.');
+  });
+
+  it.each([
+    ['verify', 'duckdb', '/none'],
+    ['compact', 'parquet', '/none'],
+    ['report', 'delta', '/none', '-o', '/none/x.html'],
+    ['models', 'duckdb', '/none'],
+    ['inspect', '/none'],
+    ['plan', '--config', '/none'],
+    ['check', '--config', '/none'],
+  ])('gives scripts the failure of any command that has --json: %j [R980]', async (...argv) => {
+    expect(await failureIn([...argv, '--json'])).toContain('/none');
+  });
+
+  it.each([
+    ['--export-token=abc', 'set DFINERY_EXPORT_TOKEN, or DFINERY_EXPORT_TOKEN_FILE to the path of a file'],
+    ['--hash-key', 'set DFINERY_HASH_KEY, or DFINERY_HASH_KEY_FILE'],
+    ['--ledgerKey', 'there is no option --ledgerKey'],
+    ['--window-days=3', 'window_days is a key of the configuration file, or set DFINERY_WINDOW_DAYS.'],
+  ])('says how to give a configuration key that was written as an option: %s [R981]', async (option, sentence) => {
+    const { code, text: said } = await run('sync', 'duckdb', 'x', option);
+    expect({ code, said }).toEqual({ code: 2, said: expect.stringContaining(sentence) });
+    expect(said).not.toContain('abc');
   });
 
   it.each([
     [['nonsense', 'x', '--json'], 'there is no command "nonsense": wanted demo, init, sync, '],
     [['sync', 'nonsense', 'x'], 'sync knows no "nonsense": wanted duckdb, parquet, delta, ducklake, arrow.'],
+    [['sync'], 'sync needs a target: wanted duckdb, parquet, delta, ducklake, arrow.'],
     [['verify', 'arrow', 'x'], 'verify knows no "arrow": wanted duckdb, parquet, delta, ducklake.'],
     [['plan', '--log-level', 'loud'], '--log-level is "loud", wanted one of debug, info, '],
   ])('names the unknown word and the known ones in one line: %j [R890]', async (argv, sentence) => {
