@@ -26,7 +26,7 @@ export interface Target {
     readonly name: 'file' | 'dir' | 'url';
     readonly describe: string;
   };
-  /** What each command does with this target, for help. */
+  /** What the commands do that do something else with each target, for help. */
   readonly summaries: { readonly sync: string };
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
   isStdout?(place: string): boolean;
@@ -40,7 +40,9 @@ export interface Target {
 
 /** A target that stores what it loaded: its places can be gone on with, looked after, and searched for people. */
 export interface StatefulTarget extends Target {
-  readonly summaries: Readonly<Record<'sync' | 'verify' | 'compact' | 'report', string>>;
+  /** What one place is, for help: `a DuckDB file`. */
+  readonly noun: string;
+  readonly summaries: { readonly sync: string; readonly compact: string };
   upkeep(): Promise<Upkeep>;
   people(): Promise<People>;
 }

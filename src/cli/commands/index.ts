@@ -30,9 +30,13 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Asks for address, service and token, tries them, and writes dfinery.json without the token',
     load: async () => (await import('./init.ts')).init,
   },
-  ...ofTargets('sync', 'The export into a local target', TARGETS, async (target) =>
-    (await import('./sync.ts')).syncInto(target),
-  ),
+  ...ofTargets({
+    verb: 'sync',
+    targets: TARGETS,
+    family: 'The export into a local target',
+    summary: ({ summaries }) => summaries.sync,
+    load: async (target) => (await import('./sync.ts')).syncInto(target),
+  }),
   {
     usage: 'plan',
     summary: 'Windows, exports and time of the next sync, before any call',
@@ -53,15 +57,27 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Groups, types and values of an export already at hand (a CSV file); no network',
     load: async () => (await import('./inspect.ts')).inspect,
   },
-  ...ofTargets('verify', 'A target against its receipts', STATEFUL_TARGETS, async (target) =>
-    (await import('./verify.ts')).verifyIn(target),
-  ),
-  ...ofTargets('compact', 'A target written anew', STATEFUL_TARGETS, async (target) =>
-    (await import('./compact.ts')).compactIn(target),
-  ),
-  ...ofTargets('report', 'A page about a target', STATEFUL_TARGETS, async (target) =>
-    (await import('./report.ts')).reportOn(target),
-  ),
+  ...ofTargets({
+    verb: 'verify',
+    targets: STATEFUL_TARGETS,
+    family: 'A target against its receipts',
+    summary: ({ noun }) => `The rows of ${noun} against the receipts of what was loaded; exit 1 where they differ`,
+    load: async (target) => (await import('./verify.ts')).verifyIn(target),
+  }),
+  ...ofTargets({
+    verb: 'compact',
+    targets: STATEFUL_TARGETS,
+    family: 'A target written anew',
+    summary: ({ summaries }) => summaries.compact,
+    load: async (target) => (await import('./compact.ts')).compactIn(target),
+  }),
+  ...ofTargets({
+    verb: 'report',
+    targets: STATEFUL_TARGETS,
+    family: 'A page about a target',
+    summary: ({ noun }) => `One page about ${noun}: days, events, columns, runs`,
+    load: async (target) => (await import('./report.ts')).reportOn(target),
+  }),
   {
     usage: 'models duckdb <file>',
     summary: 'Ready views and a macro over the events, in the schema analytics of a DuckDB file',
@@ -88,17 +104,21 @@ export const COMMANDS: readonly CommandEntry[] = [
 export const commandAt = (words: readonly string[]): CommandEntry | undefined =>
   COMMANDS.find((entry) => wordsOf(entry).every((word, i) => word === words[i]));
 
-/** `VERB TARGET <place>` for each target; `family`: what the command does to any of them. */
-function ofTargets<V extends string, T extends Target & { readonly summaries: Readonly<Record<V, string>> }>(
-  verb: V,
-  family: string,
-  targets: readonly T[],
-  load: (target: T) => Promise<Command>,
-): CommandEntry[] {
+interface TargetCommand<T extends Target> {
+  readonly verb: string;
+  readonly targets: readonly T[];
+  /** What the command does to any of the targets. */
+  readonly family: string;
+  summary(target: T): string;
+  load(target: T): Promise<Command>;
+}
+
+/** `VERB TARGET <place>` for each target. */
+function ofTargets<T extends Target>({ verb, targets, family, summary, load }: TargetCommand<T>): CommandEntry[] {
   const names = targets.map(({ name }) => name);
   return targets.map((target) => ({
     usage: `${verb} ${target.name} <${target.place.name}>`,
-    summary: target.summaries[verb],
+    summary: summary(target),
     family: `${family}: ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`,
     load: () => load(target),
   }));

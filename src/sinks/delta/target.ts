@@ -6,11 +6,10 @@ export const delta: StatefulTarget = filesTarget(
   {
     name: 'delta',
     place: { name: 'url', describe: 'A folder, or s3://BUCKET/PREFIX; made where there is none' },
+    noun: 'Delta tables',
     summaries: {
       sync: 'The export into Delta Lake tables, in a folder or a bucket',
-      verify: 'The files of Delta tables against their log and receipts; exit 1 where they differ',
       compact: 'Makes the files of each date one, sorted; drops those without rows',
-      report: 'One page about Delta tables: days, events, columns, runs',
     },
   },
   async () => (await import('./log.ts')).DELTA,

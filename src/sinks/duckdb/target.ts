@@ -7,11 +7,10 @@ export const duckdb: StatefulTarget = withCopies(
   {
     name: 'duckdb',
     place: { name: 'file', describe: 'The DuckDB file; made where there is none' },
+    noun: 'a DuckDB file',
     summaries: {
       sync: 'The export into a DuckDB file: table events, views event_logs and event_items',
-      verify: 'The rows of a DuckDB file against its receipts; exit 1 where they differ',
       compact: 'Writes a DuckDB file anew, without the space of rows that are gone',
-      report: 'One page about a DuckDB file: days, events, columns, runs',
     },
     async open(file, options) {
       const { openDuckDbSink } = await import('./sink.ts');

@@ -2,7 +2,7 @@ import { loaderOf } from '../load.ts';
 import type { StatefulTarget } from '../target.ts';
 import type { FilesFormat } from './open.ts';
 
-type Described = Pick<StatefulTarget, 'name' | 'place' | 'summaries' | 'hasData'>;
+type Described = Pick<StatefulTarget, 'name' | 'place' | 'noun' | 'summaries' | 'hasData'>;
 
 /** A target that keeps Parquet files: all that it does is done in this folder, over its log and storage. */
 export function filesTarget(described: Described, load: () => Promise<FilesFormat>): StatefulTarget {

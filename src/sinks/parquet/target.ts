@@ -6,11 +6,10 @@ export const parquet: StatefulTarget = filesTarget(
   {
     name: 'parquet',
     place: { name: 'dir', describe: 'The folder; made where there is none' },
+    noun: 'a Parquet dataset',
     summaries: {
       sync: 'The export into a folder of Parquet files, one a date',
-      verify: 'The files of a Parquet dataset against its manifest and receipts; exit 1 where they differ',
       compact: 'Sorts the rows of large Parquet files, so that filters skip some, and drops files without rows',
-      report: 'One page about a Parquet dataset: days, events, columns, runs',
     },
   },
   async () => (await import('./log.ts')).PARQUET,

@@ -104,7 +104,8 @@ function purgeBy(removing: Removing, io: RunContext, spoolDir: string): PurgeReq
   const target: StatefulTarget = {
     name: 'duckdb',
     place: { name: 'file', describe: '' },
-    summaries: { sync: '', verify: '', compact: '', report: '' },
+    noun: '',
+    summaries: { sync: '', compact: '' },
     open: () => Promise.reject(new Error('not to be loaded into')),
     upkeep: () => Promise.reject(new Error('not to be looked after')),
     people: async () => people,

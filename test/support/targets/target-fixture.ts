@@ -153,7 +153,8 @@ export class FilesFixture extends TargetFixture<ParquetFixture | DeltaFixture | 
     const described = {
       name,
       place: { name: 'dir', describe: '' },
-      summaries: { sync: '', verify: '', compact: '', report: '' },
+      noun: '',
+      summaries: { sync: '', compact: '' },
     } as const;
     super(
       name,
