@@ -45,8 +45,7 @@ export const BOOLEAN = codecOf({
   widenings: {},
   widenedText: sqlText,
   keepsSpelling: false,
-  isOrdered: true,
-  isScale: false,
+  range: 'json',
   jsonSchema: () => ({ type: ['boolean', 'null'] }),
   arrow: () => ({ kind: 'bool' }),
 });

@@ -53,10 +53,11 @@ interface Facts {
   readonly widenedText: Conversion;
   /** True when the text that DuckDB casts a value to is that of the cell, so that it finds the cell again. */
   readonly keepsSpelling: boolean;
-  /** True when values have an order in which the least and the greatest say something. */
-  readonly isOrdered: boolean;
-  /** True when least and greatest value are meaningful, not just sample values. */
-  readonly isScale: boolean;
+  /**
+   * The least and the greatest value in `inspect`: none, in its JSON alone, or in its table too, where they say more than
+   * examples.
+   */
+  readonly range: 'none' | 'json' | 'table';
   jsonSchema(asInstants: boolean): JsonSchema;
   arrow(asInstants: boolean): ArrowType;
 }

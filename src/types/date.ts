@@ -30,8 +30,7 @@ export const DATE_CODEC = codecOf({
   },
   widenedText: asText,
   keepsSpelling: true,
-  isOrdered: true,
-  isScale: true,
+  range: 'table',
   jsonSchema: () => ({ type: ['string', 'null'], format: 'date' }),
   arrow: () => ({ kind: 'date32' }),
 });

@@ -156,8 +156,7 @@ export const DATETIME = codecOf({
   widenings: {},
   widenedText: (expr, zone) => `regexp_replace(${sqlText(expr, zone)}, ' 00:00:00\\.000$', '')`,
   keepsSpelling: false,
-  isOrdered: true,
-  isScale: true,
+  range: 'table',
   jsonSchema: (asInstants) => ({
     type: ['string', 'null'],
     format: 'date-time',

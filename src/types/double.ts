@@ -78,8 +78,7 @@ export const DOUBLE_CODEC = codecOf({
   widenings: {},
   widenedText: asLong,
   keepsSpelling: false,
-  isOrdered: true,
-  isScale: true,
+  range: 'table',
   jsonSchema: () => ({ type: ['number', 'null'] }),
   arrow: () => ({ kind: 'float64' }),
 });

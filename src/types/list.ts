@@ -255,8 +255,7 @@ function listCodec({ cells, item, sqlItem, write, ...definition }: ListDefinitio
     nativeCells: () => 0,
     sqlText: jsonText,
     keepsSpelling: false,
-    isOrdered: false,
-    isScale: false,
+    range: 'none',
     jsonSchema: (asInstants) => ({ type: ['array', 'null'], items: item.jsonSchema(asInstants) }),
     arrow: (asInstants) => ({ kind: 'list', item: item.arrow(asInstants) }),
   });

@@ -26,8 +26,7 @@ export const LONG_CODEC = codecOf({
   widenings: { double: castTo('DOUBLE') },
   widenedText: asText,
   keepsSpelling: true,
-  isOrdered: true,
-  isScale: true,
+  range: 'table',
   jsonSchema: () => ({ type: ['integer', 'null'] }),
   arrow: () => ({ kind: 'int64' }),
 });

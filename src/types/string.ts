@@ -19,8 +19,7 @@ export const STRING_CODEC: ColumnCodec = {
   widenings: {},
   widenedText: (expr) => expr,
   keepsSpelling: true,
-  isOrdered: true,
-  isScale: false,
+  range: 'json',
   jsonSchema: () => ({ type: ['string', 'null'] }),
   arrow: () => ({ kind: 'utf8' }),
 };

@@ -148,8 +148,8 @@ function tableOf(columns: readonly ColumnProfile[], rows: number, terminalColumn
 
 /** From … to of what has an order, examples of the rest. */
 function valuesOf({ type, minimum, maximum, examples }: ColumnProfile): string {
-  const isScale = type !== null && TYPES[type].isScale && minimum !== null && maximum !== null;
-  if (!isScale) return examples.join(' | ');
+  const hasRange = type !== null && TYPES[type].range === 'table' && minimum !== null && maximum !== null;
+  if (!hasRange) return examples.join(' | ');
   return minimum === maximum ? minimum : `${minimum} … ${maximum}`;
 }
 

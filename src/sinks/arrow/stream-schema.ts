@@ -19,7 +19,7 @@ export function streamSchema(columns: readonly Typed[], asInstants: boolean, ver
   const fields = columns.map(({ name, source, group, type }) => {
     return new Field(
       name,
-      typeOf(TYPES[type].arrow(asInstants)),
+      dataType(TYPES[type].arrow(asInstants)),
       true,
       new Map(Object.entries({ source, group, type })),
     );
@@ -28,7 +28,7 @@ export function streamSchema(columns: readonly Typed[], asInstants: boolean, ver
   return new Schema(all, new Map([['dfinery.version', version]]));
 }
 
-function typeOf(type: ArrowType): DataType {
+function dataType(type: ArrowType): DataType {
   switch (type.kind) {
     case 'bool':
       return new Bool();
@@ -43,6 +43,6 @@ function typeOf(type: ArrowType): DataType {
     case 'utf8':
       return new Utf8();
     case 'list':
-      return new List(new Field('item', typeOf(type.item), true));
+      return new List(new Field('item', dataType(type.item), true));
   }
 }

@@ -212,7 +212,7 @@ function answerSql({ column, rescue }: CellSql, index: number, zone: Zone | unde
   const rescued = rescue === undefined ? '0' : `count(CASE WHEN ${rescue.condition} THEN 1 END)`;
   const present = type === 'string' ? text : `nullif(${text}, 'null')`;
   const extreme = (name: 'min' | 'max') =>
-    TYPES[type].isOrdered ? `left(${TYPES[type].sqlText(`${name}(${typed})`, zone)}, ${LONGEST_TEXT})` : 'NULL';
+    TYPES[type].range === 'none' ? 'NULL' : `left(${TYPES[type].sqlText(`${name}(${typed})`, zone)}, ${LONGEST_TEXT})`;
   return `{'type': ${literal(type)}, 'filled': count(${typed}) + ${rescued},
     'distinct': least(approx_count_distinct(${typed}), count(${typed})),
     'minimum': ${extreme('min')}, 'maximum': ${extreme('max')},

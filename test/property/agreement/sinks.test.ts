@@ -44,23 +44,9 @@ const names = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...NAMES) },
   { weight: 1, arbitrary: forms.texts.filter((text) => !/[\r\uFEFF]/.test(text)) },
 );
-const FORMS = [
-  [forms.longs],
-  [forms.doubles],
-  [forms.longs, forms.doubles],
-  [forms.booleans],
-  [forms.dates],
-  [forms.dashes, forms.dots],
-  [forms.odd, forms.zoned, forms.dates],
-  [forms.longLists],
-  [forms.doubleLists, forms.longLists],
-  [forms.stringLists, forms.longLists],
-  [forms.texts],
-  [forms.cells],
-];
-/** A column whose cells have one kind of form, and perhaps one cell of another. */
+/** A column whose cells have forms of one type, or of all, and perhaps one cell of another. */
 const column = (rows: number) =>
-  fc.constantFrom(...FORMS).chain((some) => {
+  fc.oneof({ weight: 11, arbitrary: forms.someForms }, fc.constant([forms.cells])).chain((some) => {
     const cell = fc.oneof(
       { weight: 6, arbitrary: fc.oneof(...some) },
       { weight: 2, arbitrary: fc.constant('') },

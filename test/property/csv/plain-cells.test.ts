@@ -72,7 +72,7 @@ const edges = fc
   .chain((some) => fc.subarray<string>([...some], { minLength: 1, maxLength: 3 }))
   .map((some) => some.map((cell) => fc.constant(cell)));
 const column = fc
-  .oneof(edges, edges, fc.constantFrom<fc.Arbitrary<string>[]>(...forms.columnForms, [forms.cells], [words]))
+  .oneof(edges, edges, forms.someForms, fc.constantFrom([forms.cells], [words]))
   .chain((some) => fc.array(fc.oneof(...some, ...some, words), { minLength: ROWS, maxLength: ROWS }));
 const columns = fc.array(column, { minLength: 6, maxLength: 12 });
 

@@ -11,7 +11,7 @@ import { Zone } from '../../../src/types/zone.ts';
 import fc from '../../support/property.ts';
 import { comparableJson, comparableSql, jsonOf, sqlComparable } from './agree.ts';
 import { Duck } from './duck.ts';
-import * as forms from './generated-cells.ts';
+import { formsOf } from './generated-cells.ts';
 
 const encoder = new TextEncoder();
 const evidenceOf = (cell: string, zone: Zone | undefined) => {
@@ -19,24 +19,11 @@ const evidenceOf = (cell: string, zone: Zone | undefined) => {
   return classify(bytes, 0, bytes.length, zone);
 };
 
-/** Forms that one column may mix, by type; each column takes some of them. */
-const FORMS: Record<ColumnType, fc.Arbitrary<string>[]> = {
-  boolean: [forms.booleans],
-  long: [forms.longs],
-  double: [forms.doubles, forms.longs],
-  date: [forms.dates],
-  datetime: [forms.dots, forms.dashes, forms.dates, forms.zoned, forms.odd],
-  string: [forms.texts, forms.longs],
-  'string[]': [forms.stringLists, forms.longLists, forms.doubleLists],
-  'long[]': [forms.longLists],
-  'double[]': [forms.doubleLists, forms.longLists],
-};
-
 /** Cells of one column that all fit, with the evidence of them together. */
 function columns(type: ColumnType, zone: Zone | undefined) {
   const fits = (cell: string) => cell !== '' && fitsWholly(evidenceOf(cell, zone), type, zone !== undefined);
   return fc
-    .tuple(fc.subarray(FORMS[type], { minLength: 1 }), fc.boolean())
+    .tuple(formsOf(type), fc.boolean())
     .chain(([some, withNull]) => {
       const all = withNull ? [...some, fc.constant('null')] : some;
       return fc.array(fc.oneof(...all), { minLength: 100, maxLength: 160 });
@@ -96,7 +83,7 @@ describe('the fast path for a clean column', () => {
     }
   }
 
-  it('is not used for a column with the text null, nor for zoned datetimes', () => {
+  it('is not used for a column with the text null, nor for instants', () => {
     for (const type of COLUMN_TYPES) {
       if (type !== 'string') expect(TYPES[type].native(evidenceOf('null', undefined), false)).toBe(false);
     }

@@ -1,3 +1,4 @@
+import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
 import fc from '../../support/property.ts';
 
 const isText = (text: string) => !/\p{Surrogate}/u.test(text);
@@ -10,7 +11,7 @@ const year = fc.oneof({ weight: 8, arbitrary: int(1990, 2040) }, int(0, 9999), f
 const clock = fc.record({ h: int(0, 24), m: int(0, 60), s: int(0, 60) });
 const day = fc.record({ y: year, m: int(0, 13), d: int(0, 32) });
 
-export const longs = fc.oneof(
+const longs = fc.oneof(
   int(-1000, 1000).map(String),
   fc.bigInt({ min: -(2n ** 64n), max: 2n ** 64n }).map(String),
   fc
@@ -24,7 +25,7 @@ const javaDouble = fc.double({ noNaN: true, noDefaultInfinity: true }).map((valu
   return `${mantissa.includes('.') ? mantissa : `${mantissa}.0`}E${exponent.replace('+', '')}`;
 });
 
-export const doubles = fc.oneof(
+const doubles = fc.oneof(
   fc.tuple(sign, digits(4), digits(4)).map(([s, a, b]) => `${s}${a}.${b}`),
   fc.tuple(sign, digits(20), digits(20)).map(([s, a, b]) => `${s}${a}.${b}`),
   fc.double({ noNaN: true, noDefaultInfinity: true, min: -1e20, max: 1e20 }).map(String),
@@ -33,11 +34,11 @@ export const doubles = fc.oneof(
   fc.tuple(int(0, 340), digits(3)).map(([n, d]) => `0.${'0'.repeat(n)}${d}`),
 );
 
-export const booleans = fc.constantFrom('TRUE', 'FALSE', 'true', 'false', 'True', 'Yes', 't', '1', '0');
+const booleans = fc.constantFrom('TRUE', 'FALSE', 'true', 'false', 'True', 'Yes', 't', '1', '0');
 
-export const dates = day.map(({ y, m, d }) => `${pad(y, 4)}-${pad(m, 2)}-${pad(d, 2)}`);
+const dates = day.map(({ y, m, d }) => `${pad(y, 4)}-${pad(m, 2)}-${pad(d, 2)}`);
 
-export const dots = fc
+const dots = fc
   .tuple(day, clock, int(1, 2), int(1, 2), int(1, 2))
   .map(([d, c, a, b, e]) => `${pad(d.y, 4)}.${pad(d.m, a)}.${pad(d.d, b)} ${pad(c.h, e)}:${pad(c.m, 2)}`);
 
@@ -47,7 +48,7 @@ const fraction = fc.oneof(
   digits(7).map((d) => `.${d}`),
 );
 
-export const dashes = fc
+const dashes = fc
   .tuple(dates, fc.constantFrom(' ', ' ', 'T'), clock, fraction)
   .map(([d, t, c, f]) => `${d}${t}${pad(c.h, 2)}:${pad(c.m, 2)}:${pad(c.s, 2)}${f}`);
 
@@ -55,10 +56,10 @@ const offset = fc
   .tuple(fc.constantFrom('+', '-'), int(0, 17), int(0, 61), fc.constantFrom('', ':'))
   .map(([s, h, m, c]) => `${s}${pad(h, 2)}${c}${pad(m, 2)}`);
 
-export const zoned = fc.tuple(dashes, fc.oneof(fc.constant('Z'), offset)).map(([d, o]) => d + o);
+const offsets = fc.tuple(dashes, fc.oneof(fc.constant('Z'), offset)).map(([d, o]) => d + o);
 
 /** Hours in which some zone of the tests changes its clock, so that gaps and overlaps come up. */
-export const odd = fc
+const odd = fc
   .tuple(
     fc.constantFrom('2024-03-10', '2024-11-03', '2018-11-04', '2018-02-17', '2018-02-18', '1961-08-10', '2011-12-30'),
     clock,
@@ -87,9 +88,9 @@ const json = fc.oneof(
   ),
 );
 
-export const longLists = list(fc.oneof(longs, fc.constant('null')));
-export const doubleLists = list(fc.oneof(doubles, longs, fc.constant('null')));
-export const stringLists = list(fc.oneof(json, fc.constant('null')));
+const longLists = list(fc.oneof(longs, fc.constant('null')));
+const doubleLists = list(fc.oneof(doubles, longs, fc.constant('null')));
+const stringLists = list(fc.oneof(json, fc.constant('null')));
 const oddLists = fc.oneof(
   list(fc.oneof(json, longs)),
   fc.json(),
@@ -128,36 +129,27 @@ const words = fc.constantFrom(
 
 export const texts = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).filter(isText);
 
+/** The forms of cells that a column of a type may mix, each right and nearly right. */
+const FORMS: Readonly<Record<ColumnType, fc.Arbitrary<string>[]>> = {
+  boolean: [booleans],
+  long: [longs],
+  double: [doubles, longs],
+  date: [dates],
+  datetime: [dots, dashes, dates, offsets, odd],
+  'long[]': [longLists],
+  'double[]': [doubleLists, longLists],
+  'string[]': [stringLists, longLists, doubleLists],
+  string: [texts, longs],
+};
+
 /** Cells of every form, right and nearly right; never empty. */
 export const cells = fc
-  .oneof(
-    longs,
-    doubles,
-    booleans,
-    dates,
-    dots,
-    dashes,
-    zoned,
-    odd,
-    longLists,
-    doubleLists,
-    stringLists,
-    oddLists,
-    words,
-    texts,
-  )
+  .oneof(...new Set(Object.values(FORMS).flat()), oddLists, words)
   .filter((text) => text.length > 0 && isText(text));
 
-/** Of which forms the cells of a column of one type are. */
-export const columnForms = [
-  [longs],
-  [doubles],
-  [booleans],
-  [dates],
-  [dashes, dots],
-  [odd, zoned],
-  [longLists],
-  [doubleLists],
-  [stringLists],
-  [texts],
-];
+/** Some of the forms of a type: those of the cells of one column. */
+export const formsOf = (type: ColumnType): fc.Arbitrary<fc.Arbitrary<string>[]> =>
+  fc.subarray(FORMS[type], { minLength: 1 });
+
+/** The same of any type. */
+export const someForms = fc.constantFrom(...COLUMN_TYPES).chain(formsOf);

@@ -40,6 +40,11 @@ describe('widening a stored column', () => {
     });
   }
 
+  it('is shown by a case for each type and each that it widens to [R32]', () => {
+    const all = COLUMN_TYPES.flatMap((from) => widenings(from).map((to) => `${from} ${to}`));
+    expect([...new Set(cases.map(([from, to]) => `${from} ${to}`))].sort()).toEqual(all.sort());
+  });
+
   it('every widening yields the declared type in a table with rows', async () => {
     for (const zone of [undefined, new Zone('Asia/Seoul')]) {
       for (const from of COLUMN_TYPES) {

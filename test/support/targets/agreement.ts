@@ -7,6 +7,7 @@ import { writeArrow } from '../../../src/sinks/arrow/write-arrow.ts';
 import { propertyNames } from '../../../src/sinks/records/property-names.ts';
 import { RecordWriter } from '../../../src/sinks/records/record-writer.ts';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
+import { TYPES } from '../../../src/types/index.ts';
 import { literal } from '../../../src/types/sql.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
 import { sqlComparable } from '../../property/types/agree.ts';
@@ -14,7 +15,7 @@ import { scanIn } from '../scan.ts';
 import { streamedColumns } from './arrow.ts';
 import { ParquetFixture } from './parquet.ts';
 import { inDatabase } from './query.ts';
-import { PROPERTY } from './records.ts';
+import { propertyOf } from './records.ts';
 
 /** What a sink holds of one row: a value by column of the header, and what was rescued by source name. */
 interface HeldRow {
@@ -115,11 +116,10 @@ export class AgreementFixture extends ParquetFixture {
   async inRecords(window: Window, timezone: string | undefined): Promise<Held> {
     const [{ header, columns }] = window.files;
     const names = propertyNames('events', headerColumns(header)).map(String);
-    const kind = (type: ColumnType) => (type === 'datetime' && timezone !== undefined ? 'instant' : type);
     const typed = names.map((name, i): Column => ({ name, type: columns[i].type ?? null }));
     const properties: Record<string, unknown> = Object.create(null);
-    for (const { name, type } of typed) properties[name] = PROPERTY[kind(type ?? 'string')];
-    Object.assign(properties, { _key: PROPERTY.string, _rescued: PROPERTY.object });
+    for (const { name, type } of typed) properties[name] = TYPES[type ?? 'string'].jsonSchema(timezone !== undefined);
+    Object.assign(properties, { _key: propertyOf('string'), _rescued: propertyOf('object') });
     const clock = { now: () => 0, sleep: async () => {}, after: () => () => {} };
     const writer = new RecordWriter({ timezone, clock, threads: { entry: undefined, workers: undefined } });
     const parts: Buffer[] = [];

@@ -9,6 +9,8 @@ import { Scanner } from '../../../src/schema/scanner.ts';
 import type { StreamName } from '../../../src/sinks/records/property-names.ts';
 import type { RecordStream } from '../../../src/sinks/records/record-plan.ts';
 import { RecordWriter, type WrittenWindow } from '../../../src/sinks/records/record-writer.ts';
+import { TYPES } from '../../../src/types/index.ts';
+import type { ColumnType } from '../../../src/types/type.ts';
 import { scanIn } from '../scan.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;
@@ -123,21 +125,14 @@ function windowOf(files: readonly SpoolFile[], bytes: number): Window {
   };
 }
 
-/** JSON schemas of the catalog, by a short name. */
-export const PROPERTY = {
-  boolean: { type: ['boolean', 'null'] },
-  long: { type: ['integer', 'null'] },
-  double: { type: ['number', 'null'] },
-  date: { type: ['string', 'null'], format: 'date' },
-  datetime: { type: ['string', 'null'], format: 'date-time', airbyte_type: 'timestamp_without_timezone' },
-  instant: { type: ['string', 'null'], format: 'date-time', airbyte_type: 'timestamp_with_timezone' },
-  string: { type: ['string', 'null'] },
-  'string[]': { type: ['array', 'null'], items: { type: ['string', 'null'] } },
-  'long[]': { type: ['array', 'null'], items: { type: ['integer', 'null'] } },
-  'double[]': { type: ['array', 'null'], items: { type: ['number', 'null'] } },
-  object: { type: ['object', 'null'] },
-} as const;
-export type PropertyKind = keyof typeof PROPERTY;
+/** A column type; `instant`: a datetime under a `timezone`; `object`: what `_rescued` is. */
+export type PropertyKind = ColumnType | 'instant' | 'object';
+
+/** A property of the catalog as `discover` describes it. */
+export function propertyOf(kind: PropertyKind): object {
+  if (kind === 'object') return { type: ['object', 'null'] };
+  return kind === 'instant' ? TYPES.datetime.jsonSchema(true) : TYPES[kind].jsonSchema(false);
+}
 
 /** A stream whose properties are given by short names. */
 export const streamOf = (
@@ -147,7 +142,7 @@ export const streamOf = (
 ): RecordStream => ({
   name,
   keys,
-  properties: Object.fromEntries(Object.entries(properties).map(([key, kind]) => [key, PROPERTY[kind]])),
+  properties: Object.fromEntries(Object.entries(properties).map(([key, kind]) => [key, propertyOf(kind)])),
 });
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));

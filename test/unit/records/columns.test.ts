@@ -1,9 +1,13 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { planRecords } from '../../../src/sinks/records/record-plan.ts';
+import { TYPES } from '../../../src/types/index.ts';
+import { COLUMN_TYPES } from '../../../src/types/type.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
 afterAll(() => fixture.close());
 
+const NO_CELLS = { source: 'a', group: 'custom', evidence: 0, filled: 0, misfits: 0 } as const;
 const KEYS = 'df_event_detail_log_id,df_event_log_id';
 
 describe('a column of records', () => {
@@ -18,6 +22,14 @@ describe('a column of records', () => {
     const csv = `${KEYS},a\nx,x,${cell}\ny,y,null\nz,z,"null"\n`;
     const { data } = await fixture.write(csv, [streamOf('events', { _key: 'string', a: kind })]);
     expect(data('events')).toEqual([{ _key: 'x', a: value }, { _key: 'y' }, { _key: 'z' }]);
+  });
+
+  it.each(COLUMN_TYPES)('that discover describes as %s is read back as that type [R65]', (type) => {
+    for (const asInstants of [false, true]) {
+      const stream = { name: 'events', properties: { a: TYPES[type].jsonSchema(asInstants) }, keys: [] } as const;
+      const plan = planRecords(stream, { header: ['a'], columns: [NO_CELLS] }, asInstants);
+      expect([plan.types[0], plan.asInstants[0] === 1]).toEqual([type, type === 'datetime' && asInstants]);
+    }
   });
 
   it('has the same values when its cells are quoted', async () => {

@@ -1,10 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { TYPES } from '../../../src/types/index.ts';
 import { COLUMN_TYPES } from '../../../src/types/type.ts';
 
 const string = { type: ['string', 'null'] };
 
-/** The table of column types in docs/types.md. */
+/** What platforms and readers of a target see of a type. */
 const CONTRACT = {
   boolean: [{ type: ['boolean', 'null'] }, 'BOOLEAN', { kind: 'bool' }],
   long: [{ type: ['integer', 'null'] }, 'BIGINT', { kind: 'int64' }],
@@ -29,11 +30,21 @@ const CONTRACT = {
   ],
 } as const;
 
+const page = readFileSync(new URL('../../../docs/types.md', import.meta.url), 'utf8');
+const rows = [...page.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row.split(' | '));
+
 describe('the codec of a type', () => {
-  it.each(COLUMN_TYPES)('of %s follows the documented table [R65]', (type) => {
+  it.each(COLUMN_TYPES)('of %s has its JSON schema, DuckDB type and Arrow type [R65]', (type) => {
     const codec = TYPES[type];
     expect(codec.type).toBe(type);
     expect([codec.jsonSchema(false), codec.duckdb(false), codec.arrow(false)]).toEqual(CONTRACT[type]);
+  });
+
+  it.each(COLUMN_TYPES)('of %s stands in docs/types.md with its DuckDB types [R65]', (type) => {
+    const row = rows.find(([types]) => types.split(' ').includes(type));
+    for (const asInstants of [false, true]) {
+      expect(row?.at(-1)?.split(/,? /)).toContain(TYPES[type].duckdb(asInstants));
+    }
   });
 
   it('reads a datetime with a zone as an instant', () => {
