@@ -7,8 +7,10 @@ import {
   closeSync,
   fsyncSync,
   openSync,
+  realpathSync,
   renameSync,
   rmSync,
+  statSync,
   unlinkSync,
   writeFileSync,
   writeSync,
@@ -18,6 +20,7 @@ import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../base/errors.ts';
 
 const OWNER_FILE = 0o600;
+const PERMISSIONS = 0o777;
 
 /** A unique temporary path beside a file, for its next version until that is complete. */
 export const temporaryPathOf = (path: string): string =>
@@ -75,6 +78,35 @@ function replaceBy(temporary: string, path: string, text: string, mode: number):
     renameSync(temporary, path);
   } finally {
     rmSync(temporary, { force: true });
+  }
+}
+
+/**
+ * The path that a file which a user has named is replaced under: of a link the file that it leads to. Undefined for a device or a
+ * pipe, which is written as it is.
+ */
+export function replaceablePath(path: string): string | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return path;
+  return found.isFile() || found.isDirectory() ? realpathSync(path) : undefined;
+}
+
+/**
+ * Writes a small file that a user has named. A reader sees the old text or the new one, whole; a device, a pipe or a file mounted
+ * alone is written as it is. `mode`: of a file that is new. Throws the system's error.
+ */
+export function writeNamedFile(path: string, text: string, mode: number): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  const replaced = replaceablePath(path);
+  if (replaced === undefined) {
+    writeFileSync(path, text);
+    return;
+  }
+  try {
+    replaceSmallFile(replaced, text, (found?.mode ?? mode) & PERMISSIONS);
+  } catch (error) {
+    if (found === undefined) throw error;
+    writeFileSync(path, text);
   }
 }
 

@@ -2,7 +2,7 @@ import { EXIT } from '../../base/errors.ts';
 import { megabytes } from '../../base/quantities.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { countLedger } from '../../deletion/ledger/counts.ts';
-import { replaceFile } from '../../fs/atomic-file.ts';
+import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import type { StatefulTarget } from '../../sinks/target.ts';
@@ -43,7 +43,7 @@ export interface ReportRequest extends Omit<PageOptions, 'now'> {
 export async function writeReport(found: TargetReport, request: ReportRequest, { clock }: Context): Promise<number> {
   const page = reportPage(found, { ...request, now: clock.now() });
   try {
-    await replaceFile(request.output, page, PAGE_PERMISSIONS);
+    writeNamedFile(request.output, page, PAGE_PERMISSIONS);
   } catch (error) {
     throw diskError(error, { what: `the report ${request.output}`, path: request.output });
   }

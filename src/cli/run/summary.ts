@@ -1,9 +1,8 @@
-import { realpathSync, statSync, writeFileSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
-import { replaceSmallFile } from '../../fs/atomic-file.ts';
+import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
 import type { Context } from '../context.ts';
@@ -74,24 +73,9 @@ const XCOM_PERMISSIONS = 0o644;
 /** Writes the summary for an orchestrator; the folder must exist. */
 export function writeXcom(path: string, summary: Summary): void {
   try {
-    writeWhole(path, `${JSON.stringify(summary)}\n`);
+    writeNamedFile(path, `${JSON.stringify(summary)}\n`, XCOM_PERMISSIONS);
   } catch (error) {
     throw diskError(error, { what: `the file of --xcom, ${path},`, path });
-  }
-}
-
-/** A reader sees the old text or the new one, whole; a device, a pipe or a file mounted alone is written as it is. */
-function writeWhole(path: string, text: string): void {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found !== undefined && !found.isFile()) {
-    writeFileSync(path, text);
-    return;
-  }
-  try {
-    replaceSmallFile(found === undefined ? path : realpathSync(path), text, (found?.mode ?? XCOM_PERMISSIONS) & 0o777);
-  } catch (error) {
-    if (found === undefined) throw error;
-    writeFileSync(path, text);
   }
 }
 

@@ -4,7 +4,7 @@ import { rm, stat } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { AsyncByteQueue, type RecordBatch, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
 import { codeOf } from '../../base/errors.ts';
-import { moveFile, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { moveFile, removeTemporaries, replaceablePath, temporaryPathOf } from '../../fs/atomic-file.ts';
 
 const OWNER_FILE = 0o600;
 /** A run of today may still be waiting for its first window. */
@@ -26,10 +26,15 @@ export function streamOutput(stream: Writable): Output {
   return { stream, async ready() {}, async end() {}, async drop() {} };
 }
 
-/** A file that appears under its name only when it is complete. What killed runs left of it is removed. `now`: in ms. */
+/**
+ * A file that appears under its name only when it is complete; a device or a pipe is written as it is. What killed runs left of a
+ * file is removed. `now`: in ms.
+ */
 export function fileOutput(path: string, now: number): Output {
-  const draft = temporaryPathOf(path);
-  const stream = createWriteStream(draft, { flags: 'wx', mode: OWNER_FILE });
+  const file = replaceablePath(path);
+  const draft = temporaryPathOf(file ?? path);
+  const stream =
+    file === undefined ? createWriteStream(path) : createWriteStream(draft, { flags: 'wx', mode: OWNER_FILE });
   const opened = once(stream, 'open');
   const closed = once(stream, 'close');
   for (const event of [opened, closed]) event.catch(() => {});
@@ -37,15 +42,16 @@ export function fileOutput(path: string, now: number): Output {
     stream,
     async ready() {
       await opened;
-      await removeTemporaries(path, now, ABANDONED_MS);
+      if (file === undefined) return;
+      await removeTemporaries(file, now, ABANDONED_MS);
       // Without this check the rename at the very end is the first thing that a folder of this name refuses.
-      const found = await stat(path).catch(() => undefined);
+      const found = await stat(file).catch(() => undefined);
       if (found?.isDirectory()) throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
     },
     async end() {
       stream.end();
       await closed;
-      await moveFile(draft, path);
+      if (file !== undefined) await moveFile(draft, file);
     },
     async drop() {
       stream.destroy();

@@ -61,7 +61,9 @@ export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowO
         ? await keepAll(windows, folder.path, options)
         : { windows, columns: planColumns(FIRST_COLUMNS, new Map(), options, true), rowBytes: USUAL_ROW_BYTES };
     const result = await send(stream, output.stream, folder.path, options);
-    await output.end();
+    // A pipe whose reader has left takes nothing more.
+    if (result.readerLeft) await output.drop();
+    else await output.end();
     return result;
   } catch (error) {
     await output.drop();

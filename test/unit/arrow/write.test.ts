@@ -1,5 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
@@ -189,6 +201,21 @@ describe('the reader of a stream', () => {
       },
     });
     expect(await fixture.write([many()], { out })).toMatchObject({ readerLeft: true });
+  });
+
+  it('goes into a pipe or a device as it is, and through a link into its file', async () => {
+    const windows = [fixture.window('2026-01-01', csvOf([{ id: 'a' }]))];
+    const [pipe, link] = ['pipe', 'link'].map((name) => join(fixture.dir, name));
+    expect(spawnSync('mkfifo', [pipe]).status).toBe(0);
+    const read = readFile(pipe);
+    await fixture.write(windows, { out: pipe });
+    expect(tableFromIPC(await read).numRows).toBe(1);
+    expect(statSync(pipe).isFIFO()).toBe(true);
+    writeFileSync(fixture.out, 'older');
+    symlinkSync(fixture.out, link);
+    await fixture.write(windows, { out: link });
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect(fixture.table().numRows).toBe(1);
   });
 
   it('never finds a partial file', async () => {

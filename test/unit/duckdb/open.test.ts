@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
@@ -29,6 +29,18 @@ describe('opening a DuckDB file', () => {
     writeFileSync(fixture.file, 'hello '.repeat(10_000));
     await expect(fixture.open()).rejects.toMatchObject(fails(2, /is not a database/));
     expect(readFileSync(fixture.file, 'utf8')).toMatch(/^hello/);
+  });
+
+  it('refuses a file of data that DuckDB could read as a view, and leaves it unchanged', async () => {
+    for (const [name, text] of [
+      ['rows.csv', 'a,b\n1,2\n'],
+      ['rows.json', '{"a": 1}\n'],
+    ]) {
+      const file = join(dirname(fixture.file), name);
+      writeFileSync(file, text);
+      await expect(fixture.open({ file })).rejects.toMatchObject(fails(2, /is not a database/));
+      expect(readFileSync(file, 'utf8')).toBe(text);
+    }
   });
 
   /** DuckDB's checksum of the first header of a file. */

@@ -1,11 +1,13 @@
 import {
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
@@ -21,6 +23,7 @@ import {
   replaceSmallFile,
   syncFolder,
   temporaryPathOf,
+  writeNamedFile,
 } from '../../../src/fs/atomic-file.ts';
 
 let dir: string;
@@ -46,6 +49,19 @@ describe('replacing a file', () => {
       await replace();
       expect([text(), mode(), readdirSync(dir)]).toEqual(['new', wanted, ['state.json']]);
     }
+  });
+
+  it('of a link replaces the file that it leads to, with its mode, and writes a device as it is', () => {
+    const link = join(dir, 'link');
+    writeFileSync(path, 'old', { mode: 0o640 });
+    symlinkSync(path, link);
+    writeNamedFile(link, 'new', 0o644);
+    expect([lstatSync(link).isSymbolicLink(), text(), mode()]).toEqual([true, 'new', 0o640]);
+    const device = join(dir, 'device');
+    symlinkSync('/dev/null', device);
+    writeNamedFile(device, 'new', 0o644);
+    expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
+    expect(() => writeNamedFile(dir, 'new', 0o644)).toThrow('EISDIR');
   });
 
   it('keeps the previous file, and no temporary one, if it fails', async () => {

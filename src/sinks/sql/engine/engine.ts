@@ -315,11 +315,12 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 }
 
 async function attach(connection: DuckDBConnection, file: string, o: EngineOptions): Promise<void> {
-  const how = o.readOnly ? ' (READ_ONLY)' : '';
+  // Without the type DuckDB takes a CSV or JSON file for a view of its rows, in memory: what is loaded would be nowhere.
+  const how = o.readOnly ? 'TYPE duckdb, READ_ONLY' : 'TYPE duckdb';
   const until = o.clock.now() + o.lockWaitMs;
   for (let wait = FIRST_RETRY_MS; ; wait = Math.min(wait * 2, LONGEST_RETRY_MS)) {
     try {
-      await connection.run(`ATTACH ${literal(file)} AS target${how}`);
+      await connection.run(`ATTACH ${literal(file)} AS target (${how})`);
       return;
     } catch (error) {
       const left = until - o.clock.now();
