@@ -91,7 +91,12 @@ export function parseArguments<O extends OptionTable>(
         problems.push(error);
       }
   }
-  if (surplus.length > 0) refuse(`${JSON.stringify(surplus[0])} is a word too many: ${help}.`);
+  // Where a command takes an ID, such a word may be one, which no log may show.
+  const tooMany =
+    'id' in table
+      ? 'there is a word too many (an ID is given with --id)'
+      : `${JSON.stringify(surplus[0])} is a word too many`;
+  if (surplus.length > 0) refuse(`${tooMany}: ${help}.`);
   const known = Object.entries(table).flatMap(([key, option]) => (option ? [nameOf(key, option)] : []));
   for (const name of Object.keys(given).map((key) => (key.length === 1 ? `-${key}` : `--${key}`))) {
     const hint = configurationHint(name);

@@ -61,6 +61,7 @@ describe('the command line', () => {
     [['sync', 'duckdb', 'x', '--also', 'parquet'], '--also is empty.'],
     [['sync', 'duckdb'], 'FILE is missing: see dfinery-elt sync duckdb --help.'],
     [['verify', 'duckdb', 'x', 'y'], '"y" is a word too many'],
+    [['forget', 'erna'], 'there is a word too many (an ID is given with --id): see dfinery-elt forget --help.'],
     [['plan', '--full-refresh=yes'], '--full-refresh takes no value.'],
     [['plan', '--full-refresh', '--full-refresh'], '--full-refresh is given more than once.'],
     [['--config', '/none', 'plan'], '/none cannot be read'],
