@@ -122,6 +122,8 @@ export class Purge {
   #ids: readonly string[];
   readonly #states: PlaceState[] = [];
   readonly #unreached: string[] = [];
+  /** Why downloads of dead runs are still there. */
+  #spoolFailure: UserError | undefined;
 
   private constructor(request: PurgeRequest, listed: readonly ListedId[], mapping: Mapping | undefined) {
     this.#request = request;
@@ -234,7 +236,9 @@ export class Purge {
     }
     // A run that is under way may have verified downloads since.
     await this.#purgeSpools();
-    return this.#states.flatMap(({ failure }) => failure ?? []);
+    return [...this.#states.map(({ failure }) => failure), this.#spoolFailure].filter(
+      (failure) => failure !== undefined,
+    );
   }
 
   /** Removes the people from one place, and records what became of it. */
@@ -286,15 +290,21 @@ export class Purge {
   async #purgeSpools(): Promise<void> {
     const { spoolDirs, options } = this.#request;
     const now = options.clock.now();
+    const left: string[] = [];
     for (const root of spoolDirs) {
-      await purgeSpools(await spoolFolders(root));
-      await sweepRunFolders(root, now);
+      left.push(...(await purgeSpools(await spoolFolders(root))), ...(await sweepRunFolders(root, now)));
       const live = await liveSpoolFolders(await spoolFolders(root));
       if (live.length === 0) continue;
       this.#outOfReach(
         `Runs that are under way have downloads in ${live.join(', ')}, which may name the people until those runs end. No later run loads what they have verified by now; what one that fails leaves there goes with a purge after it, or after seven days.`,
       );
     }
+    this.#spoolFailure =
+      left.length === 0
+        ? undefined
+        : transientError(
+            `Downloads of earlier runs could not be removed and may name the people: ${left.slice(0, MAX_NAMED).join(', ')}. See that this user can remove them, and run again.`,
+          );
   }
 
   /** Who is known by a hash alone is on the list by the hash, with the key that it is under. */

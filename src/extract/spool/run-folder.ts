@@ -1,6 +1,7 @@
 import { lstat, mkdtemp, readdir, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
+import { codeOf } from '../../base/errors.ts';
 import { isLeased, isLockTemporary, type Lease, leaseOf, takeLease } from '../../fs/lock.ts';
 import { isPrivateFolder, makeFolders } from '../../fs/private-folder.ts';
 import { spoolError } from './spool-writer.ts';
@@ -46,15 +47,17 @@ export class RunFolder {
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
-/** Removes the folders that dead runs left under a spool directory; they hold only copies. */
-export async function sweepRunFolders(root: string, now: number): Promise<void> {
+/** Removes the folders that dead runs left under a spool directory; they hold only copies. Returns those that it could not remove. */
+export async function sweepRunFolders(root: string, now: number): Promise<string[]> {
+  const left: string[] = [];
   for (const name of await namesIn(root)) {
     const folder = join(root, name);
     if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
     const changedAt = (await lstat(folder).catch(() => undefined))?.mtimeMs ?? 0;
     const isInUse = (await hasLiveRun(folder)) ?? now - changedAt < GRACE_MS;
-    if (!isInUse) await rm(folder, { recursive: true, force: true }).catch(() => {});
+    if (!isInUse) await rm(folder, { recursive: true, force: true }).catch(() => left.push(folder));
   }
+  return left;
 }
 
 /** Whether a run that has a lease in the folder is under way; undefined where there is no lease. */
@@ -81,23 +84,30 @@ export async function sweepAll(folders: readonly string[], now: number): Promise
 
 /**
  * Removes all files of dead runs at once, verified or not: after a deletion no row of a person may stay. What runs that are under way
- * have verified so far stays for them alone: without its sidecar no later run loads it. Returns how many files of dead runs went.
+ * have verified so far stays for them alone: without its sidecar no later run loads it. Returns the files that it could not remove.
  */
-export async function purgeSpools(folders: readonly string[]): Promise<number> {
-  let removed = 0;
+export async function purgeSpools(folders: readonly string[]): Promise<string[]> {
+  const left: string[] = [];
   for (const folder of folders) {
-    removed += await sweep(folder, Number.POSITIVE_INFINITY);
+    left.push(...(await sweep(folder, Number.POSITIVE_INFINITY)));
     const sidecars = (await namesIn(folder)).filter((name) => FILE.test(name) && name.endsWith('.json'));
-    for (const name of sidecars) await unlink(join(folder, name)).catch(() => {});
+    for (const name of sidecars) await removeFile(join(folder, name), left);
   }
-  return removed;
+  return [...new Set(left)];
 }
 
-/** Removes the files of dead runs; those that are of use, where they were written before `until` (ms). */
-async function sweep(folder: string, until: number): Promise<number> {
+/** Adds a file that is still there to `left`. */
+async function removeFile(path: string, left: string[]): Promise<void> {
+  await unlink(path).catch((error: unknown) => {
+    if (codeOf(error) !== 'ENOENT') left.push(path);
+  });
+}
+
+/** Removes the files of dead runs; those that are of use, where they were written before `until` (ms). Returns those that it could not remove. */
+async function sweep(folder: string, until: number): Promise<string[]> {
   const names = new Set(await namesIn(folder));
   const alive = new Map<string, boolean>();
-  let removed = 0;
+  const left: string[] = [];
   for (const name of names) {
     const run = leaseOf(name) ?? FILE.exec(name)?.[1];
     if (run !== undefined && !alive.has(run)) alive.set(run, isLeased(folder, run));
@@ -108,11 +118,10 @@ async function sweep(folder: string, until: number): Promise<number> {
       const found = await stat(path).catch(() => undefined);
       if (found === undefined || found.mtimeMs >= until) continue;
     } else if (run === undefined && !isLockTemporary(name)) continue;
-    await unlink(path).catch(() => {});
-    removed++;
+    await removeFile(path, left);
   }
   await rmdir(folder).catch(() => {});
-  return removed;
+  return left;
 }
 
 /** A spool file that has its sidecar, and the sidecar. */

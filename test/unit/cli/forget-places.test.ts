@@ -314,6 +314,21 @@ describe('a purge', () => {
     expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
   });
 
+  it('does not end well while a download of a dead run cannot be removed, and names it', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
+    const folder = join(at('spool'), `dfinery-elt-${'0'.repeat(16)}`);
+    // A folder cannot be removed as a file is.
+    const name = join(folder, `r${'0'.repeat(16)}-000001.csv`);
+    mkdirSync(name, { recursive: true, mode: 0o700 });
+    const words = [...placeWords('a.duckdb'), ...BY_MEMBER];
+    const { code, report } = await forget(['m1'], ...words);
+    expect([code, report.error]).toEqual([3, expect.stringContaining(name)]);
+    expect([await keysIn('a.duckdb'), lines().at(-1)?.kind]).toEqual([[], 'purge']);
+    rmSync(name, { recursive: true });
+    const again = await forget(['m1'], ...words);
+    expect([again.code, again.report.requests, lines().at(-1)?.kind]).toEqual([0, 0, 'close']);
+  });
+
   it('reports unknown options and environment variables in its JSON [R618]', async () => {
     const env = { ...ENV, DFINERY_NONSENSE: '1' };
     for (const command of ['forget', 'person']) {

@@ -82,11 +82,11 @@ describe('the folder of a run', () => {
     writeFileSync(join(both, 'rfedcba9876543210.lease'), ownerText());
     utimesSync(both, 1, 1);
     symlinkSync(kept[0], join(root, 'dfinery-files-00link'));
-    await sweepRunFolders(root, NOW);
+    expect(await sweepRunFolders(root, NOW)).toEqual([]);
     expect(gone.filter(existsSync)).toEqual([]);
     expect([...kept, both, join(root, 'dfinery-files-00link')].every(existsSync)).toBe(true);
     expect(readdirSync(kept[0])).toContain('below');
-    await expect(sweepRunFolders(join(root, 'none'), NOW)).resolves.toBeUndefined();
+    await expect(sweepRunFolders(join(root, 'none'), NOW)).resolves.toEqual([]);
   });
 });
 

@@ -305,13 +305,13 @@ describe('sweeping', () => {
     expect(readdirSync(folder).sort()).toEqual([...living, ...foreign].sort());
   });
 
-  it('for a purge removes every file of dead runs at once and counts them, and of live runs what a later run would load [R932]', async () => {
+  it('for a purge removes every file of dead runs at once, and of live runs what a later run would load [R932]', async () => {
     const folder = await folderWith([...pair(DEAD), ...odd, 'malformed-1.csv', ...pair(LIVING)], 0);
-    expect(await purgeSpools([folder])).toBe(7);
+    expect(await purgeSpools([folder])).toEqual([]);
     const csv = pair(LIVING).filter((name) => name.endsWith('.csv'));
     expect(readdirSync(folder).sort()).toEqual([...csv, `${LIVING}.lease`].sort());
     rmSync(join(folder, `${LIVING}.lease`));
-    expect(await purgeSpools([folder, join(root, 'none')])).toBe(1);
+    expect(await purgeSpools([folder, join(root, 'none')])).toEqual([]);
     expect(existsSync(folder)).toBe(false);
   });
 
