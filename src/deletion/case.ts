@@ -88,7 +88,7 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     const plan = await planCase(list, ledgers, options);
     const { counts, wanted, purge, isPurgeOnly, unfinished, listName, hash } = plan;
     const forecast = reportOf(plan, clock.now() - began);
-    const refusal = consent && refusalOf(forecast, hash, consent);
+    const refusal = consent && refusalOf(forecast, hash, consent, config);
     if (consent === undefined || refusal !== undefined) return { report: forecast, hash, failure: refusal };
 
     // Try all that the purge needs, before anybody is deleted.
@@ -225,6 +225,7 @@ function refusalOf(
   plan: DeletionReport,
   hash: string,
   consent: Exclude<CaseOptions['consent'], undefined>,
+  config: DestinationConfig,
 ): UserError | undefined {
   if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== hash) {
     return configError(
@@ -233,7 +234,7 @@ function refusalOf(
   }
   const { guard } = plan;
   const stopped = guard === null ? undefined : configError(`Nothing was deleted: ${guard}`, { exitCode: EXIT.guard });
-  return nothingAccepted(plan) ?? stopped;
+  return nothingAccepted(plan, config) ?? stopped;
 }
 
 type GuardLimits = Pick<DestinationConfig, 'maxDeletionsPerSync' | 'maxDeletionsPercent' | 'knownProfiles'>;

@@ -109,6 +109,7 @@ export function failureOf(
   if (rejected > 0 && done + done_before === 0) {
     return configError(
       `The service rejected every ID (${codesOf(report.rejected_codes)}): check that the ID field holds external IDs.`,
+      { exitCode: exitOfRejected(onRejected) },
     );
   }
   const refused = refusedSentence(report);
@@ -140,9 +141,18 @@ const codesOf = (codes: Readonly<Record<string, number>>): string =>
     .map(([code, n]) => `${code}: ${n}`)
     .join(', ');
 
+/** Of a list of which nobody is deleted. */
+const exitOfRejected = (onRejected: DestinationConfig['onRejected']) =>
+  onRejected === 'fail' ? EXIT.guard : EXIT.usage;
+
 /** A failure if all rows were refused, which is most likely a mistake. */
-export function nothingAccepted(report: DeletionReport): UserError | undefined {
+export function nothingAccepted(
+  report: DeletionReport,
+  { onRejected }: Pick<DestinationConfig, 'onRejected'>,
+): UserError | undefined {
   if (report.received === 0 || report.ids > 0) return undefined;
   const refused = refusedSentence(report);
-  return configError(`Nothing was deleted: ${refused}. Check that the ID field is the right one.`);
+  return configError(`Nothing was deleted: ${refused}. Check that the ID field is the right one.`, {
+    exitCode: exitOfRejected(onRejected),
+  });
 }

@@ -113,14 +113,14 @@ function logReport(report: DeletionReport, logger: Logger): void {
   for (const line of reportTable(report).split('\n')) logger.info('erase.report', line);
 }
 
-function logDryRun(plan: DeletionReport, { onRejected }: DestinationConfig, logger: Logger): void {
+function logDryRun(plan: DeletionReport, config: DestinationConfig, logger: Logger): void {
   logRefused(plan, logger);
-  const nothing = nothingAccepted(plan);
+  const nothing = nothingAccepted(plan, config);
   if (nothing) throw nothing;
   logReport(plan, logger);
   if (plan.guard !== null) logger.warn('erase.guard', `A real run would stop before its first deletion: ${plan.guard}`);
   const refused = refusedSentence(plan);
-  if (onRejected === 'fail' && refused !== undefined) {
+  if (config.onRejected === 'fail' && refused !== undefined) {
     throw configError(`on_rejected is "fail": ${refused}. Nothing was deleted (dry run).`);
   }
   logger.warn(
