@@ -34,17 +34,25 @@ export interface Column {
   /** Of 256 days, how many know the column at all. */
   readonly days: number;
   /** Overrides `days` where the days are named. */
-  readonly onDay?: (day: string) => boolean;
+  readonly onDay: ((day: string) => boolean) | undefined;
 }
 
 /** A name; what its texts are, a list of which one is drawn or a function; and what is not as usual. */
 type Definition = readonly [string, readonly string[] | Generator, Partial<Column>?];
 
-const USUAL = { isSystem: false, isListed: false, grain: 'event', events: -1, fill: 256, days: 256 } as const;
+const USUAL = {
+  isSystem: false,
+  isListed: false,
+  grain: 'event',
+  events: -1,
+  fill: 256,
+  days: 256,
+  onDay: undefined,
+} as const;
 
 function columnOf([name, values, part]: Definition): Column {
   const text: Generator = typeof values === 'function' ? values : (_row, h) => pick(values, h);
-  return { ...USUAL, name, salt: hashText(name), text, ...part };
+  return { name, salt: hashText(name), text, ...USUAL, ...part };
 }
 
 const pick = (values: readonly string[], h: number): string => values[(h >>> 8) % values.length];
@@ -305,6 +313,6 @@ function columnsOf(scenario: Scenario): readonly Column[] {
 /** The values come in turn. */
 function ownColumn({ name, values, per, share, days }: Scenario['columns']['own'][number]): Definition {
   const text: Generator = (row) => values[(per === 'day' ? row.plan.number : row.index) % values.length] ?? '';
-  const onDay = days && { onDay: (day: string) => days.includes(day) };
-  return [name, text, { fill: Math.round(share * 256), ...onDay }];
+  const onDay = days && ((day: string) => days.includes(day));
+  return [name, text, { fill: Math.round(share * 256), onDay }];
 }

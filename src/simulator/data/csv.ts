@@ -13,7 +13,8 @@ export interface CsvForm {
 
 const CHUNK_CHARS = 48 * 1024;
 
-const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const quoted = (text: string): string =>
+  text !== '' && /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 
 /** The bytes of an export, generated as they are taken: never more than one chunk (about 64 KiB) at a time. */
 export function* csvOf(dataset: Dataset, query: RowQuery, form: CsvForm): Generator<Buffer, void, undefined> {
