@@ -10,15 +10,19 @@ import type { LedgerKey } from './ledger/key.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { RateLimiter, type RateLimits } from './rate-limiter.ts';
 
-/** How often one id is requested. A repeated deletion is harmless. */
-const RETRY: RetryPolicy = { attempts: 6, baseMs: 500, capMs: 30_000 };
-/** The same for an answer of unknown meaning, which is unlikely to change. */
-const UNCLEAR_ATTEMPTS = 2;
+/** How often one id is requested, and when the run gives up. A repeated deletion is harmless. */
+const DELETION_RETRY = {
+  attempts: 6,
+  /** Of an answer of unknown meaning, which is unlikely to change. */
+  unclearAttempts: 2,
+  baseMs: 500,
+  capMs: 30_000,
+  /** Consecutive ids without an answer, after all their attempts, after which the service counts as down and the run stops. */
+  maxUnansweredInARow: 10,
+  /** Consecutive waits for the limit after which the run stops: two hours where it does not say how long. */
+  maxWaitsInARow: 120,
+} as const satisfies RetryPolicy & Record<string, number>;
 
-/** Consecutive ids without an answer, after all their attempts, after which the service counts as down and the run stops. */
-const MAX_UNANSWERED_IN_A_ROW = 10;
-/** Consecutive waits for the limit after which the run stops: two hours where it does not say how long. */
-const MAX_WAITS_IN_A_ROW = 120;
 /** Time that requests in progress have to finish after the run is stopped (ms). */
 const CLOSING_MS = 3_000;
 const REPORT_MS = 60_000;
@@ -168,15 +172,15 @@ class Sender {
           return this.#stopAll(answer);
         case 'wait':
           // A wait is no attempt.
-          if (this.#limiter.waits - this.#waitsBefore >= MAX_WAITS_IN_A_ROW) return this.#giveUp(answer);
+          if (this.#limiter.waits - this.#waitsBefore >= DELETION_RETRY.maxWaitsInARow) return this.#giveUp(answer);
           continue;
         case 'undecided':
-          if (attempt >= UNCLEAR_ATTEMPTS) return this.#decided('undecided', answer);
+          if (attempt >= DELETION_RETRY.unclearAttempts) return this.#decided('undecided', answer);
           break;
         case 'retry':
-          if (attempt >= RETRY.attempts) return this.#unanswered(answer);
+          if (attempt >= DELETION_RETRY.attempts) return this.#unanswered(answer);
       }
-      const pause = () => clock.sleep(pauseAfter(attempt, RETRY, random), this.#signal);
+      const pause = () => clock.sleep(pauseAfter(attempt, DELETION_RETRY, random), this.#signal);
       if (!(await this.#unlessStopped(pause))) return 'undecided';
       attempt++;
     }
@@ -229,7 +233,7 @@ class Sender {
 
   #unanswered(answer: DeletionAnswer): Decision {
     countCode(this.#counts.undecided_codes, answer);
-    return ++this.#unansweredInARow < MAX_UNANSWERED_IN_A_ROW ? 'undecided' : this.#giveUp(answer);
+    return ++this.#unansweredInARow < DELETION_RETRY.maxUnansweredInARow ? 'undecided' : this.#giveUp(answer);
   }
 
   #giveUp(answer: DeletionAnswer): Decision {

@@ -1,6 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Filters } from '../../service/export/protocol.ts';
+import { EXPORT_RETRY } from '../../service/export/retry.ts';
 import { exportName } from '../export-request.ts';
 import type { NoFile } from '../ports.ts';
 import type { DaysRequest, Download, ExportFile } from './download.ts';
@@ -30,8 +31,6 @@ const KNOWN_NAMES: readonly string[] = [
 
 /** The hash of an event name (S47), which the service does not know. */
 const HASH = /^[0-9a-f]{64}$/;
-/** Attempts at a part before it is split further; fewer than for a whole day, since the reason is known. */
-const PART_ATTEMPTS = 2;
 
 /** The request for one day of the plan that ends at `to`; if it is too large, it is split by event names. */
 export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, through: day, splitByNames: true });
@@ -39,8 +38,7 @@ export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, 
 /** The export of some days under the user's own filter. Throws a UserError as `fetchExport` does. */
 export async function fetchDays(run: Run, request: DaysRequest): Promise<Download | NoFile> {
   const { from, to, through, splitByNames } = request;
-  // After one day was too large, the next ones are tried whole only once.
-  const splitAfter = splitByNames && run.known.nameGroups !== undefined ? 1 : undefined;
+  const splitAfter = splitByNames && run.known.nameGroups !== undefined ? EXPORT_RETRY.splitNextDayAfter : undefined;
   const found = await fetchExport(run, { ...run.plan.filters, from, to }, { through, splitAfter });
   const download = { kind: 'rows', from, to, days: { first: from, last: through }, contains: undefined } as const;
   if (found.kind === 'file') return { ...download, files: [found], split: 'none' };
@@ -63,7 +61,10 @@ async function fetchByNames(run: Run, { from, to, through }: DaysRequest): Promi
   const groups = cut(wanted, Math.max(2, run.known.nameGroups ?? 2));
   for (let group = groups.shift(); group !== undefined; group = groups.shift()) {
     const isOne = group.length === 1;
-    const found = await fetchPart({ events: group, eventsCondition: 'include' }, isOne ? undefined : PART_ATTEMPTS);
+    const found = await fetchPart(
+      { events: group, eventsCondition: 'include' },
+      isOne ? undefined : EXPORT_RETRY.splitPartAfter,
+    );
     if (found.kind === 'file') {
       parts.push(found);
       included.push(...group);

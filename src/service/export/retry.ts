@@ -9,8 +9,10 @@ import type { ExportRefusal } from './protocol.ts';
 /** How often an export is requested again. */
 export const EXPORT_RETRY = {
   attempts: 5,
-  /** Answers that may mean "too big" before the request is split. */
+  /** Answers that may mean "too big" before the request is split: of days; of a day once one before it was split; of a part of a day. */
   splitAfter: 3,
+  splitNextDayAfter: 1,
+  splitPartAfter: 2,
   /** Bodies malformed at the same place in the same way before the last is kept for inspection and the run fails. */
   malformedAfter: 3,
   /** Refusals for quota before the run fails; the quota itself waits before each request. */
