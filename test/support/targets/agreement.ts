@@ -170,17 +170,32 @@ function recordOf(line: string, columns: readonly Column[]): [string, HeldRow] {
 }
 
 /** One form for values of all sinks: doubles as their shortest text, datetimes in microseconds of UTC or wall clock. */
-function canonical(type: ColumnType, value: unknown, plain: (item: unknown) => unknown): unknown {
+function canonical(
+  type: ColumnType,
+  value: unknown,
+  plain: (item: unknown) => unknown,
+): string | readonly unknown[] | null {
   if (value === null || value === undefined) return null;
-  if (type === 'string' || type === 'date') return value;
-  if (type === 'boolean') return String(value);
-  if (type === 'long') return plain(value);
-  if (type === 'double') return double(plain(value));
-  if (type === 'datetime') return String(value).replace(/Z$/, '').padEnd('2026-01-02T03:04:05.000000'.length, '0');
-  if (!type.endsWith('[]')) throw new Error(`No form for values of type ${type}.`);
-  const items: unknown[] = typeof value === 'string' ? JSON.parse(value) : (value as unknown[]);
-  if (type === 'string[]') return items;
-  return items.map((item) => (item === null ? null : type === 'double[]' ? double(plain(item)) : plain(item)));
+  const items = (): unknown[] => (typeof value === 'string' ? JSON.parse(value) : (value as unknown[]));
+  const numbers = (text: (item: unknown) => unknown) => items().map((item) => (item === null ? null : text(item)));
+  switch (type) {
+    case 'boolean':
+    case 'date':
+    case 'string':
+      return String(value);
+    case 'long':
+      return String(plain(value));
+    case 'double':
+      return double(plain(value));
+    case 'datetime':
+      return String(value).replace(/Z$/, '').padEnd('2026-01-02T03:04:05.000000'.length, '0');
+    case 'long[]':
+      return numbers(plain);
+    case 'double[]':
+      return numbers((item) => double(plain(item)));
+    case 'string[]':
+      return items();
+  }
 }
 
 const double = (text: unknown): string => (Object.is(Number(text), -0) ? '-0' : String(Number(text)));

@@ -71,15 +71,20 @@ function typeOf(metadata: ReadonlyMap<string, string>): ColumnType {
 
 function valuesOf(data: Data | undefined, type: ColumnType): unknown[] {
   if (data === undefined) return [];
-  const items = type in ITEMS ? valuesOf(data.children[0], ITEMS[type as keyof typeof ITEMS]) : [];
   const offsets = data.valueOffsets;
+  const items = isScalar(type) ? [] : valuesOf(data.children[0], ITEMS[type]);
   return Array.from({ length: data.length }, (_, row) => {
     if (!data.getValid(row)) return null;
-    return type in ITEMS ? items.slice(offsets[row], offsets[row + 1]) : valueAt(data, row, type);
+    return isScalar(type) ? valueAt(data, row, type) : items.slice(offsets[row], offsets[row + 1]);
   });
 }
 
-function valueAt(data: Data, row: number, type: ColumnType): unknown {
+type List = Extract<ColumnType, `${string}[]`>;
+type Scalar = Exclude<ColumnType, List>;
+const isScalar = (type: ColumnType): type is Scalar => !type.endsWith('[]');
+const ITEMS: Readonly<Record<List, Scalar>> = { 'string[]': 'string', 'long[]': 'long', 'double[]': 'double' };
+
+function valueAt(data: Data, row: number, type: Scalar): string | number | boolean {
   const offsets = data.valueOffsets;
   switch (type) {
     case 'boolean':
@@ -92,13 +97,12 @@ function valueAt(data: Data, row: number, type: ColumnType): unknown {
       return `${data.values[row]}`;
     case 'double':
       return data.values[row];
-    default:
+    case 'string':
       // Not by the library's own reading, which takes a U+FEFF at the start of a text away.
       return Buffer.from(data.values.subarray(offsets[row], offsets[row + 1])).toString();
   }
 }
 
-const ITEMS = { 'string[]': 'string', 'long[]': 'long', 'double[]': 'double' } as const;
 const DAY_MS = 86_400_000;
 
 /** Microseconds since 1970 as `2026-01-02T03:04:05.000000`. */
