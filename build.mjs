@@ -22,30 +22,19 @@ const benchmarks = {
   'bench/records-run': 'bench/records-run.ts',
 };
 
-/** Packages in CommonJS: imported, Node would read each of their files twice, the first time for the names that it exports. */
-const REQUIRED = ['@duckdb/node-api', 'cli-progress'];
-const requirePackages = {
-  name: 'require-packages',
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^[@a-z]/ }, ({ path, kind }) => {
-      if (!REQUIRED.includes(path)) return undefined;
-      if (kind === 'require-call') return { path, external: true };
-      // Of `import()` only the default export would be left.
-      if (kind !== 'import-statement') throw new Error(`${path} is required: import it at the top of a module.`);
-      return { path, namespace: 'required' };
-    });
-    onLoad({ filter: /.*/, namespace: 'required' }, ({ path }) => ({
-      contents: `module.exports = require(${JSON.stringify(path)});`,
-    }));
-  },
-};
+/**
+ * Dependencies of a hundred files, or in CommonJS, of which Node reads each file twice, the first time for the names that it
+ * exports. Bundled, DuckDB's client loads in 40 ms instead of 100, Arrow in 20 instead of 125.
+ */
+const BUNDLED = ['@duckdb/node-api', 'apache-arrow', 'cli-progress', 'hyparquet'];
+const external = [...Object.keys(dependencies).filter((name) => !BUNDLED.includes(name)), '@duckdb/node-bindings'];
 
-/** The command line's parser measures its help by `string-width`, which takes 20 ms to load: no character of that text is wide. */
+/** Help and progress are measured by `string-width`, which takes 20 ms to load: no character of those texts is wide. */
 const asciiWidth = {
   name: 'ascii-width',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^string-width$/ }, ({ path }) => ({ path, namespace: 'ascii-width' }));
-    onLoad({ filter: /.*/, namespace: 'ascii-width' }, () => ({ contents: 'export default (text) => text.length;' }));
+    onLoad({ filter: /.*/, namespace: 'ascii-width' }, () => ({ contents: 'module.exports = (text) => text.length;' }));
   },
 };
 
@@ -61,10 +50,10 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
-  // What the package depends on stays outside. The parser of the command line, whose fifty files would take most of a short
-  // command's time, is bundled: a development dependency.
-  external: Object.keys(dependencies).flatMap((name) => [name, `${name}/*`]),
-  plugins: [requirePackages, asciiWidth, validators],
+  // The other dependencies stay outside. The parser of the command line, whose fifty files would take most of a short
+  // command's time, is a development dependency.
+  external: external.flatMap((name) => [name, `${name}/*`]),
+  plugins: [asciiWidth, validators],
   loader: LOADERS,
   banner: REQUIRE_BANNER,
   // Constants become literals in the byte loops: a fifth faster. Names and lines stay as they are.

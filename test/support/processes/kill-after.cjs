@@ -3,7 +3,6 @@
 // KILL_AFTER=any:3 right after the third of these or of the removals of a file. STEPS_FILE is told how many of these there were.
 const fs = require('node:fs');
 const { syncBuiltinESMExports } = require('node:module');
-const { DuckDBConnection } = require('@duckdb/node-api');
 
 const [what, count] = (process.env.KILL_AFTER ?? 'nothing:0').split(':');
 let left = Number(count);
@@ -18,12 +17,15 @@ if (process.env.STEPS_FILE !== undefined) {
   process.on('exit', () => fs.writeFileSync(process.env.STEPS_FILE, String(steps)));
 }
 
-const run = DuckDBConnection.prototype.run;
-DuckDBConnection.prototype.run = async function (sql, ...rest) {
-  const result = await run.call(this, sql, ...rest);
+// The client of DuckDB is bundled with the program; what it calls is not.
+const path = require.resolve('@duckdb/node-bindings');
+const bindings = require(path);
+async function query(connection, sql) {
+  const result = await bindings.query(connection, sql);
   if (/^\s*COMMIT\b/i.test(sql)) happened('commit');
   return result;
-};
+}
+require.cache[path].exports = Object.create(bindings, { query: { value: query } });
 
 const STEPS = { rename: 'rename', link: 'rename', rm: 'remove', unlink: 'remove' };
 for (const [name, step] of Object.entries(STEPS)) {
