@@ -19,15 +19,13 @@ import { query } from './query.ts';
 type Fields = Readonly<Record<string, unknown>>;
 type Entry = Readonly<Record<string, Fields | undefined>>;
 
+/** DuckDB's names of the log's types; it has the others itself. */
 const DUCKDB: Readonly<Record<string, string>> = {
-  string: 'VARCHAR',
   long: 'BIGINT',
-  double: 'DOUBLE',
-  boolean: 'BOOLEAN',
-  date: 'DATE',
   timestamp: 'TIMESTAMPTZ',
   timestamp_ntz: 'TIMESTAMP',
 };
+const duckDbName = (type: string): string => DUCKDB[type] ?? type;
 
 /** A folder of Delta tables and the spool files of the windows made here. */
 export class DeltaFixture extends DuckDbFixture {
@@ -178,7 +176,7 @@ export class DeltaFixture extends DuckDbFixture {
 
   #select(table: string, { schema, files }: ReturnType<DeltaFixture['replay']>): string {
     const types = schema.map(({ name, type }) => {
-      const duckdb = typeof type === 'string' ? DUCKDB[type] : `${DUCKDB[type.elementType]}[]`;
+      const duckdb = typeof type === 'string' ? duckDbName(type) : `${duckDbName(type.elementType)}[]`;
       return { name, duckdb };
     });
     const empty = types.map(({ name, duckdb }) => `CAST(NULL AS ${duckdb}) AS ${identifier(name)}`).join(', ');

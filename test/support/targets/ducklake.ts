@@ -20,16 +20,9 @@ export const {
   report: reportLake,
 } = placeOf(DUCKLAKE);
 
-/** DuckDB's types by those of the catalog. */
-const DUCKDB: Readonly<Record<string, string>> = {
-  varchar: 'VARCHAR',
-  int64: 'BIGINT',
-  float64: 'DOUBLE',
-  boolean: 'BOOLEAN',
-  date: 'DATE',
-  timestamp: 'TIMESTAMP',
-  timestamptz: 'TIMESTAMPTZ',
-};
+/** DuckDB's names of the catalog's types; it has the others itself. */
+const DUCKDB: Readonly<Record<string, string>> = { int64: 'BIGINT', float64: 'DOUBLE' };
+const duckDbName = (type: unknown): string => DUCKDB[String(type)] ?? String(type);
 
 /** A catalog of DuckLake and the spool files of the windows made here. */
 export class DuckLakeFixture extends DuckDbFixture {
@@ -98,7 +91,7 @@ export class DuckLakeFixture extends DuckDbFixture {
         .filter(({ parent }) => parent === null)
         .map(({ id, name, type }) => {
           const element = columns.find(({ parent }) => parent === id);
-          return `CAST(NULL AS ${element ? `${DUCKDB[String(element.type)]}[]` : DUCKDB[String(type)]}) AS ${identifier(String(name))}`;
+          return `CAST(NULL AS ${element ? `${duckDbName(element.type)}[]` : duckDbName(type)}) AS ${identifier(String(name))}`;
         });
       const parts = files.map(({ path }) => {
         const file = join(this.data, 'main', String(table.name), String(path));

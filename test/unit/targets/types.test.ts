@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TYPES } from '../../../src/types/index.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
+import { csvOf } from '../../support/targets/duckdb.ts';
+import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
+
+const vectors: { readonly cells: readonly string[]; readonly type: ColumnType | null; readonly timezone?: string }[] =
+  JSON.parse(readFileSync(new URL('../../../spec/vectors/columns.json', import.meta.url), 'utf8'));
+
+/** Cells that make a column of each type. */
+const columns = COLUMN_TYPES.map((type, i) => ({
+  name: `c${i}`,
+  type,
+  cells: vectors.find((vector) => vector.type === type && vector.timezone === undefined)?.cells ?? [],
+}));
+const most = Math.max(...columns.map(({ cells }) => cells.length));
+const rows = Array.from({ length: most }, (_, row) => ({
+  id: `${row}`,
+  ...Object.fromEntries(columns.map(({ name, cells }) => [name, cells[row] ?? ''])),
+}));
+const texts = { id: 'text', ...Object.fromEntries(columns.map(({ name }) => [name, 'a text'])) };
+
+describe.each(TARGETS)('a column of each type in %s', (target) => {
+  let fixture: TargetFixture;
+  beforeEach(() => {
+    fixture = TargetFixture.of(target);
+  });
+  afterEach(() => fixture.close());
+
+  /** The types of the columns as a reader finds them, who takes the declared ones and those of the files together. */
+  async function storedTypes(): Promise<string[]> {
+    const types = columns.map(({ name }) => `typeof(any_value(${name})) AS ${name}`);
+    const [row] = await fixture.read(`SELECT ${types.join(', ')} FROM events`);
+    return columns.map(({ name }) => String(row[name]).replace('TIMESTAMP WITH TIME ZONE', 'TIMESTAMPTZ'));
+  }
+
+  it.each([undefined, 'Asia/Seoul'])(
+    'has the declared type in the files too, and may become text (%s) [R32]',
+    async (timezone) => {
+      const { fixture: maker } = fixture;
+      const first = maker.window('2026-01-01', csvOf(rows), timezone);
+      const second = maker.window('2026-01-02', csvOf([texts]), timezone);
+      await fixture.store([first], { timezone });
+      expect(await storedTypes()).toEqual(columns.map(({ type }) => TYPES[type].duckdb(timezone !== undefined)));
+      await fixture.store([second], { timezone });
+      expect(await storedTypes()).toEqual(columns.map(() => 'VARCHAR'));
+      expect(await fixture.verify()).toEqual([]);
+    },
+  );
+});
