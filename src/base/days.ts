@@ -1,8 +1,8 @@
+import { DAY_MS, HOUR_MS } from './durations.ts';
+
 /** A calendar day as the service and every file of ours write it: `yyyy-MM-dd`. Compared as text. */
 export type Day = string;
 
-const MS_PER_DAY = 86_400_000;
-const MS_PER_HOUR = 3_600_000;
 const SHAPE = /^\d{4}-\d{2}-\d{2}$/;
 
 /** True for a day that exists in the calendar, written in full. */
@@ -14,7 +14,7 @@ export function isDay(text: string): boolean {
 
 /** The UTC day of an instant (ms), seen from a zone `offsetHours` ahead of UTC. */
 export function dayAt(ms: number, offsetHours = 0): Day {
-  return new Date(ms + offsetHours * MS_PER_HOUR).toISOString().slice(0, 10);
+  return new Date(ms + offsetHours * HOUR_MS).toISOString().slice(0, 10);
 }
 
 /** The first instant (ms, UTC) of a day. */
@@ -23,12 +23,12 @@ export function startOf(day: Day): number {
 }
 
 export function addDays(day: Day, count: number): Day {
-  return new Date(startOf(day) + count * MS_PER_DAY).toISOString().slice(0, 10);
+  return new Date(startOf(day) + count * DAY_MS).toISOString().slice(0, 10);
 }
 
 /** Whole days from `from` to `to`; negative when `to` is earlier. */
 export function daysBetween(from: Day, to: Day): number {
-  return Math.round((startOf(to) - startOf(from)) / MS_PER_DAY);
+  return Math.round((startOf(to) - startOf(from)) / DAY_MS);
 }
 
 /** Every day of [first, last], both included; empty when last is before first. */

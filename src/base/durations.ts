@@ -1,4 +1,7 @@
-const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+
+const UNITS = { ms: 1, s: 1_000, m: 60_000, h: HOUR_MS } as const;
 const SHAPE = /^(\d+)(ms|s|m|h)$/;
 
 /** Milliseconds of `30s`, `20m`, `1h`, `500ms`; undefined for anything else. */

@@ -14,6 +14,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
+import { objectIn } from '../base/json.ts';
 import { hasNoLinks, removeIfThere, writeWhole } from './atomic-file.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
 
@@ -313,13 +314,11 @@ function ownerIn(file: number): Owner {
 
 /** Undefined for what this version does not write. */
 function parseOwner(text: string): Pick<Owner, 'token' | 'identity'> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    const identity = identityFrom(value);
-    const { token } = value as { token?: unknown };
-    if (identity !== undefined && typeof token === 'string' && /^[0-9a-f]{16}$/.test(token)) return { token, identity };
-  } catch {}
-  return undefined;
+  const value = objectIn(text);
+  const identity = identityFrom(value);
+  const { token } = value;
+  const isOwner = identity !== undefined && typeof token === 'string' && /^[0-9a-f]{16}$/.test(token);
+  return isOwner ? { token, identity } : undefined;
 }
 
 /** Undefined if there is no such file. */

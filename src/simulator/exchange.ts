@@ -59,14 +59,6 @@ export async function readBody(req: IncomingMessage): Promise<string | undefined
   return Buffer.concat(chunks).toString('utf8');
 }
 
-export function parseBody(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
 export const isJson = (exchange: Exchange): boolean =>
   /^application\/json\s*(;|$)/i.test(exchange.req.headers['content-type'] ?? '');
 

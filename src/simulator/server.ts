@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { configError, messageOf } from '../base/errors.ts';
+import { jsonOf } from '../base/json.ts';
 import { serveDelete } from './delete.ts';
-import { type Exchange, fail, parseBody, readBody } from './exchange.ts';
+import { type Exchange, fail, readBody } from './exchange.ts';
 import { serveExport } from './export/serve-export.ts';
 import type { SeenRequest } from './request-log.ts';
 import type { Operation } from './scenario.ts';
@@ -56,7 +57,7 @@ async function route(exchange: Exchange): Promise<void> {
   const { service, req, seen } = exchange;
   const text = await readBody(req);
   if (text === undefined) return fail(exchange, 413, 'too_large');
-  seen.body = parseBody(text);
+  seen.body = jsonOf(text) ?? text;
   const { latencyMs = 0 } = service.options;
   if (latencyMs > 0) await service.clock.sleep(latencyMs, exchange.closed);
   if (seen.operation === undefined) return fail(exchange, 404, 'not_found');

@@ -3,6 +3,7 @@ import { closeSync, createReadStream, fstatSync, openSync, readdirSync, readSync
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { configError, EXIT, transientError } from '../../base/errors.ts';
+import { isObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 import { syncFolder } from '../../fs/atomic-file.ts';
 import type { LockFile } from '../../fs/lock.ts';
@@ -174,10 +175,6 @@ function readPart(path: string, from: (size: number) => number): string {
 }
 
 function parseUnverified(text: string): object | undefined {
-  try {
-    const line: unknown = JSON.parse(text);
-    return typeof line === 'object' && line !== null ? line : undefined;
-  } catch {
-    return undefined;
-  }
+  const line = jsonOf(text);
+  return isObject(line) ? line : undefined;
 }

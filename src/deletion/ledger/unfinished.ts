@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../base/durations.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { endsClosed, type LedgerFile, ledgerFiles, openLineOf, readSoundFile } from './file.ts';
 import type { LedgerKey } from './key.ts';
@@ -26,7 +27,7 @@ export const NO_UNFINISHED_RUNS: UnfinishedRuns = {
 };
 
 /** Maximum age of an unfinished run that is resumed: later, its deleted profiles may have been created again. */
-const RESUMABLE_MS = 24 * 60 * 60_000;
+const RESUMABLE_MS = DAY_MS;
 /** Runs that are named individually in a message. */
 const MAX_NAMED = 3;
 

@@ -1,4 +1,5 @@
 import { daysBetween } from '../../base/days.ts';
+import { HOUR_MS } from '../../base/durations.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
 import type { Download } from './download.ts';
 import type { Run } from './run.ts';
@@ -7,7 +8,6 @@ import type { Run } from './run.ts';
 // values: in whichever of them the service selects, an end that is not included, or that means midnight (server BETWEEN 'D' AND
 // 'D'), leaves an instant of that day at most; the columns that it does not select on may show hours all the same.
 
-const HOUR_MS = 3_600_000;
 /** Less than the shortest day, which has 23 hours. */
 const NEARLY_A_DAY_MS = 22 * HOUR_MS;
 const EVENT_DATETIME = 'df_event_datetime';

@@ -1,7 +1,7 @@
 import { addDays, type Day, dayAt, daysBetween, daysOf, earlierOf, laterOf } from '../../base/days.ts';
+import { HOUR_MS } from '../../base/durations.ts';
 import type { State } from '../window.ts';
 
-const MS_PER_HOUR = 3_600_000;
 const EAST = 14;
 const WEST = -12;
 
@@ -18,10 +18,10 @@ export const earliestToday = (now: number): Day => dayAt(now, WEST);
 export const lastDayOver = (now: number): Day => addDays(earliestToday(now), -1);
 
 /** The last day that has been over in every time zone for at least `hours`. */
-export const lastSettledDay = (now: number, hours: number): Day => lastDayOver(now - hours * MS_PER_HOUR);
+export const lastSettledDay = (now: number, hours: number): Day => lastDayOver(now - hours * HOUR_MS);
 
 /** The difference between two clocks from which on a warning is logged. */
-export const CLOCK_TOLERANCE_MS = MS_PER_HOUR;
+export const CLOCK_TOLERANCE_MS = HOUR_MS;
 
 /** Bounds of what the service still exports: days before `surely` are refused, from `probably` on most likely accepted. */
 export function oldestDays(now: number, historyDays: number): { readonly surely: Day; readonly probably: Day } {

@@ -1,6 +1,7 @@
 import { lstat, mkdtemp, readdir, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
+import { DAY_MS } from '../../base/durations.ts';
 import { codeOf } from '../../base/errors.ts';
 import { isLeased, isLockTemporary, type Lease, leaseOf, takeLease } from '../../fs/lock.ts';
 import { isPrivateFolder, makeFolders } from '../../fs/private-folder.ts';
@@ -73,7 +74,7 @@ export async function liveSpoolFolders(folders: readonly string[]): Promise<stri
   return live;
 }
 
-const RETENTION_MS = 7 * 86_400_000;
+const RETENTION_MS = 7 * DAY_MS;
 /** Spool files and sidecars of a run, and temporary files of its sidecars. */
 const FILE = /^\.?(r[0-9a-f]{16})-\d{6}\.(part|csv|json)(\.[0-9a-f]{12}\.tmp)?$/;
 

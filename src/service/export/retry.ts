@@ -72,31 +72,45 @@ export class ExportRetries {
    * Pauses if the export is to be requested again. Throws a UserError when the user must act, or when all attempts were made.
    * `splitAfter`: answers that may mean "too big" before it is `too_big`.
    */
-  async after({ kind, code, message }: Refusal, splitAfter: number = EXPORT_RETRY.splitAfter): Promise<AfterRefusal> {
-    const { name, clock, random, logger, signal } = this.#options;
-    const { where } = this;
+  async after(refusal: Refusal, splitAfter: number = EXPORT_RETRY.splitAfter): Promise<AfterRefusal> {
+    const { kind, code, message } = refusal;
     switch (kind) {
       case 'gone':
       case 'invalid':
         return kind;
       case 'config':
-        throw configError(message, { where, internal: code });
+        throw configError(message, { where: this.where, internal: code });
       case 'wait':
-        this.#attempt--;
-        this.#waits++;
-        if (this.#waits >= EXPORT_RETRY.waits) {
-          throw transientError(`${name}: ${message} Asked ${this.#waits} times; run again later.`);
-        }
-        // The quota has recorded the refusal and delays the next request.
-        logger.info('window.wait', `${name}: ${message} It is requested again as soon as that allows.`, {
-          window: name,
-          wait: this.#waits,
-        });
-        return 'again';
+        return this.#afterWait(message);
+      case 'retry_or_split':
+        this.#maybeTooBig++;
+        return this.#afterFailure(refusal, this.#maybeTooBig >= splitAfter);
+      case 'retry':
+        return this.#afterFailure(refusal, false);
     }
+  }
+
+  /** A refusal for quota is no attempt. The quota has recorded it and delays the next request. */
+  #afterWait(message: string): AfterRefusal {
+    const { name, logger } = this.#options;
+    this.#attempt--;
+    this.#waits++;
+    if (this.#waits >= EXPORT_RETRY.waits) {
+      throw transientError(`${name}: ${message} Asked ${this.#waits} times; run again later.`);
+    }
+    logger.info('window.wait', `${name}: ${message} It is requested again as soon as that allows.`, {
+      window: name,
+      wait: this.#waits,
+    });
+    return 'again';
+  }
+
+  async #afterFailure({ code, message }: Refusal, isTooBig: boolean): Promise<AfterRefusal> {
+    const { name, clock, random, logger, signal } = this.#options;
+    const { where } = this;
     // With the code a user can search.
     const why = message.includes(`(${code})`) ? message : `${message} (${code})`;
-    if (kind === 'retry_or_split' && ++this.#maybeTooBig >= splitAfter) {
+    if (isTooBig) {
       const text = `${name}, attempt ${this.#attempt}: ${why} again and again; a smaller export is requested next.`;
       logger.warn('window.split', text, { ...where, cause: code });
       return 'too_big';

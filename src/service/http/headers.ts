@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { isHeaderText } from '../../config/parse.ts';
@@ -11,7 +12,6 @@ export interface LimitHeaders {
   readonly retryAt: number | undefined;
 }
 
-const HOUR_MS = 3_600_000;
 const LENIENCY_MS = 300_000;
 const PREFIXES = ['x-rate-limit-', 'x-ratelimit-'] as const;
 /** Seconds until the year 2286 have at most 10 digits, milliseconds since 2001 at least 12. */

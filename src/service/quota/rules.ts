@@ -2,9 +2,10 @@
 // (`afterAnswer`). Two limits count: how many exports are left of the hour (`budgetOf`), and how many run at once
 // (`concurrencyOf`).
 
+import { HOUR_MS } from '../../base/durations.ts';
 import type { Random } from '../../base/random.ts';
 import type { LimitHeaders } from '../http/headers.ts';
-import { HOUR_MS, type QuotaState, type Report, type Slot } from './state.ts';
+import type { QuotaState, Report, Slot } from './state.ts';
 
 /** What follows a 429, by what it may mean. */
 const REFUSAL_POLICY = {

@@ -1,4 +1,6 @@
 import isState from '../../../schemas/quota-state.validator';
+import { HOUR_MS } from '../../base/durations.ts';
+import { jsonOf } from '../../base/json.ts';
 import type { ProcessIdentity } from '../../fs/process-identity.ts';
 
 /** All that is known of the quota; what the state file holds (schemas/quota-state.json). Instants in ms since 1970. */
@@ -64,15 +66,10 @@ export const EMPTY_STATE: QuotaState = { v: 1, sent: [], next: 1, slots: [], hou
 
 /** A state file's text as state; undefined for anything that this version did not write. */
 export function parseState(text: string): QuotaState | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isState<QuotaState>(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonOf(text);
+  return isState<QuotaState>(value) ? value : undefined;
 }
 
-export const HOUR_MS = 3_600_000;
 /** The limit is one an hour, and a reset is rounded down to seconds: nothing has to be waited for longer. */
 const MAX_WAIT_MS = HOUR_MS + 1_000;
 /** The service notices the end of an export a little later than this process. */

@@ -1,6 +1,7 @@
 // This folder: the events that the embedded service makes up: each row is a pure function of the scenario.
 
 import { addDays, type Day, startOf } from '../../base/days.ts';
+import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
 import type { Scenario } from '../scenario.ts';
 import { mix, unit, within } from './hash.ts';
 
@@ -56,9 +57,6 @@ export function maskOf(...names: string[]): number {
 
 export const ITEM_EVENTS = EVENT_KINDS.reduce((mask, kind, i) => (kind.items === 'none' ? mask : mask | (1 << i)), 0);
 
-const MS_PER_HOUR = 3_600_000;
-export const MS_PER_DAY = 24 * MS_PER_HOUR;
-
 /** A day's worth of events, in the zone in which the service counts days. */
 export interface DayPlan {
   readonly day: Day;
@@ -71,7 +69,7 @@ export interface DayPlan {
 }
 
 export function planDay(parameters: DatasetParameters, day: Day): DayPlan {
-  const number = startOf(day) / MS_PER_DAY;
+  const number = startOf(day) / DAY_MS;
   const hash = mix(parameters.seed, number);
   const start = instantOf(parameters.scenario, day);
   return { day, number, hash, start, events: eventsOn(parameters, day, hash), compact: day.replaceAll('-', '') };
@@ -81,14 +79,13 @@ function eventsOn(parameters: DatasetParameters, day: Day, hash: number): number
   const { per_day, by_day, variation } = parameters.scenario.rows;
   const fixed = by_day[day];
   if (fixed !== undefined) return fixed;
-  const weekday = ((startOf(day) / MS_PER_DAY) % 7) + 7;
+  const weekday = ((startOf(day) / DAY_MS) % 7) + 7;
   const weekend = weekday % 7 === 2 || weekday % 7 === 3 ? 0.5 : 0;
   return Math.round(per_day * (1 + variation * (unit(mix(hash, 1)) - 0.5 + weekend)));
 }
 
 /** The instant (ms, UTC) at which a day begins for the service. */
-export const instantOf = (scenario: Scenario, day: Day): number =>
-  startOf(day) - scenario.days.zone_hours * MS_PER_HOUR;
+export const instantOf = (scenario: Scenario, day: Day): number => startOf(day) - scenario.days.zone_hours * HOUR_MS;
 
 /** The days whose events may be dated within [from, to] by the selecting column: events arrive late, never early. */
 export function daysTouching(scenario: Scenario, from: Day, to: Day): readonly [Day, Day] {
@@ -125,10 +122,10 @@ export function eventAt(parameters: DatasetParameters, plan: DayPlan, index: num
   const server = plan.start + arrivalOf(parameters, plan, index, hash);
   const user = userOf(mix(hash, 7), users);
   if (!isThere(parameters, hash, now - server) || parameters.deletedUsers.has(user)) return undefined;
-  const isCorrected = within(mix(hash, 5), corrected.share) && now - server >= corrected.hours * MS_PER_HOUR;
+  const isCorrected = within(mix(hash, 5), corrected.share) && now - server >= corrected.hours * HOUR_MS;
   const kind = within(mix(hash, 8), parameters.scenario.rows.unnamed_share) ? UNNAMED : KIND_OF[hash >>> 22];
   const h = mix(hash, 10);
-  const correction = server - delayOf(h, longest_delay_hours * MS_PER_HOUR);
+  const correction = server - delayOf(h, longest_delay_hours * HOUR_MS);
   return {
     plan,
     index,
@@ -140,22 +137,22 @@ export function eventAt(parameters: DatasetParameters, plan: DayPlan, index: num
     item: 0,
     server,
     correction,
-    occurred: correction - (h % 50 === 0 ? h % MS_PER_HOUR : h % 1_500),
+    occurred: correction - (h % 50 === 0 ? h % HOUR_MS : h % 1_500),
   };
 }
 
 /** ms since the day began. */
 function arrivalOf({ scenario }: DatasetParameters, { events }: DayPlan, index: number, hash: number): number {
-  if (scenario.rows.at_day_end && index === events - 1) return MS_PER_DAY - 1 - (hash % LAST_MS);
-  return Math.floor(((index + unit(mix(hash, 2))) / events) * MS_PER_DAY);
+  if (scenario.rows.at_day_end && index === events - 1) return DAY_MS - 1 - (hash % LAST_MS);
+  return Math.floor(((index + unit(mix(hash, 2))) / events) * DAY_MS);
 }
 
 /** `age`: ms since the event arrived. Late events are seen hours after that, withdrawn ones no longer. */
 function isThere(parameters: DatasetParameters, hash: number, age: number): boolean {
   if (age < 0) return false;
   const { late, withdrawn } = parameters.scenario.rows;
-  if (within(mix(hash, 3), late.share) && age < late.hours * MS_PER_HOUR) return false;
-  return !(within(mix(hash, 4), withdrawn.share) && age >= withdrawn.hours * MS_PER_HOUR);
+  if (within(mix(hash, 3), late.share) && age < late.hours * HOUR_MS) return false;
+  return !(within(mix(hash, 4), withdrawn.share) && age >= withdrawn.hours * HOUR_MS);
 }
 
 /** Some users do far more than others. */
@@ -173,18 +170,18 @@ function delayOf(h: number, longest: number): number {
   const of = h % 100;
   const fraction = unit(mix(h, 11));
   if (of < 90) return Math.floor(fraction * Math.min(3_000, longest));
-  return Math.floor(fraction * (of < 98 ? Math.min(MS_PER_HOUR, longest) : longest));
+  return Math.floor(fraction * (of < 98 ? Math.min(HOUR_MS, longest) : longest));
 }
 
 /** Writes an instant (ms, UTC) as the export does, without a zone, in a place `hours` ahead of UTC: `yyyy-MM-dd HH:mm:ss.SSS`. */
 export function fullStamp(ms: number, hours: number): string {
-  const iso = new Date(ms + hours * MS_PER_HOUR).toISOString();
+  const iso = new Date(ms + hours * HOUR_MS).toISOString();
   return `${iso.slice(0, 10)} ${iso.slice(11, 23)}`;
 }
 
 /** The same as `yyyy.M.d H:mm`. */
 export function shortStamp(ms: number, hours: number): string {
-  const at = new Date(ms + hours * MS_PER_HOUR);
+  const at = new Date(ms + hours * HOUR_MS);
   const minutes = String(at.getUTCMinutes()).padStart(2, '0');
   return `${at.getUTCFullYear()}.${at.getUTCMonth() + 1}.${at.getUTCDate()} ${at.getUTCHours()}:${minutes}`;
 }

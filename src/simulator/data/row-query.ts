@@ -1,4 +1,5 @@
 import { type Day, daysOf } from '../../base/days.ts';
+import { DAY_MS } from '../../base/durations.ts';
 import type { Column, Dataset } from './columns.ts';
 import {
   type DayPlan,
@@ -8,7 +9,6 @@ import {
   ITEM_EVENTS,
   instantOf,
   MAX_ITEMS,
-  MS_PER_DAY,
   planDay,
   type Row,
   UNNAMED,
@@ -83,7 +83,7 @@ function* eventsOf(dataset: Dataset, query: RowQuery, plan: DayPlan): Generator<
 
 function dateTest(dataset: Dataset, query: RowQuery): (row: Row) => boolean {
   const from = instantOf(dataset.scenario, query.from);
-  const to = instantOf(dataset.scenario, query.last) + MS_PER_DAY;
+  const to = instantOf(dataset.scenario, query.last) + DAY_MS;
   const on = dataset.scenario.days.selects_on;
   if (on === 'server') return () => true;
   if (on === 'correction') return (row) => row.correction >= from && row.correction < to;

@@ -1,5 +1,6 @@
+import { HOUR_MS } from '../../../src/base/durations.ts';
 import { createExportQuota, type ExportQuota, type ExportQuotaOptions } from '../../../src/service/quota/quota.ts';
-import { EMPTY_STATE, HOUR_MS, type QuotaState, type Slot } from '../../../src/service/quota/state.ts';
+import { EMPTY_STATE, type QuotaState, type Slot } from '../../../src/service/quota/state.ts';
 
 export const NOW = Date.UTC(2026, 0, 20, 3);
 export const LIMITS = { maxConcurrentExports: 5, exportsPerHour: 100 };

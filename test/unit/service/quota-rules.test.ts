@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { HOUR_MS } from '../../../src/base/durations.ts';
 import {
   type AnswerHead,
   afterAnswer,
@@ -8,7 +9,7 @@ import {
   forecastOf,
   refusedUntil,
 } from '../../../src/service/quota/rules.ts';
-import { EMPTY_STATE, HOUR_MS, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
+import { EMPTY_STATE, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
 import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
 const now = { limits: LIMITS, now: NOW, random: () => 0 };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { HOUR_MS } from '../../../src/base/durations.ts';
 import { decide, forecastOf } from '../../../src/service/quota/rules.ts';
-import { EMPTY_STATE, HOUR_MS, parseState, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
+import { EMPTY_STATE, parseState, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
 import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
 describe('a stored instant of the quota', () => {
