@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
-import { AsyncByteQueue, type RecordBatch, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
+import { RecordBatchStreamWriter, type Schema } from 'apache-arrow';
 import { codeOf } from '../../base/errors.ts';
 import { moveFile, removeTemporaries, replaceablePath, temporaryPathOf } from '../../fs/atomic-file.ts';
 
@@ -60,19 +60,14 @@ export function fileOutput(path: string, now: number): Output {
   };
 }
 
-/** Collects what Arrow's writer writes, in order. */
-class Collector extends AsyncByteQueue {
-  parts: Uint8Array[] = [];
+/** What ends a stream: a message without content. */
+export const END_BYTES = 8;
 
-  override write(part: Uint8Array): void {
-    this.parts.push(part);
-  }
-}
-
-/** An Arrow IPC stream into a Node stream, one batch after another: `write` resolves once the reader's side took it. */
+/** The messages of an Arrow IPC stream, into a Node stream: `write` resolves once the reader's side took them. */
 export class IpcStream {
-  readonly #collector = new Collector();
-  readonly #writer = new RecordBatchStreamWriter();
+  /** The schema, which is written with what comes first. */
+  #begin: Uint8Array | undefined;
+  readonly #end: Uint8Array;
   readonly #out: Writable;
   #failed: Error | undefined;
   readonly #onError = (error: Error) => {
@@ -82,38 +77,31 @@ export class IpcStream {
   constructor(out: Writable, schema: Schema) {
     this.#out = out;
     out.on('error', this.#onError);
-    this.#writer.reset(this.#collector, schema);
+    const writer = new RecordBatchStreamWriter();
+    writer.reset(undefined, schema);
+    writer.finish();
+    const empty = writer.toUint8Array(true);
+    this.#begin = empty.subarray(0, -END_BYTES);
+    this.#end = empty.subarray(-END_BYTES);
   }
 
-  write(batch: RecordBatch): Promise<void> {
-    this.#writer.write(batch);
-    return this.#flush();
+  /** Writes whole messages. */
+  async write(messages: Uint8Array): Promise<void> {
+    if (this.#failed) throw this.#failed;
+    if (this.#begin !== undefined) this.#out.write(this.#begin);
+    this.#begin = undefined;
+    await new Promise<void>((resolve, reject) => {
+      this.#out.write(messages, (error) => (error ? reject(error) : resolve()));
+    });
   }
 
-  async end(): Promise<void> {
-    this.#writer.finish();
-    await this.#flush();
+  end(): Promise<void> {
+    return this.write(this.#end);
   }
 
   /** Removes its listener from the stream, which may be used further. */
   release(): void {
     this.#out.off('error', this.#onError);
-  }
-
-  async #flush(): Promise<void> {
-    const { parts } = this.#collector;
-    this.#collector.parts = [];
-    if (this.#failed) throw this.#failed;
-    if (parts.length === 0) return;
-    const last = parts.length - 1;
-    this.#out.cork();
-    const written = new Promise<void>((resolve, reject) => {
-      parts.forEach((part, i) => {
-        this.#out.write(part, i === last ? (error) => (error ? reject(error) : resolve()) : undefined);
-      });
-    });
-    this.#out.uncork();
-    await written;
   }
 }
 

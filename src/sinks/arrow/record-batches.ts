@@ -1,5 +1,5 @@
 import { openAsBlob } from 'node:fs';
-import { makeData, RecordBatch, RecordBatchReader, type Schema, Struct } from 'apache-arrow';
+import { END_BYTES } from './output.ts';
 
 /** Bytes of a record batch, about: what the decoder holds of a file at a time. */
 const BATCH_BYTES = 8 * 1024 * 1024;
@@ -11,21 +11,33 @@ const COLUMN_BYTES = 8;
 export const batchRows = (columns: number, rowBytes: number): number =>
   Math.max(1, Math.min(MAX_ROWS, Math.floor(BATCH_BYTES / (columns * COLUMN_BYTES + rowBytes))));
 
-/** The rows of a Parquet file as record batches of a schema that has the same columns, a row group at a time. */
-export async function* recordBatches(path: string, schema: Schema, rows: number): AsyncGenerator<RecordBatch> {
+/** Record batches as messages of a stream. */
+export interface RecordBatches {
+  readonly rows: number;
+  readonly messages: Uint8Array;
+}
+
+/** The rows of a Parquet file, a row group at a time. `batchSize`: rows of a record batch at most. */
+export async function* recordBatches(path: string, batchSize: number): AsyncGenerator<RecordBatches> {
   // WebAssembly of 5 MB, which nothing else needs.
   const { ParquetFile } = await import('parquet-wasm');
   const file = await ParquetFile.fromFile(await openAsBlob(path));
   try {
-    const groups = file.metadata().numRowGroups();
-    for (let group = 0; group < groups; group++) {
-      const table = await file.read({ rowGroups: [group], batchSize: rows });
-      for (const { data } of RecordBatchReader.from(table.intoIPCStream())) {
-        const { length, children } = data;
-        yield new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length, nullCount: 0, children }));
-      }
+    for (const [i, group] of file.metadata().rowGroups().entries()) {
+      const table = await file.read({ rowGroups: [i], batchSize });
+      yield { rows: group.numRows(), messages: withoutFrame(table.intoIPCStream()) };
     }
   } finally {
     file.free();
   }
+}
+
+/** A message begins with a mark and the length of its metadata, each of 32 bits; that of a schema has nothing else. */
+const LENGTH_AT = 4;
+const METADATA_AT = 8;
+
+/** The messages of a stream between its schema and its end. */
+function withoutFrame(stream: Uint8Array): Uint8Array {
+  const schema = new DataView(stream.buffer, stream.byteOffset).getInt32(LENGTH_AT, true);
+  return stream.subarray(METADATA_AT + schema, -END_BYTES);
 }

@@ -132,10 +132,10 @@ async function send(
   let readerLeft = false;
   try {
     for await (const file of ahead(files.of(windows))) {
-      for await (const batch of recordBatches(file.path, schema, groupRows)) {
+      for await (const batches of recordBatches(file.path, groupRows)) {
         options.signal.throwIfAborted();
-        await stream.write(batch);
-        rows += batch.numRows;
+        await stream.write(batches.messages);
+        rows += batches.rows;
       }
       for (const [name, cells] of file.rescued) rescued.set(name, (rescued.get(name) ?? 0) + cells);
       await rm(file.path);
