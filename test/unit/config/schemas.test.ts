@@ -27,6 +27,12 @@ describe('our own schemas', () => {
       expect([...types].sort(), name).toEqual([...COLUMN_TYPES].sort());
     }
   });
+
+  it('describe column_types with every type', () => {
+    const { properties } = JSON.parse(readFileSync(join(FOLDER, 'source-config.json'), 'utf8'));
+    const words = properties.column_types.description.split(/[ ,:]+|\.$/);
+    expect(COLUMN_TYPES.filter((type) => !words.includes(type))).toEqual([]);
+  });
 });
 
 describe('the schema of a configuration', () => {
