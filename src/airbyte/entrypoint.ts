@@ -66,7 +66,7 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
     const connectionStatus = await checked(connector, given, context);
     return writer.write({ type: 'CONNECTION_STATUS', connectionStatus });
   }
-  const config = configOf(given, redactor);
+  const config = readConfig(given, redactor);
   if (given.verb === 'discover') return writer.write(await (await connector.discover())(config, context));
   const catalog = parseConfiguredCatalog(readJsonFile(given.catalog ?? '', 'The catalog file', true));
   if (given.verb === 'write') return (await connector.write?.())?.(config, catalog, io.input, context);
@@ -78,7 +78,7 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
 async function checked(connector: Connector, given: Arguments, context: VerbContext) {
   const { mask } = context.redactor;
   try {
-    const message = await (await connector.check())(configOf(given, context.redactor), context);
+    const message = await (await connector.check())(readConfig(given, context.redactor), context);
     return { status: 'SUCCEEDED', message: mask(message) } as const;
   } catch (error) {
     if (context.signal.aborted || !(error instanceof UserError) || error.kind === 'system') throw error;
@@ -86,7 +86,7 @@ async function checked(connector: Connector, given: Arguments, context: VerbCont
   }
 }
 
-function configOf(given: Arguments, redactor: Redactor): unknown {
+function readConfig(given: Arguments, redactor: Redactor): unknown {
   const config = readJsonFile(given.config ?? '', 'The configuration file', true);
   maskLikelySecrets(config, redactor);
   return config;

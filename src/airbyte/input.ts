@@ -28,7 +28,7 @@ export function parseConfiguredCatalog(value: unknown): ConfiguredCatalog {
   const streams = value.streams.map((one: unknown, i) => parseStream(one, i));
   const seen = new Set<string>();
   for (const stream of streams) {
-    const key = keyOf(stream.descriptor);
+    const key = streamKey(stream.descriptor);
     if (seen.has(key)) throw unusable(`the stream ${JSON.stringify(stream.name)} occurs twice`);
     seen.add(key);
   }
@@ -36,22 +36,22 @@ export function parseConfiguredCatalog(value: unknown): ConfiguredCatalog {
 }
 
 /** One text for a name and its namespace; null, absent and empty namespaces are the same. */
-export const keyOf = (stream: StreamDescriptor): string => JSON.stringify([stream.namespace || null, stream.name]);
+export const streamKey = (stream: StreamDescriptor): string => JSON.stringify([stream.namespace || null, stream.name]);
 
 function parseStream(value: unknown, index: number): ConfiguredStream {
   if (!isObject(value) || !isObject(value.stream)) throw unusable(`stream ${index + 1} has no object "stream"`);
-  const name = textOf(value.stream.name);
+  const name = textIn(value.stream.name);
   if (name === undefined || name === '') throw unusable(`stream ${index + 1} has no name`);
-  const namespace = textOf(value.stream.namespace) || undefined;
+  const namespace = textIn(value.stream.namespace) || undefined;
   return {
     descriptor: namespace === undefined ? { name } : { name, namespace },
     name,
     namespace,
     jsonSchema: isObject(value.stream.json_schema) ? value.stream.json_schema : {},
-    syncMode: textOf(value.sync_mode) ?? 'full_refresh',
-    destinationSyncMode: textOf(value.destination_sync_mode) ?? 'append',
+    syncMode: textIn(value.sync_mode) ?? 'full_refresh',
+    destinationSyncMode: textIn(value.destination_sync_mode) ?? 'append',
     primaryKey: Array.isArray(value.primary_key) ? value.primary_key.map(texts) : [],
-    destinationObjectName: textOf(value.destination_object_name) || undefined,
+    destinationObjectName: textIn(value.destination_object_name) || undefined,
     generationId: numberOf(value.generation_id),
     minimumGenerationId: numberOf(value.minimum_generation_id),
     syncId: numberOf(value.sync_id),
@@ -67,15 +67,15 @@ const unusable = (why: string) => configError(`The configured catalog is not usa
 
 /** What was saved by earlier runs, whichever of the protocol's forms it came in. */
 export interface StateInput {
-  /** By `keyOf(descriptor)`. A stream that was saved without a state is not in it. */
+  /** By `streamKey(descriptor)`. A stream that was saved without a state is not in it. */
   readonly streams: ReadonlyMap<string, JsonObject>;
   /** The state of a LEGACY message, or a bare object that is none of the other forms. */
   readonly legacy: JsonObject | undefined;
 }
 
 /** The saved state of one stream, if any; a legacy object is that of every stream, or a map of them by name. */
-export const stateOf = (input: StateInput, stream: StreamDescriptor): JsonObject | undefined =>
-  input.streams.get(keyOf(stream)) ?? legacyOf(input.legacy, stream.name);
+export const savedState = (input: StateInput, stream: StreamDescriptor): JsonObject | undefined =>
+  input.streams.get(streamKey(stream)) ?? legacyOf(input.legacy, stream.name);
 
 function legacyOf(legacy: JsonObject | undefined, name: string): JsonObject | undefined {
   if (legacy === undefined || !Object.values(legacy).every(isObject)) return legacy;
@@ -105,12 +105,12 @@ export function parseStateInput(value: unknown): StateInput {
 
 function addStream(streams: Map<string, JsonObject>, value: JsonObject, index: number): void {
   const { stream_descriptor: at, stream_state: state } = value;
-  const name = isObject(at) ? textOf(at.name) : undefined;
+  const name = isObject(at) ? textIn(at.name) : undefined;
   if (name === undefined || !isObject(at)) throw unusableState(index, 'its stream has no name');
   // Taken for none, it would make an appended table have every row twice.
   if (state !== undefined && state !== null && !isObject(state))
     throw unusableState(index, `the state of its stream ${name} is not an object`);
-  if (isObject(state)) streams.set(keyOf({ name, namespace: textOf(at.namespace) ?? null }), state);
+  if (isObject(state)) streams.set(streamKey({ name, namespace: textIn(at.namespace) ?? null }), state);
 }
 
 /** A state that was saved together with its envelope. */
@@ -122,4 +122,4 @@ const notEmpty = (value: JsonObject): JsonObject | undefined => (Object.keys(val
 const unusableState = (index: number, why: string) =>
   configError(`The saved state is not usable: item ${index + 1}: ${why}. Reset the connection's state to start anew.`);
 
-export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+export const textIn = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -171,9 +171,9 @@ function internalOf({ internal, where }: UserError): string {
 
 /** A parser's message quotes the text it choked on, which may be anybody's data. */
 const safeMessageOf = (thrown: unknown): string =>
-  thrown instanceof SyntaxError ? 'SyntaxError' : `${nameOf(thrown)}: ${messageOf(thrown)}`;
+  thrown instanceof SyntaxError ? 'SyntaxError' : `${classNameOf(thrown)}: ${messageOf(thrown)}`;
 
-const nameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : typeof thrown);
+const classNameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : typeof thrown);
 
 /** The frames alone: the message of an unforeseen error has its own place. */
 function stackOf(thrown: unknown): string | undefined {

@@ -8,6 +8,12 @@ export type ErrorKind = 'config' | 'transient' | 'system';
 export const EXIT = { done: 0, failed: 1, usage: 2, later: 3, lost: 4, guard: 5 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
+/** From the least to the most severe: what a later try may mend is the least (S54). */
+const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.guard, EXIT.lost, EXIT.usage, EXIT.failed];
+
+/** For sorting: the exit code of several is the most severe one of them. */
+export const severityOf = (exitCode: ExitCode): number => SEVERITY.indexOf(exitCode);
+
 /** Where a failure happened. Rows and bytes count from 1 and 0: row 1 is the header, byte 0 the first of the body. */
 export interface Coordinates {
   readonly stream?: string;

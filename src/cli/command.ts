@@ -64,7 +64,7 @@ export const flag = (describe: string): Option<boolean> => ({
 });
 
 /** An option of one word that `parse` reads, undefined when it is left out; undefined from `parse`: the word is not as `wanted`. */
-export function parsed<T>(
+export function wordOption<T>(
   describe: string,
   wanted: string,
   parse: (word: string) => T | undefined,
@@ -80,22 +80,22 @@ export function parsed<T>(
   };
 }
 
-export const text = (describe: string) => parsed(describe, 'a text', (word) => word);
+export const text = (describe: string) => wordOption(describe, 'a text', (word) => word);
 
 const day = (describe: string) =>
-  parsed(describe, 'a day of the calendar as yyyy-MM-dd', (word) => (isDay(word) ? word : undefined));
+  wordOption(describe, 'a day of the calendar as yyyy-MM-dd', (word) => (isDay(word) ? word : undefined));
 
 /** A length of time, in ms. */
-export const duration = (describe: string) => parsed(describe, 'a time such as 30s, 20m or 1h', parseDuration);
+export const duration = (describe: string) => wordOption(describe, 'a time such as 30s, 20m or 1h', parseDuration);
 
 export const whole = (describe: string, least = 0, most = 999_999_999) =>
-  parsed(describe, `a whole number from ${least} to ${most}`, (word) => {
+  wordOption(describe, `a whole number from ${least} to ${most}`, (word) => {
     const number = /^\d{1,9}$/.test(word) ? Number(word) : -1;
     return number >= least && number <= most ? number : undefined;
   });
 
 export const choice = <T extends string>(describe: string, choices: readonly T[]) =>
-  parsed(`${describe}: ${choices.join(', ')}`, `one of ${choices.join(', ')}`, (word) =>
+  wordOption(`${describe}: ${choices.join(', ')}`, `one of ${choices.join(', ')}`, (word) =>
     choices.find((one) => one === word),
   );
 
@@ -146,7 +146,7 @@ export const PLACE_OPTIONS = {
 };
 
 /** The same after the place of a target: `verify duckdb <file>`. */
-export const placeOf = ({ name, place }: Target) => ({
+export const optionsForPlace = ({ name, place }: Target) => ({
   place: argument(place.name, required(text(`What sync ${name} has loaded`))),
   ...PLACE_OPTIONS,
 });

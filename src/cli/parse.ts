@@ -16,7 +16,7 @@ export interface Parsed<V> {
 const dashed = (key: string): string => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
 
 /** `maxWait` as messages write it: `--max-wait`; an argument: `FILE`. */
-export const nameOf = (key: string, { argument }: Option<unknown>): string =>
+export const optionName = (key: string, { argument }: Option<unknown>): string =>
   argument?.toUpperCase() ?? `--${dashed(key)}`;
 
 /** A parser that knows these options; it neither prints nor ends the process. */
@@ -73,7 +73,7 @@ export function parseArguments<O extends OptionTable>(
     const value = argument === undefined ? given[dashed(key)] : surplus.splice(0, 1);
     for (const name of [dashed(key), short?.slice(1)]) if (name !== undefined) delete given[name];
     const texts = value === undefined ? [] : [value].flat().map(String);
-    const name = nameOf(key, option);
+    const name = optionName(key, option);
     // Of an option that is given twice the first value is read, and a flag with a value is on: scripts are told of the failure
     // where they asked for it.
     if (isList !== true && timesGiven(argv, [name, short]) > 1) refuse(`${short ?? name} is given more than once.`);
@@ -97,9 +97,9 @@ export function parseArguments<O extends OptionTable>(
       ? 'there is a word too many (an ID is given with --id)'
       : `${JSON.stringify(surplus[0])} is a word too many`;
   if (surplus.length > 0) refuse(`${tooMany}: ${help}.`);
-  const known = Object.entries(table).flatMap(([key, option]) => (option ? [nameOf(key, option)] : []));
+  const known = Object.entries(table).flatMap(([key, option]) => (option ? [optionName(key, option)] : []));
   for (const name of Object.keys(given).map((key) => (key.length === 1 ? `-${key}` : `--${key}`))) {
-    const hint = configurationHint(name);
+    const hint = configurationHint(name, 'config' in table);
     if (hint !== undefined) {
       refuse(`there is no option ${name}: ${hint}.`);
       continue;

@@ -29,22 +29,22 @@ export function terminalPrompts(streams: Streams): Prompts {
       const { default: input } = await import('@inquirer/input');
       const validate = (answer: string) => problem(answer.trim()) ?? true;
       const asked = { message: question, required: true, validate, ...(given !== undefined && { default: given }) };
-      return (await input(asked, streams).catch(ended)).trim();
+      return (await input(asked, streams).catch(refuseExit)).trim();
     },
     async secret(question) {
       const { default: password } = await import('@inquirer/password');
       const validate = (answer: string) => answer.trim() !== '' || 'It is empty.';
-      return (await password({ message: question, mask: true, validate }, streams).catch(ended)).trim();
+      return (await password({ message: question, mask: true, validate }, streams).catch(refuseExit)).trim();
     },
     async confirm(question) {
       const { default: confirm } = await import('@inquirer/confirm');
-      return confirm({ message: question, default: false }, streams).catch(ended);
+      return confirm({ message: question, default: false }, streams).catch(refuseExit);
     },
   };
 }
 
 /** Ctrl-C and Ctrl-D at a question. */
-function ended(error: unknown): never {
+function refuseExit(error: unknown): never {
   if (error instanceof Error && error.name === 'ExitPromptError') {
     throw configError('ended at a question; nothing was written.', { cause: error });
   }

@@ -7,6 +7,9 @@ import { flat } from './nearest.ts';
 import { type Parsed, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
 
+/** Bytes of UTF-8. */
+export const DEFAULT_MAX_ID_LENGTH: number = schema.properties.max_id_length.default;
+
 /** What the schema cannot say. */
 const configOf = (values: ValuesOf<typeof schema>) => ({
   ...values,

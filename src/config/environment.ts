@@ -44,12 +44,16 @@ const EXAMPLES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL', 'DOC
 /** Set in every pod of a namespace that has a Kubernetes service called dfinery…, by Kubernetes itself. */
 const OF_KUBERNETES = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
 
-/** How to give a configuration key that was written as an option, `--window-days`; undefined if there is none of this name. */
-export function configurationHint(option: string): string | undefined {
+/**
+ * How to give a configuration key that was written as an option, `--window-days`; undefined if there is none of this name, or
+ * if it is no secret and the command does not read the whole configuration.
+ */
+export function configurationHint(option: string, readsAll: boolean): string | undefined {
   const found = allVariables().find(({ key }) => key === option.replace(/^--/, '').replaceAll('-', '_'));
   if (found === undefined) return undefined;
   const { name, key, property } = found;
-  if (!property.airbyte_secret) return `${key} is a key of the configuration file, or set ${name}`;
+  if (!property.airbyte_secret)
+    return readsAll ? `${key} is a key of the configuration file, or set ${name}` : undefined;
   return `the command line is visible to other users, so set ${name}, or ${name}${FILE} to the path of a file that holds the secret`;
 }
 
@@ -89,7 +93,7 @@ export function readEnvironment(schema: ConfigSchema, env: Env): EnvironmentValu
   const names = new Map<string, string>();
   const problems: Problem[] = [];
   for (const variable of variablesOf(schema)) {
-    const found = textOf(variable, env, problems);
+    const found = readVariable(variable, env, problems);
     if (found === undefined) continue;
     const value = typedValue(found.text, variable.property.type);
     if (value === undefined) problems.push(invalidValue(found.name, found.text, variable));
@@ -106,7 +110,7 @@ interface VariableText {
   readonly text: string;
 }
 
-function textOf({ name, key, property }: Variable, env: Env, problems: Problem[]): VariableText | undefined {
+function readVariable({ name, key, property }: Variable, env: Env, problems: Problem[]): VariableText | undefined {
   const text = env(name) || undefined;
   const file = property.airbyte_secret ? env(`${name}${FILE}`) || undefined : undefined;
   if (text !== undefined && file !== undefined) {

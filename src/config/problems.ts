@@ -23,7 +23,7 @@ export function shown(value: unknown): string {
   return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text;
 }
 
-function keyOf(error: SchemaError): string {
+function pathOf(error: SchemaError): string {
   const path = error.instancePath.slice(1).replaceAll('/', '.');
   if (error.keyword !== 'required') return path;
   const missing = String(error.params.missingProperty);
@@ -48,7 +48,7 @@ const article = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a');
 export function schemaProblems(valid: Validator, value: unknown): Problem[] {
   if (valid(value)) return [];
   // Of several about one key the last is the most exact: a choice after its type, a calendar after a pattern.
-  const byKey = new Map((valid.errors ?? []).map((error) => [keyOf(error), error]));
+  const byKey = new Map((valid.errors ?? []).map((error) => [pathOf(error), error]));
   return [...byKey].map(([key, error]) => {
     if (error.keyword === 'required') return { key, text: `${key} is missing` };
     const secret = error.parentSchema?.airbyte_secret === true;

@@ -59,8 +59,8 @@ export const parseSourceConfig = (
 function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const out = serviceProblems(filled, 'export_token');
   const add = (name: string, text: string) => out.push({ key: name, text });
-  const textOf = (name: string) => (typeof filled[name] === 'string' ? filled[name] : '');
-  const [start, end, zone] = [textOf('start_date'), textOf('end_date'), textOf('timezone')];
+  const textUnder = (name: string) => (typeof filled[name] === 'string' ? filled[name] : '');
+  const [start, end, zone] = [textUnder('start_date'), textUnder('end_date'), textUnder('timezone')];
   if (zone !== '' && !isZone(zone)) {
     add('timezone', `timezone is ${JSON.stringify(zone)}, wanted an IANA name such as Asia/Seoul`);
   }
@@ -71,7 +71,7 @@ function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
       add('column_types', `column_types.${column} is ${JSON.stringify(type)}, ${wanted}`);
     }
   }
-  if (textOf('suppression_file') !== '' && filled.suppression_key === undefined)
+  if (textUnder('suppression_file') !== '' && filled.suppression_key === undefined)
     add('suppression_key', 'suppression_key is missing beside suppression_file');
   return [...out, ...columnListProblems(filled)];
 }

@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
-import type { DestinationConfig } from '../config/destination.ts';
+import { sha256 } from '../base/json.ts';
+import { DEFAULT_MAX_ID_LENGTH, type DestinationConfig } from '../config/destination.ts';
 import type { PlaceOptions } from '../sinks/target.ts';
 import { DeletionList } from './input/deletion-list.ts';
 import { LedgerStore } from './ledger/store.ts';
 import { type PurgePlace, type PurgeRequest, placeName, readMapping } from './purge.ts';
-
-const DEFAULT_MAX_ID_LENGTH = 1_024;
 
 export interface AccessOptions extends Pick<PurgeRequest, 'places' | 'column' | 'mapping' | 'hashKey' | 'options'> {
   readonly ids: AsyncIterable<unknown>;
@@ -49,10 +47,8 @@ async function record(
 ): Promise<void> {
   const ledgers = await LedgerStore.open({ config, isReal: true, clock, lines: undefined });
   try {
-    const name = createHash('sha256')
-      .update(JSON.stringify(['dfinery-elt person v1', list.digest]))
-      .digest('hex');
-    const ledger = await ledgers.start({ list: ledgers.key.listHash(name), ids: 0 });
+    const name = ledgers.key.listHash(sha256(['dfinery-elt person v1', list.digest]));
+    const ledger = await ledgers.start({ list: name, ids: 0 });
     for (const { id } of list.ids()) {
       ledger.add({ kind: 'access', id: ledgers.key.idHash(id), places: places.map(placeName) });
     }

@@ -1,4 +1,4 @@
-import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
+import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { count, plainCount } from '../base/quantities.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { type ListCounts, REFUSAL_TEXT } from './input/deletion-list.ts';
@@ -34,12 +34,12 @@ export function reportTable(report: DeletionReport): string {
   const isDry = report.mode === 'dry_run';
   const rows: (readonly [string, number | string])[] = [
     ['rows received', report.received],
-    ...Object.entries(report.refused).map(([why, n]) => [`  refused: ${textOf(why)}`, n] as const),
+    ...Object.entries(report.refused).map(([why, n]) => [`  refused: ${refusalText(why)}`, n] as const),
     ['  repeated', report.duplicates],
     ['ids', report.ids],
     ...(report.done_before > 0 ? [['  done by the unfinished run before', report.done_before] as const] : []),
     ...(report.rejected_before > 0 ? [['  rejected by that run', report.rejected_before] as const] : []),
-    ...(isDry ? [['would be deleted', wantedOf(report)] as const] : outcomes(report)),
+    ...(isDry ? [['would be deleted', idsToRequest(report)] as const] : outcomes(report)),
   ];
   const width = Math.max(...rows.map(([label]) => label.length));
   const lines = rows.map(([label, n]) => `${label.padEnd(width)}  ${String(n).padStart(9)}`);
@@ -47,7 +47,7 @@ export function reportTable(report: DeletionReport): string {
 }
 
 /** The ids that a run asks the service for, or would. */
-export const wantedOf = ({ ids, done_before, rejected_before, purge_only }: DeletionReport): number =>
+export const idsToRequest = ({ ids, done_before, rejected_before, purge_only }: DeletionReport): number =>
   purge_only ? 0 : ids - done_before - rejected_before;
 
 function placeLine(place: PlaceReport): string {
@@ -70,7 +70,7 @@ const outcomes = (report: DeletionReport): (readonly [string, number])[] => [
   ['requests sent', report.requests],
 ];
 
-const textOf = (refusal: string): string =>
+const refusalText = (refusal: string): string =>
   Object.entries(REFUSAL_TEXT).find(([name]) => name === refusal)?.[1] ?? refusal;
 
 const sumOf = (counts: Readonly<Record<string, number>>): number => Object.values(counts).reduce((a, b) => a + b, 0);
@@ -79,7 +79,7 @@ const sumOf = (counts: Readonly<Record<string, number>>): number => Object.value
 export function refusedSentence({ refused, received }: DeletionReport): string | undefined {
   const total = sumOf(refused);
   if (total === 0) return undefined;
-  const reasons = Object.entries(refused).map(([why, n]) => `${n}: ${textOf(why)}`);
+  const reasons = Object.entries(refused).map(([why, n]) => `${n}: ${refusalText(why)}`);
   return `${total} of ${received} rows are refused and never sent (${reasons.join('; ')})`;
 }
 
@@ -91,7 +91,7 @@ export function failureOf(
 ): UserError | undefined {
   const { done, undecided, rejected, done_before } = report;
   if (stopped !== undefined && report.purge_only) return stopped;
-  const decided = `This run deleted ${done} of ${plainCount(wantedOf(report), 'id')} and left ${undecided} undecided`;
+  const decided = `This run deleted ${done} of ${plainCount(idsToRequest(report), 'id')} and left ${undecided} undecided`;
   if (stopped !== undefined) {
     const { kind, exitCode, message } = stopped;
     return new UserError(kind, `${message} ${decided}.`, { exitCode, cause: stopped });
@@ -123,13 +123,11 @@ export function failureOf(
   });
 }
 
-/** In the order 3, 5, 4, 2, 1: what can be tried again is the least. */
-const SEVERITIES: readonly number[] = [EXIT.later, EXIT.guard, EXIT.lost, EXIT.usage, EXIT.failed];
-
-/** All these failures as one, which ends the run as the worst of them does; undefined if there are none. */
+/** All these failures as one, which ends the run as the most severe of them does; undefined if there are none. */
 export function worstOf(failures: readonly (UserError | undefined)[]): UserError | undefined {
-  const severityOf = ({ exitCode }: UserError) => SEVERITIES.indexOf(exitCode);
-  const all = failures.filter((failure) => failure !== undefined).sort((a, b) => severityOf(b) - severityOf(a));
+  const all = failures
+    .filter((failure) => failure !== undefined)
+    .sort((a, b) => severityOf(b.exitCode) - severityOf(a.exitCode));
   const [worst] = all;
   if (all.length < 2) return worst;
   const { kind, exitCode } = worst;

@@ -4,7 +4,7 @@ import type { Command } from '../../src/cli/command.ts';
 import { COMMANDS, wordsOf } from '../../src/cli/commands/index.ts';
 import { contextOf, type Io } from '../../src/cli/context.ts';
 import { outcomeOf } from '../../src/cli/outcome.ts';
-import { nameOf, parseArguments } from '../../src/cli/parse.ts';
+import { optionName, parseArguments } from '../../src/cli/parse.ts';
 import { loadConnectors } from './connectors.ts';
 
 /** A command line, its options by their names in the program, its place among them. */
@@ -50,7 +50,7 @@ export async function runLine({ command: name, options }: Line, io: Io): Promise
 function wordsFor({ options }: Command, key: string, value: unknown): string[] {
   const option = options[key];
   if (option === undefined) return [`${value}`];
-  return [nameOf(key, option), ...(value === true ? [] : [value].flat().map(String))];
+  return [optionName(key, option), ...(value === true ? [] : [value].flat().map(String))];
 }
 
 const TELLING = ['fullRefresh', 'execute', 'purge', 'verifyLedger'];

@@ -1,12 +1,12 @@
 import { EXIT } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import type { StatefulTarget } from '../../sinks/target.ts';
-import { command, placeOf, placeOptions, printResult } from '../command.ts';
+import { command, optionsForPlace, placeOptions, printResult } from '../command.ts';
 
 /** `compact TARGET PLACE`. */
 export const compactIn = (target: StatefulTarget) =>
   command({
-    options: placeOf(target),
+    options: optionsForPlace(target),
     async run({ place, ...values }, context) {
       const upkeep = await target.upkeep();
       const { rows, bytesBefore, bytesAfter } = await upkeep.compact(place, placeOptions(values, context));

@@ -39,7 +39,7 @@ import {
 } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
 import { outcomeOf } from '../outcome.ts';
-import { nameOf } from '../parse.ts';
+import { optionName } from '../parse.ts';
 
 /** The options that name people. */
 export const LIST_OPTIONS = {
@@ -51,7 +51,7 @@ export const MAPPING_OPTION = text('File with the columns external_id and df_uni
 
 /** What a purge alone has. */
 const PURGE_OPTIONS = {
-  purgeColumn: text('Column there that holds the external ID'),
+  purgeColumn: text('Column of each place that holds the external ID'),
   mapping: MAPPING_OPTION,
   purgeOnly: flag('Purge without any request to the service: for a further place or key, or a restored backup'),
   maxPeople: whole('Most people that a place may lose; default three for each ID, ten at least'),
@@ -63,32 +63,63 @@ const PURGE_OPTIONS = {
 };
 
 const OPTIONS = {
-  ...PLACE_OPTIONS,
   ...LIST_OPTIONS,
   query: text('SQL that gives one column of external IDs, put read-only to --duckdb'),
   duckdb: text('The file for --query'),
   config: text('Destination configuration (JSON); default dfinery-destination.json'),
   execute: flag('Delete; needs --confirm'),
   confirm: text('The hash that the plan of exactly this list and purge printed'),
-  purge: places(`${purgePlaces()}: the people leave it too; may be given several times`),
+  purge: places(`${purgePlaces()}: removes the people from what was loaded there; may be given several times`),
   ...PURGE_OPTIONS,
-  verifyLedger: text('A ledger file or folder: finds any edit'),
+  verifyLedger: text('A file or folder of a ledger: shows whether anything in it was changed'),
   head: text('Hash of the last line, as a run printed it: shows whether lines are missing at the end, too'),
-  proof: text('An external ID: when and with what answer it was erased'),
-  ledgerDir: text('The ledger for --proof'),
+  proof: text('An external ID: shows when, and with which answer, it was erased'),
+  ledgerDir: text('Folder of the ledger for --proof'),
+  ...PLACE_OPTIONS,
 };
 
 type Values = ValuesOf<typeof OPTIONS>;
+
+type Name = keyof Values;
+const PEOPLE = ['id', 'file', 'query'] as const satisfies Name[];
+/** One of these is what the command is about. */
+const SUBJECTS = [...PEOPLE, 'verifyLedger', 'proof'] as const satisfies Name[];
+
+/** Options that mean nothing without one of others. */
+const COMPANIONS: readonly { readonly keys: readonly string[]; readonly of: readonly Name[]; readonly why?: string }[] =
+  [
+    { keys: ['execute', 'purge'], of: PEOPLE },
+    { keys: ['confirm'], of: ['execute'] },
+    { keys: ['duckdb'], of: ['query'] },
+    { keys: ['head'], of: ['verifyLedger', 'proof'] },
+    { keys: ['ledgerDir'], of: ['proof'], why: 'a deletion writes to the ledger_dir of its configuration' },
+    { keys: Object.keys(PURGE_OPTIONS), of: ['purge'], why: 'people are looked up in what was loaded' },
+  ];
 
 export const forget = command({
   options: OPTIONS,
   epilogue: destinationEnvironmentHelp,
   async run(values, context) {
+    refuseIdleOptions(values);
     if (values.verifyLedger !== undefined) return printLedgerVerdict(values.verifyLedger, values, context);
     if (values.proof !== undefined) return printProof(values.proof, values, context);
     return forgetPeople(values, context);
   },
 });
+
+/** Throws for options that would be ignored. */
+function refuseIdleOptions(values: Values): void {
+  const given = new Set(Object.keys(OPTIONS).filter((key) => isGiven(values[key as Name])));
+  const names = (keys: readonly Name[]) => keys.map((key) => optionName(key, OPTIONS[key])).join(' or ');
+  if (SUBJECTS.filter((key) => given.has(key)).length !== 1) {
+    throw configError(`It takes exactly one of ${names(SUBJECTS)}.`);
+  }
+  for (const { keys, of, why } of COMPANIONS) {
+    const idle = keys.find((key) => given.has(key));
+    if (idle === undefined || of.some((key) => given.has(key))) continue;
+    throw configError(`${names([idle as Name])} needs ${names(of)}${why === undefined ? '' : `: ${why}`}.`);
+  }
+}
 
 /** Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. Prints the report. */
 async function forgetPeople(values: Values, context: Context): Promise<ExitCode> {
@@ -202,7 +233,7 @@ function purgePlaces(quote = ''): string {
 }
 
 /** The places of an option that takes a target and a place, any number of times. */
-export function placesOf(name: string, given: Values['purge']): PurgePlace[] {
+export function storedPlaces(name: string, given: Values['purge']): PurgePlace[] {
   const places: PurgePlace[] = [];
   for (const [kind, path] of given) {
     const target = STATEFUL_TARGETS.find((one) => one.name === kind);
@@ -217,12 +248,8 @@ export function placesOf(name: string, given: Values['purge']): PurgePlace[] {
 
 /** Reads `--purge KIND PATH` and what belongs to it; undefined when nothing is to be purged. */
 function purgeRequest(values: Values, context: Context): PurgeRequest | undefined {
-  const places = placesOf('purge', values.purge);
-  if (places.length === 0) {
-    const without = Object.entries(PURGE_OPTIONS).find(([key]) => isGiven(values[key as keyof Values]));
-    if (without === undefined) return undefined;
-    throw configError(`${nameOf(...without)} needs --purge: people are looked up in what was loaded.`);
-  }
+  const places = storedPlaces('purge', values.purge);
+  if (places.length === 0) return undefined;
   const { purgeColumn: column, mapping, forgetCopy: forgetCopies } = values;
   if ((column === undefined) === (mapping === undefined)) {
     throw configError('--purge needs exactly one of --purge-column and --mapping, to find the people there.');

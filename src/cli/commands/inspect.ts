@@ -136,24 +136,24 @@ function tableOf(columns: readonly ColumnProfile[], rows: number, terminalColumn
     cut(column.source, MAX_NAME),
     column.type ?? '',
     percent(column.filled, rows),
-    whole(column.distinct),
-    ...(hasRescued ? [column.rescued > 0 ? whole(column.rescued) : ''] : []),
+    integerText(column.distinct),
+    ...(hasRescued ? [column.rescued > 0 ? integerText(column.rescued) : ''] : []),
   ]);
   const header = ['column', 'type', 'filled', 'distinct ≈', ...(hasRescued ? ['rescued'] : [])];
   const widths = header.map((name, i) => Math.max(widthOf(name), ...facts.map((row) => widthOf(row[i]))));
   const room = Math.max(MIN_VALUES, terminalColumns - widths.reduce((sum, width) => sum + width + GAP, GAP));
-  const lines = facts.map((fact, i) => [...fact, cut(valuesOf(columns[i]), room)]);
+  const lines = facts.map((fact, i) => [...fact, cut(describeValues(columns[i]), room)]);
   return tableLines([...header, 'values'], lines, Number.MAX_SAFE_INTEGER);
 }
 
 /** From … to of what has an order, examples of the rest. */
-function valuesOf({ type, minimum, maximum, examples }: ColumnProfile): string {
+function describeValues({ type, minimum, maximum, examples }: ColumnProfile): string {
   const hasRange = type !== null && TYPES[type].range === 'table' && minimum !== null && maximum !== null;
   if (!hasRange) return examples.join(' | ');
   return minimum === maximum ? minimum : `${minimum} … ${maximum}`;
 }
 
-const whole = (n: number): string => n.toLocaleString('en-US');
+const integerText = (n: number): string => n.toLocaleString('en-US');
 
 /** Never 0% of something, never 100% of less than all. */
 function percent(part: number, all: number): string {
@@ -166,7 +166,7 @@ function emptyLines(columns: readonly ColumnProfile[], terminalColumns: number):
   const empty = columns.filter((column) => column.filled === 0);
   if (empty.length === 0) return [];
   const names = empty.slice(0, MAX_EMPTY).map((column) => cut(column.source, MAX_NAME));
-  const more = empty.length > MAX_EMPTY ? ` and ${whole(empty.length - MAX_EMPTY)} more` : '';
+  const more = empty.length > MAX_EMPTY ? ` and ${integerText(empty.length - MAX_EMPTY)} more` : '';
   const lines = wrapped(names.join(', ') + more, terminalColumns - GAP);
   return [` Without a value (${count(empty.length, 'column')})`, ...lines.map((line) => `  ${line}`)];
 }

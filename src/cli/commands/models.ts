@@ -5,7 +5,11 @@ import { argument, command, PLACE_OPTIONS, printResult, required, text } from '.
 import { tableLines } from '../table.ts';
 
 export const models = command({
-  options: { file: argument('file', required(text('The DuckDB file'))), ...PLACE_OPTIONS },
+  options: {
+    file: argument('file', required(text('The DuckDB file'))),
+    lockWait: PLACE_OPTIONS.lockWait,
+    json: PLACE_OPTIONS.json,
+  },
   async run({ file, lockWait, json }, context) {
     const { clock, signal } = context;
     const names = await writeModels({ file, lockWaitMs: lockWait, clock, signal });

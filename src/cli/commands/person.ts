@@ -4,21 +4,21 @@ import { plainCount } from '../../base/quantities.ts';
 import { accessPeople } from '../../deletion/access.ts';
 import { command, PLACE_OPTIONS, placeOptions, places, text } from '../command.ts';
 import { findDestinationConfig } from '../configuration.ts';
-import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, placesOf } from './forget.ts';
+import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, storedPlaces } from './forget.ts';
 
 export const person = command({
   options: {
-    ...PLACE_OPTIONS,
     ...LIST_OPTIONS,
     in: places('A target and its place; may be given several times'),
-    byColumn: text('Column there that holds the external ID'),
+    byColumn: text('Column of each place that holds the external ID'),
     mapping: MAPPING_OPTION,
     output: { ...text('A new file (mode 0600); default: stdout'), short: '-o' },
     config: text('Destination configuration (JSON), for its ledger; default dfinery-destination.json'),
+    ...PLACE_OPTIONS,
   },
   async run(values, context) {
     const { byColumn: column, mapping, output: path } = values;
-    const places = placesOf('in', values.in);
+    const places = storedPlaces('in', values.in);
     if (places.length === 0) throw configError('person needs --in TARGET PLACE: where to look.');
     if ((column === undefined) === (mapping === undefined)) {
       throw configError('person needs exactly one of --by-column and --mapping, to find the people there.');

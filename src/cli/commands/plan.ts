@@ -1,5 +1,5 @@
 import { formatDuration } from '../../base/durations.ts';
-import { EXIT } from '../../base/errors.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
@@ -56,12 +56,17 @@ async function readPriorLoads(
   config: SourceConfig,
   { env, clock, logger, signal }: Context,
 ): Promise<PriorLoads> {
-  for (const target of STATEFUL_TARGETS) {
+  const given = STATEFUL_TARGETS.flatMap((target) => {
     const place = places[target.name];
-    if (typeof place !== 'string') continue;
-    return (await target.upkeep()).readPriorLoads(place, { ...config, env, clock, logger, signal });
+    return typeof place === 'string' ? [{ target, place }] : [];
+  });
+  if (given.length > 1) {
+    const options = given.map(({ target }) => `--${target.name}`).join(' and ');
+    throw configError(`${options} are both given: the plan is of one target.`);
   }
-  return NO_PRIOR_LOADS;
+  const [first] = given;
+  if (first === undefined) return NO_PRIOR_LOADS;
+  return (await first.target.upkeep()).readPriorLoads(first.place, { ...config, env, clock, logger, signal });
 }
 
 function asJson({ planned, needed, forecast, settings }: PlanOutput) {

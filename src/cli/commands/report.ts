@@ -6,7 +6,7 @@ import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import type { StatefulTarget } from '../../sinks/target.ts';
-import { command, placeOf, placeOptions, printResult, required, text, whole, withDefault } from '../command.ts';
+import { command, optionsForPlace, placeOptions, printResult, required, text, whole, withDefault } from '../command.ts';
 import { type Context, secretOf } from '../context.ts';
 import { type PageOptions, reportPage } from '../report/page.ts';
 
@@ -19,7 +19,7 @@ const OPTIONS = {
 /** `report TARGET PLACE -o FILE`. */
 export const reportOn = (target: StatefulTarget) =>
   command({
-    options: { ...placeOf(target), ...OPTIONS },
+    options: { ...optionsForPlace(target), ...OPTIONS },
     async run({ place, output, ledgerDir, historyDays, ...values }, context) {
       const deletions =
         ledgerDir === undefined ? undefined : await countLedger(ledgerDir, secretOf('DFINERY_LEDGER_KEY', context));

@@ -11,12 +11,12 @@ import {
   DAY_OPTIONS,
   duration,
   flag,
-  parsed,
   places,
   required,
   text,
   type ValuesOf,
   withDefault,
+  wordOption,
 } from '../command.ts';
 import { loadSourceConfig, sourceEnvironmentHelp } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -26,7 +26,7 @@ import { sync, syncAll } from '../run/run.ts';
 import { describeSummary, EMPTY_SUMMARY, giveSummary, type RunReport } from '../run/summary.ts';
 import { pinnedTypes } from '../schema-file.ts';
 
-const tables = parsed(
+const tables = wordOption(
   `With commas: ${TABLES.join(', ')}; a DuckDB file has all of them, two as views`,
   `names of ${TABLES.join(', ')} with commas`,
   (names) => {
@@ -123,7 +123,7 @@ async function load(target: Target, values: Values, report: Report, context: Con
   const pinned = pinnedTypes(values.schema);
   const open = { ...config, data, tables: values.tables, stdout, pinned, env, clock, logger, signal };
   const run = { config, days: values, maxWaitMs, publish, report };
-  const targets = placesOf(values.also, { target, place }).map((one, i) => ({
+  const targets = placesToLoad(values.also, { target, place }).map((one, i) => ({
     target: one.target.name,
     place: one.place,
     report: { summary: EMPTY_SUMMARY },
@@ -148,7 +148,7 @@ interface Place {
 }
 
 /** The places to load: the first, and those of `--also TARGET PLACE`, each another than those before it. */
-function placesOf(also: Values['also'], first: Place): Place[] {
+function placesToLoad(also: Values['also'], first: Place): Place[] {
   const all = [first];
   for (const [name, place] of also) {
     const target = TARGETS.find((one) => one.name === name);

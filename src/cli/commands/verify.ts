@@ -1,11 +1,11 @@
 import { EXIT } from '../../base/errors.ts';
 import type { StatefulTarget } from '../../sinks/target.ts';
-import { command, placeOf, placeOptions, printResult } from '../command.ts';
+import { command, optionsForPlace, placeOptions, printResult } from '../command.ts';
 
 /** `verify TARGET PLACE`: prints what differs, or that nothing does. */
 export const verifyIn = (target: StatefulTarget) =>
   command({
-    options: placeOf(target),
+    options: optionsForPlace(target),
     async run({ place, ...values }, context) {
       const differences = await (await target.upkeep()).verify(place, placeOptions(values, context));
       const isSame = differences.length === 0;

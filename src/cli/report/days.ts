@@ -52,13 +52,13 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
   const oldest = addDays(today, 1 - historyDays);
   return daysOf(laterOf(first, addDays(last, 1 - MAX_DAYS)), last).map((day) => {
     const daysLeft = daysBetween(oldest, day) + 1;
-    const state = stateOf(reads.get(day) ?? 0, gaps.has(day), requested.has(day), daysLeft);
+    const state = stateOfDay(reads.get(day) ?? 0, gaps.has(day), requested.has(day), daysLeft);
     const { rows, bytes } = latest.get(day) ?? {};
     return { day, state, rows, bytes, daysLeft: state === 'lost soon' ? Math.max(0, daysLeft) : undefined };
   });
 }
 
-function stateOf(reads: number, isGap: boolean, isRequested: boolean, daysLeft: number): DayState {
+function stateOfDay(reads: number, isGap: boolean, isRequested: boolean, daysLeft: number): DayState {
   if (reads > 1) return 'read again';
   if (reads === 1) return 'loaded';
   if (isGap) return 'gap';
@@ -76,12 +76,12 @@ const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
 export function calendar(days: readonly ReportedDay[]): Html {
   const months = groupBy(days, ({ day }) => day.slice(0, 7));
   const legend = Object.entries(DAY_STATES).map(
-    ([state, meaning]) => html`<li><span class="swatch ${classOf(state)}"></span>${meaning}</li>`,
+    ([state, meaning]) => html`<li><span class="swatch ${classOfState(state)}"></span>${meaning}</li>`,
   );
   return html`<ul class="legend">${legend}</ul><div class="months">${[...months].map(([month, own]) => monthTable(month, own))}</div>`;
 }
 
-const classOf = (state: string): string => state.replaceAll(' ', '-');
+const classOfState = (state: string): string => state.replaceAll(' ', '-');
 
 function monthTable(month: string, days: readonly ReportedDay[]): Html {
   const cells: Html[] = Array.from({ length: weekdayOf(days[0].day) }, () => html`<td></td>`);
@@ -96,7 +96,7 @@ function cell({ day, state, rows, daysLeft }: ReportedDay): Html {
   const what = daysLeft === undefined ? state : `lost in ${count(daysLeft, 'day')}`;
   const about = rows === undefined ? what : `${what}, ${count(rows, 'row')}`;
   const shown = daysLeft === undefined ? html`` : html`<b>${daysLeft}d</b>`;
-  return html`<td class="${classOf(state)}" title="${day}: ${about}"><time datetime="${day}">${Number(day.slice(8))}</time>${shown}<span class="hidden">: ${about}</span></td>`;
+  return html`<td class="${classOfState(state)}" title="${day}: ${about}"><time datetime="${day}">${Number(day.slice(8))}</time>${shown}<span class="hidden">: ${about}</span></td>`;
 }
 
 /** 0 for a Monday. */

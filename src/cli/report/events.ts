@@ -53,9 +53,9 @@ function byName(report: TargetReport): Html {
   const all = reported.map(({ day }) => day).sort();
   const [first, last] = [all[0], all[all.length - 1]];
   const series = order.map(([name]) => ({ name, values: daysOf(first, last).map(() => 0) }));
-  const valuesOf = new Map(series.map(({ name, values }) => [name, values]));
+  const valuesByName = new Map(series.map(({ name, values }) => [name, values]));
   for (const { day, name, events } of reported) {
-    const values = valuesOf.get(name);
+    const values = valuesByName.get(name);
     if (values) values[daysBetween(first, day)] += events;
   }
   const chart = draw({

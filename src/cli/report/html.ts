@@ -21,10 +21,10 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 /** Template of HTML: every text put into it is printable and escaped, for element content and for quoted attributes alike. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
-  return new Html(strings.map((string, i) => string + (i < parts.length ? textOf(parts[i]) : '')).join(''));
+  return new Html(strings.map((string, i) => string + (i < parts.length ? htmlOf(parts[i]) : '')).join(''));
 }
 
-function textOf(part: Part): string {
+function htmlOf(part: Part): string {
   if (part instanceof Html) return part.text;
   if (typeof part === 'object') return part.map(({ text }) => text).join('');
   return printable(String(part)).replaceAll(/[&<>"']/g, (character) => ENTITIES[character]);
@@ -38,9 +38,11 @@ const NUMERIC = /^\d[\d,]*(\.\d+)?( %| MB)?$/;
 /** A table of rows with a heading a column; it scrolls by itself where it is wider than the page. */
 export function list<T>(label: string, columns: Columns<T>, rows: readonly T[]): Html {
   const cells = rows.map((row) => Object.values(columns).map((cell) => textIn(cell(row))));
-  const classOf = (i: number) => (cells.every((row) => NUMERIC.test(row[i])) ? 'number' : 'text');
-  const heads = Object.keys(columns).map((title, i) => html`<th scope="col" class="${classOf(i)}">${title}</th>`);
-  const body = cells.map((row) => html`<tr>${row.map((cell, i) => html`<td class="${classOf(i)}">${cell}</td>`)}</tr>`);
+  const alignmentOf = (i: number) => (cells.every((row) => NUMERIC.test(row[i])) ? 'number' : 'text');
+  const heads = Object.keys(columns).map((title, i) => html`<th scope="col" class="${alignmentOf(i)}">${title}</th>`);
+  const body = cells.map(
+    (row) => html`<tr>${row.map((cell, i) => html`<td class="${alignmentOf(i)}">${cell}</td>`)}</tr>`,
+  );
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}"><table class="list"><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>`;
 }
 

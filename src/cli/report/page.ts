@@ -53,7 +53,7 @@ export function reportPage(report: TargetReport, { target, now, historyDays, del
 <header>
 <h1>Events in ${target}</h1>
 <p class="quiet">Made at ${new Date(now).toISOString()} by dfinery-elt ${VERSION}. Names, counts and dates only.</p>
-${facts(report, days)}
+${factList(report, days)}
 </header>
 <section><h2>Days</h2>${days.length === 0 ? html`<p>Nothing was loaded yet.</p>` : calendar(days)}</section>
 ${eventSections(report, days)}
@@ -66,7 +66,7 @@ ${deletionSection(deletions)}
 `.text;
 }
 
-function facts(report: TargetReport, days: readonly ReportedDay[]): Html {
+function factList(report: TargetReport, days: readonly ReportedDay[]): Html {
   const { cursor, timezone } = report.state;
   const ofState = (wanted: string) => days.filter((day) => day.state === wanted).length;
   const loaded = ofState('loaded') + ofState('read again');
@@ -98,7 +98,7 @@ function runSection({ runs }: TargetReport): Html {
     'Runs',
     {
       'began (UTC)': ({ began }) => began.slice(0, 19).replace('T', ' '),
-      outcome: outcomeOf,
+      outcome: runOutcome,
       rows: ({ rows }) => rows,
       windows: ({ windows }) => windows,
       exports: (run) => run.exports,
@@ -110,7 +110,7 @@ function runSection({ runs }: TargetReport): Html {
   return html`<section><h2>Runs</h2><p>${count(runs.length, 'run')}, ${failed} of them not ended well; ${count(exports, 'export')} spent.</p>${table}</section>`;
 }
 
-function outcomeOf({ ended, exitCode, cause }: RunRecord): string {
+function runOutcome({ ended, exitCode, cause }: RunRecord): string {
   if (ended === null) return 'began and never ended';
   if (exitCode === 0) return 'done';
   return `exit ${exitCode}${cause === null ? '' : `: ${cause}`}`;

@@ -46,7 +46,6 @@ figure.chart .legend { grid-column: 1 / -1; color: var(--text); overflow-wrap: a
 .beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 0 2.5rem; }
 .series-1 { fill: var(--series-1); background: var(--series-1); } .series-2 { fill: var(--series-2); background: var(--series-2); } .series-3 { fill: var(--series-3); background: var(--series-3); } .series-4 { fill: var(--series-4); background: var(--series-4); } .series-5 { fill: var(--series-5); background: var(--series-5); } .series-6 { fill: var(--series-6); background: var(--series-6); } .series-7 { fill: var(--series-7); background: var(--series-7); } .series-8 { fill: var(--series-8); background: var(--series-8); } .series-9 { fill: var(--series-9); background: var(--series-9); }
 details summary { cursor: pointer; color: var(--quiet); }
-meter { width: 5rem; }
 @media print { main { max-width: none; padding: 0; } h2 { break-after: avoid; } figure, table.month, tr { break-inside: avoid; }
   .scroll { overflow: visible; } :root { --page: #fff; --panel: #fff; --text: #000; --quiet: #444; --line: #bbb; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Day } from '../../base/days.ts';
-import { EXIT, type ExitCode, messageOf, UserError } from '../../base/errors.ts';
+import { EXIT, messageOf, severityOf, UserError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { hashesOf } from '../../extract/export-request.ts';
@@ -66,9 +66,6 @@ export interface TargetRun {
   failure?: { readonly outcome: Outcome; readonly error: unknown };
 }
 
-/** Exit codes from the least to the most severe (S54). */
-const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.lost, EXIT.usage, EXIT.failed];
-
 /**
  * Loads several targets one after the other from the same exports: what one has downloaded, the others read from the spool
  * (S54). Each has its own plan, cursor and run record; one that fails is named, and the others go on. The summary is that of
@@ -95,7 +92,7 @@ export async function syncAll(run: SyncRun, targets: readonly TargetRun[], conte
       run.report.summary = joined(targets, context);
     }
   }
-  const severity = ({ failure }: TargetRun) => SEVERITY.indexOf(failure?.outcome.exit ?? EXIT.done);
+  const severity = ({ failure }: TargetRun) => severityOf(failure?.outcome.exit ?? EXIT.done);
   // Of equal severity the earlier target counts.
   const [worst] = targets.toSorted((a, b) => severity(b) - severity(a));
   if (worst.failure === undefined) return removeShared(run, shared.command, context);

@@ -1,5 +1,5 @@
 import { type DiscoverVerb, openConfig } from '../../airbyte/connector.ts';
-import { type ConfiguredCatalog, type ConfiguredStream, keyOf } from '../../airbyte/input.ts';
+import { type ConfiguredCatalog, type ConfiguredStream, streamKey } from '../../airbyte/input.ts';
 import type { StreamDescriptor } from '../../airbyte/messages.ts';
 import { configError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
@@ -46,12 +46,12 @@ export function planStreams(catalog: ConfiguredCatalog, scope: Scope): StreamPla
   for (const [index, stream] of catalog.streams.entries()) {
     const idField = isActivation(stream) ? MATCHING_KEY : scope.externalIdField;
     for (const problem of problemsOf(stream, idField, scope)) problems.push(`stream ${stream.name}: ${problem}`);
-    plans.set(keyOf(stream.descriptor), { index, name: stream.name, idField });
+    plans.set(streamKey(stream.descriptor), { index, name: stream.name, idField });
   }
   if (problems.length > 0) {
     throw configError(`Nothing was deleted: the connection's streams cannot be used: ${problems.join('; ')}.`);
   }
-  return (stream) => plans.get(keyOf(stream));
+  return (stream) => plans.get(streamKey(stream));
 }
 
 /** True for a stream of Airbyte's data activation, which maps it to one of the objects that `discover` offers. */

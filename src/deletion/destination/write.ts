@@ -13,7 +13,7 @@ import type { DeletionList } from '../input/deletion-list.ts';
 import { withMember } from '../input/json-member.ts';
 import { type InputMessage, readMessages } from '../input/messages.ts';
 import type { LedgerOutput } from '../ledger/ledger.ts';
-import { type DeletionReport, nothingAccepted, refusedSentence, reportTable, wantedOf } from '../report.ts';
+import { type DeletionReport, idsToRequest, nothingAccepted, refusedSentence, reportTable } from '../report.ts';
 import { planStreams, type StreamPlan, type StreamPlans } from './catalog.ts';
 
 /** A CDC source sets this column on a row that was deleted there, which withdraws the deletion request. */
@@ -75,16 +75,16 @@ async function readInput(
     logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type; it is skipped.`);
   for await (const messages of readMessages(input, onUnknown)) {
     signal.throwIfAborted();
-    for (const message of messages) take(list, plans, message, maxIdLength);
+    for (const message of messages) addMessage(list, plans, message, maxIdLength);
   }
 }
 
-function take(list: DeletionList, plans: StreamPlans, message: InputMessage, maxIdLength: number): void {
+function addMessage(list: DeletionList, plans: StreamPlans, message: InputMessage, maxIdLength: number): void {
   const plan = message.stream && planOf(plans, message.stream, message.line);
   if (message.kind === 'state') list.addState(plan?.index, message.text);
   else if (plan === undefined) return;
   else {
-    const id = own(message.data, plan.idField);
+    const id = ownValue(message.data, plan.idField);
     if (isWithdrawn(message.data)) list.addWithdrawn(plan.index, typeof id === 'string' ? id : undefined);
     else list.addRow(plan.index, id, maxIdLength);
   }
@@ -99,9 +99,9 @@ function planOf(plans: StreamPlans, stream: StreamDescriptor, line: number): Str
   );
 }
 
-const isWithdrawn = (data: JsonObject): boolean => (own(data, WITHDRAWN) ?? null) !== null;
+const isWithdrawn = (data: JsonObject): boolean => (ownValue(data, WITHDRAWN) ?? null) !== null;
 
-const own = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
+const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
 
 function logRefused(plan: DeletionReport, logger: Logger): void {
   const refused = refusedSentence(plan);
@@ -125,13 +125,13 @@ function logDryRun(plan: DeletionReport, config: DestinationConfig, logger: Logg
   }
   logger.warn(
     'erase.dry_run',
-    `DRY RUN: nothing was deleted. ${plainCount(wantedOf(plan), 'profile')} would be; the platform may show their rows as synced all the same. Set dry_run to false to delete.`,
+    `DRY RUN: nothing was deleted. ${plainCount(idsToRequest(plan), 'profile')} would be; the platform may show their rows as synced all the same. Set dry_run to false to delete.`,
   );
 }
 
 function logStart(plan: DeletionReport, { requestsPerMinute }: DestinationConfig, logger: Logger): void {
   logRefused(plan, logger);
-  const count = wantedOf(plan);
+  const count = idsToRequest(plan);
   const resumed = plan.done_before > 0 ? ` (${plan.done_before} were done by the unfinished run before)` : '';
   const about = formatDuration((count * 60_000) / requestsPerMinute);
   logger.info(

@@ -176,7 +176,7 @@ async function* csvColumns(
   let places: number[] | undefined;
   try {
     for await (const row of parser as AsyncIterable<string[]>) {
-      if (places === undefined) places = columns.map((column) => placeOf(row, name, column));
+      if (places === undefined) places = columns.map((column) => columnIndex(row, name, column));
       else yield places.map((at) => row[at]);
     }
   } catch (error) {
@@ -189,7 +189,7 @@ async function* csvColumns(
   }
 }
 
-function placeOf(header: readonly string[], name: string, column: string): number {
+function columnIndex(header: readonly string[], name: string, column: string): number {
   const at = header.indexOf(column);
   if (at !== -1 && header.indexOf(column, at + 1) === -1) return at;
   const why = at === -1 ? 'has no column' : 'has more than one column';

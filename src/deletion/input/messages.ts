@@ -1,7 +1,7 @@
 // This folder: what a deletion reads: a platform's messages, or lists of ids; and which ids are refused.
 
 import { isUtf8 } from 'node:buffer';
-import { textOf } from '../../airbyte/input.ts';
+import { textIn } from '../../airbyte/input.ts';
 import type { StreamDescriptor } from '../../airbyte/messages.ts';
 import { internalError } from '../../base/errors.ts';
 import { isObject, type JsonObject } from '../../base/json.ts';
@@ -47,16 +47,16 @@ function parse(bytes: Buffer, line: number, onUnknown: (line: number) => void): 
   if (!isUtf8(bytes)) throw noMessage(line, 'is not valid UTF-8');
   const text = bytes.toString();
   if (text.trim() === '') return undefined;
-  const value = parsed(text, line);
+  const value = parseLine(text, line);
   if (!isObject(value) || typeof value.type !== 'string')
     throw noMessage(line, 'is no message of the Airbyte protocol');
-  if (value.type === 'RECORD') return recordOf(value.record, line);
-  if (value.type === 'STATE') return stateOf(value.state, text, line);
+  if (value.type === 'RECORD') return recordMessage(value.record, line);
+  if (value.type === 'STATE') return stateMessage(value.state, text, line);
   if (!SKIPPED.has(value.type)) onUnknown(line);
   return undefined;
 }
 
-function parsed(text: string, line: number): unknown {
+function parseLine(text: string, line: number): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -64,22 +64,22 @@ function parsed(text: string, line: number): unknown {
   }
 }
 
-function recordOf(record: unknown, line: number): InputMessage {
+function recordMessage(record: unknown, line: number): InputMessage {
   if (!isObject(record) || !isObject(record.data)) throw noMessage(line, 'is a RECORD without data');
-  const name = textOf(record.stream);
+  const name = textIn(record.stream);
   if (name === undefined) throw noMessage(line, 'is a RECORD without a stream');
-  return { kind: 'record', line, stream: { name, namespace: textOf(record.namespace) || null }, data: record.data };
+  return { kind: 'record', line, stream: { name, namespace: textIn(record.namespace) || null }, data: record.data };
 }
 
-function stateOf(state: unknown, text: string, line: number): InputMessage {
+function stateMessage(state: unknown, text: string, line: number): InputMessage {
   const span = membersOf(text).get('state');
   if (!isObject(state) || span === undefined) throw noMessage(line, 'is a STATE without content');
   const raw = text.slice(span.from, span.to);
   const at = isObject(state.stream) ? state.stream.stream_descriptor : undefined;
   if (!isObject(at)) return { kind: 'state', line, stream: undefined, text: raw };
-  const name = textOf(at.name);
+  const name = textIn(at.name);
   if (name === undefined) throw noMessage(line, 'is a STATE of a stream without a name');
-  return { kind: 'state', line, stream: { name, namespace: textOf(at.namespace) || null }, text: raw };
+  return { kind: 'state', line, stream: { name, namespace: textIn(at.namespace) || null }, text: raw };
 }
 
 const noMessage = (line: number, why: string) =>

@@ -1,4 +1,4 @@
-import { type ConfiguredStream, textOf } from '../../airbyte/input.ts';
+import { type ConfiguredStream, textIn } from '../../airbyte/input.ts';
 import { addDays, type Day, earlierOf, laterOf } from '../../base/days.ts';
 import { configError, type UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
@@ -22,7 +22,7 @@ const READING_SINCE = 'reading_since';
  * lookback days would be missed.
  */
 function readingSince(saved: JsonObject, state: State, { settings, now }: Input): string | undefined {
-  const text = textOf(saved[READING_SINCE]);
+  const text = textIn(saved[READING_SINCE]);
   const since = text === undefined ? Number.NaN : Date.parse(text);
   if (text === undefined || !(since <= now)) return undefined;
   const { lookbackDays } = settings;
@@ -37,7 +37,7 @@ export function withReading(state: State, since: string | undefined): State {
 }
 
 /** When the interrupted read of a state began. */
-export const sinceOf = (state: State): string | undefined => textOf(state[READING_SINCE]);
+export const sinceOf = (state: State): string | undefined => textIn(state[READING_SINCE]);
 
 /** Key of the state of a full refresh: the job that it belongs to (S26). */
 const SYNC_ID = 'sync_id';
@@ -59,7 +59,7 @@ export function planStream(
   config: SourceConfig,
   now: number,
 ): StreamPlan {
-  const name = nameOf(stream);
+  const name = streamName(stream);
   const input: Input = {
     settings: config,
     delivery: deliveryOf(config.delivery, isPlainAppend(stream)),
@@ -83,7 +83,7 @@ export function planStream(
   }
 }
 
-function nameOf(stream: ConfiguredStream): StreamName {
+function streamName(stream: ConfiguredStream): StreamName {
   if (stream.namespace !== undefined || !isStreamName(stream.name)) {
     throw configError(
       `The configured stream ${JSON.stringify(stream.name)} does not exist here; there are ${STREAM_NAMES.join(', ')}: refresh the source's schema.`,

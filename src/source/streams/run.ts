@@ -1,4 +1,4 @@
-import { type ConfiguredCatalog, type ConfiguredStream, type StateInput, stateOf } from '../../airbyte/input.ts';
+import { type ConfiguredCatalog, type ConfiguredStream, type StateInput, savedState } from '../../airbyte/input.ts';
 import { type StreamStatus, streamState, streamStatus, traceOf } from '../../airbyte/messages.ts';
 import type { MessageWriter } from '../../airbyte/writer.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -138,7 +138,7 @@ export class StreamSet {
       const messages = messagesOf(stream, this.#deps);
       let planned: StreamPlan;
       try {
-        planned = planStream(stream, stateOf(saved, stream.descriptor), config, now);
+        planned = planStream(stream, savedState(saved, stream.descriptor), config, now);
       } catch (error) {
         if (!(error instanceof UserError)) throw error;
         await messages.status('STARTED');

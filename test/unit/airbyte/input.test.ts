@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseArguments } from '../../../src/airbyte/entrypoint.ts';
-import { parseConfiguredCatalog, parseStateInput, stateOf } from '../../../src/airbyte/input.ts';
+import { parseConfiguredCatalog, parseStateInput, savedState } from '../../../src/airbyte/input.ts';
 
 const stream = (name: string, value: unknown, namespace?: string | null) => ({
   type: 'STREAM',
@@ -23,13 +23,13 @@ describe('a saved state', () => {
 
   it('is found by stream, with any spelling of an absent namespace [R547]', () => {
     const found = parseStateInput([stream('a', { n: 1 }, null), stream('b', { n: 2 }), stream('a', { n: 3 }, 'x')]);
-    expect(stateOf(found, { name: 'a' })).toEqual({ n: 1 });
-    expect(stateOf(found, { name: 'b', namespace: null })).toEqual({ n: 2 });
-    expect(stateOf(found, { name: 'a', namespace: 'x' })).toEqual({ n: 3 });
-    expect(stateOf(found, { name: 'c' })).toBeUndefined();
+    expect(savedState(found, { name: 'a' })).toEqual({ n: 1 });
+    expect(savedState(found, { name: 'b', namespace: null })).toEqual({ n: 2 });
+    expect(savedState(found, { name: 'a', namespace: 'x' })).toEqual({ n: 3 });
+    expect(savedState(found, { name: 'c' })).toBeUndefined();
     const empty = parseStateInput([stream('a', { n: 4 }, '')]);
-    expect(stateOf(empty, { name: 'a' })).toEqual({ n: 4 });
-    expect(stateOf(found, { name: 'b', namespace: '' })).toEqual({ n: 2 });
+    expect(savedState(empty, { name: 'a' })).toEqual({ n: 4 });
+    expect(savedState(found, { name: 'b', namespace: '' })).toEqual({ n: 2 });
   });
 
   it('may be global, legacy, bare, single or in its envelope', () => {
@@ -37,21 +37,21 @@ describe('a saved state', () => {
       type: 'GLOBAL',
       global: { shared_state: { s: 1 }, stream_states: [stream('a', { n: 1 }).stream] },
     };
-    expect(stateOf(parseStateInput([global]), { name: 'a' })).toEqual({ n: 1 });
+    expect(savedState(parseStateInput([global]), { name: 'a' })).toEqual({ n: 1 });
     expect(parseStateInput({ type: 'LEGACY', data: { n: 1 } }).legacy).toEqual({ n: 1 });
     expect(parseStateInput({ version: 1 }).legacy).toEqual({ version: 1 });
-    expect(stateOf(parseStateInput(stream('a', { n: 1 })), { name: 'a' })).toEqual({ n: 1 });
-    expect(stateOf(parseStateInput([{ type: 'STATE', state: stream('a', { n: 1 }) }]), { name: 'a' })).toEqual({
+    expect(savedState(parseStateInput(stream('a', { n: 1 })), { name: 'a' })).toEqual({ n: 1 });
+    expect(savedState(parseStateInput([{ type: 'STATE', state: stream('a', { n: 1 }) }]), { name: 'a' })).toEqual({
       n: 1,
     });
   });
 
   it('may have the oldest form: one state for all streams, or a state by stream name', () => {
     const one = parseStateInput({ version: 1, from_date: '2026-01-02', future: { n: 1 } });
-    expect(stateOf(one, { name: 'a' })).toMatchObject({ from_date: '2026-01-02' });
+    expect(savedState(one, { name: 'a' })).toMatchObject({ from_date: '2026-01-02' });
     for (const map of [{ a: { n: 1 }, b: { n: 2 } }, [{ type: 'LEGACY', data: { a: { n: 1 }, b: { n: 2 } } }]]) {
-      expect(stateOf(parseStateInput(map), { name: 'b' })).toEqual({ n: 2 });
-      expect(stateOf(parseStateInput(map), { name: 'c' })).toBeUndefined();
+      expect(savedState(parseStateInput(map), { name: 'b' })).toEqual({ n: 2 });
+      expect(savedState(parseStateInput(map), { name: 'c' })).toBeUndefined();
     }
   });
 

@@ -11,14 +11,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-async function plan(file: string, target = 'duckdb') {
+async function plan(file: string, target = 'duckdb', ...more: string[]) {
   const values: Record<string, string> = {
     DFINERY_BASE_URL: 'http://127.0.0.1:9',
     DFINERY_SERVICE_ID: 'service',
     DFINERY_EXPORT_TOKEN: 'token',
     DFINERY_SPOOL_DIR: join(dir, 'spool'),
   };
-  const { code, stdout, stderr } = await runHere(['plan', `--${target}`, file], { env: values });
+  const { code, stdout, stderr } = await runHere(['plan', `--${target}`, file, ...more], { env: values });
   return { code, text: `${stderr}${stdout}` };
 }
 
@@ -37,6 +37,12 @@ describe('plan with a target', () => {
   it.each(['parquet', 'delta'])('plans a first run of %s without a folder, and creates none [R381]', async (target) => {
     expect((await plan(join(dir, 'none'), target)).code).toBe(0);
     expect(readdirSync(dir).filter((name) => name !== 'spool')).toEqual([]);
+  });
+
+  it('is of one target', async () => {
+    const sentence = '--duckdb and --parquet are both given: the plan is of one target.';
+    const given = await plan(join(dir, 'a'), 'duckdb', '--parquet', join(dir, 'b'));
+    expect(given).toEqual({ code: 2, text: expect.stringContaining(sentence) });
   });
 
   it('refuses a table with a reserved name that this program did not write', async () => {

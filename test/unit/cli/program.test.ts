@@ -52,6 +52,22 @@ describe('the command line', () => {
     [['forget', '--id', '--'], '--id is empty.'],
     [['sync', 'duckdb', 'x', '--xcom', '--', '--config', '/none'], '--xcom is empty.'],
     [['forget', '--proof', '-x'], '--proof needs --ledger-dir DIR.'],
+    [
+      ['forget', '--id', 'x', '--ledger-dir', 'y'],
+      '--ledger-dir needs --proof: a deletion writes to the ledger_dir of',
+    ],
+    [['forget', '--id', 'x', '--confirm', 'y'], '--confirm needs --execute.'],
+    [['forget', '--id', 'x', '--head', 'y'], '--head needs --verify-ledger or --proof.'],
+    [['forget', '--id', 'x', '--mapping', 'y'], '--mapping needs --purge: people are looked up in what was loaded.'],
+    [['forget', '--proof', 'x', '--purge', 'duckdb', 'y'], '--purge needs --id or --file or --query.'],
+    [
+      ['forget', '--proof', 'x', '--id', 'y'],
+      'It takes exactly one of --id or --file or --query or --verify-ledger or --proof.',
+    ],
+    [
+      ['models', 'duckdb', 'x', '--spool-dir', 'y'],
+      'there is no option --spool-dir: see dfinery-elt models duckdb --help.',
+    ],
     [['forget', '--id', 'x', '--lock-wait', 'long'], '--lock-wait is "long", wanted a time such as 30s'],
     [['forget', '--id', '-x', '--config', '/none'], '/none cannot be read'],
     [['forget', '--file', '-', '--config', '/none'], '/none cannot be read'],
