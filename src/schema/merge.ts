@@ -1,5 +1,5 @@
 import { typeOf } from '../types/index.ts';
-import { headerColumns } from './groups.ts';
+import { groupOf, KNOWN_COLUMNS } from './groups.ts';
 import type { ColumnScan } from './scan.ts';
 
 /** The columns of several exports: of one as they are, of several the union by name, in the order of first sight. */
@@ -14,18 +14,17 @@ export function mergeColumns(parts: readonly (readonly ColumnScan[])[], asInstan
       seen.set(column.source, nth);
       const key = JSON.stringify([column.source, nth]);
       const known = merged.get(key);
-      merged.set(key, known === undefined ? column : joined(known, column, asInstants));
+      merged.set(key, known === undefined ? column : joinScans(known, column, asInstants));
     }
   }
   return [...merged.values()];
 }
 
-function joined(a: ColumnScan, b: ColumnScan, asInstants: boolean): ColumnScan {
+function joinScans(a: ColumnScan, b: ColumnScan, asInstants: boolean): ColumnScan {
   const evidence = a.evidence | b.evidence;
   const type = isDeclared(a) ? (a.type ?? b.type) : typeOf(evidence, asInstants);
   const seen = [...(a.seen ?? []), ...(b.seen ?? []).filter((item) => (item.evidence & ~a.evidence) !== 0)];
-  const first = earliest(a.first, b.first);
-  const last = earliest(b.last, a.last, true);
+  const times = [a.first, a.last, b.first, b.last].flatMap((time) => time ?? []).sort();
   return {
     source: a.source,
     group: a.group,
@@ -34,17 +33,10 @@ function joined(a: ColumnScan, b: ColumnScan, asInstants: boolean): ColumnScan {
     ...(type !== undefined && { type }),
     filled: a.filled + b.filled,
     misfits: a.misfits + b.misfits,
-    ...(type === 'datetime' && first !== undefined && { first }),
-    ...(type === 'datetime' && last !== undefined && { last }),
+    ...(type === 'datetime' && times.length > 0 && { first: times[0], last: times[times.length - 1] }),
     ...(seen.length > 0 && { seen }),
   };
 }
 
 /** A column of a group that the service fixes has a type of its own; a second one of the same name has not. */
-const isDeclared = (column: ColumnScan): boolean =>
-  column.group === headerColumns([column.source])[0].group && headerColumns([column.source])[0].declared !== undefined;
-
-function earliest(a: string | undefined, b: string | undefined, latest = false): string | undefined {
-  if (a === undefined || b === undefined) return a ?? b;
-  return a < b !== latest ? a : b;
-}
+const isDeclared = ({ source, group }: ColumnScan): boolean => KNOWN_COLUMNS.has(source) && group === groupOf(source);

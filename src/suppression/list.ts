@@ -73,7 +73,7 @@ const hmacIn = ({ hmac }: JsonObject): string | undefined =>
 export function loadSuppression(path: string, key: Secret, hashKey?: HashKey): Suppression {
   checkKey(key);
   const listed = new Set<string>();
-  for (const [i, text] of textOf(path).split(/\r?\n/).entries()) {
+  for (const [i, text] of readList(path).split(/\r?\n/).entries()) {
     const line = objectIn(text);
     if (text.trim() === '' || isHeader(line, path, key)) continue;
     const unusable = (why: string) =>
@@ -97,7 +97,7 @@ const NO_ENTRY =
   'is not {"hmac":"<64 hex digits>"}: if a purge was broken off, run it again, which mends a last line that was cut; else ' +
   'restore the file, or use the version that wrote it.';
 
-function textOf(path: string): string {
+function readList(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {

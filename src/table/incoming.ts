@@ -35,10 +35,11 @@ export interface IncomingColumns {
 /** Joins the headers and scans of the files of a window, or of a batch of windows. */
 export function incomingColumns(files: readonly FileScan[]): IncomingColumns {
   const columns = new Map<string, IncomingColumn>();
-  return { files: files.map((file) => readFile(file, columns)), columns };
+  return { files: files.map((file) => columnsOfFile(file, columns)), columns };
 }
 
-function readFile(file: FileScan, columns: Map<string, IncomingColumn>): FileColumn[] {
+/** The columns of a file, which are joined with those of the other files in `columns`. */
+function columnsOfFile(file: FileScan, columns: Map<string, IncomingColumn>): FileColumn[] {
   const eventName = eventNameIndex(file.header);
   const counts = new Map<string, number>();
   return headerColumns(file.header).map(({ source: raw, group, declared }, index) => {

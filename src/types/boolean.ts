@@ -31,7 +31,7 @@ const sqlText = (expr: string) => `CASE WHEN ${expr} THEN 'TRUE' WHEN NOT ${expr
 const cells = () => BOOL_UPPER | BOOL_LOWER;
 
 /** `TRUE`, `FALSE`, `true`, `false`. */
-export const BOOLEAN = codecOf({
+export const BOOLEAN_CODEC = codecOf({
   type: 'boolean',
   cells,
   mixesForms: false,

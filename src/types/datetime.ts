@@ -135,7 +135,7 @@ function writeThree(out: Uint8Array, at: number, value: number): number {
  * `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]`, `yyyy-MM-dd`; with a zone also those with a UTC offset. Of a local time
  * that the zone has twice the earlier is meant; one that it skips does not fit.
  */
-export const DATETIME = codecOf({
+export const DATETIME_CODEC = codecOf({
   type: 'datetime',
   cells: (asInstants) => LOCAL | DATETIME_OVERLAP | (asInstants ? DATETIME_OFFSET : 0),
   mixesForms: true,

@@ -1,14 +1,14 @@
 // This folder: the column types, one file each: how a cell is classified, and its value as JSON, SQL and Arrow.
 
 import { internalError } from '../base/errors.ts';
-import { BOOLEAN } from './boolean.ts';
+import { BOOLEAN_CODEC } from './boolean.ts';
 import { classify } from './classify.ts';
 import type { ColumnCodec } from './codec.ts';
 import { DATE_CODEC } from './date.ts';
-import { DATETIME } from './datetime.ts';
+import { DATETIME_CODEC } from './datetime.ts';
 import { DOUBLE_CODEC } from './double.ts';
 import { DATETIME_GAP, DATETIME_OVERLAP, NULL_TEXT } from './evidence.ts';
-import { DOUBLE_LIST, LONG_LIST, STRING_LIST } from './list.ts';
+import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, STRING_LIST_CODEC } from './list.ts';
 import { LONG_CODEC } from './long.ts';
 import { STRING_CODEC } from './string.ts';
 import { COLUMN_TYPES, type ColumnType, type Evidence } from './type.ts';
@@ -16,14 +16,14 @@ import type { Zone } from './zone.ts';
 
 /** Every type with its codec. */
 export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
-  boolean: BOOLEAN,
+  boolean: BOOLEAN_CODEC,
   long: LONG_CODEC,
   double: DOUBLE_CODEC,
   date: DATE_CODEC,
-  datetime: DATETIME,
-  'long[]': LONG_LIST,
-  'double[]': DOUBLE_LIST,
-  'string[]': STRING_LIST,
+  datetime: DATETIME_CODEC,
+  'long[]': LONG_LIST_CODEC,
+  'double[]': DOUBLE_LIST_CODEC,
+  'string[]': STRING_LIST_CODEC,
   string: STRING_CODEC,
 };
 

@@ -262,7 +262,7 @@ function listCodec({ cells, item, sqlItem, write, ...definition }: ListDefinitio
 }
 
 /** A JSON list of integers of 64 bits and nulls. */
-export const LONG_LIST: ColumnCodec = listCodec({
+export const LONG_LIST_CODEC: ColumnCodec = listCodec({
   type: 'long[]',
   cells: LIST_EMPTY | LIST_LONG | LIST_LONG_WIDE,
   item: LONG_CODEC,
@@ -277,7 +277,7 @@ export const LONG_LIST: ColumnCodec = listCodec({
 const longsWherePossible = (expr: string): string => withLongs(jsonText(expr));
 
 /** A JSON list of doubles, integers that a double holds exactly, and nulls. */
-export const DOUBLE_LIST: ColumnCodec = listCodec({
+export const DOUBLE_LIST_CODEC: ColumnCodec = listCodec({
   type: 'double[]',
   cells: LIST_EMPTY | LIST_LONG | LIST_DOUBLE,
   item: DOUBLE_CODEC,
@@ -293,7 +293,7 @@ const sqlStrings = (expr: string): string =>
   `CASE WHEN ${isStringList(expr)} THEN ${listOfItems('VARCHAR')(expr)} ELSE ${sqlElements(expr, sqlNumberText)} END`;
 
 /** A JSON list of strings and nulls, or of numbers that become text. */
-export const STRING_LIST: ColumnCodec = listCodec({
+export const STRING_LIST_CODEC: ColumnCodec = listCodec({
   type: 'string[]',
   cells: LIST_EMPTY | NUMBERS | LIST_STRING,
   item: STRING_CODEC,

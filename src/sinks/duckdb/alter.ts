@@ -66,13 +66,13 @@ async function alterEach(
   }
   for (const column of changed) {
     const type = TYPES[column.type].duckdb(zone !== undefined);
-    const using = valueAfter(column, zone && (await zoneOf(engine, column, zone)));
+    const using = valueAfter(column, zone && (await zoneOfStored(engine, column, zone)));
     await engine.run(`ALTER TABLE events ALTER ${identifier(column.name)} SET DATA TYPE ${type} USING (${using})`);
   }
 }
 
 /** The zone for the times that a column of `events` holds: with those of all years the statement is slow. */
-async function zoneOf(engine: Engine, { name, before }: Retyped, zone: Zone): Promise<Zone> {
+async function zoneOfStored(engine: Engine, { name, before }: Retyped, zone: Zone): Promise<Zone> {
   if (before !== 'datetime' && before !== 'date') return zone;
   const text = (time: string) => `strftime(make_timestamp(epoch_us(${time})), '%Y-%m-%dT%H:%M:%S')`;
   const column = identifier(name);

@@ -136,12 +136,9 @@ interface PropertySchema {
 /** The column type behind a property of a configured JSON schema; text where the schema names no type. */
 function propertyType(schema: unknown): PropertyType {
   const property: PropertySchema = isObject(schema) ? schema : {};
-  const type = typeOfProperty(property);
+  const type = TYPE_OF_KIND.get(kindOf(property));
   return { type, asInstants: type === 'datetime' && property.airbyte_type !== 'timestamp_without_timezone' };
 }
-
-/** The column type of a property; undefined for what no type has. */
-const typeOfProperty = (property: PropertySchema): ColumnType | undefined => TYPE_OF_KIND.get(kindOf(property));
 
 const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
 /** Formats that say what a text is; a text of any other format is just that. No type has times of a day. */

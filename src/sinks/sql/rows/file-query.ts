@@ -106,11 +106,11 @@ function cellOf(parts: readonly WindowFilePart[], column: FileColumn, wantsText:
   const [{ load }] = parts;
   const planned = load.plan.get(column.key);
   if (planned === undefined || column.filled === 0) return undefined;
-  return cellSql(planned, cell(column.index), zoneOf(parts, column), wantsText);
+  return cellSql(planned, cell(column.index), zoneOfFiles(parts, column), wantsText);
 }
 
 /** The zone for the times that a column has in these files. */
-function zoneOf(parts: readonly WindowFilePart[], { index: i }: FileColumn): Zone | undefined {
+function zoneOfFiles(parts: readonly WindowFilePart[], { index: i }: FileColumn): Zone | undefined {
   const scans = parts.map((part) => fileOf(part).columns[i]).filter(({ filled }) => filled > 0);
   const [firsts, lasts] = [scans.flatMap(({ first }) => first ?? []), scans.flatMap(({ last }) => last ?? [])];
   const { zone } = parts[0].load;
