@@ -153,7 +153,7 @@ class FolderLog implements TableLog {
 
   /** Readers see every file that their pattern finds, behind a link, too. */
   async check(): Promise<Difference[]> {
-    const found = await this.foreign();
+    const found = (await this.foreign()).filter((path) => path.endsWith('.parquet'));
     return found.map((path) => difference('files', `${path} is not in the manifest, and readers see it`));
   }
 
@@ -166,7 +166,7 @@ class FolderLog implements TableLog {
         if (codeOf(error) === 'ENOENT') return [];
         throw error;
       });
-      for (const entry of entries.filter((one) => !one.isDirectory() && one.name.endsWith('.parquet'))) {
+      for (const entry of entries.filter((one) => !one.isDirectory())) {
         const path = relative(this.#paths.root, join(entry.parentPath, entry.name)).split(sep).join('/');
         if (!known.has(path)) found.push(path);
       }

@@ -97,11 +97,13 @@ describe('a purge of Parquet files', () => {
   });
 });
 
-it('a purge of Parquet files names foreign files that readers see [R385]', async () => {
+it('a purge of Parquet files names the foreign files beside them, also those that no reader sees [R385]', async () => {
   await store();
-  copyFileSync(at(pathOf('events', ONE)), at(`events/event_date=${ONE}/mine.parquet`));
+  const names = ['.data_0.parquet.swp', 'mine.parquet'].map((name) => `events/event_date=${ONE}/${name}`);
+  for (const name of names) copyFileSync(at(pathOf('events', ONE)), at(name));
   const found = await checkPurgeParquet(fixture.folderOptions, removal);
-  expect(found.foreignTables).toEqual([`events/event_date=${ONE}/mine.parquet`]);
+  expect([...found.foreignTables].sort()).toEqual(names);
+  expect(await verifyParquet(fixture.folderOptions)).toHaveLength(1);
 });
 
 describe('compact of Parquet files', () => {
