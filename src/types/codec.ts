@@ -18,7 +18,7 @@ export type ArrowType =
   | { readonly kind: 'timestamp'; readonly unit: 'microsecond'; readonly timezone: 'UTC' | null }
   | { readonly kind: 'list'; readonly item: ArrowType };
 
-/** DuckDB's names of the types that are no lists. A table format that has a name of its own for each is asked for all of them. */
+/** DuckDB's names of the types that are no lists, as DESCRIBE prints them, but for TIMESTAMPTZ. A table format that has a name of its own for each is asked for all of them. */
 export type DuckDbScalar = 'BOOLEAN' | 'BIGINT' | 'DOUBLE' | 'DATE' | 'TIMESTAMP' | 'TIMESTAMPTZ' | 'VARCHAR';
 export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
 
@@ -35,7 +35,7 @@ type Conversion = (expr: string, zone: Zone | undefined) => string;
 /** The facts of a type that cannot be derived from others. */
 interface Facts {
   readonly type: ColumnType;
-  /** The evidence that its cells may have beside NULL_TEXT. */
+  /** The evidence that its cells may have beside NULL_TEXT: it takes all cells of a bit, or none. */
   cells(asInstants: boolean): Evidence;
   /** False if a column is inferred to be of this type only while all its cells have one form. */
   readonly mixesForms: boolean;
@@ -58,6 +58,7 @@ interface Facts {
    * examples.
    */
   readonly range: 'none' | 'json' | 'table';
+  /** In `discover`. A configured catalog that has it asks for this type: no other type has the same. */
   jsonSchema(asInstants: boolean): JsonSchema;
   arrow(asInstants: boolean): ArrowType;
 }
