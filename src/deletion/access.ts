@@ -1,9 +1,11 @@
+import { configError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';
 import { DEFAULT_MAX_ID_LENGTH, type DestinationConfig } from '../config/destination.ts';
 import type { PlaceOptions } from '../sinks/target.ts';
 import { DeletionList } from './input/deletion-list.ts';
 import { LedgerStore } from './ledger/store.ts';
 import { type PurgePlace, type PurgeRequest, placeName, readMapping } from './purge.ts';
+import { refusedSentence } from './report.ts';
 
 export interface AccessOptions extends Pick<PurgeRequest, 'places' | 'column' | 'mapping' | 'hashKey' | 'options'> {
   readonly ids: AsyncIterable<unknown>;
@@ -22,6 +24,9 @@ export async function accessPeople(request: AccessOptions): Promise<{ readonly i
   const list = new DeletionList();
   for await (const id of request.ids) list.addRow(0, id, config?.maxIdLength ?? DEFAULT_MAX_ID_LENGTH);
   const listed = list.ids();
+  const refused = refusedSentence(list.counts, 'not looked for');
+  if (refused !== undefined && listed.length === 0) throw configError(`Nobody was looked for: ${refused}.`);
+  if (refused !== undefined) options.logger.warn('person.refused', `${refused}.`, { ...list.counts.refused });
   const mapping = request.mapping === undefined ? undefined : await readMapping(request.mapping, listed);
   const query = { ids: listed.map(({ id }) => id), column, mapping, hashKey };
   for (const { target, path } of places) await (await target.people()).find(path, query, options);

@@ -76,11 +76,14 @@ const refusalText = (refusal: string): string =>
 const sumOf = (counts: Readonly<Record<string, number>>): number => Object.values(counts).reduce((a, b) => a + b, 0);
 
 /** Refused rows with their reasons, for one sentence; undefined when there are none. */
-export function refusedSentence({ refused, received }: DeletionReport): string | undefined {
+export function refusedSentence(
+  { refused, received }: Pick<DeletionReport, 'refused' | 'received'>,
+  consequence = 'never sent',
+): string | undefined {
   const total = sumOf(refused);
   if (total === 0) return undefined;
   const reasons = Object.entries(refused).map(([why, n]) => `${n}: ${refusalText(why)}`);
-  return `${total} of ${received} rows are refused and never sent (${reasons.join('; ')})`;
+  return `${total} of ${received} rows are refused and ${consequence} (${reasons.join('; ')})`;
 }
 
 /** The failure that a run ends with beside its purge, if any. `stopped`: why it ended early. */

@@ -2,6 +2,7 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { accessPeople } from '../../deletion/access.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 import { command, PLACE_OPTIONS, placeOptions, places, text } from '../command.ts';
 import { findDestinationConfig } from '../configuration.ts';
 import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, storedPlaces } from './forget.ts';
@@ -36,10 +37,10 @@ export const person = command({
         config,
         async write(line) {
           if (file === undefined) context.terminal.result(line);
-          else await file.writeFile(`${line}\n`);
+          else await onDisk(path, file.writeFile(`${line}\n`));
         },
       });
-      await file?.datasync();
+      await onDisk(path, file?.datasync());
       if (values.json)
         context.terminal.result(JSON.stringify({ v: 1, kind: 'access', ids, rows, exit: 0, error: null }));
       else context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'id')}.`);
@@ -52,6 +53,15 @@ export const person = command({
     }
   },
 });
+
+/** Throws a UserError that names the file for what its disk does not take. */
+async function onDisk(path: string | undefined, writing: Promise<void> | undefined): Promise<void> {
+  try {
+    await writing;
+  } catch (error) {
+    throw path === undefined ? error : diskError(error, { what: path, path });
+  }
+}
 
 /** What is known about a person is for the owner's eyes alone, and replaces nothing. */
 async function newFile(path: string): Promise<FileHandle> {

@@ -411,6 +411,14 @@ describe('person', () => {
     expect(lines().map(({ kind }) => kind)).toEqual(['open', 'access', 'close']);
     expect((await runHere(words)).code).toBe(2);
     rmSync(at('about.jsonl'));
+    const refused = await runHere(['person', '--id', 'null', ...where.slice(0, 3), '--by-column', 'member']);
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      expect.stringContaining('1 of 1 rows are refused and not looked for'),
+    ]);
+    writeFileSync(at('ids.txt'), 'm2\nnull\n');
+    const some = ['person', '--file', at('ids.txt'), ...where.slice(0, 3), '--by-column', 'member'];
+    expect(await runHere(some)).toMatchObject({ code: 0, stderr: expect.stringContaining('1 of 2 rows are refused') });
     const shown = await runHere(['person', '--id', 'm2', ...where.slice(0, 3), '--by-column', 'member']);
     expect(JSON.parse(shown.stdout)).toMatchObject({ table: 'events', row: { df_unified_id: 'u2' } });
   });
