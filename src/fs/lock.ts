@@ -92,7 +92,7 @@ export class LockFile {
       lock = LockFile.tryTake(path, options);
     }
     if (lock !== undefined) return lock;
-    const { pid, host } = ownerOf(path, what)?.identity ?? {};
+    const { pid, host } = checkedOwner(path, what)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
     const message = `${what[0].toUpperCase()}${what.slice(1)} is in use${who}: try again when that run has ended.`;
     throw transientError(message, { where: { file: path } });
@@ -207,7 +207,7 @@ const temporaryIn = (folder: string, kind: 'time' | 'owner'): string =>
 
 /** Takes the lock of a dead owner and returns the new token; undefined if the owner lives, or if another process steals it. */
 function steal(path: string, what: string): string | undefined {
-  const owner = ownerOf(path, what);
+  const owner = checkedOwner(path, what);
   // Released since.
   if (owner === undefined) return createOwnerFile(path);
   if (!isDead(owner, path)) return undefined;
@@ -229,7 +229,7 @@ function steal(path: string, what: string): string | undefined {
 }
 
 /** Throws a configuration failure for what cannot be a lock of this user: a link, a folder. */
-function ownerOf(path: string, what: string): Owner | undefined {
+function checkedOwner(path: string, what: string): Owner | undefined {
   try {
     return readOwner(path);
   } catch (error) {

@@ -8,7 +8,7 @@ const OWNER_FOLDER = 0o700;
 const OTHERS = 0o077;
 
 /** Whose a folder is; `others` as well when they may look into it, or when it is a link or no folder. */
-export function ownerOf(path: string): 'us' | 'others' | 'nobody' {
+export function folderOwner(path: string): 'us' | 'others' | 'nobody' {
   let found: Stats | undefined;
   try {
     found = lstatSync(path, { throwIfNoEntry: false });
@@ -35,7 +35,7 @@ export async function checkWritable(folder: string): Promise<void> {
 }
 
 /** True for a folder, no link, that belongs to this user and that nobody else may look into. */
-export const isPrivateFolder = (path: string): boolean => ownerOf(path) === 'us';
+export const isPrivateFolder = (path: string): boolean => folderOwner(path) === 'us';
 
 /**
  * Makes a folder for this user alone, if it is not there. Throws a configuration failure for one that is a link,
@@ -44,7 +44,7 @@ export const isPrivateFolder = (path: string): boolean => ownerOf(path) === 'us'
  */
 export function makePrivateFolder(path: string, what: string, remedy: string): void {
   makeFolders(path, OWNER_FOLDER);
-  if (ownerOf(path) !== 'others') return;
+  if (folderOwner(path) !== 'others') return;
   throw configError(
     `${what} ${path} is a link, belongs to another user or is open to others: remove it or ${remedy}.`,
     { where: { file: path } },

@@ -57,7 +57,7 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
   const chain = latest === undefined || end === 'done' ? [] : chainOf(latest, runs);
   const left = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
   const { decisions, purging } = await outcomesOf(chain, query);
-  // A run that was worked through with undecided ids is asked for those alone; of any other run only what is done counts (S35, S57).
+  // Of a run that ended with undecided ids only those are requested; of any other run only what is done counts (S35, S57).
   const known = end === 'undecided' ? ['done', 'rejected'] : ['done'];
   return {
     resumes: latest !== undefined && chain.length > 0 ? latest.run : undefined,

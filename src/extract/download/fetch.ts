@@ -18,7 +18,7 @@ interface FetchOptions {
 
 /**
  * One export, verified, from an earlier run's spool or from the service. Throws a UserError when the policy's attempts
- * are spent, when the user must act, or when the spool cannot be written.
+ * are used up, when the user must act, or when the spool cannot be written.
  */
 export async function fetchExport(
   run: Run,

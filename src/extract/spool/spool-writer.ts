@@ -13,13 +13,13 @@ const LEAST_FREE_BYTES = 256_000_000;
 /** The disk is asked before the first buffer is written, and again after so many. */
 const BUFFERS_A_LOOK = 8;
 
-/** Writes one spool file (exclusive, mode 0600) with at most two buffers in memory. Errors of the disk are Failures. */
+/** Writes one spool file (exclusive, mode 0600) with at most two buffers in memory. Throws a UserError for a full or failing disk. */
 export class SpoolWriter {
   readonly path: string;
   readonly #folder: string;
   readonly #file: FileHandle;
   #filling = Buffer.allocUnsafeSlow(BUFFER_BYTES);
-  #spare = Buffer.allocUnsafeSlow(BUFFER_BYTES);
+  #free = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   #used = 0;
   #crc = 0;
   #flushes = 0;
@@ -86,8 +86,8 @@ export class SpoolWriter {
     if (this.#flushes++ % BUFFERS_A_LOOK === 0) await leaveFree(this.#folder);
     const full = this.#filling;
     const length = this.#used;
-    this.#filling = this.#spare;
-    this.#spare = full;
+    this.#filling = this.#free;
+    this.#free = full;
     this.#used = 0;
     this.#crc = crc32(full.subarray(0, length), this.#crc);
     this.#writing = this.#writeAll(full, length);

@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { codeOf } from '../../base/errors.ts';
 import { sha256 } from '../../base/json.ts';
 import { type Lease, takeLease } from '../../fs/lock.ts';
-import { isPrivateFolder, makePrivateFolder, ownerOf } from '../../fs/private-folder.ts';
+import { folderOwner, isPrivateFolder, makePrivateFolder } from '../../fs/private-folder.ts';
 import type { ExportFile } from '../download/download.ts';
 import { sweepAll, sweepRunFolders } from './run-folder.ts';
 import { adoptFile, discardReusable, findReusable, writeSidecar } from './sidecar.ts';
@@ -22,7 +22,7 @@ export const spoolFolders = async (root: string): Promise<string[]> =>
 
 /** Paths of folders with such a name that belong to another user, or that other users may read. */
 export const foreignSpoolFolders = async (root: string): Promise<string[]> =>
-  (await namedFolders(root)).filter((path) => ownerOf(path) === 'others').sort();
+  (await namedFolders(root)).filter((path) => folderOwner(path) === 'others').sort();
 
 async function namedFolders(root: string): Promise<string[]> {
   const names = await readdir(root).catch(() => []);
@@ -110,7 +110,7 @@ export class Spool {
     this.#reusable.add(path);
   }
 
-  /** The age of a file is told by this run's clock. */
+  /** Sets the time of a file to this run's clock, by which its age is counted. */
   async #date(path: string): Promise<void> {
     const now = this.#clock.now() / 1_000;
     await utimes(path, now, now);

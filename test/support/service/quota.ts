@@ -17,7 +17,7 @@ export const slot = (n: number, more: Partial<Slot> = {}): Slot => ({
 });
 /** Exports sent, all at one instant. */
 export const sent = (count: number, at = NOW - MINUTE) => Array.from({ length: count }, (_, i) => ({ n: i + 1, at }));
-/** A ledger's state with these parts. */
+/** A state with these parts. */
 export const state = (more: Partial<QuotaState>): QuotaState => ({
   ...EMPTY_STATE,
   next: (more.sent?.length ?? 0) + 1,

@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, symlink
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isPrivateFolder, isTrustedOwner, makePrivateFolder, ownerOf } from '../../../src/fs/private-folder.ts';
+import { folderOwner, isPrivateFolder, isTrustedOwner, makePrivateFolder } from '../../../src/fs/private-folder.ts';
 
 let dir: string;
 let path: string;
@@ -18,17 +18,17 @@ const make = () => makePrivateFolder(path, 'The spool folder', 'set spool_dir to
 
 describe('a private folder', () => {
   it('is created with mode 0700, and may exist already', () => {
-    expect(ownerOf(path)).toBe('nobody');
+    expect(folderOwner(path)).toBe('nobody');
     make();
     expect(statSync(path).mode & 0o777).toBe(0o700);
     make();
-    expect([ownerOf(path), isPrivateFolder(path)]).toEqual(['us', true]);
+    expect([folderOwner(path), isPrivateFolder(path)]).toEqual(['us', true]);
   });
 
   it.each([0o701, 0o710, 0o704, 0o777])('is refused with mode %o, which others may use', (mode) => {
     mkdirSync(path);
     chmodSync(path, mode);
-    expect([ownerOf(path), isPrivateFolder(path)]).toEqual(['others', false]);
+    expect([folderOwner(path), isPrivateFolder(path)]).toEqual(['others', false]);
     const sentence = `The spool folder ${path} is a link, belongs to another user or is open to others: remove it or set spool_dir to another.`;
     expect(make).toThrow(sentence);
     expect(make).toThrow(expect.objectContaining({ kind: 'config', where: { file: path } }));
@@ -37,17 +37,17 @@ describe('a private folder', () => {
   it('is refused when it is a symbolic link or a file', () => {
     mkdirSync(join(dir, 'target'), { mode: 0o700 });
     symlinkSync('target', path);
-    expect(ownerOf(path)).toBe('others');
+    expect(folderOwner(path)).toBe('others');
     rmSync(path);
     writeFileSync(path, '', { mode: 0o600 });
-    expect(ownerOf(path)).toBe('others');
-    expect(ownerOf(join(path, 'below'))).toBe('others');
+    expect(folderOwner(path)).toBe('others');
+    expect(folderOwner(join(path, 'below'))).toBe('others');
   });
 
   it.runIf(process.getuid?.() === 0)('is refused when it belongs to another user', () => {
     mkdirSync(path, { mode: 0o700 });
     chownSync(path, 12_345, 12_345);
-    expect(ownerOf(path)).toBe('others');
+    expect(folderOwner(path)).toBe('others');
   });
 });
 
@@ -65,6 +65,6 @@ describe('a folder of a user', () => {
     mkdirSync(path);
     chmodSync(path, 0o777);
     Object.assign(process, { getuid: undefined });
-    expect(ownerOf(path)).toBe('us');
+    expect(folderOwner(path)).toBe('us');
   });
 });

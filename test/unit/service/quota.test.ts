@@ -54,7 +54,7 @@ async function enterMany(quota: ExportQuota, count: number, signal = NEVER) {
   return { inside, failures, all };
 }
 
-/** The ledger as it stands in its file keeps to its schema at the end of every test that wrote one. */
+/** The state as it stands in its file keeps to its schema at the end of every test that wrote one. */
 const fitsSchema = new Ajv({ strict: false }).compile(stateSchema);
 afterEach(() => {
   for (const name of readdirSync(folder, { recursive: true }).map(String)) {
@@ -196,9 +196,9 @@ describe('the shared quota', () => {
     await first.answered(ok(50, clock.now() + HOUR));
     await first.release();
     clock.pass(100);
-    const ledger = JSON.parse(readFileSync(stateFile(), 'utf8'));
+    const stored = JSON.parse(readFileSync(stateFile(), 'utf8'));
     const slots = [1, 2, 3, 4, 5].map((n) => ({ n, run: 'x', answered: true, lease: clock.now() + lease, ...dead }));
-    writeFileSync(stateFile(), JSON.stringify({ ...ledger, slots }));
+    writeFileSync(stateFile(), JSON.stringify({ ...stored, slots }));
     const { inside } = await enterMany(openQuota(), 5);
     expect(inside).toHaveLength(5);
   });
@@ -206,10 +206,10 @@ describe('the shared quota', () => {
   it('keeps the slots of live processes', async () => {
     const first = await openQuota().enter(NEVER);
     await first.answered(ok(50, clock.now() + HOUR));
-    const ledger = JSON.parse(readFileSync(stateFile(), 'utf8'));
-    const [mine] = ledger.slots;
+    const stored = JSON.parse(readFileSync(stateFile(), 'utf8'));
+    const [mine] = stored.slots;
     const slots = [1, 2, 3, 4, 5].map((n) => ({ ...mine, n, run: 'x' }));
-    writeFileSync(stateFile(), JSON.stringify({ ...ledger, slots }));
+    writeFileSync(stateFile(), JSON.stringify({ ...stored, slots }));
     const { inside } = await enterMany(openQuota(), 1);
     expect(inside).toHaveLength(0);
   });
