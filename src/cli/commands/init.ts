@@ -92,8 +92,8 @@ function refuseMissing(found: Readonly<Record<string, string | undefined>>): voi
 /** The check that `dfinery-elt check` makes, with all other keys of the environment. */
 async function checkAnswers(answers: Answers, context: Context): Promise<ExitCode> {
   const { values, names } = readEnvironment(schema, context.env);
-  const { config } = parseSourceConfig({ ...values, ...answers }, () => undefined, names);
-  context.redactor.add(config.exportToken);
+  const { config, secrets } = parseSourceConfig({ ...values, ...answers }, () => undefined, names);
+  for (const secret of secrets) context.redactor.add(secret);
   const { sentence, code } = await checkSource(config, context);
   context.terminal.result(sentence);
   return code;

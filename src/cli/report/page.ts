@@ -97,7 +97,7 @@ function runSection({ runs }: TargetReport): Html {
   const table = list<RunRecord>(
     'Runs',
     {
-      'began (UTC)': ({ began }) => began.slice(0, 19).replace('T', ' '),
+      'began (UTC)': ({ began }) => timeText(began),
       outcome: runOutcome,
       rows: ({ rows }) => rows,
       windows: ({ windows }) => windows,
@@ -109,6 +109,9 @@ function runSection({ runs }: TargetReport): Html {
   );
   return html`<section><h2>Runs</h2><p>${count(runs.length, 'run')}, ${failed} of them not ended well; ${count(exports, 'export')} spent.</p>${table}</section>`;
 }
+
+/** `2026-01-02 03:04:05` of an instant in UTC. */
+const timeText = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
 
 function runOutcome({ ended, exitCode, cause }: RunRecord): string {
   if (ended === null) return 'began and never ended';
@@ -137,7 +140,7 @@ function changeList(changes: readonly ColumnChange[]): Html {
   const table = list<ColumnChange>(
     'Changes of columns',
     {
-      'when (UTC)': ({ changedAt }) => changedAt.slice(0, 16).replace('T', ' '),
+      'when (UTC)': ({ changedAt }) => timeText(changedAt),
       column: ({ sourceName }) => sourceName,
       change: ({ change, fromType, toType }) => [change, typesOf(fromType, toType)].join(' '),
       'first such cell': ({ shape }) => shape ?? '',
@@ -163,7 +166,7 @@ function deletionSection(deletions: ReportedDeletions | undefined): Html {
   const table = list<LedgerCounts>(
     'Deletions',
     {
-      'began (UTC)': ({ began }) => began.slice(0, 19).replace('T', ' '),
+      'began (UTC)': ({ began }) => timeText(began),
       deleted: ({ done }) => done,
       rejected: ({ rejected }) => rejected,
       undecided: ({ undecided }) => undecided,

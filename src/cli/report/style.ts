@@ -1,5 +1,9 @@
 import { Html } from './html.ts';
 
+const SERIES = [1, 2, 3, 4, 5, 6, 7, 8, 9]
+  .map((n) => `.series-${n} { fill: var(--series-${n}); background: var(--series-${n}); }`)
+  .join('\n');
+
 /** The page's only style sheet: light and dark by the reader's own choice, one column on a narrow screen, and for paper. */
 export const STYLE = new Html(`
 :root { color-scheme: light dark; --page: #fff; --panel: #f6f7f9; --text: #1c2128; --quiet: #57606a; --line: #d0d7de;
@@ -44,7 +48,7 @@ figure.chart .unit { grid-column: 1 / -1; margin: 0 0 .6rem; }
 .labels { grid-column: 2; position: relative; height: 1.6rem; margin-top: .35rem; } .labels span { position: absolute; left: clamp(1.8rem, var(--at), 100% - 1.8rem); transform: translateX(-50%); white-space: nowrap; }
 figure.chart .legend { grid-column: 1 / -1; color: var(--text); overflow-wrap: anywhere; }
 .beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 0 2.5rem; }
-.series-1 { fill: var(--series-1); background: var(--series-1); } .series-2 { fill: var(--series-2); background: var(--series-2); } .series-3 { fill: var(--series-3); background: var(--series-3); } .series-4 { fill: var(--series-4); background: var(--series-4); } .series-5 { fill: var(--series-5); background: var(--series-5); } .series-6 { fill: var(--series-6); background: var(--series-6); } .series-7 { fill: var(--series-7); background: var(--series-7); } .series-8 { fill: var(--series-8); background: var(--series-8); } .series-9 { fill: var(--series-9); background: var(--series-9); }
+${SERIES}
 details summary { cursor: pointer; color: var(--quiet); }
 @media print { main { max-width: none; padding: 0; } h2 { break-after: avoid; } figure, table.month, tr { break-inside: avoid; }
   .scroll { overflow: visible; } :root { --page: #fff; --panel: #fff; --text: #000; --quiet: #444; --line: #bbb; }
