@@ -193,6 +193,10 @@ export function idsOf(
   const given = [id, file, query].filter((value) => value !== undefined).length;
   if (given !== 1) throw configError(`It takes exactly one of ${ways}.`);
   if (file === undefined && column !== undefined) throw configError('--column needs --file.');
+  // Node puts this character in place of bytes that are no UTF-8, which makes another ID of them.
+  if (id?.includes('\ufffd')) {
+    throw configError('--id is not valid UTF-8, or holds the character U+FFFD itself: give the ID in a --file.');
+  }
   if (file !== undefined) {
     const of = { ...list, column };
     return file === '-' ? idsFrom(process.stdin, 'standard input', of) : idsFromFile(file, of);

@@ -94,6 +94,15 @@ describe('forget, with a query that is no SELECT', () => {
 });
 
 describe('forget, from a file', () => {
+  it('refuses an ID of the command line that is no UTF-8, and takes the same character from a file', async () => {
+    expect(await forget('--id', 'k\ufffd')).toMatchObject({
+      code: 2,
+      said: expect.stringContaining('is not valid UTF-8'),
+    });
+    writeFileSync(at('list.txt'), 'k\ufffd\n');
+    expect((await forget('--file', at('list.txt'))).code).toBe(0);
+  });
+
   it('reads a CSV of any file name if a column is given [R54]', async () => {
     writeFileSync(at('people.txt'), 'n,external_id\n1,a\n2,b\n');
     const words = ['--file', at('people.txt'), '--column', 'external_id', '--json'];
