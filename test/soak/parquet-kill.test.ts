@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { build } from 'esbuild';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { validators } from '../../connectors/validator.mjs';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLogger } from '../../src/base/log.ts';
 import { literal } from '../../src/types/sql.ts';
@@ -47,7 +48,15 @@ async function bundle(): Promise<string> {
   symlinkSync(join(import.meta.dirname, '../../node_modules'), join(fixture.dir, 'node_modules'));
   const outfile = join(fixture.dir, 'writer.mjs');
   const entry = join(import.meta.dirname, '../support/targets/parquet-writer.ts');
-  await build({ entryPoints: [entry], outfile, bundle: true, format: 'esm', platform: 'node', packages: 'external' });
+  await build({
+    entryPoints: [entry],
+    outfile,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    packages: 'external',
+    plugins: [validators],
+  });
   return outfile;
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { validators } from '../../../connectors/validator.mjs';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { silentLogger } from '../../../src/base/log.ts';
@@ -29,6 +30,7 @@ beforeAll(async () => {
     platform: 'node',
     format: 'esm',
     logLevel: 'error',
+    plugins: [validators],
     banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
   });
 });

@@ -4,6 +4,7 @@ import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { validators } from '../../../connectors/validator.mjs';
 import type { State } from '../../../src/extract/window.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
@@ -22,7 +23,15 @@ beforeAll(async () => {
   writer = join(fixture.dir, 'writer.mjs');
   list = join(fixture.dir, 'windows.json');
   const entryPoints = [join(ROOT, 'test/support/targets/parquet-writer.ts')];
-  await build({ entryPoints, outfile: writer, bundle: true, format: 'esm', platform: 'node', packages: 'external' });
+  await build({
+    entryPoints,
+    outfile: writer,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    packages: 'external',
+    plugins: [validators],
+  });
   writeFileSync(list, JSON.stringify(DAYS.map((day) => fixture.window(day, csvOf([rowOf(day)])))));
 });
 afterAll(() => fixture.close());
