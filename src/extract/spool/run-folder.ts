@@ -1,5 +1,5 @@
 import { lstat, mkdtemp, readdir, rm, rmdir, stat, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { DAY_MS } from '../../base/durations.ts';
 import { codeOf } from '../../base/errors.ts';
@@ -29,7 +29,7 @@ export class RunFolder {
     try {
       makeFolders(root, 0o700);
       await sweepRunFolders(root, clock.now());
-      const path = await mkdtemp(join(root, `dfinery-${what}-`));
+      const path = await mkdtemp(join(resolve(root), `dfinery-${what}-`));
       return new RunFolder(path, takeLease(path, clock));
     } catch (error) {
       throw errorOf(error, root);

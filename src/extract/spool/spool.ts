@@ -1,7 +1,7 @@
 // This folder: the files of downloads on disk, including those that dead runs left.
 
 import { readdir, rename, rmdir, unlink, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { codeOf } from '../../base/errors.ts';
 import { sha256 } from '../../base/json.ts';
@@ -62,7 +62,7 @@ export class Spool {
   static async open(root: string, requestHash: string, fingerprint: string, clock: Clock): Promise<Spool> {
     // The temporary folder is shared by all users of a machine: each gets a folder name of their own.
     const own = sha256([requestHash, process.getuid?.()]).slice(0, 16);
-    const folder = join(root, `dfinery-elt-${own}`);
+    const folder = join(resolve(root), `dfinery-elt-${own}`);
     let lease: Lease | undefined;
     try {
       lease = await claimFolder(folder, clock);

@@ -12,6 +12,7 @@ import { priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { identityOf, moveIdentity, publish } from '../sql/copies.ts';
+import { checkLogPath } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { isOutOfMemory, isRefusedByIndex, MisreadFile } from '../sql/engine/faults.ts';
 import { isWide } from '../sql/engine/new-file.ts';
@@ -34,6 +35,7 @@ export interface DuckDbSinkOptions extends Rules, EngineOptions {
 
 /** Opens a DuckDB file for loading; creates it and its tables if missing. Throws UserError. */
 export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDbSink> {
+  checkLogPath(options.file);
   const engine = await openEngine(options);
   try {
     const state = await engine.guarded(() => prepareStore(engine, options.timezone ?? null));

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import valid from '../../../schemas/manifest.validator';
 import { codeOf, configError, internalError } from '../../base/errors.ts';
 import { isObject, jsonOf } from '../../base/json.ts';
@@ -13,8 +13,9 @@ import { type FileNote, notedOf, noteOf } from '../files/file-note.ts';
 import type { DataFile, Snapshot } from '../files/log.ts';
 import { NO_DATE } from '../files/parquet-file.ts';
 
-/** The folders and files of ours beside the datasets. */
-export function pathsIn(root: string) {
+/** The folders and files of ours beside the datasets. Paths are absolute, which a reader names as they are given to it. */
+export function pathsIn(folder: string) {
+  const root = resolve(folder);
   const own = join(root, '_dfinery');
   return {
     root,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { chmod, copyFile, lstat, open, readdir, readFile, rm, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../../base/errors.ts';
 import { createFile, hasNoLinks, moveFile, replaceFile, syncFile, syncFolder } from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
@@ -15,10 +15,13 @@ const OWNER_FOLDER = 0o700;
 export class DiskStorage implements Storage {
   readonly address: string;
   readonly workFolder: string;
+  /** Absolute: DuckDB names a file whose relative path begins with `[`, `*` or `?` otherwise than it was given. */
+  readonly #root: string;
 
   constructor(dir: string) {
     this.address = dir;
-    this.workFolder = join(dir, '_dfinery', 'tmp');
+    this.#root = resolve(dir);
+    this.workFolder = join(this.#root, '_dfinery', 'tmp');
   }
 
   async read(path: string): Promise<Buffer | undefined> {
@@ -117,7 +120,7 @@ export class DiskStorage implements Storage {
   close(): void {}
 
   #place(path: string): string {
-    return join(this.address, path);
+    return join(this.#root, path);
   }
 
   #made(path: string): string {

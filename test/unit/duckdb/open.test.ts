@@ -43,6 +43,12 @@ describe('opening a DuckDB file', () => {
     }
   });
 
+  it('refuses a path whose log DuckDB would write elsewhere', async () => {
+    const file = join(dirname(fixture.file), 'a?b.duckdb');
+    await expect(fixture.open({ file })).rejects.toMatchObject(fails(2, /has a "\?" in its path/));
+    expect(existsSync(file)).toBe(false);
+  });
+
   /** DuckDB's checksum of the first header of a file. */
   function checksumOf(header: Buffer): bigint {
     let sum = 5381n;

@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import { TABLES, type TableName } from '../../../src/table/columns.ts';
@@ -333,4 +334,21 @@ describe.each(FILE_TARGETS)('the derived tables of %s', (name) => {
     expect(await counts()).toEqual([4, 4, 4]);
     expect(await files.verify()).toEqual([]);
   });
+});
+
+it.each(FILE_TARGETS)('%s replaces rows in a folder whose relative path begins as a glob pattern', async (name) => {
+  const files = new FilesFixture(name);
+  fixture = files;
+  const before = process.cwd();
+  process.chdir(files.fixture.dir);
+  try {
+    mkdirSync('[a]');
+    const place = join('[a]', basename(files.place));
+    for (const memo of ['old', 'new']) await files.store([windowOf(ONE, { id: 'a', memo })], { place });
+    const upkeep = await files.target.upkeep();
+    expect(await upkeep.verify(place, files.options)).toEqual([]);
+    expect((await upkeep.report(place, files.options)).rows).toBe(1);
+  } finally {
+    process.chdir(before);
+  }
 });

@@ -24,6 +24,12 @@ export function realFile(path: string): string {
   return lstatSync(file).isSymbolicLink() ? realpathSync(file) : file;
 }
 
+/** Refuses a path with a `?`: DuckDB takes what follows for options, and writes the log of the file somewhere else. Throws UserError. */
+export function checkLogPath(file: string): void {
+  if (!resolve(file).includes('?')) return;
+  throw configError(`${file} has a "?" in its path, with which DuckDB cannot write a file: give another path.`);
+}
+
 export const fileExists = (file: string): boolean => existsSync(resolve(file));
 
 /** Removes what a run that died left of a database. Whoever holds the lock of the file it belongs to may. */

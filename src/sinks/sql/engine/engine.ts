@@ -8,7 +8,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { configError } from '../../../base/errors.ts';
 import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
-import { realFile, sweep, sweepSpilled } from './database-file.ts';
+import { checkLogPath, realFile, sweep, sweepSpilled } from './database-file.ts';
 import { engineError, isLocked, isMisread } from './faults.ts';
 import { makeFile, remakeForWideTables, SMALL_BLOCKS, sweepNewFiles } from './new-file.ts';
 
@@ -253,6 +253,7 @@ export class Engine {
 
 /** Opens a file, works on it and closes it; an abort ends the statement at work. Throws UserError. */
 export async function withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
+  if (options.readOnly !== true) checkLogPath(options.file);
   const engine = await openEngine(options);
   try {
     return await engine.guarded(() => work(engine));
