@@ -100,7 +100,7 @@ export class ExportQuota {
 
   /** A permit without waiting, which is still counted: for the single small export of an interactive check. */
   enterNow(): Promise<Permit> {
-    return this.#file.update((state) => this.#send(this.#current(state)));
+    return this.#file.update((state) => this.#grant(this.#current(state)));
   }
 
   async #admit(signal: AbortSignal): Promise<Permit> {
@@ -112,7 +112,7 @@ export class ExportQuota {
         const found = await this.#file.update<Permit | Decision>((stored) => {
           const state = this.#current(stored);
           const decision = decide(state, this.#options, clock.now());
-          return decision.kind === 'go' ? this.#send(state) : [state, decision];
+          return decision.kind === 'go' ? this.#grant(state) : [state, decision];
         }, signal);
         if ('release' in found) return found;
         if (found.kind === 'until') await this.#waitUntil(found.at, signal);
@@ -137,7 +137,7 @@ export class ExportQuota {
     return slot.lease > now && slot.lease <= now + 2 * LEASE_MS;
   }
 
-  #send(state: QuotaState): readonly [QuotaState, Permit] {
+  #grant(state: QuotaState): readonly [QuotaState, Permit] {
     const now = this.#options.clock.now();
     const slot = { owner: OWN_IDENTITY, run: this.#run, lease: now + LEASE_MS };
     return [afterSending(state, slot, now), this.#permitOf(state.next)];
