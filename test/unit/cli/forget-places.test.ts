@@ -314,7 +314,7 @@ describe('a purge', () => {
     expect(existsSync(folder) ? readdirSync(folder) : []).toEqual([]);
   });
 
-  it('does not end well while a download of a dead run cannot be removed, and names it', async () => {
+  it('does not end well while a download of a dead run cannot be removed, and names it [R617]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     const folder = join(at('spool'), `dfinery-elt-${'0'.repeat(16)}`);
     // A folder cannot be removed as a file is.
@@ -386,7 +386,7 @@ it('of a restored plain copy names the copies for readers that it cannot replace
 });
 
 describe('person', () => {
-  it('writes every row of the people, found as by a purge, and a line of the ledger [R619]', async () => {
+  it('writes every row of the people, found as by a purge, and a line of the ledger [R619] [R996]', async () => {
     await load('a.duckdb', [
       person('e1', 'u1', 'm1'),
       { id: 'e2', df_unified_id: 'u1', note: 'no member' },

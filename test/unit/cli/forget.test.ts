@@ -94,7 +94,7 @@ describe('forget, with a query that is no SELECT', () => {
 });
 
 describe('forget, from a file', () => {
-  it('refuses an ID of the command line that is no UTF-8, and takes the same character from a file', async () => {
+  it('refuses an ID of the command line that is no UTF-8, and takes the same character from a file [R997]', async () => {
     expect(await forget('--id', 'k\ufffd')).toMatchObject({
       code: 2,
       said: expect.stringContaining('is not valid UTF-8'),
