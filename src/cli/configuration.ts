@@ -142,12 +142,14 @@ const defaultOf = (value: unknown): string => {
   return String(value);
 };
 
-function help(schema: ConfigSchema): string {
-  const rows = variablesOf(schema).map(({ name, key, property }) => [
-    name,
-    formOf(property),
-    schema.required.includes(key) ? 'required' : defaultOf(property.default),
-  ]);
+function help(schema: ConfigSchema, unused: readonly string[] = []): string {
+  const rows = variablesOf(schema)
+    .filter(({ key }) => !unused.includes(key))
+    .map(({ name, key, property }) => [
+      name,
+      formOf(property),
+      schema.required.includes(key) ? 'required' : defaultOf(property.default),
+    ]);
   return [
     'Each configuration key is an environment variable too, and wins there over the file; without a file they are enough:',
     ...tableLines(['variable', 'value', 'default'], rows),
@@ -157,5 +159,5 @@ function help(schema: ConfigSchema): string {
 /** The end of the help of commands that read the source configuration. */
 export const sourceEnvironmentHelp = (): string => help(sourceSchema);
 
-/** The end of the help of `forget`. */
-export const destinationEnvironmentHelp = (): string => help(destinationSchema);
+/** The end of the help of `forget`, whose consent is `--confirm` (S38), and whose list is of no stream. */
+export const destinationEnvironmentHelp = (): string => help(destinationSchema, ['dry_run', 'streams']);

@@ -106,6 +106,12 @@ describe('the command line', () => {
     expect({ code, usage: said.split('\n', 1)[0] }).toEqual({ code: 0, usage });
   });
 
+  it('lists in the help of forget the variables that it reads, and none that it ignores', async () => {
+    const { text: help } = await run('forget', '--help');
+    expect(help).toContain('DFINERY_LEDGER_DIR');
+    expect(help).not.toMatch(/DFINERY_(DRY_RUN|STREAMS)/);
+  });
+
   it.each([
     ['forget', '--json', '--json', '--id', 'x'],
     ['sync', '--json', 'duckdb', 'x', '--from', '2026-01-01', '--from', '2026-01-02'],

@@ -69,6 +69,8 @@ const configurationPage = (): string =>
     '',
     '## Destination: `forget`',
     '',
+    '`forget` ignores `dry_run` and `streams`, which are for the Airbyte destination: it deletes with `--execute --confirm HASH` alone.',
+    '',
     ...table(destination),
     '',
     'This page is made from `schemas/source-config.json` and `schemas/destination-config.json` by',
