@@ -386,7 +386,7 @@ it('of a restored plain copy names the copies for readers that it cannot replace
 });
 
 describe('person', () => {
-  it('writes every row of the people, found as by a purge, and a line of the ledger [R619] [R996]', async () => {
+  it('writes every row of the people, found as by a purge, and a line of the ledger [R619][R996]', async () => {
     await load('a.duckdb', [
       person('e1', 'u1', 'm1'),
       { id: 'e2', df_unified_id: 'u1', note: 'no member' },
