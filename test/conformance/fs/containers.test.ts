@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { validators } from '../../../connectors/validator.mjs';
 
 /** A container as far as processes are concerned: process ids of its own, the host name of its host. */
 const CONTAINER = ['unshare', '-Urpf', '--mount-proc', '--kill-child'];
@@ -24,6 +25,7 @@ beforeAll(async () => {
     platform: 'node',
     format: 'esm',
     logLevel: 'error',
+    plugins: [validators],
     banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
   });
 });
