@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { basename, resolve } from 'node:path';
-import { configError } from '../../base/errors.ts';
+import { configError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
@@ -268,7 +268,18 @@ class LakeLog implements TableLog {
     }
     const isFirst = this.#lake?.state.get(ID) === undefined;
     await this.take(lake);
-    if (isFirst) await this.claim();
+    if (isFirst) await this.#claimCommitted();
+  }
+
+  /** The rows are committed by now, so a failure that passes ends no run: the next one opens the catalog and makes up for it. */
+  async #claimCommitted(): Promise<void> {
+    try {
+      await this.claim();
+    } catch (error) {
+      if (!(error instanceof UserError) || error.kind !== 'transient') throw error;
+      const message = `${this.#parts.storage.address}: whose data these are could not be noted; the next run does.`;
+      this.#options.logger.warn('catalog.unclaimed', message, { error: error.message });
+    }
   }
 
   /**

@@ -1,6 +1,8 @@
-import { renameSync, statSync } from 'node:fs';
+import { existsSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { transientError } from '../../../src/base/errors.ts';
+import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { compactLake, DuckLakeFixture, verifyLake } from '../../support/targets/ducklake.ts';
 import { query } from '../../support/targets/query.ts';
@@ -27,6 +29,19 @@ describe('the data folder of a catalog', () => {
     renameSync(fixture.place, other);
     await expect(fixture.openLake()).rejects.toMatchObject(refused);
     await (await fixture.openLake({ place: other })).close();
+  });
+
+  it('is noted by the next run where the disk was full after the first commit, whose rows count', async () => {
+    const storage = new DiskStorage(join(fixture.data, 'main'));
+    storage.create = async () => {
+      throw transientError('The disk is full.');
+    };
+    const commits = await fixture.store([fixture.windowOf('2026-01-01', ...ROWS)], { storage });
+    expect(commits).toMatchObject([{ windows: 1, rows: 2 }]);
+    const note = join(fixture.data, 'main/_dfinery/catalog');
+    expect(existsSync(note)).toBe(false);
+    await (await fixture.openLake()).close();
+    expect(existsSync(note)).toBe(true);
   });
 });
 
