@@ -25,11 +25,15 @@ export async function loggedColumns(
   { local, statistics }: NewFile,
   ranged: ReadonlySet<string>,
 ): Promise<Map<string, LoggedColumn>> {
+  const ask = (value: string) => engine.row(`SELECT ${value} FROM ${readFiles([local])}`);
+  const lists = [...statistics].filter(([, { isList }]) => isList).map(([name]) => name);
+  const counts = lists.map((name) => `count(*) - count(${identifier(name)})`);
+  const { absentLists } = lists.length === 0 ? {} : await ask(`[${counts.join(', ')}] AS "absentLists"`);
+  const absentOf = new Map(lists.map((name, i) => [name, Number((absentLists as bigint[])[i])]));
   const logged = new Map<string, LoggedColumn>();
   for (const [name, own] of statistics) {
     const column = identifier(name);
-    const ask = (value: string) => engine.row(`SELECT ${value} FROM ${readFiles([local])}`);
-    const absent = own.isList ? Number((await ask(`count(*) - count(${column}) AS n`)).n) : own.nulls;
+    const absent = absentOf.get(name) ?? own.nulls;
     let { least, greatest } = ranged.has(name) ? own : NO_RANGE;
     // DuckDB tells no range of a column that has no value in one of several row groups.
     if (ranged.has(name) && own.values > 0 && least === null) {
