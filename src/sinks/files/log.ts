@@ -38,6 +38,7 @@ export interface DataFile {
 /** A file that is written, whole, and not part of a table yet. */
 export interface NewFile extends DataFile, WrittenFile {
   readonly local: string;
+  readonly sha256: string;
 }
 
 /** A file that can be read. */

@@ -1,5 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
@@ -57,7 +56,6 @@ export interface FilesFormat {
 
 /** Files copied or uploaded at the same time. */
 const CONCURRENCY = 4;
-const READ_BYTES = 1 << 20;
 const MAX_TRIES = 5;
 
 /** A query for a new file of a table. */
@@ -172,7 +170,6 @@ export class FileTable {
       path: dataFilePath(table, date, this.log.layout.isUniform ? undefined : id),
       id,
       date,
-      sha256: await fingerprint(local),
       columns: new Set([...statistics.keys()].filter((name) => name !== PARTITION)),
       windows: table === 'events' ? (file.windows ?? (await rowsByWindow(this.engine, readFiles([local])))) : new Map(),
       isSorted,
@@ -312,11 +309,4 @@ async function outcomeOf<T>(work: () => Promise<T>): Promise<{ readonly value: T
   } catch (error) {
     return { error };
   }
-}
-
-/** The SHA-256 of a file, in hex. Throws the system's error. */
-export async function fingerprint(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) hash.update(chunk);
-  return hash.digest('hex');
 }

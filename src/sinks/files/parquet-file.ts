@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { groupBy } from '../../base/group.ts';
@@ -14,6 +16,8 @@ export const ROW_GROUP_ROWS = 61_440;
 const ZSTD_LEVEL = 1;
 /** In large files a dictionary is given up at so many different values: ids never repeat. Else at a fifth of the rows. */
 const DICTIONARY_VALUES = 4_096;
+/** Of a file that is read to be hashed, at a time. */
+const READ_BYTES = 1 << 20;
 /** Rows of a row group where memory is short: each is held until it is whole. */
 const LOW_MEMORY_ROWS = 10_240;
 /** A file that is not part of a dataset yet ends like this, so that readers that glob for `.parquet` do not see it. */
@@ -71,6 +75,8 @@ export interface WrittenFile {
   readonly local: string;
   readonly rows: number;
   readonly bytes: number;
+  /** Of the whole file, in hex. */
+  readonly sha256: string;
   readonly footerBytes: number;
   /** By column. */
   readonly statistics: ReadonlyMap<string, ColumnStatistics>;
@@ -84,7 +90,7 @@ export async function writeFile(into: Writer, file: SizedQuery, path: string): P
       ? `SELECT *, CAST(${file.date === null ? 'NULL' : literal(file.date)} AS DATE) AS ${PARTITION} FROM (${file.query})`
       : file.query;
   const [row] = await copy(into, { ...file, query }, path, 'USE_TMP_FILE false');
-  return writtenFile(row);
+  return await writtenFile(row);
 }
 
 /** Writes a query that has an `event_date` into one file for each date, under a folder; gives them by date. */
@@ -99,7 +105,7 @@ export async function writeDates(
   const files = new Map<string | null, WrittenFile>();
   const dateOf = (row: Row) => (row.partition_keys as Entries<string | null>)[0].value;
   for (const [date, parts] of groupBy(rows, dateOf)) {
-    const written = parts.map(writtenFile);
+    const written = await Promise.all(parts.map(writtenFile));
     files.set(date, written.length === 1 ? written[0] : await joinFiles(into, file, written));
   }
   return files;
@@ -138,7 +144,7 @@ const COLUMN = /^"((?:[^"]|"")*)"(\."element")?$/;
 
 type Entries<V> = readonly { readonly key: string; readonly value: V }[];
 
-function writtenFile(row: Row): WrittenFile {
+async function writtenFile(row: Row): Promise<WrittenFile> {
   const statistics = new Map<string, ColumnStatistics>();
   for (const { key, value } of row.column_statistics as Entries<Entries<string>>) {
     const [, quoted = '', element] = COLUMN.exec(key) ?? [];
@@ -154,8 +160,16 @@ function writtenFile(row: Row): WrittenFile {
       greatest: told.get('max') ?? null,
     });
   }
-  const numbers = { rows: Number(row.count), bytes: Number(row.file_size_bytes) };
-  return { local: String(row.filename), ...numbers, footerBytes: Number(row.footer_size_bytes), statistics };
+  const local = String(row.filename);
+  const [rows, bytes, footerBytes] = [row.count, row.file_size_bytes, row.footer_size_bytes].map(Number);
+  return { local, rows, bytes, footerBytes, statistics, sha256: await fingerprint(local) };
+}
+
+/** The SHA-256 of a file, in hex. Throws the system's error. */
+export async function fingerprint(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) hash.update(chunk);
+  return hash.digest('hex');
 }
 
 /** The name of the column that `readFiles` adds: the path of the file a row is in. */

@@ -11,15 +11,8 @@ import { eventItems, nameOf } from '../sql/views.ts';
 import { columnsIn } from './columns.ts';
 import { liveRows } from './load.ts';
 import type { DataFile, ReadableFile } from './log.ts';
-import {
-  copiesOf,
-  type FilesFormat,
-  type FileTable,
-  fingerprint,
-  type OpenFilesOptions,
-  readingTable,
-} from './open.ts';
-import { countRows, readFiles } from './parquet-file.ts';
+import { copiesOf, type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './open.ts';
+import { countRows, fingerprint, readFiles } from './parquet-file.ts';
 
 /** Compares every file with the log, and all rows with the receipts. Read-only. Throws UserError. */
 export function verifyFiles(format: FilesFormat, options: OpenFilesOptions): Promise<Difference[]> {

@@ -3,6 +3,7 @@
 
 import { chmod, lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
+import pLimit from 'p-limit';
 import { codeOf, configError, EXIT, transientError, UserError } from '../../base/errors.ts';
 import { removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
@@ -30,6 +31,8 @@ const LAYOUT: Layout = { isUniform: true };
 const OWNER_FOLDER = 0o700;
 const OWNER_FILE = 0o600;
 const POLL_MS = 100;
+/** Files synced to disk at the same time. */
+const CONCURRENCY = 4;
 const LEFT_OVER = { recursive: true, force: true } as const;
 /** DuckDB's own lock keeps other processes out; this keeps out the rest of this one. */
 const held = new Set<string>();
@@ -125,7 +128,9 @@ class FolderLog implements TableLog {
     const manifest = manifestOf(snapshot);
     try {
       const steps = await orderedSteps(this.#engine, { removed, added, state }, this.#paths);
-      for (const step of steps) if ('from' in step) await makeDurable(join(root, step.from));
+      const limit = pLimit(CONCURRENCY);
+      const waiting = steps.flatMap((step) => ('from' in step ? [join(root, step.from)] : []));
+      await Promise.all(waiting.map((path) => limit(() => makeDurable(path))));
       this.#isPending = true;
       await execute(this.#paths, { v: 1, steps, manifest });
     } catch (error) {

@@ -1,6 +1,6 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { DataFile } from '../../../src/sinks/files/log.ts';
+import type { DataFile, NewFile } from '../../../src/sinks/files/log.ts';
 import { withTable } from '../../../src/sinks/files/open.ts';
 import { readFiles } from '../../../src/sinks/files/parquet-file.ts';
 import type { TableName } from '../../../src/table/columns.ts';
@@ -33,7 +33,7 @@ describe.each(FILE_TARGETS)('verify of %s', (name) => {
   }
 
   /** Commits what a query makes of the first file of a table in its place, and what the log is to say of it. */
-  const rewrite = (table: TableName, select: string, more: Partial<DataFile> = {}) =>
+  const rewrite = (table: TableName, select: string, more: Partial<NewFile> = {}) =>
     withTable(fixture.format, fixture.options, async (open) => {
       const [file] = open.filesOf(table);
       const rows = `SELECT ${open.log.layout.hasDateColumn ? '* EXCLUDE (event_date)' : '*'} FROM ${readFiles([await open.fetchOne(file)])}`;
