@@ -10,7 +10,6 @@ export type { PlanInput } from './extract/plan/plan.ts';
 export { type Plan, planRun } from './extract/plan/plan.ts';
 export type { ExtractDeps, ExtractOptions } from './extract/ports.ts';
 export { type ExportSession, extractDeps, openExportSession } from './extract/session.ts';
-export { newTally, summaryOf, type Tally } from './extract/summary.ts';
 export type { PriorLoads, Receipt, State, Window } from './extract/window.ts';
 export { Scanner, type ScanResult } from './schema/scanner.ts';
 export { createExportService } from './service/export/client.ts';
@@ -18,6 +17,6 @@ export type { ExportAnswer, ExportRequest, ExportService } from './service/expor
 export { createExportQuota } from './service/quota/quota.ts';
 export { type Simulator, startSimulator } from './simulator/index.ts';
 export { openDuckDbSink } from './sinks/duckdb/sink.ts';
-export { load, nothingLoaded } from './sinks/load.ts';
+export { type LoadCounts, load, newLoadCounts } from './sinks/load.ts';
 export type { Commit, Sink } from './sinks/sink.ts';
 export { COLUMN_TYPES, type ColumnType } from './types/type.ts';

@@ -4,7 +4,7 @@ import {
   createLogger,
   extractDeps,
   load,
-  nothingLoaded,
+  newLoadCounts,
   openDuckDbSink,
   openExportSession,
   parseSourceConfig,
@@ -24,14 +24,14 @@ const runtime = { clock: systemClock, random: Math.random, env, logger, signal: 
 
 const session = openExportSession(config, runtime);
 const sink = await openDuckDbSink({ ...config, ...runtime, file });
-const loaded = nothingLoaded();
+const counts = newLoadCounts();
 try {
   // The days that are missing: what the file remembers of earlier runs decides.
   const prior = await sink.readPriorLoads();
   const plan = planRun({ settings: config, delivery: 'fresh', prior, now: systemClock.now() });
-  await load(plan, sink, extractDeps(config, session.service, runtime), loaded, () => {});
+  await load(plan, sink, { ...extractDeps(config, session.service, runtime), counts });
 } finally {
   await sink.close();
   await session.close();
 }
-console.log(`${loaded.rows} rows in ${loaded.windows} windows`);
+console.log(`${counts.stored.rows} rows in ${counts.stored.windows} windows`);

@@ -98,10 +98,7 @@ async function* inOrder(
   async function* storedBy(waiting: readonly Waiting[]) {
     if (waiting.length === 0) return;
     yield waiting.map(({ window }) => window);
-    for (const { window, download } of waiting) {
-      await discard(run, download);
-      run.deps.tally.nextFromDate = window.state.from_date;
-    }
+    for (const { download } of waiting) await discard(run, download);
   }
 }
 

@@ -5,7 +5,7 @@ import type { Random } from '../base/random.ts';
 import type { ColumnEdits } from '../schema/column-edits.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import type { Suppression } from '../suppression/list.ts';
-import type { Tally } from './summary.ts';
+import type { ExtractCounts } from './counts.ts';
 
 export interface ExtractOptions {
   readonly maxConcurrentExports: number;
@@ -50,6 +50,6 @@ export interface ExtractDeps {
   readonly sharing?: Sharing | undefined;
   /** Called while a body arrives, with its bytes so far: whoever is to read it can get ready. */
   readonly onReceived?: ((bytes: number) => void) | undefined;
-  /** Filled while the extraction runs; what `summaryOf` and a progress bar read. */
-  readonly tally: Tally;
+  /** Filled while the extraction runs. */
+  readonly counts: ExtractCounts;
 }

@@ -10,8 +10,8 @@ import { createExportService } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import { createExportQuota, type ExportQuota } from '../service/quota/quota.ts';
 import { loadSuppression } from '../suppression/list.ts';
+import { newExtractCounts } from './counts.ts';
 import type { ExtractDeps, ExtractOptions } from './ports.ts';
-import { newTally } from './summary.ts';
 
 /** What the process provides; part of the context of commands and of connectors. */
 export interface Runtime {
@@ -48,7 +48,7 @@ export function extractDeps(
   { clock, random, logger, signal }: Runtime,
 ): ExtractDeps {
   const options = extractOptions(config);
-  return { service, clock, random, logger, signal, spoolDir: config.spoolDir, options, tally: newTally() };
+  return { service, clock, random, logger, signal, spoolDir: config.spoolDir, options, counts: newExtractCounts() };
 }
 
 /** The columns that a configuration drops or hashes; undefined where it lists none. */

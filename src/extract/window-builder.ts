@@ -18,6 +18,7 @@ export class WindowBuilder {
   readonly #run: Run;
   readonly #logger: Logger;
   readonly #cursor: Cursor;
+  #hasWindow = false;
   #lost: Day[] = [];
   #clamped: Day[] = [];
   #refusal: string | undefined;
@@ -84,8 +85,8 @@ export class WindowBuilder {
       this.#logger.warn('window.clamped', text);
     }
     if (lost.length === 0) return;
-    deps.tally.gaps.push(...lost);
-    if (plan.onGap === 'fail') throw gapError(lost, deps.tally.windows > 0);
+    deps.counts.gaps.push(...lost);
+    if (plan.onGap === 'fail') throw gapError(lost, this.#hasWindow);
     this.#logger.warn('window.gap', `The service no longer exports ${nameDays(lost)}: recorded as a gap.`);
   }
 
@@ -97,7 +98,7 @@ export class WindowBuilder {
     const receipt = receiptOf(download, deps.options.timezone !== undefined);
     const state = this.#cursor.take(receipt, foundBy(known, plan, this.#cursor.state), earlierClock(this.#run));
     this.#warnOf(receipt, download);
-    deps.tally.windows++;
+    this.#hasWindow = true;
     return { receipt, files: filesOf(download), state };
   }
 

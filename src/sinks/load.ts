@@ -1,79 +1,82 @@
 import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { BATCH_LIMITS } from '../extract/batch.ts';
+import { type ExtractCounts, newExtractCounts } from '../extract/counts.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
-import type { PriorLoads, Window } from '../extract/window.ts';
-import type { WidenedColumn } from '../table/changes.ts';
-import type { RunHistory } from '../table/runs.ts';
-import type { Commit, Sink } from './sink.ts';
+import type { State, Window } from '../extract/window.ts';
+import type { Commit, Sink, StreamSink } from './sink.ts';
 
-/** What a run has stored so far. */
-export interface Loaded {
-  /** Rows and windows that are committed. */
-  rows: number;
-  windows: number;
+/** What a run into one place counts. */
+export interface LoadCounts extends ExtractCounts {
+  /** All commits together; a column that was widened twice with its type before the first and after the last. */
+  stored: Commit;
+  /** Rows of the stored windows that were held out, since the person asked to be forgotten. */
   suppressed: number;
-  readonly columnsAdded: string[];
-  /** Each column once: its type before the first change and after the last. */
-  readonly columnsWidened: Map<string, WidenedColumn>;
-  /** Rows whose key has a number, because another row that stays has their id. */
-  idRepeats: number;
-  /** Cells in `_rescued`, by source column name. */
-  readonly rescued: Map<string, number>;
+  /** The cursor that is stored; undefined if this run has stored none. */
+  nextFromDate: State['from_date'] | undefined;
 }
 
-export const nothingLoaded = (): Loaded => ({
-  rows: 0,
+const NOTHING_STORED: Commit = {
   windows: 0,
-  suppressed: 0,
+  rows: 0,
   columnsAdded: [],
-  columnsWidened: new Map(),
-  idRepeats: 0,
+  columnsWidened: [],
   rescued: new Map(),
+  idRepeats: 0,
+};
+
+export const newLoadCounts = (): LoadCounts => ({
+  ...newExtractCounts(),
+  stored: NOTHING_STORED,
+  suppressed: 0,
+  nextFromDate: undefined,
 });
 
-/** An open target that executes one plan. `close` releases locks and files and may be called after any failure. */
-export interface Loader {
-  /** The run history; absent for a target that stores none. */
-  readonly runs?: RunHistory | undefined;
-  readPriorLoads(): Promise<PriorLoads>;
-  /** Publishes a verified copy for readers at a path; absent for a target that cannot. */
-  publish?(copy: string): Promise<void>;
-  /** Executes a plan: reads its windows and stores them. `loaded` is up to date whether it succeeds or fails. */
-  load(plan: Plan, deps: ExtractDeps, loaded: Loaded, onStored: () => void): Promise<void>;
-  close(): Promise<void>;
+/** What a load works with. */
+export interface LoadDeps extends ExtractDeps {
+  /** Up to date whenever the load ends, successfully or not. */
+  readonly counts: LoadCounts;
 }
 
-/** The loader of a sink, which commits each batch with its state. */
-export function loaderOf(sink: Sink): Loader {
-  return {
-    runs: sink.runs,
-    readPriorLoads: () => sink.readPriorLoads(),
-    load: (plan, deps, loaded, onStored) => load(plan, sink, deps, loaded, onStored),
-    close: () => sink.close(),
-  };
+/** Executes a plan: reads its windows and stores them in an open place. Throws UserError. */
+export function load(plan: Plan, into: Sink | StreamSink, deps: LoadDeps): Promise<void> {
+  return 'commit' in into ? loadBatches(plan, into, deps) : loadStream(plan, into, deps);
 }
 
-/** Executes a plan into a sink; `loaded` holds what is committed, whether it succeeds or fails. */
-export async function load(
-  plan: Plan,
-  sink: Sink,
-  deps: ExtractDeps,
-  loaded: Loaded,
-  onStored: () => void,
-): Promise<void> {
+async function loadStream(plan: Plan, sink: StreamSink, deps: LoadDeps): Promise<void> {
+  const { counts } = deps;
+  const { extractWindows } = await import('../extract/extract.ts');
+  try {
+    const { rows, columnsAdded, rescued } = await sink.write(counted(extractWindows(plan, deps), counts));
+    counts.stored = { ...counts.stored, rows, columnsAdded, rescued };
+  } catch (error) {
+    if (sink.isAllOrNothing) Object.assign(counts, { stored: NOTHING_STORED, suppressed: 0, nextFromDate: undefined });
+    throw error;
+  }
+}
+
+/** The windows of a stream; each counts as stored once the next is requested. */
+async function* counted(windows: AsyncIterable<Window>, counts: LoadCounts): AsyncGenerator<Window> {
+  for await (const window of windows) {
+    yield window;
+    add(counts, [window], { ...NOTHING_STORED, windows: 1, rows: window.receipt.rows });
+  }
+}
+
+/** Commits batch after batch. */
+async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void> {
+  const { counts, logger, signal } = deps;
   /** Stores the first of these windows; gives those that are left. */
   const store = async (batch: readonly Window[]): Promise<readonly Window[]> => {
-    const commit = await sink.commit(batch, deps.signal);
+    const commit = await sink.commit(batch, signal);
     const stored = batch.slice(0, commit.windows);
-    add(loaded, stored, commit);
+    add(counts, stored, commit);
     for (const { receipt } of stored) {
       const { from, to, rows, bytes } = receipt;
       const message = `Window ${from} to ${to} is committed: ${plainCount(rows, 'row')}.`;
-      deps.logger.debug('window.committed', message, { from, to, rows, bytes });
+      logger.debug('window.committed', message, { from, to, rows, bytes });
     }
-    onStored();
     return batch.slice(commit.windows);
   };
   // Loaded here: every command line loads the descriptors of all targets.
@@ -82,10 +85,10 @@ export async function load(
     const batches = extractBatches(plan, deps, BATCH_LIMITS, (window) => sink.begin?.(window));
     for await (const batch of batches) await storeBatch(batch, store, deps);
   } finally {
-    const { idRepeats } = loaded;
+    const { idRepeats } = counts.stored;
     if (idRepeats > 0) {
       const message = `${plainCount(idRepeats, 'row has', 'rows have')} an id that another row has: all are kept, told apart in _key by #2, #3…`;
-      deps.logger.warn('ids.repeated', message, { rows: idRepeats });
+      logger.warn('ids.repeated', message, { rows: idRepeats });
     }
   }
 }
@@ -97,41 +100,39 @@ export async function load(
 async function storeBatch(
   batch: readonly Window[],
   store: (batch: readonly Window[]) => Promise<readonly Window[]>,
-  { logger, signal, tally }: ExtractDeps,
+  { logger, signal }: LoadDeps,
 ): Promise<void> {
   let remaining = batch;
-  try {
-    while (remaining.length > 0) {
-      remaining = await store(remaining).catch(async (error: unknown) => {
-        const isPassing = error instanceof UserError && error.kind === 'transient';
-        if (remaining.length === 1 || isPassing || signal.aborted) throw error;
-        logger.debug(
-          'batch.split',
-          `${remaining.length} windows cannot be stored together: they are stored one by one.`,
-        );
-        for (const window of remaining) {
-          await store([window]);
-          remaining = remaining.slice(1);
-        }
-        return [];
-      });
+  while (remaining.length > 0) {
+    try {
+      remaining = await store(remaining);
+    } catch (error) {
+      const isPassing = error instanceof UserError && error.kind === 'transient';
+      if (remaining.length === 1 || isPassing || signal.aborted) throw error;
+      logger.debug('batch.split', `${remaining.length} windows cannot be stored together: they are stored one by one.`);
+      for (const window of remaining) await store([window]);
+      return;
     }
-  } catch (error) {
-    // The extraction, which notes the cursor of a batch when the next one is requested, ends here.
-    const stored = batch.slice(0, batch.length - remaining.length);
-    if (stored.length > 0) tally.nextFromDate = stored[stored.length - 1].state.from_date;
-    throw error;
   }
 }
 
-function add(loaded: Loaded, batch: readonly Window[], commit: Commit): void {
-  loaded.rows += commit.rows;
-  loaded.windows += batch.length;
-  loaded.suppressed += batch.reduce((sum, { receipt }) => sum + receipt.suppressed, 0);
-  loaded.columnsAdded.push(...commit.columnsAdded);
-  for (const { name, from, to } of commit.columnsWidened) {
-    loaded.columnsWidened.set(name, { name, from: loaded.columnsWidened.get(name)?.from ?? from, to });
+/** Counts what a commit stored. `windows`: those of it. */
+function add(counts: LoadCounts, windows: readonly Window[], commit: Commit): void {
+  const { stored } = counts;
+  const widened = new Map(stored.columnsWidened.map((column) => [column.name, column]));
+  for (const column of commit.columnsWidened) {
+    widened.set(column.name, { ...column, from: widened.get(column.name)?.from ?? column.from });
   }
-  loaded.idRepeats += commit.idRepeats;
-  for (const [column, cells] of commit.rescued) loaded.rescued.set(column, (loaded.rescued.get(column) ?? 0) + cells);
+  const rescued = new Map(stored.rescued);
+  for (const [column, cells] of commit.rescued) rescued.set(column, (rescued.get(column) ?? 0) + cells);
+  counts.stored = {
+    windows: stored.windows + commit.windows,
+    rows: stored.rows + commit.rows,
+    columnsAdded: [...stored.columnsAdded, ...commit.columnsAdded],
+    columnsWidened: [...widened.values()],
+    rescued,
+    idRepeats: stored.idRepeats + commit.idRepeats,
+  };
+  counts.suppressed += windows.reduce((sum, { receipt }) => sum + receipt.suppressed, 0);
+  counts.nextFromDate = windows.at(-1)?.state.from_date ?? counts.nextFromDate;
 }

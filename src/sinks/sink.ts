@@ -2,6 +2,17 @@ import type { PriorLoads, Window } from '../extract/window.ts';
 import type { WidenedColumn } from '../table/changes.ts';
 import type { RunHistory } from '../table/runs.ts';
 
+/** A place that is open for loading. `close` releases locks and files and may be called after any failure. */
+interface OpenPlace {
+  /** Absent for a target that stores none. */
+  readonly runs?: RunHistory;
+  /** What earlier runs have stored: it decides which days are read. */
+  readPriorLoads(): Promise<PriorLoads>;
+  /** Publishes a verified copy for readers at a path; absent for a target that cannot. */
+  publish?(copy: string): Promise<void>;
+  close(): Promise<void>;
+}
+
 /** What a commit changed in the target. */
 export interface Commit {
   /** How many windows of the batch it stored, counted from the first; at least one. */
@@ -18,19 +29,26 @@ export interface Commit {
 }
 
 /**
- * An open target. `commit` takes the windows of a batch, which share no day and come in the order of days, and stores as many
- * of them, from the first, as one plan of columns serves: each with its receipt, and the state of the last one, all in one step,
- * or nothing at all. The result is the same as if they were committed one by one; the rest is to be given again. `close`
- * releases locks and files and may be called after any failure.
+ * A place whose cursor moves with each commit. `commit` takes the windows of a batch, which share no day and come in the order of
+ * days, and stores as many of them, from the first, as one plan of columns serves: each with its receipt, and the state of the
+ * last one, all in one step, or nothing at all. The result is the same as if they were committed one by one; the rest is to be
+ * given again.
  */
-export interface Sink {
-  readonly runs?: RunHistory;
-  readPriorLoads(): Promise<PriorLoads>;
+export interface Sink extends OpenPlace {
   /**
    * Called with each window of the next batch, in order, as soon as it waits: a sink may begin to write what its commit will want.
    * Nothing of it is visible, and the files of the window stay until the batch is committed or given up.
    */
   begin?(window: Window): void;
   commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit>;
-  close(): Promise<void>;
+}
+
+/** What a stream was sent: fewer rows where its reader closed it before the end, which is no failure. */
+export type Streamed = Pick<Commit, 'rows' | 'columnsAdded' | 'rescued'>;
+
+/** A place that takes all windows of a run as one stream, and remembers nothing of them. */
+export interface StreamSink extends OpenPlace {
+  /** True if nothing of a stream that failed is of use. */
+  readonly isAllOrNothing: boolean;
+  write(windows: AsyncIterable<Window>): Promise<Streamed>;
 }

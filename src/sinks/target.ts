@@ -10,8 +10,8 @@ import type { HashKey } from '../schema/hash-key.ts';
 import type { TableName } from '../table/columns.ts';
 import type { Difference } from '../table/differences.ts';
 import type { Rules } from '../table/plan.ts';
-import type { Loader } from './load.ts';
 import type { TargetReport } from './report.ts';
+import type { Sink, StreamSink } from './sink.ts';
 
 // A target is a kind of place that windows are loaded into. Each has one descriptor, listed in targets.ts; the commands loop over
 // that list and do not depend on single targets. docs/targets.md is the contract. All methods throw UserError.
@@ -35,7 +35,7 @@ export interface Target {
   /** True for a target that can publish a copy for readers. */
   readonly publishes?: boolean;
   /** Opens a place for loading; creates it if there is none. */
-  open(place: string, options: OpenOptions): Promise<Loader>;
+  open(place: string, options: OpenOptions): Promise<Sink | StreamSink>;
 }
 
 /** A target that stores what it loaded: its places can be gone on with, looked after, and searched for people. */
@@ -43,6 +43,7 @@ export interface StatefulTarget extends Target {
   /** What one place is, for help: `a DuckDB file`. */
   readonly noun: string;
   readonly summaries: { readonly sync: string; readonly compact: string };
+  open(place: string, options: OpenOptions): Promise<Sink>;
   upkeep(): Promise<Upkeep>;
   people(): Promise<People>;
 }
@@ -95,7 +96,7 @@ export interface PlaceOptions {
 }
 
 /** Options of `open`; each target uses those that apply to it. */
-export interface OpenOptions extends PlaceOptions, Rules {
+interface OpenOptions extends PlaceOptions, Rules {
   /** Tables to write in addition to `events`. */
   readonly tables: readonly TableName[];
   /** How long files removed from a table are kept for its readers. */

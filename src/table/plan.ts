@@ -19,7 +19,7 @@ export interface Rules {
   /** Types of a pinned schema, by source name. */
   readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
   /** The name that a column is given by its name in the export, before it is told apart from others; else the same. */
-  readonly nameOf?: ((source: string) => string) | undefined;
+  readonly columnName?: ((source: string) => string) | undefined;
 }
 
 /** What a batch of windows does to one column of the table; evidence and cells are those of the whole batch. */
@@ -122,7 +122,7 @@ function newColumns(
   }
   const names = assignNames(
     [...OWN_NAMES, ...stored.map((c) => c.name)],
-    fresh.map(({ source }) => rules.nameOf?.(source) ?? source),
+    fresh.map(({ source }) => rules.columnName?.(source) ?? source),
   );
   const itemNames = itemNamesOf(stored, fresh, names);
   return fresh.map((scanned, i) => ({

@@ -12,28 +12,34 @@ export interface RunRecord {
   readonly bytes: number;
 }
 
-/** The outcome of a run. */
-export type RunOutcome = Omit<RunRecord, 'began' | 'ended' | 'version'>;
-
 /** Number of runs that a target keeps, the latest ones. */
 export const MAX_RUNS = 1_000;
 
 /**
- * The run history of a target. `begin` is called once, before the first request; `end` whether the run succeeds or
- * fails. The record of a killed run has no end. Both throw a UserError if the record cannot be written.
+ * The run history of a target. `begin` is called once, before the first request; `end` whether the run succeeds or fails, and once
+ * more if something fails after that. The record of a killed run has no end. Both throw a UserError if the record cannot be written.
  */
 export interface RunHistory {
   /** True if other runs may be at work at the same time. */
   readonly isShared?: boolean;
-  /** Returns the instants at which the runs just before this one began that never ended, oldest first. */
-  begin(began: string, version: string): Promise<string[]>;
-  end(ended: string, outcome: RunOutcome): Promise<void>;
+  /** Stores the record of a run that begins. Returns when the runs just before it began that never ended, oldest first. */
+  begin(run: RunRecord): Promise<string[]>;
+  /** Stores the same record with its end. */
+  end(run: RunRecord): Promise<void>;
 }
 
 /** The record of a run that begins. */
-export function begunRun(began: string, version: string): RunRecord {
-  return { began, ended: null, exitCode: null, cause: null, version, rows: 0, windows: 0, exports: 0, bytes: 0 };
-}
+export const begunRun = (began: string, version: string): RunRecord => ({
+  began,
+  ended: null,
+  exitCode: null,
+  cause: null,
+  version,
+  rows: 0,
+  windows: 0,
+  exports: 0,
+  bytes: 0,
+});
 
 /** Runs without an end after the last one that has one; `records`: oldest first. */
 export function unended(records: readonly Pick<RunRecord, 'began' | 'ended'>[]): string[] {

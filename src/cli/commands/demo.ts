@@ -8,7 +8,6 @@ import { startSimulator } from '../../simulator/index.ts';
 import { type QueryResult, queryDuckDb } from '../../sinks/duckdb/query.ts';
 import { reportDuckDb } from '../../sinks/duckdb/report.ts';
 import { openDuckDbSink } from '../../sinks/duckdb/sink.ts';
-import { loaderOf } from '../../sinks/load.ts';
 import { argument, command, text, withDefault } from '../command.ts';
 import type { Context } from '../context.ts';
 import { sync } from '../run/run.ts';
@@ -101,7 +100,7 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
       storedBaseUrl: STORED_BASE_URL,
       report,
     };
-    const open = async () => loaderOf(await openDuckDbSink({ ...config, file, clock, logger, signal }));
+    const open = () => openDuckDbSink({ ...config, file, clock, logger, signal });
     await sync(run, open, context);
   } finally {
     await simulator.close();

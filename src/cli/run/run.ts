@@ -10,14 +10,14 @@ import { discardShared } from '../../extract/extract.ts';
 import { deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
 import type { Sharing } from '../../extract/ports.ts';
 import { extractDeps, extractOptions, openExportSession } from '../../extract/session.ts';
-import { summaryOf, type Tally } from '../../extract/summary.ts';
 import type { PriorLoads } from '../../extract/window.ts';
-import { type Loaded, type Loader, nothingLoaded } from '../../sinks/load.ts';
-import type { RunHistory, RunOutcome } from '../../table/runs.ts';
+import { load, newLoadCounts } from '../../sinks/load.ts';
+import type { Sink, StreamSink } from '../../sinks/sink.ts';
+import { begunRun, type RunHistory, type RunRecord } from '../../table/runs.ts';
 import type { Context } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { createProgress } from './progress.ts';
-import { type AlsoSummary, EMPTY_SUMMARY, type RunReport, type Summary } from './summary.ts';
+import { type AlsoSummary, type RunReport, type Summary, summaryOf } from './summary.ts';
 
 const TICK_MS = 500;
 
@@ -36,24 +36,24 @@ export interface SyncRun {
 }
 
 /** Plans, exports and commits; closes the target in any case. The report is complete when it ends, successfully or not. */
-export async function sync(run: SyncRun, open: () => Promise<Loader>, context: Context): Promise<void> {
+export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>, context: Context): Promise<void> {
   const began = context.clock.now();
-  const loader = await open();
+  const sink = await open();
   const { report } = run;
   const settings = settingsOf(run);
   const work = async () => {
-    const plan = planLocal(settings, await loader.readPriorLoads(), run.days, began);
-    await execute(run, plan, context, loader);
+    const plan = planLocal(settings, await sink.readPriorLoads(), run.days, began);
+    await execute(run, plan, context, sink);
   };
   const publish = async () => {
     if (run.publish === undefined || report.summary.windows === 0) return;
-    await loader.publish?.(run.publish);
+    await sink.publish?.(run.publish);
     context.logger.info('run.published', `A copy for readers is in ${run.publish}.`);
   };
   try {
-    await withRunRecord(loader.runs, context, () => report.summary, work, publish);
+    await withRunRecord(sink.runs, context, () => report.summary, work, publish);
   } finally {
-    await loader.close();
+    await sink.close();
   }
 }
 
@@ -61,7 +61,7 @@ export async function sync(run: SyncRun, open: () => Promise<Loader>, context: C
 export interface TargetRun {
   readonly target: string;
   readonly place: string;
-  open(): Promise<Loader>;
+  open(): Promise<Sink | StreamSink>;
   readonly report: RunReport;
   failure?: { readonly outcome: Outcome; readonly error: unknown };
 }
@@ -136,50 +136,35 @@ function joined([first, ...others]: readonly TargetRun[], { redactor }: Context)
 }
 
 /** Executes a plan with a progress display; reports what was done whether it succeeds or fails. */
-async function execute(run: SyncRun, plan: Plan, outer: Context, loader: Loader): Promise<void> {
+async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | StreamSink): Promise<void> {
   const began = outer.clock.now();
   const progress = createProgress(outer);
   const context: Context = { ...outer, logger: outer.loggerThrough(progress.wrap) };
   const session = openExportSession(run.config, context, run.maxWaitMs);
-  const deps = { ...extractDeps(run.config, session.service, context), sharing: run.sharing };
-  const loaded = nothingLoaded();
+  const counts = newLoadCounts();
+  const deps = { ...extractDeps(run.config, session.service, context), sharing: run.sharing, counts };
   let waitingUntil: number | undefined;
   session.quota.onWait((until) => {
     waitingUntil = until;
   });
   const show = () =>
     progress.update({
-      windows: loaded.windows,
-      planned: Math.max(plan.windows.length, loaded.windows),
-      rows: loaded.rows,
-      bytes: deps.tally.bytes,
+      windows: counts.stored.windows,
+      planned: Math.max(plan.windows.length, counts.stored.windows),
+      rows: counts.stored.rows,
+      bytes: counts.bytes,
       quotaLeft: session.quota.forecast(1).left,
       waitingUntil,
     });
   const ticker = setInterval(show, TICK_MS);
   try {
-    await loader.load(plan, deps, loaded, show);
+    await load(plan, sink, deps);
   } finally {
     clearInterval(ticker);
     progress.stop();
     await session.close();
-    run.report.summary = summarize(plan, deps.tally, loaded, (context.clock.now() - began) / 1_000);
+    run.report.summary = summaryOf(plan, counts, (context.clock.now() - began) / 1_000);
   }
-}
-
-function summarize(plan: Plan, tally: Tally, loaded: Loaded, seconds: number): Summary {
-  return {
-    ...EMPTY_SUMMARY,
-    ...summaryOf(plan, tally),
-    rows: loaded.rows,
-    windows: loaded.windows,
-    seconds,
-    columns_added: loaded.columnsAdded,
-    columns_widened: [...loaded.columnsWidened.values()],
-    id_repeats: loaded.idRepeats,
-    rescued_cells: [...loaded.rescued.values()].reduce((sum, cells) => sum + cells, 0),
-    suppressed_rows: loaded.suppressed,
-  };
 }
 
 /** The days given on the command line, which take precedence over the configuration. */
@@ -216,10 +201,11 @@ export async function withRunRecord(
   }
   const { clock, logger, signal, redactor } = context;
   const now = () => new Date(clock.now()).toISOString();
-  warnOfUnended(await runs.begin(now(), VERSION), runs.isShared === true, context);
-  const close = async (end: Pick<RunOutcome, 'exitCode' | 'cause'>) => {
+  const begun = begunRun(now(), VERSION);
+  warnOfUnended(await runs.begin(begun), runs.isShared === true, context);
+  const close = async (outcome: Pick<RunRecord, 'exitCode' | 'cause'>) => {
     const { rows, windows, exports, bytes } = summary();
-    await runs.end(now(), { ...end, rows, windows, exports, bytes });
+    await runs.end({ ...begun, ended: now(), ...outcome, rows, windows, exports, bytes });
   };
   try {
     await work();

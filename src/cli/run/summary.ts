@@ -2,8 +2,10 @@ import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
+import type { Plan } from '../../extract/plan/plan.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
+import type { LoadCounts } from '../../sinks/load.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
 import type { Context } from '../context.ts';
 import { outcomeOf } from '../outcome.ts';
@@ -66,6 +68,28 @@ export const EMPTY_SUMMARY: Summary = {
   exit: 0,
   error: null,
 };
+
+/** The summary of a load that goes on or has ended well. */
+export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summary {
+  const { stored, exports, bytes } = counts;
+  return {
+    ...EMPTY_SUMMARY,
+    rows: stored.rows,
+    windows: stored.windows,
+    exports,
+    bytes,
+    seconds,
+    from_date: plan.firstDay ?? null,
+    next_from_date: counts.nextFromDate ?? plan.state.from_date,
+    to_date_inclusive: counts.inclusive ?? plan.inclusive ?? null,
+    columns_added: stored.columnsAdded,
+    columns_widened: stored.columnsWidened,
+    rescued_cells: [...stored.rescued.values()].reduce((sum, cells) => sum + cells, 0),
+    id_repeats: stored.idRepeats,
+    gaps: [...new Set(counts.gaps)].sort(),
+    suppressed_rows: counts.suppressed,
+  };
+}
 
 /** It holds counts alone, and an orchestrator's side car may be another user. */
 const XCOM_PERMISSIONS = 0o644;

@@ -65,7 +65,7 @@ async function send(run: Run, request: ExportRequest): Promise<ExportAnswer> {
   try {
     return await run.deps.service.exportEvents(request, run.signal, run.known.finalNewline === false);
   } finally {
-    run.deps.tally.exports = run.deps.service.sent - run.sentBefore;
+    run.deps.counts.exports = run.deps.service.sent - run.sentBefore;
   }
 }
 
@@ -87,7 +87,7 @@ async function scanBody(
   for await (const chunk of answer.bytes) {
     run.signal.throwIfAborted();
     bytes += chunk.length;
-    run.deps.tally.bytes += chunk.length;
+    run.deps.counts.bytes += chunk.length;
     run.deps.onReceived?.(bytes);
     hash.update(chunk);
     if (raw !== undefined) await writeAll(raw, [chunk]);

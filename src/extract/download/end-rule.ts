@@ -135,7 +135,7 @@ export class EndRule {
 
   #prove(inclusive: boolean, day: Day): void {
     this.#run.known.inclusive = inclusive;
-    this.#run.deps.tally.inclusive = inclusive;
+    this.#run.deps.counts.inclusive = inclusive;
     this.#run.deps.logger.info(
       'rule.proved',
       `The export of ${day} proves that to_date is ${inclusive ? 'included' : 'not included'}.`,

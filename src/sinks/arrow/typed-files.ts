@@ -1,17 +1,16 @@
 import { join } from 'node:path';
-import { internalError } from '../../base/errors.ts';
 import type { Window } from '../../extract/window.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { type IncomingColumns, incomingColumns } from '../../table/incoming.ts';
 import { type PlannedColumn, planColumns, type Rules } from '../../table/plan.ts';
 import { literal } from '../../types/sql.ts';
 import { Zone } from '../../types/zone.ts';
-import { readFiles } from '../files/parquet-file.ts';
+import { DICTIONARY_VALUES, readFiles } from '../files/parquet-file.ts';
 import { castTo, typedNull } from '../sql/columns.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
-import { engineError, isOutOfMemory } from '../sql/engine/faults.ts';
+import { engineError } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { rescuedOfBatch } from '../sql/rows/counts.ts';
+import { checkRowCount, rescuedOfBatch } from '../sql/rows/counts.ts';
 import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import { baseId, dateSql } from '../sql/rows/superseded.ts';
@@ -33,8 +32,8 @@ export interface TypedFilesOptions extends Rules, Pick<PlaceOptions, 'clock' | '
   readonly groupRows: number;
 }
 
-/** At so many different values a dictionary, which takes time, is given up. */
-const DICTIONARY_VALUES = 4_096;
+/** What messages call it. */
+const PLACE = 'the Arrow stream';
 /** Rows that the window before sent and that the next one may hold, too: base id and date. */
 const SENT = '_dfinery_sent';
 
@@ -77,7 +76,7 @@ export class TypedFiles {
     const incoming = incomingColumns(window.files);
     const plan = this.#planOf(incoming);
     const load = { window, number: 0, incoming, plan: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
-    const file = await this.#prepare(async () => {
+    const file = await this.#transaction(async () => {
       const all = await this.#writeRows(load);
       const path = this.#hasSent ? await this.#withoutSent(all) : all;
       await this.#remember(all, isOpen(window));
@@ -102,14 +101,8 @@ export class TypedFiles {
     const path = this.#newPath();
     const rows = await this.#copy(await this.#rowsOf(load), path);
     if (!idsAreKeys(load.window)) await dropStaging(this.#engine);
-    const { receipt } = load.window;
-    if (rows === receipt.rows) return path;
-    throw internalError(
-      `A verified export has ${rows} rows instead of ${receipt.rows} when it is read. Please report it.`,
-      {
-        where: { window: `${receipt.from}..${receipt.to}` },
-      },
-    );
+    checkRowCount(load.window, rows, PLACE);
+    return path;
   }
 
   /** The rows of a window as a query: `_key`, the columns of the stream, `_rescued`. */
@@ -162,18 +155,14 @@ export class TypedFiles {
     return join(this.#options.folder, `${++this.#count}.parquet`);
   }
 
-  /** Runs `work` in a transaction; once more with one thread where memory does not suffice. */
-  async #prepare<T>(work: () => Promise<T>): Promise<T> {
+  /** Runs `work` in a transaction. Throws UserError. */
+  async #transaction<T>(work: () => Promise<T>): Promise<T> {
     const { signal } = this.#options;
     try {
-      return await this.#engine.transaction(work, signal).catch(async (error: unknown) => {
-        if (!isOutOfMemory(error)) throw error;
-        await this.#engine.run('SET threads = 1');
-        return this.#engine.transaction(work, signal);
-      });
+      return await this.#engine.transaction(work, signal);
     } catch (error) {
       signal?.throwIfAborted();
-      throw engineError(error, 'the Arrow stream');
+      throw engineError(error, PLACE);
     }
   }
 }

@@ -13,6 +13,7 @@ import { logChanges } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { planColumns, type Rules } from '../../table/plan.ts';
+import type { Streamed } from '../sink.ts';
 import type { PlaceOptions } from '../target.ts';
 import { fileOutput, IpcStream, isReaderGone, streamOutput } from './output.ts';
 import { batchRows, recordBatches } from './record-batches.ts';
@@ -23,16 +24,6 @@ export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | '
   /** A file's path, or a stream that stays open. */
   readonly out: string | Writable;
   readonly signal: AbortSignal;
-}
-
-export interface ArrowResult {
-  readonly rows: number;
-  /** Names in the stream, our own left out. */
-  readonly columns: readonly string[];
-  /** Cells in `_rescued`, by source column name. */
-  readonly rescued: ReadonlyMap<string, number>;
-  /** True when the reader closed the stream before the end; that is no failure. */
-  readonly readerLeft: boolean;
 }
 
 /** CSV bytes of a row, where no window was seen yet. */
@@ -50,7 +41,7 @@ interface Stream {
  * Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then held
  * on disk until the last has come (S31). Throws UserError; a file that was begun is then not there.
  */
-export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<ArrowResult> {
+export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<Streamed> {
   const { out, pinned } = options;
   const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
   const output = typeof out === 'string' ? fileOutput(out, options.clock.now()) : streamOutput(out);
@@ -121,7 +112,7 @@ async function send(
   out: Writable,
   folder: string,
   options: ArrowOptions,
-): Promise<ArrowResult> {
+): Promise<Streamed & { readonly readerLeft: boolean }> {
   const typed = typedColumns(columns);
   const schema = streamSchema(typed, options.timezone !== undefined, manifest.version);
   const groupRows = batchRows(schema.fields.length, rowBytes);
@@ -148,7 +139,7 @@ async function send(
     stream.release();
     await files.close();
   }
-  return { rows, columns: typed.map(({ name }) => name), rescued, readerLeft };
+  return { rows, columnsAdded: typed.map(({ name }) => name), rescued, readerLeft };
 }
 
 /** Asks for the next item while the last one is in use. */

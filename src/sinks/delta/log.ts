@@ -5,10 +5,17 @@ import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import { noTableError } from '../files/failures.ts';
-import { liveRows } from '../files/load.ts';
-import { type DataFile, type FileChange, LostRace, type NewFile, type Snapshot, type TableLog } from '../files/log.ts';
+import {
+  type DataFile,
+  type FileChange,
+  type Layout,
+  LostRace,
+  liveRows,
+  type NewFile,
+  type Snapshot,
+  type TableLog,
+} from '../files/log.ts';
 import { type FilesFormat, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
-import type { Layout } from '../files/parquet-file.ts';
 import { loggedColumns, rangedColumns } from '../files/statistics.ts';
 import { checkErasable, eraseFiles, expiredFiles, type KnownFiles, storeFiles } from '../files/stored-files.ts';
 import type { Engine } from '../sql/engine/engine.ts';
@@ -19,7 +26,7 @@ import { addOf, removeOf, statsText } from './data-file.ts';
 import type { Action } from './protocol/actions.ts';
 import { LOG_FOLDER } from './protocol/entry.ts';
 import { fieldsOf, readableName } from './schema.ts';
-import { derivedAction, stateActions, stateOf } from './state.ts';
+import { derivedAction, stateActions, stateOfDomains } from './state.ts';
 import { type CommitInfo, DeltaTable } from './table.ts';
 
 const OPERATIONS = { load: 'WRITE', rewrite: 'OPTIMIZE', purge: 'DELETE' } as const satisfies Record<
@@ -167,7 +174,7 @@ class DeltaLog implements TableLog {
     const tables = [...this.#tables.values()];
     const files = tables.flatMap((table) => table.files());
     if (!events.exists) return undefined;
-    const state = stateOf(events.domains, liveRows(files), events.address);
+    const state = stateOfDomains(events.domains, liveRows(files), events.address);
     const id = events.info?.change_id;
     const follows = ({ info }: DeltaTable) => info?.source === events.version && info.source_change_id === id;
     const stale = tables.filter((table) => table !== events && !follows(table)).map(({ name }) => name);

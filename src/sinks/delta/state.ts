@@ -53,7 +53,7 @@ const entriesOf = (domains: Domains): Map<string, string> =>
   new Map([...domains].flatMap(([domain, text]) => (domain.startsWith(OWN) ? [[domain.slice(OWN.length), text]] : [])));
 
 /** The state that the log of `events` holds; `live`: rows of each window in its files. Throws UserError. */
-export function stateOf(domains: Domains, live: ReadonlyMap<number, number>, place: string): TableState {
+export function stateOfDomains(domains: Domains, live: ReadonlyMap<number, number>, place: string): TableState {
   const info = tableInfoOf(domains, place);
   const { receipts, ...stored } = stateFrom(entriesOf(domains), (name, why) =>
     damaged(`${place} (${OWN}${name})`, why),

@@ -31,7 +31,7 @@ export async function queryDuckDb(
       });
       if (found === undefined) throw configError('The query is not one SELECT statement: nothing was run.');
       const { names: header, types, rows: values } = found;
-      results.push({ header, types, rows: values.map((row) => row.map(textOf)), values });
+      results.push({ header, types, rows: values.map((row) => row.map(shownText)), values });
     }
     return results;
   });
@@ -44,7 +44,7 @@ function withoutCells(message: string): string {
   return `DuckDB ended it with ${kind}, perhaps for a cell that does not fit. No cell is shown here: run it in DuckDB to see more.`;
 }
 
-function textOf(value: unknown): string {
+function shownText(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (value instanceof Date) return value.toISOString().replace(/T00:00:00\.000Z$/, '');
   return String(value);

@@ -1,17 +1,17 @@
 import { existsSync, statSync } from 'node:fs';
 import { configError, internalError, messageOf, transientError } from '../../base/errors.ts';
-import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
+import { moveFile } from '../../fs/atomic-file.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
-import { literal } from '../../types/sql.ts';
-import { secondNameError } from '../files/failures.ts';
-import { copiesOfOriginal, identityOf, moveIdentity, refuseCopy } from '../sql/copies.ts';
-import { copyOwner, fileExists, sweep } from '../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, openEngine, REWRITING } from '../sql/engine/engine.ts';
+import { refuseSecondName } from '../files/failures.ts';
+import { copiesOfOriginal, refuseCopy } from '../sql/copies.ts';
+import { fileExists } from '../sql/engine/database-file.ts';
+import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { newFile } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
+import { withRewritten } from '../sql/rewritten-file.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
-import { nameOf } from '../sql/views.ts';
+import { columnOfSource } from '../sql/views.ts';
 import type { PeopleFound, PeopleQuery, Purged, PurgeTrial, Rewritten } from '../target.ts';
 import { eventRowsOf } from './people.ts';
 import { COPIED, checkStore, EVENT_NAMES_TABLE, OWN_TABLES } from './store.ts';
@@ -68,15 +68,16 @@ async function findInDatabase(engine: Engine, query: PeopleQuery): Promise<Looku
   return findPeople(await eventRowsOf(engine), query);
 }
 
-async function replaceFile(engine: Engine, { rows, rowsRemoved }: Copied): Promise<Rewritten> {
+async function replaceFile(engine: Engine, { path, rows, rowsRemoved }: Copied): Promise<Rewritten> {
   const bytesBefore = statSync(engine.file).size;
-  await moveFile(copyOf(engine), engine.file);
+  await moveFile(path, engine.file);
   return { rows, rowsRemoved, files: [engine.file], bytesBefore, bytesAfter: statSync(engine.file).size };
 }
 
-type Copied = Pick<Rewritten, 'rows' | 'rowsRemoved'>;
-
-const copyOf = ({ file }: Engine): string => `${file}${REWRITING}`;
+interface Copied extends Pick<Rewritten, 'rows' | 'rowsRemoved'> {
+  /** Of the file beside the one that it is to replace. */
+  readonly path: string;
+}
 
 /** Locks a file, finds the people whose rows are to be left out, if any, and copies the rest. */
 async function withCopy<L extends Lookup | undefined, T>(
@@ -86,21 +87,21 @@ async function withCopy<L extends Lookup | undefined, T>(
 ): Promise<T> {
   if (!fileExists(options.file)) throw configError(`${options.file} does not exist: nothing was done.`);
   const engine = await openSettled(options);
-  const locked = identityOf(engine.file);
   try {
     return await engine.guarded(async () => {
       await checkStore(engine);
       refuseSecondName(engine.file);
-      // Whoever was to name one of them had this file's lock, and died.
-      await removeTemporaries(engine.file, 0, 0);
       const lookup = await find(engine);
-      const copied = await copyInto(engine, copyOf(engine), lookup);
-      options.signal?.throwIfAborted();
-      return then(engine, copied, lookup);
+      const { n } = await engine.row(
+        "SELECT count(*) AS n FROM duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'",
+      );
+      const fill = () => copyRows(engine, lookup);
+      return await withRewritten(COPIED, engine, newFile(Number(n)), fill, async (path, copied) => {
+        options.signal?.throwIfAborted();
+        return then(engine, { ...copied, path }, lookup);
+      });
     });
   } finally {
-    // Once the copy has taken the place of the file, a file of its name is that of the next process, which has the new file's lock.
-    if (identityOf(engine.file) === locked) sweep(copyOf(engine));
     await engine.close();
   }
 }
@@ -117,20 +118,10 @@ async function openSettled(options: RewriteOptions): Promise<Engine> {
   throw transientError(`${options.file} is being written to all the time: run again when it is not.`);
 }
 
-async function copyInto(engine: Engine, copy: string, lookup: Lookup | undefined): Promise<Copied> {
-  sweep(copy);
-  await engine.run('SET preserve_insertion_order = true');
-  const { n } = await engine.row(
-    "SELECT count(*) AS n FROM duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'",
-  );
-  await engine.run(`ATTACH ${literal(copy)} AS rewritten (${newFile(Number(n))})`);
-  copyOwner(engine.file, copy);
+async function copyRows(engine: Engine, lookup: Lookup | undefined): Promise<Omit<Copied, 'path'>> {
   const rowsRemoved = await copyTables(engine, lookup);
-  await moveIdentity(COPIED, engine, { from: identityOf(engine.file), to: identityOf(copy), schema: 'rewritten' });
   await checkCounts(engine, rowsRemoved);
-  const rows = await countOf(engine, 'rewritten', { schema: 'main', name: 'events' });
-  await engine.run('DETACH rewritten');
-  return { rows, rowsRemoved };
+  return { rows: await countOf(engine, 'rewritten', { schema: 'main', name: 'events' }), rowsRemoved };
 }
 
 /** What cannot be copied is named: a generated column or a foreign key makes DuckDB refuse the copy of a table. */
@@ -150,13 +141,6 @@ async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<n
   }
 }
 
-/** The file under another name would keep what leaves this one. */
-function refuseSecondName(file: string): void {
-  const { nlink } = statSync(file);
-  if (nlink === 1) return;
-  throw secondNameError(file, nlink);
-}
-
 /** Tables that we did not make, by their schema where it is not the first. */
 async function foreignTables(engine: Engine): Promise<string[]> {
   const tables = await tablesOf(engine);
@@ -167,7 +151,7 @@ async function foreignTables(engine: Engine): Promise<string[]> {
 /** The tables first, then their rows, so that what is left out is never written. */
 async function copyWithout(engine: Engine, { condition }: Lookup): Promise<number> {
   await engine.run('COPY FROM DATABASE target TO rewritten (SCHEMA)');
-  const name = nameOf((await eventRowsOf(engine)).columns, EVENT_NAME);
+  const name = columnOfSource((await eventRowsOf(engine)).columns, EVENT_NAME);
   const kept: Readonly<Record<string, string>> = {
     events: ` WHERE NOT (${condition})`,
     // The name of an event that these people alone had goes with their rows.
@@ -175,7 +159,9 @@ async function copyWithout(engine: Engine, { condition }: Lookup): Promise<numbe
   };
   for (const table of await tablesOf(engine)) {
     const where = table.schema === 'main' ? (kept[table.name] ?? '') : '';
-    await engine.run(`INSERT INTO ${named('rewritten', table)} SELECT * FROM ${named('target', table)}${where}`);
+    await engine.run(
+      `INSERT INTO ${qualifiedName('rewritten', table)} SELECT * FROM ${qualifiedName('target', table)}${where}`,
+    );
   }
   const gone = await rowsByWindow(engine, `events WHERE ${condition}`);
   for (const [window, rows] of gone) {
@@ -205,7 +191,8 @@ async function checkCounts(engine: Engine, rowsRemoved: number): Promise<void> {
 }
 
 async function countOf(engine: Engine, database: string, table: Table): Promise<number> {
-  return Number((await engine.row(`SELECT count(*) AS n FROM ${named(database, table)}`)).n);
+  return Number((await engine.row(`SELECT count(*) AS n FROM ${qualifiedName(database, table)}`)).n);
 }
 
-const named = (database: string, { schema, name }: Table) => `${database}.${identifier(schema)}.${identifier(name)}`;
+const qualifiedName = (database: string, { schema, name }: Table) =>
+  `${database}.${identifier(schema)}.${identifier(name)}`;

@@ -14,13 +14,13 @@ import type { Commit, Sink } from '../sink.ts';
 import { identityOf, moveIdentity, publish } from '../sql/copies.ts';
 import { checkLogPath } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
-import { isOutOfMemory, isRefusedByIndex, MisreadFile } from '../sql/engine/faults.ts';
+import { isRefusedByIndex } from '../sql/engine/faults.ts';
 import { isWide } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { planBatch, settleBatch } from '../sql/rows/batch.ts';
-import { rowsByWindow } from '../sql/rows/counts.ts';
+import { checkRowCount, rowsByWindow } from '../sql/rows/counts.ts';
 import { filesByHeader, filesQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
-import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
+import { withStaged } from '../sql/rows/staging.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/store.ts';
 import { COPIED, createViews, prepareStore, RunTable, writeState } from './store.ts';
@@ -101,19 +101,15 @@ export class DuckDbSink implements Sink {
   async #commit(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
     await this.#reclaim();
     await this.#prepareForColumns(windows);
-    try {
-      return await this.#store(windows, signal);
-    } catch (error) {
-      if (isRefusedByIndex(error)) throw indexError(this.#engine, await indexNames(this.#engine));
-      if (!isOutOfMemory(error)) throw error;
-    }
-    // Each thread holds a block of every column: of very many columns one thread's worth may fit where two do not.
-    await this.#engine.run('SET threads = 1');
-    try {
-      return await this.#store(windows, signal);
-    } finally {
-      await this.#engine.run('RESET threads');
-    }
+    const done = await this.#engine
+      .transaction(() => this.#write(windows), signal)
+      .catch(async (error: unknown) => {
+        throw isRefusedByIndex(error) ? indexError(this.#engine, await indexNames(this.#engine)) : error;
+      });
+    this.#state = done.state;
+    this.#removed += done.removed;
+    logChanges(this.#options.logger, done.columns, done.commit.rescued);
+    return done.commit;
   }
 
   /** The first batch tells how wide the table is: a file that was made for it and holds no row is recreated. */
@@ -134,14 +130,6 @@ export class DuckDbSink implements Sink {
     await this.#engine.run('CHECKPOINT target');
   }
 
-  async #store(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
-    const done = await this.#engine.transaction(() => this.#write(windows), signal);
-    this.#state = done.state;
-    this.#removed += done.removed;
-    logChanges(this.#options.logger, done.columns, done.commit.rescued);
-    return done.commit;
-  }
-
   async #write(windows: readonly Window[]) {
     const engine = this.#engine;
     const before = this.#state;
@@ -150,7 +138,7 @@ export class DuckDbSink implements Sink {
     await alterEvents(engine, columns, this.#zone);
     await loadRows(engine, loads);
     const counted = await rowsByWindow(engine, 'events');
-    checkRows(engine, loads, counted);
+    for (const { window, number } of loads) checkRowCount(window, counted.get(number) ?? 0, engine.file);
     const { removed, idRepeats } = await supersede(engine, batch);
     const after = removed > 0 ? await rowsByWindow(engine, 'events') : counted;
     // What is gone is subtracted, so that a receipt that was wrong before stays wrong and `verify` sees it.
@@ -186,31 +174,12 @@ async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<v
   for (const load of filled.filter((one) => !plain.includes(one))) await loadStaged(engine, load);
 }
 
-/** Throws UserError if a window came to another number of rows than its export has. */
-function checkRows(engine: Engine, loads: readonly WindowLoad[], counted: ReadonlyMap<number, number>): void {
-  for (const { window, number } of loads) {
-    const { from, to, rows } = window.receipt;
-    const came = counted.get(number) ?? 0;
-    if (came === rows) continue;
-    throw new MisreadFile(
-      `a window of ${rows} rows came to ${came} in DuckDB: nothing of it was kept. Please report it.`,
-      { where: { window: `${from}..${to}`, file: engine.file } },
-    );
-  }
-}
-
-/** Keys need a second look: the rows are staged in their order (the engine must be told to keep it), numbered, moved. */
-async function loadStaged(engine: Engine, load: WindowLoad): Promise<void> {
-  await engine.run('SET preserve_insertion_order = true');
-  try {
-    const staged = await stageWindow(engine, load);
-    const values = [staged.key, load.number, staged.rescued, ...staged.values].join(', ');
-    await engine.run(`INSERT INTO events (${namesOf(staged.columns)}) SELECT ${values} FROM ${staged.from}`);
-    await dropStaging(engine);
-  } finally {
-    await engine.run('SET preserve_insertion_order = false').catch(() => {});
-  }
-}
+/** Keys need a second look: the rows are staged in their order, numbered, moved. */
+const loadStaged = (engine: Engine, load: WindowLoad): Promise<number> =>
+  withStaged(engine, load, ({ key, rescued, columns, values, from }) => {
+    const select = [key, load.number, rescued, ...values].join(', ');
+    return engine.run(`INSERT INTO events (${namesOf(columns)}) SELECT ${select} FROM ${from}`);
+  });
 
 const namesOf = (columns: readonly PlannedColumn[]): string =>
   ['_key', '_dfinery_window', '_rescued', ...columns.map(({ name }) => name)].map(identifier).join(', ');

@@ -3,7 +3,7 @@ import { NO_PRIOR_LOADS, type PriorLoads, type State } from '../../extract/windo
 import type { ColumnChange } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import { begunRun, MAX_RUNS, type RunHistory, type RunOutcome, type RunRecord, unended } from '../../table/runs.ts';
+import { MAX_RUNS, type RunHistory, type RunRecord, unended } from '../../table/runs.ts';
 import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { otherTimezone } from '../files/failures.ts';
 import { COPIES_TABLE, type CopiedFormat, identityOf } from '../sql/copies.ts';
@@ -227,7 +227,7 @@ async function createTables(engine: Engine, state: TableState): Promise<void> {
     const defined = Object.entries(columns).map(([column, [, kind]]) => `${identifier(column)} ${KINDS[kind].type}`);
     await engine.run(`CREATE TABLE ${name} (${defined.join(', ')})`);
   }
-  await insert(engine, COLUMNS, state.columns);
+  await insertRecords(engine, COLUMNS, state.columns);
 }
 
 async function createData(engine: Engine, timezone: string | null): Promise<void> {
@@ -245,15 +245,15 @@ export async function createViews(engine: Engine, columns: readonly StoredColumn
 /** All that the file holds beside its rows and its runs. */
 export async function readState(engine: Engine): Promise<TableState> {
   const { timezone, state } = await engine.row(`SELECT timezone, CAST(state AS VARCHAR) AS state FROM ${STATE}`);
-  const names = await read<{ readonly name: string }>(engine, EVENT_NAMES);
+  const names = await readRecords<{ readonly name: string }>(engine, EVENT_NAMES);
   return {
     timezone: typeof timezone === 'string' ? timezone : null,
     tables: ['events'],
-    columns: await read<StoredColumn>(engine, COLUMNS),
-    receipts: await read<StoredReceipt>(engine, WINDOWS),
+    columns: await readRecords<StoredColumn>(engine, COLUMNS),
+    receipts: await readRecords<StoredReceipt>(engine, WINDOWS),
     eventNames: names.map(({ name }) => name),
     cursor: typeof state === 'string' ? (JSON.parse(state) as State) : null,
-    changes: await read<ColumnChange>(engine, CHANGES),
+    changes: await readRecords<ColumnChange>(engine, CHANGES),
   };
 }
 
@@ -269,20 +269,20 @@ export async function readDuckDbPriorLoads(options: Omit<EngineOptions, 'readOnl
 /** Stores what a batch changed. Inside its transaction. */
 export async function writeState(engine: Engine, before: TableState, after: TableState): Promise<void> {
   await engine.run(`UPDATE ${STATE} SET state = $1`, [JSON.stringify(after.cursor)]);
-  await replace(engine, COLUMNS, before.columns, after.columns);
-  await replace(engine, WINDOWS, before.receipts, after.receipts);
+  await replaceRecords(engine, COLUMNS, before.columns, after.columns);
+  await replaceRecords(engine, WINDOWS, before.receipts, after.receipts);
   const named = (names: readonly string[]) => names.map((name) => ({ name }));
-  await replace(engine, EVENT_NAMES, named(before.eventNames), named(after.eventNames));
+  await replaceRecords(engine, EVENT_NAMES, named(before.eventNames), named(after.eventNames));
   const { changes } = before;
   const isLonger = changes.length === 0 || changes.at(-1) === after.changes[changes.length - 1];
   if (!isLonger) await engine.run(`DELETE FROM ${CHANGES.name}`);
-  await insert(engine, CHANGES, isLonger ? after.changes.slice(changes.length) : after.changes);
+  await insertRecords(engine, CHANGES, isLonger ? after.changes.slice(changes.length) : after.changes);
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /** All records of a table, in the order of their keys, else in that in which they were added. */
-async function read<T extends object>(engine: Engine, { name, key, columns }: RecordTable): Promise<T[]> {
+async function readRecords<T extends object>(engine: Engine, { name, key, columns }: RecordTable): Promise<T[]> {
   const select = Object.entries(columns).map(
     ([column, [member, kind]]) => `${KINDS[kind].read(identifier(column))} AS ${identifier(member)}`,
   );
@@ -291,7 +291,11 @@ async function read<T extends object>(engine: Engine, { name, key, columns }: Re
   return rows.map((row) => Object.fromEntries(Object.entries(row).map(([k, value]) => [k, plain(value)])) as T);
 }
 
-async function insert(engine: Engine, { name, columns }: RecordTable, records: readonly object[]): Promise<void> {
+async function insertRecords(
+  engine: Engine,
+  { name, columns }: RecordTable,
+  records: readonly object[],
+): Promise<void> {
   if (records.length === 0) return;
   const entries = Object.entries(columns);
   const shape = Object.fromEntries(
@@ -311,16 +315,16 @@ function picked(record: object, members: readonly string[]): Fields {
 }
 
 /** Makes the records of a table those of `after`. */
-async function replace(
+async function replaceRecords(
   engine: Engine,
   table: RecordTable & { readonly key?: string },
   before: readonly object[],
   after: readonly object[],
 ): Promise<void> {
   const members = Object.values(table.columns).map(([member]) => member);
-  const textOf = (record: object) => JSON.stringify(picked(record, members));
-  const [stored, wanted] = [new Set(before.map(textOf)), new Set(after.map(textOf))];
-  const removed = before.filter((record) => !wanted.has(textOf(record)));
+  const recordText = (record: object) => JSON.stringify(picked(record, members));
+  const [stored, wanted] = [new Set(before.map(recordText)), new Set(after.map(recordText))];
+  const removed = before.filter((record) => !wanted.has(recordText(record)));
   if (removed.length > 0 && table.key !== undefined) {
     const [member, kind] = table.columns[table.key];
     const keys = removed.map((record) => picked(record, [member])[member]);
@@ -329,10 +333,10 @@ async function replace(
       [JSON.stringify(keys)],
     );
   }
-  await insert(
+  await insertRecords(
     engine,
     table,
-    after.filter((record) => !stored.has(textOf(record))),
+    after.filter((record) => !stored.has(recordText(record))),
   );
 }
 
@@ -340,7 +344,7 @@ type StoredRun = RunRecord & { readonly number: number };
 
 /** The runs of a file, the latest ones, oldest first. */
 export async function readRuns(engine: Engine): Promise<RunRecord[]> {
-  const runs = await read<StoredRun>(engine, RUNS);
+  const runs = await readRecords<StoredRun>(engine, RUNS);
   return runs.map(({ number: _number, ...run }) => run);
 }
 
@@ -353,18 +357,18 @@ export class RunTable implements RunHistory {
     this.#engine = engine;
   }
 
-  begin(began: string, version: string): Promise<string[]> {
+  begin(run: RunRecord): Promise<string[]> {
     return this.#engine.transaction(async () => {
-      const before = await read<StoredRun>(this.#engine, RUNS);
-      this.#run = { ...begunRun(began, version), number: (before.at(-1)?.number ?? 0) + 1 };
-      await replace(this.#engine, RUNS, before, [...before, this.#run].slice(-MAX_RUNS));
+      const before = await readRecords<StoredRun>(this.#engine, RUNS);
+      this.#run = { ...run, number: (before.at(-1)?.number ?? 0) + 1 };
+      await replaceRecords(this.#engine, RUNS, before, [...before, this.#run].slice(-MAX_RUNS));
       return unended(before);
     });
   }
 
-  async end(ended: string, outcome: RunOutcome): Promise<void> {
-    const run = this.#run;
-    if (run === undefined) return;
-    await this.#engine.transaction(() => replace(this.#engine, RUNS, [run], [{ ...run, ...outcome, ended }]));
+  async end(run: RunRecord): Promise<void> {
+    const begun = this.#run;
+    if (begun === undefined) return;
+    await this.#engine.transaction(() => replaceRecords(this.#engine, RUNS, [begun], [{ ...begun, ...run }]));
   }
 }

@@ -1,4 +1,3 @@
-import { loaderOf } from '../load.ts';
 import { withCopies } from '../sql/copies.ts';
 import type { StatefulTarget } from '../target.ts';
 
@@ -14,8 +13,7 @@ export const duckdb: StatefulTarget = withCopies(
     },
     async open(file, options) {
       const { openDuckDbSink } = await import('./sink.ts');
-      const sink = await openDuckDbSink({ ...options, file });
-      return { ...loaderOf(sink), publish: (copy) => sink.publish(copy) };
+      return openDuckDbSink({ ...options, file });
     },
     async upkeep() {
       const [{ readDuckDbPriorLoads }, { verifyDuckDb }, { rewriteDuckDb }, { reportDuckDb }] = await Promise.all([

@@ -1,22 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, isAbsolute } from 'node:path';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { configError, messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { VERSION } from '../../base/version.ts';
-import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
+import { moveFile } from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { isTableName, TABLES, type TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
-import { secondNameError } from '../files/failures.ts';
+import { refuseSecondName } from '../files/failures.ts';
 import { PARTITION } from '../files/parquet-file.ts';
-
-import { COPIES_TABLE, type CopiedFormat, identityOf, moveIdentity } from '../sql/copies.ts';
-import { copyOwner, realFile, sweep } from '../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, REWRITING, type Row, withFile } from '../sql/engine/engine.ts';
+import { COPIES_TABLE, type CopiedFormat, identityOf } from '../sql/copies.ts';
+import { realFile } from '../sql/engine/database-file.ts';
+import { type Engine, type EngineOptions, type Row, withFile } from '../sql/engine/engine.ts';
 import { SMALL_BLOCKS } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
+import { withRewritten } from '../sql/rewritten-file.ts';
 
 /** The version of DuckLake's format that is read and written here. */
 const FORMAT = '1.0';
@@ -155,32 +155,16 @@ export class Catalog {
 
   /** Throws a configuration failure unless `rewrite` can put another file in place of this one. */
   async checkRewrite(): Promise<void> {
-    const { nlink } = statSync(this.file);
-    if (nlink > 1) throw secondNameError(this.file, nlink);
+    refuseSecondName(this.file);
     await checkWritable(dirname(this.file));
   }
 
   /** Writes the catalog anew, so that no byte of what was removed from it remains. Throws UserError. */
   async rewrite(): Promise<void> {
-    const copy = `${this.file}${REWRITING}`;
     await this.#open(false, async (engine) => {
       await engine.run('CHECKPOINT target');
-      sweep(copy);
-      // Whoever was to name one of them had this file's lock, and died.
-      await removeTemporaries(this.file, 0, 0);
-      await engine.run('SET preserve_insertion_order = true');
-      await engine.run(`ATTACH ${literal(copy)} AS rewritten (${SMALL_BLOCKS})`);
-      try {
-        copyOwner(this.file, copy);
-        await engine.run('COPY FROM DATABASE target TO rewritten');
-        await moveIdentity(COPIED, engine, { from: identityOf(this.file), to: identityOf(copy), schema: 'rewritten' });
-        await engine.run('DETACH rewritten');
-        await moveFile(copy, this.file);
-      } catch (error) {
-        // Not once it has taken the file's place: what has its name then is that of the next process.
-        sweep(copy);
-        throw error;
-      }
+      const fill = () => engine.run('COPY FROM DATABASE target TO rewritten');
+      await withRewritten(COPIED, engine, SMALL_BLOCKS, fill, (path) => moveFile(path, this.file));
     });
   }
 

@@ -11,9 +11,17 @@ import { lastWindow } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import { columnsIn, describeTable, selectOf } from '../files/columns.ts';
-import { type DataFile, type FileChange, LostRace, type NewFile, type Snapshot, type TableLog } from '../files/log.ts';
+import {
+  type DataFile,
+  type FileChange,
+  type Layout,
+  LostRace,
+  type NewFile,
+  type Snapshot,
+  type TableLog,
+} from '../files/log.ts';
 import { type FilesFormat, FileTable, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
-import { type Layout, NO_DATE, PARTITION, readFiles } from '../files/parquet-file.ts';
+import { NO_DATE, PARTITION, readFiles } from '../files/parquet-file.ts';
 import { changeOf } from '../files/rewrite.ts';
 import { entryChanges } from '../files/state-entries.ts';
 import { type LoggedColumn, loggedColumns, rangedColumns } from '../files/statistics.ts';
@@ -180,7 +188,7 @@ class LakeLog implements TableLog {
     const { logger, signal } = this.#options;
     const { isReader } = this.#parts;
     const changed = this.#changed;
-    const change = await table.prepare(async () => {
+    const change = await table.engine.transaction(async () => {
       const own = changed.filter((file) => file.table === 'events');
       const added: NewFile[] = [];
       for (const file of own) added.push(...(await this.#rewritten(table, file)));

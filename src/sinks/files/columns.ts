@@ -8,9 +8,9 @@ import { castTo, type Described, describe, rescuedAfter, typedNull, valueAfter }
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
-import type { ReadableFile } from './log.ts';
+import type { Layout, ReadableFile } from './log.ts';
 import { copiesOf } from './open.ts';
-import { FILE, type Layout, ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
+import { FILE, ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 
 /** The columns of every file of `events` before those of the export. */
 const OWN_COLUMNS = ['_key', '_dfinery_window', '_rescued'] as const;

@@ -2,12 +2,12 @@ import { LOG_ID } from '../../schema/groups.ts';
 import { type StoredColumn, TABLES, type TableName, typedColumns } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
-import { eventItems, eventLogs, nameOf, rank, sortedEventLogs } from '../sql/views.ts';
+import { keyColumns } from '../sql/rows/superseded.ts';
+import { columnOfSource, eventItems, eventLogs, rank, sortedEventLogs } from '../sql/views.ts';
 import { columnsIn } from './columns.ts';
 import type { DataFile, NewFile, ReadableFile } from './log.ts';
 import { copiesOf, type FileTable } from './open.ts';
 import { FILE, readFiles } from './parquet-file.ts';
-import { keyColumns } from './superseded.ts';
 
 /** Files of tables that come and go. */
 export interface Files {
@@ -45,7 +45,7 @@ export async function derive(
     const sources = new Set(isCurrent ? before.map(({ source }) => source) : []);
     const missing = events.filter(({ id }) => !sources.has(id));
     const written = name === 'event_logs' ? await logsToWrite(table, columns, events, missing, left) : missing;
-    for (const event of written) added.push(await write(table, columns, name, event));
+    for (const event of written) added.push(await writeDerived(table, columns, name, event));
     if (name === 'event_logs') await table.engine.run(`DROP TABLE ${SHARED}`);
     const renewed = new Set(written.map(({ id }) => id));
     const kept = new Set(events.map(({ id }) => id));
@@ -54,7 +54,7 @@ export async function derive(
   return { removed, added };
 }
 
-async function write(
+async function writeDerived(
   table: FileTable,
   columns: readonly StoredColumn[],
   name: TableName,
@@ -62,7 +62,7 @@ async function write(
 ): Promise<NewFile> {
   const own = typedColumns(columnsIn(columns, event.columns));
   const from = readFiles([await table.fetchOne(event)]);
-  const logs = table.isLowOnMemory ? sortedEventLogs : eventLogs;
+  const logs = table.engine.isLowOnMemory ? sortedEventLogs : eventLogs;
   const query = name === 'event_items' ? eventItems(own, from) : logs(own, from, isOwnedBy(columns, event.copy));
   return table.write({ table: name, date: event.date, query, rows: event.rows, source: event.id });
 }
@@ -93,7 +93,7 @@ async function filesWith(
   some: readonly string[],
 ): Promise<Set<string>> {
   if (all.length === 0 || some.length === 0) return new Set();
-  const log = nameOf(columns, LOG_ID);
+  const log = columnOfSource(columns, LOG_ID);
   const rows = await engine.rows(
     `SELECT DISTINCT ${FILE} AS path FROM ${readFiles(all, true)} WHERE ${log} IN (${logIds(log, some)})`,
   );
@@ -107,7 +107,7 @@ async function findShared(
   some: readonly string[],
   all: readonly string[],
 ): Promise<void> {
-  const log = nameOf(columns, LOG_ID);
+  const log = columnOfSource(columns, LOG_ID);
   const create = `CREATE OR REPLACE TEMP TABLE ${SHARED}`;
   if (all.length < 2 || some.length === 0) {
     await engine.run(`${create} (log VARCHAR, owner VARCHAR)`);
@@ -124,6 +124,6 @@ function logIds(log: string, files: readonly string[]): string {
 }
 
 function isOwnedBy(columns: readonly StoredColumn[], local: string): string {
-  const log = nameOf(columns, LOG_ID);
+  const log = columnOfSource(columns, LOG_ID);
   return `(${log} IS NULL OR CAST(${log} AS VARCHAR) NOT IN (SELECT log FROM ${SHARED} WHERE owner <> ${literal(local)}))`;
 }

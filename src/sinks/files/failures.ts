@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { configError, type UserError } from '../../base/errors.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { engineError } from '../sql/engine/faults.ts';
@@ -21,6 +22,12 @@ export function secondNameError(file: string, names: number): UserError {
     `${file} has ${names - 1} more name${names === 2 ? '' : 's'} (hard links), which would keep the old contents: remove them first. It was not changed.`,
     { where: { file } },
   );
+}
+
+/** Throws for a file that would keep what leaves it under another name. */
+export function refuseSecondName(file: string): void {
+  const { nlink } = statSync(file);
+  if (nlink > 1) throw secondNameError(file, nlink);
 }
 
 /** A purge would put a new file in place of a link, and leave the old contents where it leads. */

@@ -3,12 +3,13 @@ import { daysBetween } from '../../base/days.ts';
 import type { Window } from '../../extract/window.ts';
 import { typedColumns } from '../../table/columns.ts';
 import { castTo, typedNull } from '../sql/columns.ts';
-import { MisreadFile } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
+import { checkRowCount } from '../sql/rows/counts.ts';
 import { type FileQuery, fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
-import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
+import { type StagedExtra, withStaged } from '../sql/rows/staging.ts';
+import type { WrittenFile } from './log.ts';
 import type { FileTable } from './open.ts';
-import { type Writer, type WrittenFile, writeDates, writeFile } from './parquet-file.ts';
+import { type Writer, writeDates, writeFile } from './parquet-file.ts';
 import { onlyDate, partitionSql } from './partition-date.ts';
 
 /** Rows of a batch of one date, in a file that is part of no table yet. */
@@ -47,7 +48,7 @@ export class EarlyWriter {
   begin(load: WindowLoad): void {
     if (load.window.receipt.rows === 0 || !idsAreKeys(load.window)) return;
     const write = async () => {
-      if (this.#isClosed || this.#table.isLowOnMemory) return undefined;
+      if (this.#isClosed || this.#table.engine.isLowOnMemory) return undefined;
       return { form: formOf(load), files: await writePlain(this.#table, load) };
     };
     this.#files.set(
@@ -85,7 +86,7 @@ export async function writeIncoming(
   early: ReadonlyMap<Window, EarlyFiles | undefined>,
 ): Promise<IncomingFile[]> {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
-  const limit = pLimit(table.isLowOnMemory ? 1 : CONCURRENCY);
+  const limit = pLimit(table.engine.isLowOnMemory ? 1 : CONCURRENCY);
   const beside = filled.map((load) => {
     const written = early.get(load.window);
     if (written?.form === formOf(load)) return written.files;
@@ -101,23 +102,28 @@ function writePlain(table: FileTable, load: WindowLoad): Promise<IncomingFile[]>
   const date = onlyDate(load);
   const partition = date === undefined ? partitionSql(load, 0) : undefined;
   const source = fileQuery(load, 0, partition?.texts);
-  return store(table, table.writer(true), queryOf({ ...source, key: source.base }, partition?.sql, load), load, date);
+  return writeDatesOf(
+    table,
+    table.writer(true),
+    queryOf({ ...source, key: source.base }, partition?.sql, load),
+    load,
+    date,
+  );
 }
 
 /** Keys need a second look at all rows of a window, which are staged in their order in a temporary table. */
-async function writeStaged(table: FileTable, load: WindowLoad): Promise<IncomingFile[]> {
-  const { engine } = table;
+function writeStaged(table: FileTable, load: WindowLoad): Promise<IncomingFile[]> {
   const date = onlyDate(load);
-  await engine.run('SET preserve_insertion_order = true');
-  try {
-    const staged = await stageWindow(engine, load, { type: 'DATE', valueOf: (index) => partitionSql(load, index) });
-    const query = queryOf(staged, date === undefined ? staged.extra : undefined, load);
-    const files = await store(table, table.writer(), query, load, date);
-    await dropStaging(engine);
-    return files;
-  } finally {
-    await engine.run('SET preserve_insertion_order = false').catch(() => {});
-  }
+  const partition: StagedExtra = { type: 'DATE', valueOf: (index) => partitionSql(load, index) };
+  return withStaged(
+    table.engine,
+    load,
+    (staged) => {
+      const query = queryOf(staged, date === undefined ? staged.extra : undefined, load);
+      return writeDatesOf(table, table.writer(), query, load, date);
+    },
+    partition,
+  );
 }
 
 /** Typed rows to select from: expressions over `from`. */
@@ -150,13 +156,14 @@ function queryOf(rows: Rows, date: string | undefined, { plan, zone, number }: W
 }
 
 /** Writes a query into one file for each date it has. */
-async function store(
+async function writeDatesOf(
   table: FileTable,
   writer: Writer,
   query: string,
-  { window: { receipt }, number }: WindowLoad,
+  { window, number }: WindowLoad,
   date: string | undefined,
 ): Promise<IncomingFile[]> {
+  const { receipt } = window;
   const days = date === undefined ? daysBetween(receipt.from, receipt.to) + 1 : 1;
   const sized = { query, rows: Math.floor(receipt.rows / days), date };
   const path = table.newPath('incoming');
@@ -165,10 +172,10 @@ async function store(
       ? await writeDates(writer, sized, path)
       : new Map([[date, await writeFile(writer, sized, path)]]);
   const files = [...byDate].map(([day, file]) => ({ ...file, date: day, windows: new Map([[number, file.rows]]) }));
-  const written = files.reduce((sum, { rows }) => sum + rows, 0);
-  if (written === receipt.rows) return files;
-  throw new MisreadFile(
-    `a window of ${receipt.rows} rows came to ${written} in Parquet: nothing of it was kept. Please report it.`,
-    { where: { window: `${receipt.from}..${receipt.to}`, file: table.place } },
+  checkRowCount(
+    window,
+    files.reduce((sum, { rows }) => sum + rows, 0),
+    table.place,
   );
+  return files;
 }

@@ -11,15 +11,24 @@ import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
+import { keyColumns } from '../sql/rows/superseded.ts';
 import { columnsIn, columnsOfBatch, isChangedBy, selectAfter } from './columns.ts';
 import { derive, type Files } from './derive.ts';
 import { failureOf, otherTimezone } from './failures.ts';
 import { type EarlyFiles, EarlyWriter, type IncomingFile, writeIncoming } from './incoming-files.ts';
-import type { DataFile, FileChange, NewFile, ReadableFile } from './log.ts';
+import {
+  type DataFile,
+  type FileChange,
+  filesAfter,
+  liveRows,
+  type NewFile,
+  type ReadableFile,
+  windowsOf,
+} from './log.ts';
 import { type FilesFormat, FileTable, type OpenFilesOptions, readingTable } from './open.ts';
 import { readFiles } from './parquet-file.ts';
 import { RunObjects, removeExpiredRuns } from './runs.ts';
-import { findSuperseded, keyColumns, type Superseded } from './superseded.ts';
+import { findSuperseded, type Superseded } from './superseded.ts';
 
 export interface FilesSinkOptions extends Rules, OpenFilesOptions {
   /** Tables wanted beside `events`, which is always kept: the others follow from it. */
@@ -104,7 +113,7 @@ class FilesSink implements Sink {
     this.#zone = timezone === undefined ? undefined : new Zone(timezone);
     this.#logger = logger;
     this.#clock = clock;
-    this.#rules = { ...options, nameOf: table.log.layout.columnName };
+    this.#rules = { ...options, columnName: table.log.layout.columnName };
     this.#early = new EarlyWriter(table);
     this.runs = new RunObjects(table.storage, !options.hasOneWriter);
   }
@@ -146,7 +155,7 @@ class FilesSink implements Sink {
     const { tables } = this.#initial;
     if (tables.every((name) => state.tables.includes(name))) return;
     const wanted = { ...state, tables };
-    const change = await table.prepare(() => derive(table, { removed: [], added: [] }, wanted), signal);
+    const change = await table.engine.transaction(() => derive(table, { removed: [], added: [] }, wanted), signal);
     await table.commit({ kind: 'rewrite', ...change, state: wanted });
   }
 
@@ -177,7 +186,7 @@ class FilesSink implements Sink {
     signal: AbortSignal,
   ): Promise<Commit> {
     const table = this.#table;
-    const prepared = await table.prepare(() => this.#prepare(windows, early), signal);
+    const prepared = await table.engine.transaction(() => this.#prepare(windows, early), signal);
     // Rows of two windows have one id: the later window is to supersede rows that are committed.
     if (prepared === undefined) {
       this.#alone = windows.length - 1;
@@ -263,26 +272,3 @@ class FilesSink implements Sink {
 const rowsIn = ({ local }: IncomingFile): string => `SELECT * FROM ${readFiles([local])}`;
 
 const countOf = (files: readonly IncomingFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
-
-/** Rows by window over several files. */
-function windowsOf(files: readonly { readonly windows: ReadonlyMap<number, number> }[]): Map<number, number> {
-  const all = new Map<number, number>();
-  for (const { windows } of files) {
-    for (const [window, rows] of windows) all.set(window, (all.get(window) ?? 0) + rows);
-  }
-  return all;
-}
-
-/** Rows of each window, over all files of `events`. */
-export const liveRows = (files: readonly DataFile[]): Map<number, number> =>
-  windowsOf(files.filter(({ table }) => table === 'events'));
-
-/** The files of the tables after a change. */
-export function filesAfter(
-  files: readonly DataFile[],
-  { removed, added }: Pick<FileChange, 'removed' | 'added'>,
-): readonly DataFile[] {
-  const leaving = new Set(removed.map(({ id }) => id));
-  const stored = added.map(({ local: _local, footerBytes: _bytes, statistics: _statistics, ...file }) => file);
-  return [...files.filter(({ id }) => !leaving.has(id)), ...stored].sort((a, b) => (a.path < b.path ? -1 : 1));
-}

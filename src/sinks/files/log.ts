@@ -6,7 +6,44 @@ import { UserError } from '../../base/errors.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { Difference } from '../../table/differences.ts';
 import type { TableState } from '../../table/state.ts';
-import type { Layout, WrittenFile } from './parquet-file.ts';
+import type { Described } from '../sql/columns.ts';
+
+/** What readers of a table expect of its files. */
+export interface Layout {
+  /**
+   * True if readers see files without a log, by a glob pattern: one file a date, and the same columns in all files (S29,
+   * S30). False: a date may have several files, and a file only has the columns with values (S43).
+   */
+  readonly isUniform: boolean;
+  /** The name that a column gets by its name in the export, before it is told apart from others. */
+  columnName?(source: string): string;
+  /** True if files hold the date of their rows as a column, too. */
+  readonly hasDateColumn?: boolean;
+  /** The option of COPY that gives the columns of a file their field ids. */
+  fieldIds?(table: TableName, columns: readonly Described[]): string;
+}
+
+/** What DuckDB says of a column of a file that it wrote. Of a list the numbers are those of its elements. */
+export interface ColumnStatistics {
+  readonly isList: boolean;
+  readonly bytes: number;
+  readonly values: number;
+  readonly nulls: number;
+  readonly least: string | null;
+  readonly greatest: string | null;
+}
+
+/** A file that was written, with what its footer says. */
+export interface WrittenFile {
+  readonly local: string;
+  readonly rows: number;
+  readonly bytes: number;
+  /** Of the whole file, in hex. */
+  readonly sha256: string;
+  readonly footerBytes: number;
+  /** By column. */
+  readonly statistics: ReadonlyMap<string, ColumnStatistics>;
+}
 
 /** A Parquet file of a table. */
 export interface DataFile {
@@ -103,4 +140,27 @@ export interface TableLog {
    * values of theirs (S37, S44).
    */
   erase(): Promise<void>;
+}
+
+/** Rows by window over several files. */
+export function windowsOf(files: readonly { readonly windows: ReadonlyMap<number, number> }[]): Map<number, number> {
+  const all = new Map<number, number>();
+  for (const { windows } of files) {
+    for (const [window, rows] of windows) all.set(window, (all.get(window) ?? 0) + rows);
+  }
+  return all;
+}
+
+/** Rows of each window, over all files of `events`. */
+export const liveRows = (files: readonly DataFile[]): Map<number, number> =>
+  windowsOf(files.filter(({ table }) => table === 'events'));
+
+/** The files of the tables after a change. */
+export function filesAfter(
+  files: readonly DataFile[],
+  { removed, added }: Pick<FileChange, 'removed' | 'added'>,
+): readonly DataFile[] {
+  const leaving = new Set(removed.map(({ id }) => id));
+  const stored = added.map(({ local: _local, footerBytes: _bytes, statistics: _statistics, ...file }) => file);
+  return [...files.filter(({ id }) => !leaving.has(id)), ...stored].sort((a, b) => (a.path < b.path ? -1 : 1));
 }

@@ -7,14 +7,12 @@ import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { TableName } from '../../table/columns.ts';
 import { Zone } from '../../types/zone.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
-import { isOutOfMemory } from '../sql/engine/faults.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
-import { copyColumns } from '../storage/partial-copy.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { PlaceOptions } from '../target.ts';
 import { failureOf, folderError, noTableError } from './failures.ts';
-import type { DataFile, FileChange, NewFile, ReadableFile, Snapshot, TableLog } from './log.ts';
-import { PARTITION, readFiles, type SizedQuery, type Writer, type WrittenFile, writeFile } from './parquet-file.ts';
+import type { DataFile, FileChange, NewFile, ReadableFile, Snapshot, TableLog, WrittenFile } from './log.ts';
+import { PARTITION, readFiles, type SizedQuery, type Writer, writeFile } from './parquet-file.ts';
 import { dataFilePath } from './stored-files.ts';
 
 /** What opening a place needs. */
@@ -74,8 +72,6 @@ export class FileTable {
   readonly storage: Storage;
   readonly log: TableLog;
   readonly engine: Engine;
-  /** True after the engine ran out of memory once: files are then written in smaller pieces, by one thread, unsorted. */
-  isLowOnMemory = false;
   readonly #open: OpenPlace;
   /** Local files with the content of stored ones, by path and columns. */
   readonly #copies = new Map<string, string>();
@@ -121,12 +117,11 @@ export class FileTable {
     return this.#each(files, ({ path }) => this.#copyOnce(path, (copy) => this.storage.localFile(path, copy)));
   }
 
-  /** The same if only some columns are read: of a large object no more than those are copied. */
-  async fetchColumns(files: readonly DataFile[], columns: ReadonlySet<string>): Promise<ReadableFile[]> {
-    if (this.storage.workFolder !== undefined) return this.fetch(files);
+  /** The same if only some columns are read: no more than those may be copied. */
+  fetchColumns(files: readonly DataFile[], columns: ReadonlySet<string>): Promise<ReadableFile[]> {
     const names = JSON.stringify([...columns].sort());
     return this.#each(files, ({ path, bytes }) =>
-      this.#copyOnce(`${path}\0${names}`, (copy) => copyColumns(this.storage, { path, bytes, columns }, copy)),
+      this.#copyOnce(`${path}\0${names}`, (copy) => this.storage.localFile(path, copy, { bytes, columns })),
     );
   }
 
@@ -149,9 +144,9 @@ export class FileTable {
 
   /** What writes files. `isAside`: beside other statements, and without the temporary tables that they see. */
   writer(isAside = false): Writer {
-    const { engine, isLowOnMemory, log } = this;
+    const { engine, log } = this;
     const rows = (sql: string) => (isAside ? engine.rowsAside(sql) : engine.rows(sql));
-    return { rows, isLowOnMemory, layout: log.layout };
+    return { rows, isLowOnMemory: engine.isLowOnMemory, layout: log.layout };
   }
 
   /** Writes a query into a file that waits. */
@@ -175,21 +170,6 @@ export class FileTable {
       isSorted,
       ...(source !== undefined && { source }),
     };
-  }
-
-  /**
-   * Runs work in a transaction of the engine; if memory does not suffice, once more with one thread and smaller pieces.
-   * Throws what the work throws.
-   */
-  async prepare<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-    try {
-      return await this.engine.transaction(work, signal);
-    } catch (error) {
-      if (this.isLowOnMemory || !isOutOfMemory(error)) throw error;
-    }
-    this.isLowOnMemory = true;
-    await this.engine.run('SET threads = 1');
-    return await this.engine.transaction(work, signal);
   }
 
   close(): Promise<void> {

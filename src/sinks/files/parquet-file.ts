@@ -6,16 +6,17 @@ import { groupBy } from '../../base/group.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
-import { type Described, describe } from '../sql/columns.ts';
+import { describe } from '../sql/columns.ts';
 import type { Engine, Row } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
+import type { ColumnStatistics, Layout, WrittenFile } from './log.ts';
 
 /** Rows of a row group: what a filter can skip or must read as one. */
 export const ROW_GROUP_ROWS = 61_440;
 /** Measured on exports: smaller and faster than the default, 3. */
 const ZSTD_LEVEL = 1;
-/** In large files a dictionary is given up at so many different values: ids never repeat. Else at a fifth of the rows. */
-const DICTIONARY_VALUES = 4_096;
+/** In large files a dictionary, which takes time, is given up at so many different values: ids never repeat. Else at a fifth of the rows. */
+export const DICTIONARY_VALUES = 4_096;
 /** Of a file that is read to be hashed, at a time. */
 const READ_BYTES = 1 << 20;
 /** Rows of a row group where memory is short: each is held until it is whole. */
@@ -37,49 +38,12 @@ export interface SizedQuery {
   readonly date?: string | null | undefined;
 }
 
-/** What readers of a table expect of its files. */
-export interface Layout {
-  /**
-   * True if readers see files without a log, by a glob pattern: one file a date, and the same columns in all files (S29,
-   * S30). False: a date may have several files, and a file only has the columns with values (S43).
-   */
-  readonly isUniform: boolean;
-  /** The name that a column gets by its name in the export, before it is told apart from others. */
-  columnName?(source: string): string;
-  /** True if files hold the date of their rows as a column, too. */
-  readonly hasDateColumn?: boolean;
-  /** The option of COPY that gives the columns of a file their field ids. */
-  fieldIds?(table: TableName, columns: readonly Described[]): string;
-}
-
 /** What writes files. */
 export interface Writer {
   rows(sql: string): Promise<Row[]>;
   /** True if it must do with little memory: row groups are smaller. */
   readonly isLowOnMemory: boolean;
   readonly layout: Layout;
-}
-
-/** What DuckDB says of a column of a file that it wrote. Of a list the numbers are those of its elements. */
-export interface ColumnStatistics {
-  readonly isList: boolean;
-  readonly bytes: number;
-  readonly values: number;
-  readonly nulls: number;
-  readonly least: string | null;
-  readonly greatest: string | null;
-}
-
-/** A file that was written, with what its footer says. */
-export interface WrittenFile {
-  readonly local: string;
-  readonly rows: number;
-  readonly bytes: number;
-  /** Of the whole file, in hex. */
-  readonly sha256: string;
-  readonly footerBytes: number;
-  /** By column. */
-  readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
 /** Writes a query into one Parquet file that does not exist yet. */

@@ -115,7 +115,7 @@ async function prepared(
   query: PeopleQuery,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly lookup: Lookup; readonly change: FileChange }> {
-  return table.prepare(async () => {
+  return table.engine.transaction(async () => {
     const found = await lookUp(table, query);
     return { lookup: found.lookup, change: await withoutPeople(table, query, found) };
   }, signal);

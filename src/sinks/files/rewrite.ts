@@ -3,8 +3,7 @@ import { receiptsWith } from '../../table/receipts.ts';
 import type { Rewritten } from '../target.ts';
 import { columnsIn, selectOf, sortedBy } from './columns.ts';
 import { derive, type Files } from './derive.ts';
-import { filesAfter, liveRows } from './load.ts';
-import type { DataFile, FileChange, NewFile } from './log.ts';
+import { type DataFile, type FileChange, filesAfter, liveRows, type NewFile } from './log.ts';
 import { type FilesFormat, type FileTable, type OpenFilesOptions, withTable } from './open.ts';
 import { ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 
@@ -21,7 +20,7 @@ export function compactFiles(format: FilesFormat, options: OpenFilesOptions): Pr
     const batches = batchesOf(table);
     for (const batch of batches) {
       options.signal?.throwIfAborted();
-      await table.commit(await table.prepare(() => compacted(table, batch), options.signal));
+      await table.commit(await table.engine.transaction(() => compacted(table, batch), options.signal));
     }
     return rewritten(table, before, batches.flat());
   });
@@ -60,8 +59,8 @@ async function compacted(table: FileTable, batch: readonly DataFile[]): Promise<
     const all = group.map(
       ({ columns: names, copy }) => `SELECT ${selectOf(own, names, table.zone)} FROM ${readFiles([copy])}`,
     );
-    const query = `SELECT * FROM (${all.join(' UNION ALL ')}) ${table.isLowOnMemory ? '' : sortedBy(own, rows)}`;
-    const isSorted = !table.isLowOnMemory;
+    const query = `SELECT * FROM (${all.join(' UNION ALL ')}) ${table.engine.isLowOnMemory ? '' : sortedBy(own, rows)}`;
+    const isSorted = !table.engine.isLowOnMemory;
     added.push(await table.write({ table: 'events', date, query, rows, isSorted }));
   }
   return changeOf(table, 'rewrite', { removed: batch, added });

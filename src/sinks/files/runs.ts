@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 import valid from '../../../schemas/run.validator';
 import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
-import { begunRun, MAX_RUNS, type RunHistory, type RunOutcome, type RunRecord } from '../../table/runs.ts';
+import { MAX_RUNS, type RunHistory, type RunRecord } from '../../table/runs.ts';
 import type { Storage } from '../storage/storage.ts';
 
 const FOLDER = '_dfinery/runs';
@@ -54,26 +54,23 @@ export async function readRuns(storage: Storage): Promise<RunRecord[]> {
 export class RunObjects implements RunHistory {
   readonly isShared: boolean;
   readonly #storage: Storage;
-  #begun: { readonly path: string; readonly run: RunRecord } | undefined;
+  #path: string | undefined;
 
   constructor(storage: Storage, isShared: boolean) {
     this.#storage = storage;
     this.isShared = isShared;
   }
 
-  async begin(began: string, version: string): Promise<string[]> {
+  async begin(run: RunRecord): Promise<string[]> {
     const before = await this.#unended();
-    const path = `${FOLDER}/${began.replaceAll(':', '-')}-${randomUUID().slice(0, 8)}.json`;
-    const run = begunRun(began, version);
+    const path = `${FOLDER}/${run.began.replaceAll(':', '-')}-${randomUUID().slice(0, 8)}.json`;
     await this.#write(path, run);
-    this.#begun = { path, run };
+    this.#path = path;
     return before;
   }
 
-  async end(ended: string, outcome: RunOutcome): Promise<void> {
-    if (this.#begun === undefined) return;
-    const { path, run } = this.#begun;
-    await this.#write(path, { ...run, ended, ...outcome });
+  async end(run: RunRecord): Promise<void> {
+    if (this.#path !== undefined) await this.#write(this.#path, run);
   }
 
   #write(path: string, run: RunRecord): Promise<void> {

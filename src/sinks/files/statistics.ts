@@ -1,8 +1,8 @@
 import type { TableState } from '../../table/state.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import type { NewFile } from './log.ts';
-import { type ColumnStatistics, PARTITION, readFiles } from './parquet-file.ts';
+import type { ColumnStatistics, NewFile } from './log.ts';
+import { PARTITION, readFiles } from './parquet-file.ts';
 
 /** What a log says of one column of a file. */
 export interface LoggedColumn extends ColumnStatistics {

@@ -1,5 +1,3 @@
-import { CORRECTION_DATETIME, DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME } from '../../schema/groups.ts';
-import type { StoredColumn } from '../../table/columns.ts';
 import type { PlannedBatch } from '../sql/rows/batch.ts';
 import {
   countNumbered,
@@ -24,14 +22,6 @@ export interface Superseded {
   readonly files: readonly IncomingFile[];
   /** Rows of the batch whose key has a number, by window. */
   readonly idRepeats: ReadonlyMap<number, number>;
-}
-
-const KEY_SOURCES: ReadonlySet<string> = new Set([DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, CORRECTION_DATETIME]);
-
-/** The columns that tell rows, events and their times: all that is read of files that do not change. */
-export function keyColumns(columns: readonly StoredColumn[]): Set<string> {
-  const ids = columns.filter((column) => column.occurrence === 1 && KEY_SOURCES.has(column.source));
-  return new Set(['_key', '_dfinery_window', ...ids.map(({ name }) => name)]);
 }
 
 /**

@@ -1,4 +1,3 @@
-import { loaderOf } from '../load.ts';
 import type { StatefulTarget } from '../target.ts';
 import type { FilesFormat } from './open.ts';
 
@@ -10,7 +9,7 @@ export function filesTarget(described: Described, load: () => Promise<FilesForma
     ...described,
     async open(place, options) {
       const [format, { openFilesSink }] = await Promise.all([load(), import('./load.ts')]);
-      return loaderOf(await openFilesSink(format, { ...options, place }));
+      return openFilesSink(format, { ...options, place });
     },
     async upkeep() {
       const [format, { readFilesPriorLoads }, { verifyFiles }, { compactFiles }, { reportFiles }] = await Promise.all([

@@ -7,10 +7,9 @@ import { coveredDays } from '../../table/receipts.ts';
 import { TYPES } from '../../types/index.ts';
 import { shortName } from '../sql/columns.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
-import { eventItems, nameOf } from '../sql/views.ts';
+import { columnOfSource, eventItems } from '../sql/views.ts';
 import { columnsIn } from './columns.ts';
-import { liveRows } from './load.ts';
-import type { DataFile, ReadableFile } from './log.ts';
+import { type DataFile, liveRows, type ReadableFile } from './log.ts';
 import { copiesOf, type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './open.ts';
 import { countRows, fingerprint, readFiles } from './parquet-file.ts';
 
@@ -150,7 +149,7 @@ async function checkDerived(table: FileTable, events: readonly ReadableFile[], n
   const countOf = async (query: string) => Number((await table.engine.row(`SELECT count(*) AS n FROM (${query})`)).n);
   let expected = 0;
   if (name === 'event_logs' && events.length > 0) {
-    const log = nameOf(columns, LOG_ID);
+    const log = columnOfSource(columns, LOG_ID);
     expected = await countOf(
       `SELECT 1 FROM ${eventsIn(events)} GROUP BY ${log}, CASE WHEN ${log} IS NULL THEN _key END`,
     );

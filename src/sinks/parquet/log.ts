@@ -11,8 +11,15 @@ import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { folderError, linkError, secondNameError } from '../files/failures.ts';
-import { filesAfter } from '../files/load.ts';
-import type { DataFile, FileChange, NewFile, Snapshot, TableLog } from '../files/log.ts';
+import {
+  type DataFile,
+  type FileChange,
+  filesAfter,
+  type Layout,
+  type NewFile,
+  type Snapshot,
+  type TableLog,
+} from '../files/log.ts';
 import {
   type FilesFormat,
   forgetReadFiles,
@@ -20,9 +27,9 @@ import {
   type OpenPlace,
   openWithoutLock,
 } from '../files/open.ts';
-import { FILE, type Layout, readFiles, writeFile } from '../files/parquet-file.ts';
+import { FILE, readFiles, writeFile } from '../files/parquet-file.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
-import { nameOf } from '../sql/views.ts';
+import { columnOfSource } from '../sql/views.ts';
 import { DiskStorage } from '../storage/disk.ts';
 import { execute, recover, type Step } from './journal.ts';
 import { type FolderPaths, manifestOf, parseManifest, pathsIn, readIfThere, snapshotOf } from './manifest.ts';
@@ -236,7 +243,7 @@ async function orderedSteps(
     const waiting = new Map(added.filter((file) => file.table === table).map((file) => [file.path, file]));
     const news = [...waiting.values()];
     const olds = removed.filter(({ path }) => waiting.has(path)).map(({ path }) => path);
-    const key = table === 'event_logs' ? nameOf(state.columns, LOG_ID) : '_key';
+    const key = table === 'event_logs' ? columnOfSource(state.columns, LOG_ID) : '_key';
     const followers = await movedKeys(engine, root, olds, news, key);
     const givesToWaiting = (path: string) => [...(followers.get(path) ?? [])].some((other) => waiting.has(other));
     const isFree = (path: string) => ![...waiting.keys()].some((other) => followers.get(other)?.has(path));

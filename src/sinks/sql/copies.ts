@@ -33,13 +33,11 @@ export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFor
   async open(file, options) {
     const format = await load();
     if (options.publish !== undefined) await checkCopy(format, options.publish, file, options);
-    const loader = await target.open(file, options);
-    // A loader that holds the lock of the file publishes it itself.
-    const inFile = { ...options, file };
-    return {
-      publish: (copy) => format.withFile(inFile, (engine) => publish(format, engine, copy, options)),
-      ...loader,
-    };
+    const sink = await target.open(file, options);
+    // A sink that holds the lock of the file publishes it itself.
+    sink.publish ??= (copy) =>
+      format.withFile({ ...options, file }, (engine) => publish(format, engine, copy, options));
+    return sink;
   },
   async people() {
     const [people, format] = await Promise.all([target.people(), load()]);

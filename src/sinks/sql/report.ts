@@ -7,7 +7,7 @@ import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetRe
 import type { Engine, Row } from './engine/engine.ts';
 import { identifier } from './engine/quote.ts';
 import { rescuedCells } from './rows/counts.ts';
-import { eventLogs, nameOf } from './views.ts';
+import { columnOfSource, eventLogs } from './views.ts';
 
 /** The rows of a target and what is known of their columns. */
 export interface ReportSource {
@@ -29,7 +29,7 @@ export const NO_EVENTS: Counted = { rows: 0, lastEventAt: null, events: [], hour
 /** What a report counts in the rows themselves; `columns` of them may be the system columns alone. Reads them a few times; memory: a row a day and event name. */
 export async function countEvents(engine: Engine, source: ReportSource): Promise<Counted> {
   const typed = typedColumns(source.columns);
-  const server = wallClock(nameOf(typed, SERVER_DATETIME), source);
+  const server = wallClock(columnOfSource(typed, SERVER_DATETIME), source);
   const { rows, last } = await engine.row(
     `SELECT count(*) AS rows, CAST(max(${server}) AS VARCHAR) AS last FROM ${source.events}`,
   );
@@ -49,8 +49,8 @@ const wallClock = (instant: string, { timezone }: ReportSource): string =>
 
 /** Events of each day on which they arrived, the most frequent names apart. */
 async function eventsByDay(engine: Engine, source: ReportSource, typed: readonly Typed[]): Promise<ReportedEvents[]> {
-  const name = nameOf(typed, EVENT_NAME);
-  const day = `CAST(${wallClock(nameOf(typed, SERVER_DATETIME), source)} AS DATE)`;
+  const name = columnOfSource(typed, EVENT_NAME);
+  const day = `CAST(${wallClock(columnOfSource(typed, SERVER_DATETIME), source)} AS DATE)`;
   const found = await engine.rows(
     `WITH counted AS (SELECT ${day} AS day, ${name} AS name, count(*) AS n FROM (${eventLogs(typed, source.events)}) GROUP BY ALL),
     frequent AS (SELECT name FROM counted WHERE name IS NOT NULL GROUP BY name ORDER BY sum(n) DESC, name LIMIT ${REPORTED_NAMES})
@@ -66,7 +66,7 @@ async function eventsByDay(engine: Engine, source: ReportSource, typed: readonly
 }
 
 async function eventsByHour(engine: Engine, source: ReportSource, typed: readonly Typed[]): Promise<number[]> {
-  const at = `coalesce(${nameOf(typed, CORRECTION_DATETIME)}, ${nameOf(typed, SERVER_DATETIME)})`;
+  const at = `coalesce(${columnOfSource(typed, CORRECTION_DATETIME)}, ${columnOfSource(typed, SERVER_DATETIME)})`;
   const found = await engine.rows(
     `WITH placed AS (SELECT date_part('hour', ${wallClock(at, source)}) AS hour FROM (${eventLogs(typed, source.events)}))
     SELECT hour, count(*) AS events FROM placed WHERE hour IS NOT NULL GROUP BY hour`,

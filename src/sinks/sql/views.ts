@@ -41,7 +41,7 @@ export function rank(columns: readonly StoredColumn[]): string {
 
 /** What rows of one event share; a row without a log id is an event of its own. */
 function eventIdentity(columns: readonly StoredColumn[]): string {
-  const log = nameOf(columns, LOG_ID);
+  const log = columnOfSource(columns, LOG_ID);
   return `${log}, CASE WHEN ${log} IS NULL THEN _key END`;
 }
 
@@ -70,12 +70,13 @@ const RESCUED_ITEM =
 
 /** The `n` of a detail log id that is its log id, a colon and `n`. */
 function position(columns: readonly StoredColumn[]): string {
-  const detail = `CAST(${nameOf(columns, DETAIL_LOG_ID)} AS VARCHAR)`;
-  const log = `CAST(${nameOf(columns, LOG_ID)} AS VARCHAR)`;
+  const detail = `CAST(${columnOfSource(columns, DETAIL_LOG_ID)} AS VARCHAR)`;
+  const log = `CAST(${columnOfSource(columns, LOG_ID)} AS VARCHAR)`;
   const rest = `substr(${detail}, length(${log}) + 2)`;
   return `CASE WHEN starts_with(${detail}, ${log} || ':') THEN try_cast(regexp_extract(${rest}, '^[0-9]+$') AS BIGINT) END`;
 }
 
-export function nameOf(columns: readonly StoredColumn[], source: string): string {
+/** The column of a name in the export, as SQL. */
+export function columnOfSource(columns: readonly StoredColumn[], source: string): string {
   return identifier(columns.find((c) => c.source === source && c.occurrence === 1)?.name ?? source);
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { chmod, copyFile, lstat, open, readdir, readFile, rm, unlink } from 'node:fs/promises';
+import { chmod, copyFile, lstat, readdir, readFile, rm, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../../base/errors.ts';
 import { createFile, hasNoLinks, moveFile, replaceFile, syncFile, syncFolder } from '../../fs/atomic-file.ts';
@@ -31,19 +31,6 @@ export class DiskStorage implements Storage {
       if (found === undefined) return undefined;
       if (!found.isFile() || found.size > MAX_READ_BYTES) throw configError(`${file} is no file of a table.`);
       return await readFile(file);
-    });
-  }
-
-  readRange(path: string, from: number, to: number): Promise<Buffer> {
-    return this.#guard(async () => {
-      const file = await open(this.#place(path), 'r');
-      try {
-        const bytes = Buffer.alloc(to - from);
-        const { bytesRead } = await file.read(bytes, 0, bytes.length, from);
-        return bytes.subarray(0, bytesRead);
-      } finally {
-        await file.close();
-      }
     });
   }
 

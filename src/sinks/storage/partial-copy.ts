@@ -1,8 +1,8 @@
 import { open } from 'node:fs/promises';
 import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync } from 'hyparquet';
-import type { Storage } from './storage.ts';
+import type { ParquetPart } from './storage.ts';
 
-/** Bytes. A smaller object is copied whole: one request. */
+/** Bytes. */
 const SMALL_BYTES = 2 * 1024 * 1024;
 /** Bytes of the end that are read for the footer; a longer one costs a second request. */
 const FOOTER_BYTES = 128 * 1024;
@@ -17,25 +17,23 @@ interface Piece {
   readonly to: number;
 }
 
-/** A stored Parquet file of which some columns are wanted. */
-export interface Wanted {
-  readonly path: string;
-  readonly bytes: number;
-  /** A column that the file lacks is no failure. */
-  readonly columns: ReadonlySet<string>;
-}
+/** True for a file that is not worth more than one request: it is copied whole. */
+export const isSmall = ({ bytes }: ParquetPart): boolean => bytes <= SMALL_BYTES;
 
 /**
- * A local file from which a reader of Parquet can take these columns: of the size of the stored one, with its footer and
- * the bytes of the columns where they belong; the rest is a hole that takes no disk. Returns its path.
+ * Makes a local file from which a reader of Parquet can take these columns: of the size of the stored one, with its footer and
+ * the bytes of the columns where they belong; the rest is a hole that takes no disk. `readRange`: gives the bytes [from, to).
  */
-export async function copyColumns(storage: Storage, { path, bytes, columns }: Wanted, copy: string): Promise<string> {
-  if (bytes <= SMALL_BYTES) return storage.localFile(path, copy);
+export async function copyColumns(
+  readRange: (from: number, to: number) => Promise<Buffer>,
+  { bytes, columns }: ParquetPart,
+  copy: string,
+): Promise<void> {
   const file = await open(copy, 'wx', OWNER_FILE);
   try {
     await file.truncate(bytes);
     const take = async (from: number, to: number): Promise<Buffer> => {
-      const found = await storage.readRange(path, from, to);
+      const found = await readRange(from, to);
       await file.write(found, 0, found.length, from);
       return found;
     };
@@ -45,7 +43,6 @@ export async function copyColumns(storage: Storage, { path, bytes, columns }: Wa
     };
     const metadata = await parquetMetadataAsync(footer, { initialFetchSize: FOOTER_BYTES });
     for (const { from, to } of piecesOf(metadata, columns)) await take(from, to);
-    return copy;
   } finally {
     await file.close();
   }

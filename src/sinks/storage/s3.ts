@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Env } from '../../base/env.ts';
 import { configError, transientError } from '../../base/errors.ts';
+import { copyColumns, isSmall } from './partial-copy.ts';
 import { type BucketAccess, loadS3, optionsOf, s3ClientOf } from './s3-client.ts';
 import { isPassing, nameOfFault, s3Error, statusOf } from './s3-faults.ts';
 import {
@@ -15,7 +16,7 @@ import {
   eraseVersions,
   MissingPermission,
 } from './s3-versions.ts';
-import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
+import { MAX_READ_BYTES, type ParquetPart, type Storage, type Stored } from './storage.ts';
 import { upload } from './upload.ts';
 
 const OWNER_FILE = 0o600;
@@ -71,16 +72,6 @@ class S3Storage implements Storage {
     });
   }
 
-  readRange(path: string, from: number, to: number): Promise<Buffer> {
-    return this.#reading(async () => {
-      const body = await this.#get(path, `bytes=${from}-${to - 1}`);
-      if (body === undefined) throw this.#gone(path);
-      const bytes = await bytesOf(body.stream);
-      if (bytes.length === to - from) return bytes;
-      throw transientError(`${this.address}/${path} is not as long as the log says: try again, then verify.`);
-    });
-  }
-
   async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
     const { bucket, prefix } = this.#place;
     let token: string | undefined;
@@ -127,7 +118,23 @@ class S3Storage implements Storage {
     return this.#guard(() => upload(to, file));
   }
 
-  localFile(path: string, copy: string): Promise<string> {
+  async localFile(path: string, copy: string, part?: ParquetPart): Promise<string> {
+    if (part === undefined || isSmall(part)) return this.#copy(path, copy);
+    await copyColumns((from, to) => this.#range(path, from, to), part, copy);
+    return copy;
+  }
+
+  #range(path: string, from: number, to: number): Promise<Buffer> {
+    return this.#reading(async () => {
+      const body = await this.#get(path, `bytes=${from}-${to - 1}`);
+      if (body === undefined) throw this.#gone(path);
+      const bytes = await bytesOf(body.stream);
+      if (bytes.length === to - from) return bytes;
+      throw transientError(`${this.address}/${path} is not as long as the log says: try again, then verify.`);
+    });
+  }
+
+  #copy(path: string, copy: string): Promise<string> {
     const { signal } = this.#access;
     return this.#reading(async () => {
       await rm(copy, { force: true });

@@ -11,6 +11,14 @@ export interface Stored {
   readonly names: number;
 }
 
+/** Of a Parquet file the columns that are wanted. */
+export interface ParquetPart {
+  /** Of the whole file. */
+  readonly bytes: number;
+  /** A column that the file lacks is no failure. */
+  readonly columns: ReadonlySet<string>;
+}
+
 /**
  * The storage operations that tables need. Paths are relative to the root and use `/`. Every method throws a UserError that
  * names the address: `config` if the user must act, `transient` if a retry may succeed.
@@ -22,8 +30,6 @@ export interface Storage {
   readonly workFolder: string | undefined;
   /** A whole object of at most `MAX_READ_BYTES`; undefined when there is none. */
   read(path: string): Promise<Buffer | undefined>;
-  /** The bytes [from, to) of an object that is there. */
-  readRange(path: string, from: number, to: number): Promise<Buffer>;
   /** Everything below a folder whose path comes after `after`, in order of the paths' bytes. */
   list(folder: string, after?: string): AsyncGenerator<Stored, void, undefined>;
   /** Puts an object where none is, whole and lasting; false when one is there, which then stays as it was. */
@@ -32,8 +38,11 @@ export interface Storage {
   write(path: string, text: string): Promise<void>;
   /** Takes a local file, which is gone or useless afterwards, to a path that nothing has. */
   putFile(file: string, path: string): Promise<void>;
-  /** A local file with an object's content: the object itself on a disk, else a copy at `copy`. Read only. */
-  localFile(path: string, copy: string): Promise<string>;
+  /**
+   * A local file with an object's content: the object itself on a disk, else a copy at `copy`, which may hold no more than the part
+   * that is wanted. Read only.
+   */
+  localFile(path: string, copy: string, part?: ParquetPart): Promise<string>;
   /** Removes objects; missing ones are no failure. */
   remove(paths: readonly string[]): Promise<void>;
   /** Removes objects and every earlier version that the store has of them. */

@@ -1,8 +1,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
-import { DUCKLAKE } from '../../../src/sinks/ducklake/log.ts';
+import { TABLES } from '../../../src/table/columns.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { envOf } from '../../support/env.ts';
@@ -11,8 +10,8 @@ import { runHere } from '../../support/processes/command-line.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';
 import { csvOf, DuckDbFixture, on } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
-import { openDeltaSink, openParquetSink, placeOf } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
+import { statefulTarget, type TargetName } from '../../support/targets/target-fixture.ts';
 
 /** Kills of a place. The soak takes more. */
 const KILLS = process.env.SOAK_SEEDS === undefined ? 3 : 60;
@@ -56,30 +55,26 @@ const rowsOf = (day: string) =>
   );
 
 /** By the name of a target: a place below `live`, or in the bucket. */
-const PLACES = {
+const PLACES: Readonly<Record<TargetName | 'delta in a bucket', string>> = {
   duckdb: 'live/a.duckdb',
   parquet: 'live/parquet',
   delta: 'live/delta',
   'delta in a bucket': 's3://bucket/lake',
   ducklake: 'live/lake.ducklake',
-} as const;
+};
 type Name = keyof typeof PLACES;
 
-const placeWords = (name: Name) => {
+const placeWords = (name: Name): readonly [target: string, place: string] => {
   const place = PLACES[name];
   return [name === 'delta in a bucket' ? 'delta' : name, place.startsWith('s3:') ? place : at(place)];
 };
 
 async function load(name: Name): Promise<void> {
-  const [target, place = ''] = placeWords(name);
-  const tables = ['events', 'event_items', 'event_logs'] as const;
-  const files = { spoolDir: at('live/spool'), env: envOf(s3.env), retentionMs: 86_400_000, tables, place };
-  const options = { ...fixture.targetOptions, ...files };
-  const open = { parquet: openParquetSink, delta: openDeltaSink, ducklake: placeOf(DUCKLAKE).open };
-  const sink =
-    target === 'duckdb'
-      ? await openDuckDbSink({ ...fixture.targetOptions, file: place })
-      : await open[target as keyof typeof open](options);
+  const [target, place] = placeWords(name);
+  const more = { spoolDir: at('live/spool'), env: envOf(s3.env), retentionMs: 86_400_000, tables: TABLES };
+  const { signal, targetOptions } = fixture;
+  const options = { ...targetOptions, ...more, stdout: process.stdout, signal };
+  const sink = await statefulTarget(target).open(place, options);
   for (const day of DAYS) await sink.commit([fixture.window(day, rowsOf(day))], fixture.signal);
   await sink.close();
 }

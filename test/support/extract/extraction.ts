@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import { type ExtractCounts, newExtractCounts } from '../../../src/extract/counts.ts';
 import { extractWindows } from '../../../src/extract/extract.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
 import type { ExtractDeps, ExtractOptions } from '../../../src/extract/ports.ts';
-import { newTally, type Tally } from '../../../src/extract/summary.ts';
 import type { PriorLoads, Receipt, State, Window } from '../../../src/extract/window.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { copyLiving } from '../copy-living.ts';
@@ -284,7 +284,7 @@ export class Fixture {
   target = new FakeTarget();
   controller = new AbortController();
   options: Partial<ExtractOptions> = {};
-  tally: Tally = newTally();
+  counts: ExtractCounts = newExtractCounts();
 
   constructor(now: string, serviceSettings: Partial<FakeServiceSettings>) {
     this.clock = new FakeClock(at(now));
@@ -292,7 +292,7 @@ export class Fixture {
   }
 
   deps(): ExtractDeps {
-    this.tally = newTally();
+    this.counts = newExtractCounts();
     return {
       service: this.service,
       clock: this.clock,
@@ -304,7 +304,7 @@ export class Fixture {
       ),
       signal: this.controller.signal,
       spoolDir: this.spoolDir,
-      tally: this.tally,
+      counts: this.counts,
       options: { maxConcurrentExports: 3, emptyBody: 'retry', timezone: undefined, ...this.options },
     };
   }

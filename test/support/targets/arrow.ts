@@ -4,7 +4,8 @@ import { type Data, type Table, tableFromIPC } from 'apache-arrow';
 import { systemClock } from '../../../src/base/clock.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { type ArrowOptions, type ArrowResult, writeArrow } from '../../../src/sinks/arrow/write-arrow.ts';
+import { type ArrowOptions, writeArrow } from '../../../src/sinks/arrow/write-arrow.ts';
+import type { Streamed } from '../../../src/sinks/sink.ts';
 import { type ColumnType, isColumnType } from '../../../src/types/type.ts';
 import { DuckDbFixture } from './duckdb.ts';
 
@@ -12,7 +13,7 @@ import { DuckDbFixture } from './duckdb.ts';
 export class ArrowFixture extends DuckDbFixture {
   readonly out = join(this.dir, 'events.arrows');
 
-  write(windows: Iterable<Window> | AsyncIterable<Window>, options: Partial<ArrowOptions> = {}): Promise<ArrowResult> {
+  write(windows: Iterable<Window> | AsyncIterable<Window>, options: Partial<ArrowOptions> = {}): Promise<Streamed> {
     return writeArrow(each(windows), {
       out: this.out,
       timezone: undefined,

@@ -11,6 +11,7 @@ import { filesTarget } from '../../../src/sinks/files/target.ts';
 import { PARQUET } from '../../../src/sinks/parquet/log.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import type { PeopleQuery, StatefulTarget } from '../../../src/sinks/target.ts';
+import { STATEFUL_TARGETS } from '../../../src/sinks/targets.ts';
 import { TABLES } from '../../../src/table/columns.ts';
 import { DeltaFixture } from './delta.ts';
 import { DuckDbFixture } from './duckdb.ts';
@@ -22,6 +23,13 @@ export const FILE_TARGETS = ['parquet', 'delta', 'ducklake'] as const;
 export const TARGETS = ['duckdb', ...FILE_TARGETS] as const;
 export type FileTargetName = (typeof FILE_TARGETS)[number];
 export type TargetName = (typeof TARGETS)[number];
+
+/** A target by the name that commands know it by. */
+export function statefulTarget(name: string): StatefulTarget {
+  const target = STATEFUL_TARGETS.find((one) => one.name === name);
+  if (target === undefined) throw new RangeError(`no target ${name}`);
+  return target;
+}
 
 /** A place of a target, and the commands that the target has for it. All tables are written. */
 export class TargetFixture<F extends DuckDbFixture = DuckDbFixture> {

@@ -41,6 +41,6 @@ describe('the windows of an Arrow stream', () => {
     const more = fixture.window('2026-01-01', csvOf([{ id: 'a' }]));
     const [, row] = readFileSync(more.files[0].path, 'utf8').split('\n');
     appendFileSync(more.files[0].path, `${row}\n`);
-    await expect(fixture.write([more])).rejects.toThrow('has 2 rows instead of 1 when it is read');
+    await expect(fixture.write([more])).rejects.toThrow('a window of 1 rows came to 2');
   });
 });

@@ -3,13 +3,13 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
+import { STATEFUL_TARGETS } from '../../../src/sinks/targets.ts';
 import { loadSuppression } from '../../../src/suppression/list.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { type Cells, csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
-import { openDeltaSink, openParquetSink } from '../../support/targets/files.ts';
+import { statefulTarget } from '../../support/targets/target-fixture.ts';
 
 let server: DeletionServer;
 let fixture: DuckDbFixture;
@@ -32,8 +32,8 @@ afterEach(async () => {
   fixture.close();
 });
 
-const TARGETS = ['duckdb', 'parquet', 'delta'];
-const placeOf = (target: string) => at(`target/${target === 'duckdb' ? 'events.duckdb' : 'place'}`);
+const NAMES = STATEFUL_TARGETS.map(({ name }) => name);
+const placeOf = (target: string) => at(`target/${target}`);
 
 /** Loads one day of these rows. */
 async function load(target: string, day: string, rows: readonly Cells[], schemaMode: 'evolve' | 'freeze' = 'evolve') {
@@ -48,13 +48,13 @@ function openPlace(target: string, schemaMode: 'evolve' | 'freeze'): Promise<Sin
     ...fixture.targetOptions,
     schemaMode,
     tables: [],
-    lockWaitMs: 0,
+    retentionMs: 0,
     spoolDir: at('spool'),
     env: () => undefined,
+    stdout: process.stdout,
+    signal: fixture.signal,
   };
-  if (target === 'duckdb') return openDuckDbSink({ ...options, file: placeOf(target) });
-  if (target === 'parquet') return openParquetSink({ ...options, place: placeOf(target) });
-  return openDeltaSink({ ...options, place: placeOf(target), retentionMs: 0 });
+  return statefulTarget(target).open(placeOf(target), options);
 }
 
 /** Plans and executes; what was said and what came of it. */
@@ -105,7 +105,7 @@ it('a purge that fails after the deletion says that the deletion is done, and th
 });
 
 describe('a person whom a purge looks up', () => {
-  it.each(TARGETS)(
+  it.each(NAMES)(
     'is found in %s by a cell that did not fit its column, and removed completely; the files are counted [R450]',
     async (target) => {
       await load(target, '2026-01-01', [{ id: 'e1', df_unified_id: 'somebody', member: '1' }]);
@@ -142,7 +142,7 @@ describe('a person whom a purge looks up', () => {
     expect([...holding(person), ...holding('A-77')]).toEqual([]);
   });
 
-  it.each(TARGETS)('is found in %s by an id that the column holds as a number or a boolean [R520]', async (target) => {
+  it.each(NAMES)('is found in %s by an id that the column holds as a number or a boolean [R520]', async (target) => {
     const rows = [
       { id: 'e1', df_unified_id: 'marked-person', member: '12', letter: 'FALSE' },
       { id: 'e2', df_unified_id: 'somebody', member: '1.5', letter: 'TRUE' },
@@ -169,7 +169,7 @@ describe('a person whom a purge looks up', () => {
     expect(JSON.parse(plan.stdout)).toMatchObject({ people_to_purge: 1, ids_without_match: 0 });
   });
 
-  it.each(TARGETS)(
+  it.each(NAMES)(
     'is found in %s when no row has a unified id, and the report says who may come back [R451]',
     async (target) => {
       const rows = [

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { STATEFUL_TARGETS } from '../../../src/sinks/targets.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-place-'));
@@ -17,7 +18,7 @@ const none = join(folder, 'none');
 const page = join(folder, 'page.html');
 
 describe('a location that does not exist or is of another kind', () => {
-  it.each(['duckdb', 'parquet', 'delta', 'ducklake'])(
+  it.each(STATEFUL_TARGETS.map(({ name }) => name))(
     '%s: is named, and nothing is created there [R891]',
     async (target) => {
       for (const argv of [

@@ -7,18 +7,22 @@ import { configError, transientError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { withRunRecord } from '../../../src/cli/run/run.ts';
-import { EMPTY_SUMMARY, writeXcom } from '../../../src/cli/run/summary.ts';
-import type { RunOutcome } from '../../../src/table/runs.ts';
+import { EMPTY_SUMMARY, summaryOf, writeXcom } from '../../../src/cli/run/summary.ts';
+import { NO_PRIOR_LOADS } from '../../../src/extract/window.ts';
+import { newLoadCounts } from '../../../src/sinks/load.ts';
+import type { RunRecord } from '../../../src/table/runs.ts';
 import { envOf } from '../../support/env.ts';
+import { planFor } from '../../support/extract/extraction.ts';
+import { ManualClock } from '../../support/service/service.ts';
 
 const nothing = async () => {};
 
 /** What is stored of a run in which these happen, and what it ends with. */
 async function recorded(work: () => Promise<void>, afterwards = nothing) {
-  const ends: Pick<RunOutcome, 'exitCode' | 'cause'>[] = [];
+  const ends: Pick<RunRecord, 'exitCode' | 'cause'>[] = [];
   const runs = {
     begin: async () => [],
-    end: async (_at: string, { exitCode, cause }: RunOutcome) => void ends.push({ exitCode, cause }),
+    end: async ({ exitCode, cause }: RunRecord) => void ends.push({ exitCode, cause }),
   };
   const terminal = { result() {}, note() {}, record: nothing, interactive: false, columns: 80 };
   const io = { terminal, clock: systemClock, env: envOf({}), signal: new AbortController().signal };
@@ -44,6 +48,27 @@ it('the record of a run is closed before its copy is published, and holds a fail
     { exitCode: 0, cause: null },
     { exitCode: 3, cause: 'the disk is full.' },
   ]);
+});
+
+it('the summary counts the plan when nothing happened, and what happened otherwise', () => {
+  const planned = planFor(new ManualClock(Date.UTC(2026, 2, 10, 16)), NO_PRIOR_LOADS, { startDate: '2026-03-09' });
+  expect(summaryOf(planned, newLoadCounts(), 2)).toEqual({
+    ...EMPTY_SUMMARY,
+    seconds: 2,
+    from_date: '2026-03-09',
+    next_from_date: '2026-03-09',
+  });
+  const counts = {
+    ...newLoadCounts(),
+    nextFromDate: '2026-03-15',
+    inclusive: false,
+    gaps: ['2026-03-12', '2026-03-11', '2026-03-12'],
+  };
+  expect(summaryOf(planned, counts, 2)).toMatchObject({
+    next_from_date: '2026-03-15',
+    to_date_inclusive: false,
+    gaps: ['2026-03-11', '2026-03-12'],
+  });
 });
 
 it('the summary file is written through a symbolic link, which stays a link', () => {

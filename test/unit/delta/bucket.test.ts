@@ -85,7 +85,6 @@ describe('an object of a bucket', () => {
     put('lake/x', 'content');
     for (const read of [
       async () => (await storage.read('x'))?.toString(),
-      async () => (await storage.readRange('x', 0, 7)).toString(),
       async () => readFileSync(await storage.localFile('x', copy), 'utf8'),
     ]) {
       s3.reset();
@@ -119,11 +118,15 @@ describe('an object of a bucket', () => {
     expect(statSync(copy).mode & 0o777).toBe(0o600);
   });
 
-  it('is read by range, and not as a whole when it is shorter', async () => {
+  it('is copied whole if it is small, else in parts, but not when it is shorter than the log says', async () => {
     const storage = await open();
     put('lake/x', 'content');
-    expect((await storage.readRange('x', 1, 4)).toString()).toBe('ont');
-    await expect(storage.readRange('x', 1, 9)).rejects.toMatchObject({
+    const small = 2 * 1024 * 1024;
+    const part = (bytes: number) => ({ bytes, columns: new Set(['a']) });
+    const copy = join(dir, 'copy');
+    expect(readFileSync(await storage.localFile('x', copy, part(small)), 'utf8')).toBe('content');
+    rmSync(copy);
+    await expect(storage.localFile('x', copy, part(small + 1))).rejects.toMatchObject({
       kind: 'transient',
       message: 's3://bucket/lake/x is not as long as the log says: try again, then verify.',
     });
@@ -132,8 +135,9 @@ describe('an object of a bucket', () => {
   it('is named by its address if it does not exist', async () => {
     const storage = await open();
     const gone = { kind: 'transient', message: 's3://bucket/lake/x is gone: another run removed it. Try again.' };
-    await expect(storage.readRange('x', 0, 1)).rejects.toMatchObject(gone);
     await expect(storage.localFile('x', join(dir, 'copy'))).rejects.toMatchObject(gone);
+    const large = { bytes: 3 * 1024 * 1024, columns: new Set(['a']) };
+    await expect(storage.localFile('x', join(dir, 'part'), large)).rejects.toMatchObject(gone);
     expect(asked('GetObject')).toBe(2);
   });
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { delta } from '../../../src/sinks/delta/target.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { begunRun } from '../../../src/table/runs.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { purgeDelta, reportDelta, verifyDelta } from '../../support/targets/files.ts';
@@ -15,6 +16,7 @@ afterEach(() => fixture.close());
 
 const place = () => ({ ...fixture.lakeOptions, lockWaitMs: 0 });
 const runFiles = () => fixture.files('_dfinery/runs');
+const begun = (second: number) => begunRun(at(second), '1.0.0');
 const outcome = { exitCode: 0, cause: null, rows: 1, windows: 1, exports: 1, bytes: 10 };
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
 const window = (day: number, cells: Record<string, string>) =>
@@ -24,9 +26,10 @@ const window = (day: number, cells: Record<string, string>) =>
 async function run(second: number, windows: ReturnType<typeof window>[] = [], isKilled = false) {
   const sink = await fixture.openLake();
   try {
-    const before = await sink.runs?.begin(at(second), '1.0.0');
+    const before = await sink.runs?.begin(begun(second));
     for (const one of windows) await sink.commit([one], fixture.signal);
-    if (!isKilled) await sink.runs?.end(at(second + 1), { ...outcome, windows: windows.length });
+    if (!isKilled)
+      await sink.runs?.end({ ...begun(second), ...outcome, ended: at(second + 1), windows: windows.length });
     return before;
   } finally {
     await sink.close();
@@ -58,10 +61,10 @@ describe('the run history of Delta tables', () => {
   it('keeps all runs of concurrent writers [R380]', async () => {
     await run(0);
     const [one, two] = [await fixture.openLake(), await fixture.openLake()];
-    expect(await one.runs?.begin(at(5), '1')).toEqual([]);
-    expect(await two.runs?.begin(at(5), '1')).toEqual([at(5)]);
-    await two.runs?.end(at(7), { ...outcome, exitCode: 3, cause: 'another writer' });
-    await one.runs?.end(at(6), outcome);
+    expect(await one.runs?.begin(begun(5))).toEqual([]);
+    expect(await two.runs?.begin(begun(5))).toEqual([at(5)]);
+    await two.runs?.end({ ...begun(5), ...outcome, ended: at(7), exitCode: 3, cause: 'another writer' });
+    await one.runs?.end({ ...begun(5), ...outcome, ended: at(6) });
     await one.close();
     await two.close();
     const { runs } = await (async () => {
@@ -91,7 +94,7 @@ describe('the run history of Delta tables', () => {
 describe('a run record', () => {
   it('that never began needs no end, and one whose file is removed while it is read is ignored', async () => {
     const sink = await fixture.openLake();
-    await sink.runs?.end(at(1), outcome);
+    await sink.runs?.end({ ...begun(0), ...outcome, ended: at(1) });
     await sink.close();
     expect(runFiles()).toEqual([]);
     await run(0, [window(1, {})]);
@@ -105,9 +108,9 @@ describe('a run record', () => {
 
   it('that fails after its end was recorded has the outcome of its failure', async () => {
     const sink = await fixture.openLake();
-    await sink.runs?.begin(at(0), '1');
-    await sink.runs?.end(at(1), outcome);
-    await sink.runs?.end(at(2), { ...outcome, exitCode: 3, cause: 'no space' });
+    await sink.runs?.begin(begun(0));
+    await sink.runs?.end({ ...begun(0), ...outcome, ended: at(1) });
+    await sink.runs?.end({ ...begun(0), ...outcome, ended: at(2), exitCode: 3, cause: 'no space' });
     await sink.close();
     await fixture.store([window(1, {})]);
     expect((await reported()).runs).toMatchObject([{ began: at(0), ended: at(2), exitCode: 3, cause: 'no space' }]);

@@ -4,6 +4,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { begunRun } from '../../../src/table/runs.ts';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 const MANY = 600;
@@ -31,7 +32,7 @@ describe('the blocks of a DuckDB file', () => {
   it('are small when the first window has very many columns; the started run is still recorded [R410]', async () => {
     const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
     try {
-      await sink.runs.begin('2026-01-02T00:00:00.000Z', '1');
+      await sink.runs.begin(begunRun('2026-01-02T00:00:00.000Z', '1'));
       for (const day of ['2026-01-01', '2026-01-02']) await sink.commit([windowOf(day, MANY)], fixture.signal);
     } finally {
       await sink.close();

@@ -100,7 +100,7 @@ describe('a truncated body', () => {
     };
     fixture.service.settings = { ...fixture.service.settings, fault: () => ({ body: all }) };
     await expect(fixture.run(DAYS)).rejects.toThrow('stop');
-    expect(fixture.tally.bytes).toBe(0);
+    expect(fixture.counts.bytes).toBe(0);
     expect(fixture.service.sent).toBe(1);
   });
 });
@@ -187,7 +187,7 @@ describe('empty_body no_rows', () => {
       windows.push(window);
     }
     expect(windows[1]).toMatchObject({ files: [], receipt: { exports: 1, rows: 0, invalid_utf8: 0, suppressed: 0 } });
-    expect(fixture.tally).toMatchObject({ exports: 3, windows: 3, nextFromDate: '2026-03-08' });
+    expect(fixture.counts).toMatchObject({ exports: 3 });
   });
 });
 
@@ -226,9 +226,9 @@ describe('the body that is kept for inspection', () => {
 describe('the log of a run', () => {
   it('counts its own exports alone', async () => {
     await open().run(DAYS);
-    expect(fixture.tally.exports).toBe(3);
+    expect(fixture.counts.exports).toBe(3);
     await fixture.run(DAYS);
-    expect(fixture.tally.exports).toBe(1);
+    expect(fixture.counts.exports).toBe(1);
   });
 
   it('names the days, the attempt, the reason and the next attempt of a failure', async () => {

@@ -250,7 +250,7 @@ describe('a day that the service refuses', () => {
       from_date: '2026-03-10',
       gaps: ['2026-03-03', '2026-03-04', '2026-03-05'],
     });
-    expect(fixture.tally.gaps).toEqual(['2026-03-03', '2026-03-04', '2026-03-05']);
+    expect(fixture.counts.gaps).toEqual(['2026-03-03', '2026-03-04', '2026-03-05']);
   });
 
   it('moves the default start, with a warning', async () => {

@@ -3,9 +3,9 @@ import { addDays, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
+import { exportsNeeded } from '../../../src/extract/plan/exports-needed.ts';
 import { checkState, formWarnings, type PlanInput, type PlanSettings } from '../../../src/extract/plan/plan.ts';
 import { hashedIn, parseState, StateError } from '../../../src/extract/state.ts';
-import { exportsNeeded, newTally, summaryOf } from '../../../src/extract/summary.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/window.ts';
 import { at, FakeClock, planFor, SETTINGS } from '../../support/extract/extraction.ts';
 
@@ -293,33 +293,6 @@ describe('the number of exports of a plan', () => {
     expect(need(NO_PRIOR_LOADS, start('02-25'))).toEqual({ least: 11, most: 21 });
     expect(need(NO_PRIOR_LOADS, start('03-01'), { delivery: 'settled' })).toEqual({ least: 10, most: 41 });
     expect(need(MARCH, { endDate: '2026-03-08' })).toEqual({ least: 0, most: 0 });
-  });
-});
-
-describe('the summary of a run', () => {
-  it('counts the plan when nothing happened, and what happened otherwise', () => {
-    const plan = planFor(clock, MARCH, {});
-    expect(summaryOf(plan, newTally())).toEqual({
-      exports: 0,
-      bytes: 0,
-      from_date: '2026-03-10',
-      next_from_date: '2026-03-11',
-      to_date_inclusive: null,
-      gaps: [],
-    });
-    const tally = {
-      ...newTally(),
-      nextFromDate: '2026-03-15',
-      inclusive: false,
-      gaps: ['2026-03-12', '2026-03-11', '2026-03-12'],
-    };
-    expect(summaryOf(plan, tally)).toMatchObject({
-      next_from_date: '2026-03-15',
-      to_date_inclusive: false,
-      gaps: ['2026-03-11', '2026-03-12'],
-    });
-    const nothing = planFor(clock, MARCH, { endDate: '2026-03-08', toDateInclusive: 'true' });
-    expect(summaryOf(nothing, newTally())).toMatchObject({ from_date: null, to_date_inclusive: true });
   });
 });
 

@@ -42,7 +42,7 @@ describe('expired days of a range', () => {
     expect(fixture.target.state?.gaps).toEqual(['2026-03-05']);
     await fixture.run(settings, { from: '2026-03-03', to: '2026-03-07' });
     expect(fixture.target.state?.gaps).toEqual(['2026-03-03', '2026-03-04', '2026-03-05']);
-    expect(fixture.tally.gaps).toEqual(['2026-03-03', '2026-03-04']);
+    expect(fixture.counts.gaps).toEqual(['2026-03-03', '2026-03-04']);
     await fixture.run({ ...settings, endDate: '2026-03-08' });
     expect(fixture.target.state).toMatchObject({
       gaps: ['2026-03-03', '2026-03-04', '2026-03-05'],

@@ -44,7 +44,7 @@ describe('the options of an extraction', () => {
   it('are its limits and its spool folder, and nothing that is not configured', () => {
     const plain = depsOf({ max_concurrent_exports: 2, empty_body: 'no_rows', timezone: 'Asia/Seoul' });
     expect(plain.options).toEqual({ maxConcurrentExports: 2, emptyBody: 'no_rows', timezone: 'Asia/Seoul' });
-    expect(plain).toMatchObject({ spoolDir: root, signal, tally: { exports: 0, windows: 0 } });
+    expect(plain).toMatchObject({ spoolDir: root, signal, counts: { exports: 0, bytes: 0 } });
     expect(plain.service.sent).toBe(0);
   });
 

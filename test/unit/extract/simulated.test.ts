@@ -62,7 +62,7 @@ describe('an extraction from the simulator', () => {
       const complete = fixture.target.receipts.filter((r) => r.covers_to !== null);
       expect(complete.length).toBe(7);
       if (to_date_inclusive) expect(complete.reduce((sum, r) => sum + r.rows, 0)).toBe(truth);
-      expect(sim.requests().length).toBe(fixture.tally.exports);
+      expect(sim.requests().length).toBe(fixture.counts.exports);
     },
   );
 });

@@ -164,7 +164,7 @@ describe('a day that is split by event names', () => {
     expect(split.bytes).toBeGreaterThan(whole.bytes);
     expect(split.sha256).toMatch(/^[0-9a-f]{64}$/);
     expect(new Set(fixture.target.receipts.map(({ sha256 }) => sha256)).size).toBe(3);
-    expect(fixture.tally.exports).toBe(fixture.service.sent);
+    expect(fixture.counts.exports).toBe(fixture.service.sent);
   });
 
   it('may follow from halving a range', async () => {

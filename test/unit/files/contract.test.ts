@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { filesAfter } from '../../../src/sinks/files/load.ts';
-import { type FileChange, LostRace, type Snapshot, type TableLog } from '../../../src/sinks/files/log.ts';
+import { type FileChange, filesAfter, LostRace, type Snapshot, type TableLog } from '../../../src/sinks/files/log.ts';
 import { type FilesFormat, openWithoutLock } from '../../../src/sinks/files/open.ts';
 import { storeFiles } from '../../../src/sinks/files/stored-files.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EXIT } from '../../../src/base/errors.ts';
+import { begunRun } from '../../../src/table/runs.ts';
 import { failureOf } from '../../support/failure.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
@@ -110,7 +111,7 @@ describe('a Parquet folder', () => {
     const whileBlocked = async (name: string, window: ReturnType<typeof more>) => {
       const path = join(fixture.root, '_dfinery', name);
       const sink = await fixture.openFolder();
-      await sink.runs?.begin('2026-01-03T00:00:00.000Z', '1');
+      await sink.runs?.begin(begunRun('2026-01-03T00:00:00.000Z', '1'));
       const before = existsSync(path) ? readFileSync(path) : undefined;
       rmSync(path, { force: true });
       mkdirSync(path);
@@ -123,7 +124,7 @@ describe('a Parquet folder', () => {
     const covered = async () => {
       const sink = await fixture.openFolder();
       const prior = await sink.readPriorLoads();
-      await sink.runs?.begin('2026-01-04T00:00:00.000Z', '1');
+      await sink.runs?.begin(begunRun('2026-01-04T00:00:00.000Z', '1'));
       await sink.close();
       return [...prior.covered];
     };

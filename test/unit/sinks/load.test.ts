@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { configError, transientError } from '../../../src/base/errors.ts';
 import { NO_PRIOR_LOADS, type Window } from '../../../src/extract/window.ts';
-import { load, nothingLoaded } from '../../../src/sinks/load.ts';
+import { load, newLoadCounts } from '../../../src/sinks/load.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { Fixture, planFor, steadyRows } from '../../support/extract/extraction.ts';
 
@@ -39,47 +39,48 @@ const CHANGED: Commit = {
 
 async function loadInto(sink: Sink) {
   fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
-  const loaded = nothingLoaded();
-  const deps = fixture.deps();
-  const done = await load(
-    planFor(fixture.clock, NO_PRIOR_LOADS, DAYS),
-    sink,
-    { ...deps, tally: fixture.tally },
-    loaded,
-    () => {},
-  ).then(
+  const counts = newLoadCounts();
+  const plan = planFor(fixture.clock, NO_PRIOR_LOADS, DAYS);
+  const done = await load(plan, sink, { ...fixture.deps(), counts }).then(
     () => undefined,
     (error: Error) => error.message,
   );
-  return { loaded, done };
+  return { counts, done };
 }
 
 describe('a load [R711]', () => {
   it('commits windows together that are ready', async () => {
     const sink = new DaysSink(() => true);
-    const { loaded, done } = await loadInto(sink);
+    const { counts, done } = await loadInto(sink);
     expect(done).toBeUndefined();
     expect(sink.stored).toEqual([['01', '02', '03', '04']]);
-    expect(loaded).toMatchObject({ rows: 24, windows: 4 });
+    expect(counts.stored).toMatchObject({ rows: 24, windows: 4 });
     expect(fixture.log.filter(({ event }) => event === 'window.committed')).toHaveLength(4);
   });
 
-  it('keeps the windows before one that cannot be stored', async () => {
+  it('keeps the windows before one that cannot be stored, and says so [R484]', async () => {
     const sink = new DaysSink((days) => !days.includes('03'));
-    const { loaded, done } = await loadInto(sink);
+    const { counts, done } = await loadInto(sink);
     expect(done).toBe('not 03');
     expect(sink.stored).toEqual([['01'], ['02']]);
-    expect(loaded).toMatchObject({ rows: 12, windows: 2 });
-    expect(fixture.tally).toMatchObject({ nextFromDate: '2026-03-03' });
+    expect(counts.stored).toMatchObject({ rows: 12, windows: 2 });
+    expect(counts.nextFromDate).toBe('2026-03-03');
   });
 
   it('stores windows one by one when they do not fit together', async () => {
     const sink = new DaysSink((days) => days.length === 1);
-    const { loaded, done } = await loadInto(sink);
+    const { counts, done } = await loadInto(sink);
     expect(done).toBeUndefined();
     expect(sink.stored).toEqual([['01'], ['02'], ['03'], ['04']]);
-    expect(loaded).toMatchObject({ rows: 24, windows: 4 });
-    expect(fixture.tally).toMatchObject({ nextFromDate: '2026-03-05' });
+    expect(counts.stored).toEqual({
+      windows: 4,
+      rows: 24,
+      columnsAdded: ['c', 'c', 'c', 'c'],
+      columnsWidened: [{ name: 'n', from: 'long', to: 'double' }],
+      rescued: new Map([['d', 8]]),
+      idRepeats: 4,
+    });
+    expect(counts.nextFromDate).toBe('2026-03-05');
   });
 });
 
@@ -93,12 +94,12 @@ class PairsSink extends DaysSink {
 describe('a batch that is stored in several commits', () => {
   it('counts every commit, also when a later one fails temporarily', async () => {
     const all = new PairsSink(() => true);
-    const { loaded } = await loadInto(all);
+    const { counts } = await loadInto(all);
     expect(all.stored).toEqual([
       ['01', '02'],
       ['03', '04'],
     ]);
-    expect(loaded).toMatchObject({ rows: 24, windows: 4 });
+    expect(counts.stored).toMatchObject({ rows: 24, windows: 4 });
     await fixture.close();
     const full = new PairsSink((days) => {
       if (days.includes('03')) throw transientError('the disk is full');
@@ -106,7 +107,7 @@ describe('a batch that is stored in several commits', () => {
     });
     const half = await loadInto(full);
     expect(half.done).toBe('the disk is full');
-    expect(half.loaded).toMatchObject({ rows: 12, windows: 2 });
-    expect(fixture.tally).toMatchObject({ nextFromDate: '2026-03-03' });
+    expect(half.counts.stored).toMatchObject({ rows: 12, windows: 2 });
+    expect(half.counts.nextFromDate).toBe('2026-03-03');
   });
 });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { begunRun } from '../../../src/table/runs.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
 
@@ -50,8 +51,9 @@ describe.each(TARGETS)('the report of %s', (name) => {
   it('has the runs, including unfinished ones [R123]', async () => {
     const begin = async (minute: number, isEnding = false) => {
       const sink = await fixture.open();
-      const found = await sink.runs?.begin(instant(minute), `1.${minute}`);
-      if (isEnding) await sink.runs?.end(instant(minute + 1), OUTCOME);
+      const run = begunRun(instant(minute), `1.${minute}`);
+      const found = await sink.runs?.begin(run);
+      if (isEnding) await sink.runs?.end({ ...run, ...OUTCOME, ended: instant(minute + 1) });
       await sink.close();
       return found;
     };

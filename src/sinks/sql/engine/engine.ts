@@ -9,7 +9,7 @@ import { configError } from '../../../base/errors.ts';
 import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
 import { checkLogPath, realFile, sweep, sweepSpilled } from './database-file.ts';
-import { engineError, isLocked, isMisread } from './faults.ts';
+import { engineError, isLocked, isMisread, isOutOfMemory } from './faults.ts';
 import { makeFile, remakeForWideTables, SMALL_BLOCKS, sweepNewFiles } from './new-file.ts';
 
 /** Suffix of the copy that replaces a file. */
@@ -72,6 +72,7 @@ export class Engine {
   /** Connections of `rowsAside`. */
   readonly #aside = new Set<DuckDBConnection>();
   #readsInParallel = true;
+  #isLowOnMemory = false;
   /** Of the work under way. */
   #signal: AbortSignal | undefined;
 
@@ -185,19 +186,31 @@ export class Engine {
     }
   }
 
+  /** True after memory did not suffice once. */
+  get isLowOnMemory(): boolean {
+    return this.#isLowOnMemory;
+  }
+
   /**
-   * Runs the work in one transaction. An abort interrupts it. Throws what the work throws. Work that reads a CSV which the
-   * parallel reader refuses is rolled back and done again with the one that can read every file (S63).
+   * Runs the work in one transaction. An abort interrupts it. Throws what the work throws. What fails for one of two reasons is
+   * rolled back and done again: memory does not suffice, then one thread works from then on, since each holds a block of every
+   * column; or the parallel reader refuses a CSV, then that is read by the one that can read every file (S63).
    */
   async transaction<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     try {
       return await this.#transaction(work, signal);
     } catch (error) {
-      if (!isMisread(error) || signal?.aborted === true) throw error;
+      if (signal?.aborted === true) throw error;
+      if (isOutOfMemory(error) && !this.#isLowOnMemory) {
+        this.#isLowOnMemory = true;
+        await this.run('SET threads = 1');
+        return await this.transaction(work, signal);
+      }
+      if (!isMisread(error) || !this.#readsInParallel) throw error;
       await this.run(`SET VARIABLE ${READS_IN_PARALLEL} = false`);
       this.#readsInParallel = false;
       try {
-        return await this.#transaction(work, signal);
+        return await this.transaction(work, signal);
       } finally {
         this.#readsInParallel = true;
         await this.#connection.run(`RESET VARIABLE ${READS_IN_PARALLEL}`);

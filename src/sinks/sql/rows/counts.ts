@@ -1,9 +1,11 @@
+import type { Window } from '../../../extract/window.ts';
 import { EVENT_NAME } from '../../../schema/groups.ts';
 import type { StoredColumn } from '../../../table/columns.ts';
 import type { PlannedColumn } from '../../../table/plan.ts';
 import { MAX_EVENT_NAMES } from '../../../table/state.ts';
 import type { Engine } from '../engine/engine.ts';
-import { nameOf } from '../views.ts';
+import { MisreadFile } from '../engine/faults.ts';
+import { columnOfSource } from '../views.ts';
 
 // What is counted in rows of `events`. `from`: a relation with such rows, and perhaps a condition.
 
@@ -11,6 +13,14 @@ import { nameOf } from '../views.ts';
 export async function rowsByWindow(engine: Engine, from: string): Promise<Map<number, number>> {
   const rows = await engine.rows(`SELECT _dfinery_window AS w, count(*) AS n FROM ${from} GROUP BY 1 ORDER BY 1`);
   return new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
+}
+
+/** Throws if the rows of a window came to another number than its export has. `place`: where they were to be stored. */
+export function checkRowCount({ receipt: { from, to, rows } }: Window, came: number, place: string): void {
+  if (came === rows) return;
+  throw new MisreadFile(`a window of ${rows} rows came to ${came}: nothing of it was kept. Please report it.`, {
+    where: { window: `${from}..${to}`, file: place },
+  });
 }
 
 /** Rows without a key, and keys that are not unique. */
@@ -42,7 +52,7 @@ export async function rescuedOfBatch(
 
 /** The names of events among rows, sorted, at most as many as a target keeps. */
 export async function eventNamesIn(engine: Engine, from: string, columns: readonly StoredColumn[]): Promise<string[]> {
-  const name = `CAST(${nameOf(columns, EVENT_NAME)} AS VARCHAR)`;
+  const name = `CAST(${columnOfSource(columns, EVENT_NAME)} AS VARCHAR)`;
   const rows = await engine.rows(
     `SELECT DISTINCT ${name} AS name FROM ${from} WHERE ${name} IS NOT NULL ORDER BY 1 LIMIT ${MAX_EVENT_NAMES}`,
   );

@@ -14,7 +14,7 @@ export interface StagedExtra {
 }
 
 /** A window whose rows have their keys: `from` is what to select from, the rest are expressions over it. */
-export interface Staged {
+interface Staged {
   readonly from: string;
   readonly key: string;
   readonly rescued: string;
@@ -56,6 +56,26 @@ export async function stageWindow(engine: Engine, load: WindowLoad, extra?: Stag
     values: columns.map((c) => `s.${staged(c)}`),
     extra: 's.extra',
   };
+}
+
+/**
+ * Stages a window and runs work on its rows; what was staged is then dropped, unless the work fails: the transaction ends. For an
+ * engine that does not keep the order of rows elsewhere.
+ */
+export async function withStaged<T>(
+  engine: Engine,
+  load: WindowLoad,
+  work: (staged: Staged) => Promise<T>,
+  extra?: StagedExtra,
+): Promise<T> {
+  await engine.run('SET preserve_insertion_order = true');
+  try {
+    const result = await work(await stageWindow(engine, load, extra));
+    await dropStaging(engine);
+    return result;
+  } finally {
+    await engine.run('SET preserve_insertion_order = false').catch(() => {});
+  }
 }
 
 /** Drops what `stageWindow` made. */

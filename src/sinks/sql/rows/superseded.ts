@@ -1,4 +1,4 @@
-import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../../../schema/groups.ts';
+import { CORRECTION_DATETIME, DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME } from '../../../schema/groups.ts';
 import type { StoredColumn } from '../../../table/columns.ts';
 import { type IncomingWindow, type NumberedWindow, type SharedDays, sharedDays } from '../../../table/receipts.ts';
 import { asText, literal } from '../../../types/sql.ts';
@@ -6,7 +6,7 @@ import type { Zone } from '../../../types/zone.ts';
 import { sqlWall } from '../../../types/zone-sql.ts';
 import type { Engine } from '../engine/engine.ts';
 import { anyOf } from '../engine/quote.ts';
-import { nameOf } from '../views.ts';
+import { columnOfSource } from '../views.ts';
 import { rowsByWindow } from './counts.ts';
 import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumberKeys, sqlNumbersIn } from './keys.ts';
 
@@ -35,10 +35,18 @@ export interface RereadBatch {
   readonly idsAreKeys: boolean;
 }
 
-/** Such windows with their rows and those of the older ones. Both relations have the columns of `events`. */
+/** Such windows with their rows and those of the older ones. Both relations have at least the columns of `keyColumns`. */
 export interface Reread extends RereadBatch {
   readonly stored: string;
   readonly incoming: string;
+}
+
+const KEY_SOURCES: ReadonlySet<string> = new Set([DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, CORRECTION_DATETIME]);
+
+/** The columns, by their names in the table, that tell rows, events and their times. */
+export function keyColumns(columns: readonly StoredColumn[]): Set<string> {
+  const ids = columns.filter((column) => column.occurrence === 1 && KEY_SOURCES.has(column.source));
+  return new Set(['_key', '_dfinery_window', ...ids.map(({ name }) => name)]);
 }
 
 /** Stored rows with a base id of the batch, but those of windows that are re-read whole. */
@@ -148,9 +156,9 @@ function isReadWhole(whole: readonly SharedDays[], isOneWindow: boolean, same: S
 
 /** What tells rows apart, as SQL: texts, since a column may be of another type in older files. */
 function rowSql(columns: readonly StoredColumn[]) {
-  const id = asText(nameOf(columns, DETAIL_LOG_ID));
+  const id = asText(columnOfSource(columns, DETAIL_LOG_ID));
   const hash = `left(_key, ${HASH_KEY_LENGTH})`;
-  return { id, hash, base: `coalesce(${id}, ${hash})`, server: asText(nameOf(columns, SERVER_DATETIME)) };
+  return { id, hash, base: `coalesce(${id}, ${hash})`, server: asText(columnOfSource(columns, SERVER_DATETIME)) };
 }
 
 /** The times whose dates are compared: for others the nearest offset does, since both sides have the same. */
@@ -159,7 +167,7 @@ const COMPARED_TIMES = ['1970-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
 /** The local date of a row as SQL, a text: in the target's zone, without one as the export writes it; never in that of this machine. */
 export function dateSql({ columns, zone }: Pick<Reread, 'columns' | 'zone'>): string {
   const wall = (source: string) => {
-    const name = nameOf(columns, source);
+    const name = columnOfSource(columns, source);
     if (zone === undefined) return asText(name);
     const local = asText(sqlWall(`TRY_CAST(${name} AS TIMESTAMPTZ)`, zone.within(...COMPARED_TIMES)));
     return `CASE WHEN typeof(${name}) = 'TIMESTAMP WITH TIME ZONE' THEN ${local} ELSE ${asText(name)} END`;
