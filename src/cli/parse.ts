@@ -65,6 +65,8 @@ export function parseArguments<O extends OptionTable>(
     const [, short] = /following: (.+)/.exec(message) ?? [];
     refuse(short === undefined ? `${message}: ${help}.` : `--${short} is empty.`);
   });
+  const misplaced = configurationKeyIn(argv, table);
+  if (misplaced !== undefined) problems.unshift(misplaced);
   const surplus = words.slice(command.length);
   const values: Record<string, unknown> = {};
   for (const [key, option] of Object.entries(table)) {
@@ -97,18 +99,29 @@ export function parseArguments<O extends OptionTable>(
       ? 'there is a word too many (an ID is given with --id)'
       : `${JSON.stringify(surplus[0])} is a word too many`;
   if (surplus.length > 0) refuse(`${tooMany}: ${help}.`);
-  const known = Object.entries(table).flatMap(([key, option]) => (option ? [optionName(key, option)] : []));
+  const known = dashedNames(table);
   for (const name of Object.keys(given).map((key) => (key.length === 1 ? `-${key}` : `--${key}`))) {
-    const hint = configurationHint(name, 'config' in table);
-    if (hint !== undefined) {
-      refuse(`there is no option ${name}: ${hint}.`);
-      continue;
-    }
     const near = nearest(name, known, name.length / 3);
     refuse(`there is no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}: ${help}.`);
   }
   return { values: values as Partial<ValuesOf<O>>, problem: problems[0] };
 }
+
+/**
+ * Refuses a configuration key that was written as an option; undefined if there is none. It is told before anything else that is
+ * wrong: the word beside it may be a secret, which no message may repeat.
+ */
+export function configurationKeyIn(argv: readonly string[], table: OptionTable): UserError | undefined {
+  for (const name of beforeDashes(argv).map((word) => word.split('=', 1)[0])) {
+    if (!name.startsWith('--') || dashedNames(table).includes(name)) continue;
+    const hint = configurationHint(name, 'config' in table);
+    if (hint !== undefined) return configError(`there is no option ${name}: ${hint}.`);
+  }
+  return undefined;
+}
+
+const dashedNames = (table: OptionTable): string[] =>
+  Object.entries(table).flatMap(([key, option]) => (option ? [optionName(key, option)] : []));
 
 interface ParsedWords extends Record<string, unknown> {
   readonly _: string[];
@@ -125,7 +138,11 @@ function parsedBy(parser: Argv, argv: readonly string[], fail: (message: string)
 
 /** How often an option stands on a command line, before a `--`. */
 function timesGiven(argv: readonly string[], names: readonly (string | undefined)[]): number {
+  return beforeDashes(argv).filter((word) => names.includes(word.split('=', 1)[0])).length;
+}
+
+/** The words before a `--`, after which there are no options. */
+function beforeDashes(argv: readonly string[]): readonly string[] {
   const end = argv.indexOf('--');
-  const before = end === -1 ? argv : argv.slice(0, end);
-  return before.filter((word) => names.includes(word.split('=', 1)[0])).length;
+  return end === -1 ? argv : argv.slice(0, end);
 }

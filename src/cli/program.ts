@@ -8,7 +8,7 @@ import { choice, flag, type OptionTable, printFailure, withDefault } from './com
 import { COMMANDS, commandAt, wordsOf } from './commands/index.ts';
 import { contextOf, type Io } from './context.ts';
 import { outcomeOf } from './outcome.ts';
-import { parseArguments, wordsIn } from './parse.ts';
+import { configurationKeyIn, parseArguments, wordsIn } from './parse.ts';
 import { holdResults, printableTerminal } from './terminal.ts';
 
 const LOG_FORMATS = ['text', 'json'] as const;
@@ -46,7 +46,7 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   const held = json === true ? holdResults(io.terminal, io.clock) : undefined;
   const context = contextOf({ ...io, terminal: held?.terminal ?? io.terminal }, { logLevel, logFormat });
   try {
-    if (command === undefined || known === undefined) throw unknownCommand(words);
+    if (command === undefined || known === undefined) throw configurationKeyIn(argv, options) ?? unknownCommand(words);
     if (problem !== undefined) throw problem;
     (await import('../config/environment.ts')).refuseUnknownNames(io.env);
     return await command.run(values, context);

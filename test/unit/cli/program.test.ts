@@ -153,6 +153,17 @@ describe('the command line', () => {
   });
 
   it.each([
+    [['--export-token', 'abc']],
+    [['sync', '--export-token', 'abc', 'duckdb', 'x']],
+    [['check', 'abc', '--hash-key']],
+    [['forget', '--import-token', 'abc', 'abc']],
+  ])('repeats no word of a command line that has a secret as an option: %j [R981]', async (argv) => {
+    const { code, text: said } = await run(...argv);
+    expect({ code, said }).toEqual({ code: 2, said: expect.stringContaining('so set DFINERY_') });
+    expect(said).not.toContain('abc');
+  });
+
+  it.each([
     [['nonsense', 'x', '--json'], 'there is no command "nonsense": wanted demo, init, sync, '],
     [['sync', 'nonsense', 'x'], 'sync knows no "nonsense": wanted duckdb, parquet, delta, ducklake, arrow.'],
     [['sync'], 'sync needs a target: wanted duckdb, parquet, delta, ducklake, arrow.'],
