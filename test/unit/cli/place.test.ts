@@ -32,14 +32,17 @@ describe('a location that does not exist or is of another kind', () => {
     },
   );
 
-  it.each(['parquet', 'delta'])('sync %s: a file is named by its whole path and stays unchanged [R891]', async (target) => {
-    const file = join(folder, 'notes.txt');
-    writeFileSync(file, 'notes');
-    const given = relative(process.cwd(), file);
-    const { code, stderr } = await runHere(['sync', target, given], { env });
-    expect(code).toBe(2);
-    expect(stderr).toContain(` ${file}/_dfinery`);
-    expect(stderr).toContain('cannot be written (ENOTDIR): give another');
-    expect(readFileSync(file, 'utf8')).toBe('notes');
-  });
+  it.each(['parquet', 'delta'])(
+    'sync %s: a file is named by its whole path and stays unchanged [R891]',
+    async (target) => {
+      const file = join(folder, 'notes.txt');
+      writeFileSync(file, 'notes');
+      const given = relative(process.cwd(), file);
+      const { code, stderr } = await runHere(['sync', target, given], { env });
+      expect(code).toBe(2);
+      expect(stderr).toContain(` ${file}/_dfinery`);
+      expect(stderr).toContain('cannot be written (ENOTDIR): give another');
+      expect(readFileSync(file, 'utf8')).toBe('notes');
+    },
+  );
 });
