@@ -55,7 +55,7 @@ import {
   readLake,
 } from './catalog.ts';
 import { DUCKLAKE_TYPES, type Field, GivenColumns, SnapshotWriter, sameType } from './snapshot-writer.ts';
-import { changedFile, insertedError, snapshotOf, stateRows } from './state.ts';
+import { changedFile, insertedError, snapshotOf, stateRows, undatedError } from './state.ts';
 
 /** The row of the state that says where the catalog is. */
 const PATH = 'catalog';
@@ -225,10 +225,9 @@ class LakeLog implements TableLog {
             OR _dfinery_window NOT IN (${[...known, 0].join(', ')})) AS strange FROM ${from}`,
         )
       : [{ n: file.rows, strange: file.rows }];
-    if (Number(row?.strange) > 0 || file.date === undefined) {
-      throw insertedError(this.#parts.catalog.file, file.table, Number(row?.strange));
-    }
+    if (Number(row?.strange) > 0) throw insertedError(this.#parts.catalog.file, file.table, Number(row?.strange));
     if (Number(row?.n) === 0) return [];
+    if (file.date === undefined) throw undatedError(this.#parts.catalog.file, file, Number(row?.n));
     const columns = columnsIn(state.columns, there);
     return [
       await table.write({

@@ -115,6 +115,29 @@ describe('a catalog that another program changed [R862]', () => {
     expect(fixture.files().filter((path) => path.endsWith('.parquet'))).toEqual(before);
   });
 
+  it('is refused with the file and its rows when another program wrote it without a date, until the rows are deleted', async () => {
+    const events = "table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'events')";
+    await fixture.change(
+      `DELETE FROM ducklake_file_partition_value WHERE ${events}`,
+      `DELETE FROM _dfinery_files WHERE data_file_id IN (SELECT data_file_id FROM ducklake_data_file WHERE ${events})`,
+    );
+    const [file] = await fixture.catalog(
+      `SELECT data_file_id AS id, table_id AS "table", path FROM ducklake_data_file WHERE ${events}`,
+    );
+    const sentence = `wrote events/${file?.path} without a value of event_date, by which events is partitioned, so its 3 rows cannot be kept`;
+    await expect(next()).rejects.toMatchObject(refused(sentence));
+    await expect(verifyLake(fixture.lakeOptions)).rejects.toMatchObject(refused(sentence));
+    expect(await keys()).toEqual(['a', 'b', 'c']);
+    await fixture.change(
+      `CREATE TABLE ducklake_inlined_delete_${file?.table}(file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT)`,
+      `INSERT INTO ducklake_inlined_delete_${file?.table} SELECT ${file?.id}, range, 2 FROM range(3)`,
+    );
+    await next();
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' }, { id: 'b' }, { id: 'c' })]);
+    expect(await keys()).toEqual(['a', 'b', 'c', 'late']);
+    expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
+  });
+
   it('gives the rows that the reference client keeps in the catalog a table of each version of the columns', async () => {
     const [{ id }] = await fixture.catalog("SELECT table_id AS id FROM ducklake_table WHERE table_name = 'events'");
     const columns = async () =>
