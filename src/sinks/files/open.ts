@@ -45,7 +45,7 @@ export interface OpenPlace {
 /** A kind of place: one for each target that keeps Parquet files. */
 export interface FilesFormat {
   /** What it is called in messages. */
-  readonly noun: 'folder' | 'place' | 'catalog';
+  readonly noun: 'folder' | 'place' | 'catalog' | 'database';
   /** True if a lock keeps other writers out while a place is open for writing. */
   readonly hasOneWriter: boolean;
   /** Opens a place: to read, to change what is there, or to load, for which it is made if missing. */
