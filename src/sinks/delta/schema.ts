@@ -3,7 +3,6 @@ import type { TableState } from '../../table/state.ts';
 import type { DuckDbScalar, DuckDbType } from '../../types/codec.ts';
 import { describeTable } from '../files/columns.ts';
 import { PARTITION } from '../files/parquet-file.ts';
-
 import { scalarOf } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { parseJson } from './protocol/entry.ts';

@@ -10,6 +10,7 @@ import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { isTableName, TABLES, type TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
 import { refuseSecondName } from '../files/failures.ts';
+import type { IdentifiedColumn, IdentifiedTable } from '../files/field-ids.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import { COPIES_TABLE, type CopiedFormat, identityOf } from '../sql/copies.ts';
 import { realFile } from '../sql/engine/database-file.ts';
@@ -65,20 +66,9 @@ const OWN_TABLES = [
   `${COPIES_TABLE}(path VARCHAR, published_at TIMESTAMPTZ)`,
 ];
 
-/** A column as the catalog has it; of a list `element` is the id and type of its child. */
-export interface LakeColumn {
-  readonly id: number;
-  readonly name: string;
-  readonly type: string;
-  readonly element?: { readonly id: number; readonly type: string };
-}
-
-interface LakeTable {
+interface LakeTable extends IdentifiedTable {
   readonly id: number;
   readonly partitionId: number;
-  readonly columns: readonly LakeColumn[];
-  /** The highest id that a column of it ever had. */
-  readonly lastColumnId: number;
   readonly nextRowId: number;
 }
 
@@ -378,7 +368,7 @@ async function readTables(engine: Engine, at: At): Promise<Map<TableName, LakeTa
   );
 }
 
-function columnOf({ id, name, type, element_id: element, element_type: elementType }: Row): LakeColumn {
+function columnOf({ id, name, type, element_id: element, element_type: elementType }: Row): IdentifiedColumn {
   const column = { id: Number(id), name: String(name), type: String(type) };
   return element === null ? column : { ...column, element: { id: Number(element), type: String(elementType) } };
 }

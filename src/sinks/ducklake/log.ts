@@ -11,6 +11,7 @@ import { lastWindow } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import { columnsIn, describeTable, selectOf } from '../files/columns.ts';
+import { type Field, FieldIds } from '../files/field-ids.ts';
 import {
   type DataFile,
   type FileChange,
@@ -54,7 +55,7 @@ import {
   lostNames,
   readLake,
 } from './catalog.ts';
-import { DUCKLAKE_TYPES, type Field, GivenColumns, SnapshotWriter, sameType } from './snapshot-writer.ts';
+import { DUCKLAKE_TYPES, SnapshotWriter, sameType } from './snapshot-writer.ts';
 import { changedFile, insertedError, snapshotOf, stateRows, undatedError } from './state.ts';
 
 /** The row of the state that says where the catalog is. */
@@ -140,7 +141,7 @@ class LakeLog implements TableLog {
   readonly layout: Layout = {
     isUniform: false,
     hasDateColumn: true,
-    fieldIds: (table, columns) => this.#given.option(table, columns.map(fieldOf)),
+    fieldIds: (table, columns) => this.#ids.option(table, columns.map(fieldOf)),
   };
   snapshot: Snapshot | undefined;
   readonly #parts: Parts;
@@ -148,7 +149,7 @@ class LakeLog implements TableLog {
   #lake: Lake | undefined;
   /** Files of ours that another program wrote, or of which it deleted rows. */
   #changed: readonly LakeFile[] = [];
-  #given = new GivenColumns(undefined);
+  #ids = new FieldIds(new Map());
   /** Paths of files that were taken out of the catalog, with the snapshots that had them. */
   #expired: ReadonlySet<string> = new Set();
   /** The store's time before the purge that was committed. */
@@ -175,7 +176,7 @@ class LakeLog implements TableLog {
     if (lake !== undefined && snapshot !== undefined) await checkShape(engine, lake, snapshot.state, catalog.file);
     this.#lake = lake;
     this.#changed = changed;
-    this.#given = new GivenColumns(lake);
+    this.#ids = new FieldIds(lake?.tables ?? new Map());
     this.snapshot = snapshot;
   }
 
@@ -318,7 +319,7 @@ class LakeLog implements TableLog {
     if (tokenOf(lake) !== tokenOf(this.#lake)) throw new LostRace(catalog.file);
     lake ??= await createLake(open, dataPath, now);
     await createOwnTables(open);
-    const writer = new SnapshotWriter(open, lake, this.#given);
+    const writer = new SnapshotWriter(open, lake, this.#ids);
     for (const table of TABLES.filter((name) => change.state.tables.includes(name))) {
       const fields = await fieldsOf(engine, table, change.state);
       await writer.shape(table, fields, this.snapshot?.state.tables.includes(table) === true);

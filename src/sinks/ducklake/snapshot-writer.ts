@@ -4,74 +4,23 @@ import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { foldName } from '../../table/names.ts';
 import type { DuckDbScalar } from '../../types/codec.ts';
-import { literal } from '../../types/sql.ts';
+import type { Field, FieldIds, IdentifiedColumn } from '../files/field-ids.ts';
 import { type FileChange, LostRace, type NewFile } from '../files/log.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import type { LoggedColumn } from '../files/statistics.ts';
-
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { insertRows, type Lake, type LakeColumn, type Value } from './catalog.ts';
+import { insertRows, type Lake, type Value } from './catalog.ts';
 import { lakeNoteOf } from './state.ts';
 
-/** A column that a table should have. */
-export interface Field {
-  readonly name: string;
-  readonly type: string;
-  /** Of a list: the type of its elements. */
-  readonly element?: string;
-}
-
-/** The columns that tables get: with the ids that a catalog has for them, else new ones, which it gets with the next commit. */
-export class GivenColumns {
-  readonly #tables: Lake['tables'];
-  /** The last id by table. */
-  readonly #last = new Map<TableName, number>();
-  /** By table, name and whether it is a list. */
-  readonly #given = new Map<string, LakeColumn>();
-
-  constructor(lake: Lake | undefined) {
-    this.#tables = lake?.tables ?? new Map();
-  }
-
-  of(table: TableName, { name, type, element }: Field): LakeColumn {
-    const key = JSON.stringify([table, name, element !== undefined]);
-    const known = this.#tables.get(table)?.columns.find((one) => one.name === name);
-    const before = this.#given.get(key) ?? known;
-    const id = before?.id ?? this.#next(table);
-    const column: LakeColumn =
-      element === undefined
-        ? { id, name, type }
-        : { id, name, type, element: { id: before?.element?.id ?? this.#next(table), type: element } };
-    this.#given.set(key, column);
-    return column;
-  }
-
-  /** The option of COPY that writes their ids into a file. */
-  option(table: TableName, fields: readonly Field[]): string {
-    const entries = fields.map((field) => {
-      const { id, element } = this.of(table, field);
-      const ids = element === undefined ? id : `{'__duckdb_field_id': ${id}, 'element': ${element.id}}`;
-      return `${literal(field.name)}: ${ids}`;
-    });
-    return `FIELD_IDS {${entries.join(', ')}}`;
-  }
-
-  #next(table: TableName): number {
-    const id = (this.#last.get(table) ?? this.#tables.get(table)?.lastColumnId ?? 0) + 1;
-    this.#last.set(table, id);
-    return id;
-  }
-}
-
-export const sameType = (field: Field, column: LakeColumn | undefined): boolean =>
+export const sameType = (field: Field, column: IdentifiedColumn | undefined): boolean =>
   column?.type === field.type && column.element?.type === field.element;
 
 /** A table while a snapshot is written. */
 interface Table {
   readonly id: number;
   readonly partitionId: number;
-  readonly columns: readonly LakeColumn[];
+  readonly columns: readonly IdentifiedColumn[];
   nextRowId: number;
 }
 
@@ -99,7 +48,7 @@ const RANGED: ReadonlySet<string> = new Set(['int64', 'date', 'timestamp', 'time
 export class SnapshotWriter {
   readonly #engine: Engine;
   readonly #lake: Lake;
-  readonly #given: GivenColumns;
+  readonly #ids: FieldIds;
   readonly #id: number;
   readonly #tables = new Map<TableName, Table>();
   readonly #changes: string[] = [];
@@ -107,10 +56,10 @@ export class SnapshotWriter {
   #nextCatalogId: number;
   #nextFileId: number;
 
-  constructor(engine: Engine, lake: Lake, given: GivenColumns) {
+  constructor(engine: Engine, lake: Lake, ids: FieldIds) {
     this.#engine = engine;
     this.#lake = lake;
-    this.#given = given;
+    this.#ids = ids;
     this.#id = lake.snapshotId + 1;
     this.#nextCatalogId = lake.nextCatalogId;
     this.#nextFileId = lake.nextFileId;
@@ -190,11 +139,11 @@ export class SnapshotWriter {
     this.#changes.push(`created_table:"main"."${name}"`);
   }
 
-  #columnsOf(table: TableName, fields: readonly Field[]): LakeColumn[] {
-    return fields.map((field) => this.#given.of(table, field));
+  #columnsOf(table: TableName, fields: readonly Field[]): IdentifiedColumn[] {
+    return fields.map((field) => this.#ids.columnOf(table, field));
   }
 
-  async #addColumns(table: number, columns: readonly LakeColumn[]): Promise<void> {
+  async #addColumns(table: number, columns: readonly IdentifiedColumn[]): Promise<void> {
     const row = (id: number, name: string, type: string, parent: number | null): Value[] => {
       const kind = type === 'list' ? '' : 'literal';
       return [id, this.#id, null, table, id, name, type, null, 'NULL', true, parent, kind, 'duckdb'];

@@ -1,0 +1,68 @@
+import type { TableName } from '../../table/columns.ts';
+import { literal } from '../../types/sql.ts';
+
+/** A column that a table should have. */
+export interface Field {
+  readonly name: string;
+  /** In the words of the table's format. */
+  readonly type: string;
+  /** Of a list: the type of its elements. */
+  readonly element?: string;
+}
+
+/** A column with the id that a table's format knows it by; of a list `element` is the id and type of its child. */
+export interface IdentifiedColumn {
+  readonly id: number;
+  readonly name: string;
+  readonly type: string;
+  readonly element?: { readonly id: number; readonly type: string };
+}
+
+/** The columns of a table that is committed. */
+export interface IdentifiedTable {
+  readonly columns: readonly IdentifiedColumn[];
+  /** The highest id that a column of it ever had. */
+  readonly lastColumnId: number;
+}
+
+/** The ids of the columns that tables get: those that committed ones have, else new ones, which a table gets with the next commit. */
+export class FieldIds {
+  readonly #tables: ReadonlyMap<TableName, IdentifiedTable>;
+  /** The last id by table. */
+  readonly #last = new Map<TableName, number>();
+  /** By table, name and whether it is a list. */
+  readonly #given = new Map<string, IdentifiedColumn>();
+
+  constructor(tables: ReadonlyMap<TableName, IdentifiedTable>) {
+    this.#tables = tables;
+  }
+
+  columnOf(table: TableName, { name, type, element }: Field): IdentifiedColumn {
+    const key = JSON.stringify([table, name, element !== undefined]);
+    const known = this.#tables.get(table)?.columns.find((one) => one.name === name);
+    const before = this.#given.get(key) ?? known;
+    const id = before?.id ?? this.#next(table);
+    const column: IdentifiedColumn =
+      element === undefined
+        ? { id, name, type }
+        : { id, name, type, element: { id: before?.element?.id ?? this.#next(table), type: element } };
+    this.#given.set(key, column);
+    return column;
+  }
+
+  /** The option of COPY that writes their ids into a file: what `Layout.fieldIds` gives. */
+  option(table: TableName, fields: readonly Field[]): string {
+    const entries = fields.map((field) => {
+      const { id, element } = this.columnOf(table, field);
+      const ids = element === undefined ? id : `{'__duckdb_field_id': ${id}, 'element': ${element.id}}`;
+      return `${literal(field.name)}: ${ids}`;
+    });
+    return `FIELD_IDS {${entries.join(', ')}}`;
+  }
+
+  #next(table: TableName): number {
+    const id = (this.#last.get(table) ?? this.#tables.get(table)?.lastColumnId ?? 0) + 1;
+    this.#last.set(table, id);
+    return id;
+  }
+}
