@@ -9,6 +9,7 @@ import { plainCount } from '../base/quantities.ts';
 import type { Random } from '../base/random.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { DeletionList, type EmitState, type ListCounts } from './input/deletion-list.ts';
+import type { LedgerKey } from './ledger/key.ts';
 import type { Ledger, LedgerOutput } from './ledger/ledger.ts';
 import { LedgerStore } from './ledger/store.ts';
 import type { UnfinishedRuns } from './ledger/unfinished.ts';
@@ -48,7 +49,7 @@ export interface CaseResult {
 }
 
 /** What is about to be done, before anything of it is. */
-interface Plan {
+interface DeletionPlan {
   readonly list: DeletionList;
   /** As they were before the first request. */
   readonly counts: ListCounts;
@@ -64,8 +65,22 @@ interface Plan {
   readonly hash: string;
 }
 
-/** What became of a purge; an error is why people are still in a place. */
-type PurgeOutcome = 'done' | 'not begun' | UserError;
+/** What became of the requests. */
+interface DeletionOutcome {
+  readonly sent: RequestCounts;
+  /** True if every id of the list is decided, or no request was to be sent, and nothing failed or was stopped. */
+  readonly isWorkedThrough: boolean;
+  /** The first failure beside the answers of the service. */
+  readonly failure: UserError | undefined;
+}
+
+/** What became of the purge. */
+interface PurgeOutcome {
+  /** `none`: there was nothing to purge; an error is why people are still in a place. */
+  readonly purged: 'none' | 'done' | 'not begun' | UserError;
+  /** Why the ledger could not be written. */
+  readonly failure: UserError | undefined;
+}
 
 /**
  * Deletes the people of a list: plans, tries, deletes, purges and proves, in this order. Rejects for what makes a plan or
@@ -74,89 +89,44 @@ type PurgeOutcome = 'done' | 'not begun' | UserError;
  */
 export async function runDeletionCase(options: CaseOptions): Promise<CaseResult> {
   const { config, io, consent } = options;
-  const { clock, logger, signal } = io;
+  const { clock, logger } = io;
   const began = clock.now();
   const ledgers = await LedgerStore.open({ config, isReal: consent !== undefined, clock, lines: io.lines });
-  let ledger: Ledger | undefined;
   try {
     // Plan: whom the list names, what an unfinished run has done of it, and whom the places hold. Then the guards.
     const list = new DeletionList(async (text, stats) => {
-      await ledger?.sync();
+      await ledgers.sync();
       await options.emitState?.(text, stats);
     });
     await options.read(list);
     const plan = await planCase(list, ledgers, options);
-    const { counts, wanted, purge, isPurgeOnly, unfinished, listName, hash } = plan;
+    const { hash } = plan;
     const forecast = reportOf(plan, clock.now() - began);
     const refusal = consent && refusalOf(forecast, hash, consent, config);
     if (consent === undefined || refusal !== undefined) return { report: forecast, hash, failure: refusal };
 
     // Try all that the purge needs, before anybody is deleted.
-    await purge?.trial();
+    await plan.purge?.trial();
     options.onBegin?.(forecast);
 
-    // Delete at the service. From here on a failure ends what it is in, and is part of the result.
-    let broken: UserError | undefined;
-    const attempt = async (work: () => Promise<void>) => {
-      try {
-        await work();
-      } catch (error) {
-        if (!(error instanceof UserError)) throw error;
-        broken ??= error;
-      }
-    };
-    const ids = list.ids();
-    // An input without ids leaves no run behind.
-    const opening = { list: listName, resumes: unfinished.resumes, ids: wanted.length };
-    const run = ids.length > 0 ? await ledgers.start(opening) : undefined;
-    ledger = run;
-    for (const { id } of isPurgeOnly ? ids : []) run?.add({ kind: 'purge_only', id: ledgers.key.idHash(id) });
-    if (counts.received === 0 || counts.done_before > 0) list.start();
-    const sent = newCounts();
-    await attempt(async () => {
-      if (run === undefined || wanted.length === 0) return;
-      const { deleter } = options;
-      await sendRequests({ ...io, list, counts: sent, ledger: run, key: ledgers.key, limits: config, deleter });
-    });
-    await attempt(() => list.emitted());
-    // The purge may take long: the last answers are proof before it begins.
-    await attempt(async () => run?.sync());
-
-    // Purge those whom the service has deleted, unless the list was not worked through.
-    const isOpen = !isPurgeOnly && list.idsWith(undefined).length > 0;
-    const isStopped = signal.aborted && sent.undecided > 0;
-    const isWorkedThrough = broken === undefined && sent.stoppedBy === undefined && !isOpen && !isStopped;
-    const erased = isPurgeOnly ? ids.map(({ id }) => id) : list.idsWith('done');
-    let purged = (purge === undefined || erased.length === 0 ? 'done' : 'not begun') as PurgeOutcome;
+    // Delete, purge and prove: from here on a failure ends the step that it is in, and is part of the result.
+    const run = await beginRun(plan, ledgers);
     try {
-      await attempt(async () => {
-        if (purged === 'done' || purge === undefined || run === undefined || !isWorkedThrough || signal.aborted) return;
-        purged = worstOf(await purge.run(erased, run, unfinished.purging)) ?? 'done';
-      });
-    } finally {
-      if (purged !== 'done') logger.warn('purge.open', openSentence(broken ?? purged, isPurgeOnly, config));
+      const deletion = await deleteAtService(plan, run, ledgers.key, options);
+      const purge = await purgePlaces(plan, run, deletion, options);
+      const closing = await closeRun(run, deletion, purge);
+      const report = reportOf(plan, clock.now() - began, deletion.sent, run);
+      return { report, hash, failure: caseFailure(report, deletion, purge, closing, config) };
+    } catch (error) {
+      if (run !== undefined) await logHead(run, logger);
+      throw error;
     }
-
-    // Prove: without its closing line the next run goes on with this one.
-    const isClosed = isWorkedThrough && broken === undefined && purged === 'done';
-    const { done, rejected, undecided, requests } = sent;
-    await attempt(async () => {
-      if (isClosed) await run?.write({ kind: 'close', counts: { done, rejected, undecided, requests } });
-      else await run?.sync();
-    });
-    const report = reportOf(plan, clock.now() - began, sent, run);
-    const ending = failureOf(report, config, broken ?? (sent.stoppedBy && configError(sent.stoppedBy.message)));
-    const failure = purged instanceof UserError ? worstOf([purged, ending]) : ending;
-    return { report, hash, failure: failure ?? (purged === 'done' ? undefined : notPurged(config)) };
-  } catch (error) {
-    if (ledger !== undefined) await logHead(ledger, logger);
-    throw error;
   } finally {
     await ledgers.close();
   }
 }
 
-async function planCase(list: DeletionList, ledgers: LedgerStore, options: CaseOptions): Promise<Plan> {
+async function planCase(list: DeletionList, ledgers: LedgerStore, options: CaseOptions): Promise<DeletionPlan> {
   const { config, io } = options;
   const listHash = sha256(['dfinery-elt forget v2', config.baseUrl, config.serviceId, list.digest]);
   const isPurgeOnly = options.purge?.isOnly === true;
@@ -186,9 +156,110 @@ async function planCase(list: DeletionList, ledgers: LedgerStore, options: CaseO
   };
 }
 
+/** The ledger of the run; undefined for an input without ids, which leaves no run behind. */
+async function beginRun(
+  { list, listName, unfinished, wanted }: DeletionPlan,
+  ledgers: LedgerStore,
+): Promise<Ledger | undefined> {
+  if (list.ids().length === 0) return undefined;
+  return ledgers.start({ list: listName, resumes: unfinished.resumes, ids: wanted.length });
+}
+
+/** Requests the deletion of all who are wanted; of a purge alone it only records whom it is about. */
+async function deleteAtService(
+  { list, counts, wanted, isPurgeOnly }: DeletionPlan,
+  run: Ledger | undefined,
+  key: LedgerKey,
+  { config, io, deleter }: CaseOptions,
+): Promise<DeletionOutcome> {
+  for (const { id } of isPurgeOnly ? list.ids() : []) run?.add({ kind: 'purge_only', id: key.idHash(id) });
+  if (counts.received === 0 || counts.done_before > 0) list.start();
+  const sent = newCounts();
+  const sending = await failureIn(async () => {
+    if (run === undefined || wanted.length === 0) return;
+    await sendRequests({ ...io, list, counts: sent, ledger: run, key, limits: config, deleter });
+  });
+  const emitting = await failureIn(() => list.emitted());
+  // The purge may take long: the last answers are proof before it begins.
+  const syncing = await failureIn(async () => run?.sync());
+  const failure = sending ?? emitting ?? syncing;
+  const isOpen = !isPurgeOnly && list.idsWith(undefined).length > 0;
+  const isStopped = io.signal.aborted && sent.undecided > 0;
+  const isWorkedThrough = failure === undefined && sent.stoppedBy === undefined && !isOpen && !isStopped;
+  return { sent, isWorkedThrough, failure };
+}
+
+/** Purges those whom the service has deleted, unless the list was not worked through; warns of a purge that is not done. */
+async function purgePlaces(
+  { list, purge, isPurgeOnly, unfinished }: DeletionPlan,
+  run: Ledger | undefined,
+  deletion: DeletionOutcome,
+  { config, io: { logger, signal } }: CaseOptions,
+): Promise<PurgeOutcome> {
+  const people = isPurgeOnly ? list.ids().map(({ id }) => id) : list.idsWith('done');
+  if (purge === undefined || people.length === 0) return { purged: 'none', failure: undefined };
+  const warn = (why: UserError | 'not begun') => logger.warn('purge.open', openSentence(why, isPurgeOnly, config));
+  if (run === undefined || !deletion.isWorkedThrough || signal.aborted) {
+    warn(deletion.failure ?? 'not begun');
+    return { purged: 'not begun', failure: undefined };
+  }
+  try {
+    const open = worstOf(await purge.run(people, run, unfinished.purging));
+    if (open !== undefined) warn(open);
+    return { purged: open ?? 'done', failure: undefined };
+  } catch (error) {
+    const failure = error instanceof UserError ? error : undefined;
+    warn(failure ?? 'not begun');
+    if (failure === undefined) throw error;
+    return { purged: 'not begun', failure };
+  }
+}
+
+/** Without its closing line the next run goes on with this one. Returns why the ledger could not be written. */
+async function closeRun(
+  run: Ledger | undefined,
+  { sent, isWorkedThrough }: DeletionOutcome,
+  { purged, failure }: PurgeOutcome,
+): Promise<UserError | undefined> {
+  const isClosed = isWorkedThrough && failure === undefined && isSettled(purged);
+  const { done, rejected, undecided, requests } = sent;
+  return failureIn(async () => {
+    if (isClosed) await run?.write({ kind: 'close', counts: { done, rejected, undecided, requests } });
+    else await run?.sync();
+  });
+}
+
+/** The failure that the case ends with: the first that broke a step, or what the service or the places left open. */
+function caseFailure(
+  report: DeletionReport,
+  deletion: DeletionOutcome,
+  { purged, failure }: PurgeOutcome,
+  closing: UserError | undefined,
+  config: DestinationConfig,
+): UserError | undefined {
+  const { stoppedBy } = deletion.sent;
+  const broken = deletion.failure ?? failure ?? closing;
+  const ending = failureOf(report, config, broken ?? (stoppedBy && configError(stoppedBy.message)));
+  const all = purged instanceof UserError ? worstOf([purged, ending]) : ending;
+  return all ?? (isSettled(purged) ? undefined : notPurged(config));
+}
+
+const isSettled = (purged: PurgeOutcome['purged']): boolean => purged === 'none' || purged === 'done';
+
+/** The UserError that this work ends with; rejects for anything else. */
+async function failureIn(work: () => Promise<void>): Promise<UserError | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    if (error instanceof UserError) return error;
+    throw error;
+  }
+}
+
 /** Without `sent`: of a plan. */
 function reportOf(
-  { counts, wanted, purge, isPurgeOnly, guard }: Plan,
+  { counts, wanted, purge, isPurgeOnly, guard }: DeletionPlan,
   elapsedMs: number,
   sent?: RequestCounts,
   ledger?: Ledger,

@@ -93,6 +93,11 @@ export class LedgerStore {
     return ledger;
   }
 
+  /** Resolves when every line of the run so far is on disk; at once where no run has begun. */
+  async sync(): Promise<void> {
+    await this.#ledger?.sync();
+  }
+
   /** What could not be written has failed where it was added. */
   async close(): Promise<void> {
     await this.#ledger?.close().catch(() => {});
