@@ -2,20 +2,12 @@ import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
-import { count } from '../../base/quantities.ts';
-import type { Secret } from '../../base/secrets.ts';
-import type { DestinationConfig } from '../../config/destination.ts';
 import { type CaseResult, runDeletionCase } from '../../deletion/case.ts';
-import { idsFrom, idsFromFile, type ListOptions } from '../../deletion/input/id-list.ts';
 import type { LedgerOutput } from '../../deletion/ledger/ledger.ts';
-import { type Proof, proveErasure } from '../../deletion/ledger/proof.ts';
-import { verifyLedger } from '../../deletion/ledger/verify.ts';
-import { type PurgePlace, type PurgeRequest, placeName } from '../../deletion/purge.ts';
+import type { PurgeRequest } from '../../deletion/purge.ts';
 import { reportTable } from '../../deletion/report.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
-import { HashKey } from '../../schema/hash-key.ts';
 import { createDeletionService } from '../../service/delete/client.ts';
-import { queryDuckDb } from '../../sinks/duckdb/query.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression } from '../../suppression/list.ts';
 import {
@@ -30,24 +22,12 @@ import {
   type ValuesOf,
   whole,
 } from '../command.ts';
-import {
-  DESTINATION_FILE,
-  destinationEnvironmentHelp,
-  findDestinationConfig,
-  loadDestinationConfig,
-  SOURCE_FILE,
-} from '../configuration.ts';
+import { DESTINATION_FILE, destinationEnvironmentHelp, loadDestinationConfig, SOURCE_FILE } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
+import { LEDGER_OPTIONS, printLedgerVerdict, printProof } from '../ledger.ts';
 import { outcomeOf } from '../outcome.ts';
 import { optionName } from '../parse.ts';
-
-/** The options that name people. */
-export const LIST_OPTIONS = {
-  id: text('An external ID'),
-  file: text('CSV, JSON Lines, or one ID a line; - for standard input'),
-  column: text('Name of the column with the external IDs'),
-};
-export const MAPPING_OPTION = text('File with the columns external_id and df_unified_id');
+import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, placeWords, storedPlaces } from '../people.ts';
 
 /** What a purge alone has. */
 const PURGE_OPTIONS = {
@@ -57,7 +37,7 @@ const PURGE_OPTIONS = {
   maxPeople: whole('Most people that a place may lose; default three for each ID, ten at least'),
   allowShared: flag('Purge people whose rows also carry other IDs in the column'),
   forgetCopy: texts(
-    'A copy for readers that is gone for good: it is taken off the list of the purged DuckDB file; may be given several times',
+    'A copy for readers that is gone for good: it is taken off the list of the place that is purged; may be given several times',
   ),
   suppressionFile: text('List that keeps the people out of later syncs; key in DFINERY_SUPPRESSION_KEY'),
 };
@@ -69,12 +49,11 @@ const OPTIONS = {
   config: text('Destination configuration (JSON); default dfinery-destination.json'),
   execute: flag('Delete; needs --confirm'),
   confirm: text('The hash that the plan of exactly this list and purge printed'),
-  purge: places(`${purgePlaces()}: removes the people from what was loaded there; may be given several times`),
+  purge: places(
+    `${placeWords(STATEFUL_TARGETS)}: removes the people from what was loaded there; may be given several times`,
+  ),
   ...PURGE_OPTIONS,
-  verifyLedger: text('A file or folder of a ledger: shows whether anything in it was changed'),
-  head: text('Hash of the last line, as a run printed it: shows whether lines are missing at the end, too'),
-  proof: text('An external ID: shows when, and with which answer, it was erased'),
-  ledgerDir: text('Folder of the ledger for --proof'),
+  ...LEDGER_OPTIONS,
   ...PLACE_OPTIONS,
 };
 
@@ -181,75 +160,6 @@ function printReport({ report, hash, failure }: CaseResult, json: boolean, conte
   logger.warn('forget.plan', `Nothing was deleted. To delete exactly this list: --execute --confirm ${hash}`);
 }
 
-type ListValues = Pick<Values, 'id' | 'file' | 'column' | 'lockWait'> & Partial<Pick<Values, 'query' | 'duckdb'>>;
-
-/** The ids that the command line names in one of the `ways` that the command has; each exactly as it stands there. */
-export function idsOf(
-  { id, file, column, query, duckdb, lockWait }: ListValues,
-  list: ListOptions,
-  { clock, signal }: Context,
-  ways = '--id, --file and --query',
-): AsyncIterable<unknown> {
-  const given = [id, file, query].filter((value) => value !== undefined).length;
-  if (given !== 1) throw configError(`It takes exactly one of ${ways}.`);
-  if (file === undefined && column !== undefined) throw configError('--column needs --file.');
-  // Node puts this character in place of bytes that are no UTF-8, which makes another ID of them.
-  if (id?.includes('\ufffd')) {
-    throw configError('--id is not valid UTF-8, or holds the character U+FFFD itself: give the ID in a --file.');
-  }
-  if (file !== undefined) {
-    const of = { ...list, column };
-    return file === '-' ? idsFrom(process.stdin, 'standard input', of) : idsFromFile(file, of);
-  }
-  if (query === undefined) return fromList([id]);
-  if (duckdb === undefined) throw configError('--query needs --duckdb FILE, the file to run it on.');
-  return fromQuery(query, { file: duckdb, lockWaitMs: lockWait, clock, signal });
-}
-
-async function* fromList(ids: readonly unknown[]): AsyncGenerator<unknown> {
-  yield* ids;
-}
-
-async function* fromQuery(query: string, place: Parameters<typeof queryDuckDb>[0]): AsyncGenerator<unknown> {
-  const [result] = await queryDuckDb(place, [query]);
-  if (result.header.length > 1) {
-    throw configError(`The query gives ${result.header.length} columns, expected one with the external IDs.`);
-  }
-  if (result.types[0] === 'JSON') {
-    throw configError(
-      'The query gives JSON, in which a text has quotes around it that are no part of the ID: say ->> instead of ->.',
-    );
-  }
-  for (const [id] of result.values) {
-    if (id !== null && typeof id !== 'string') {
-      throw configError(
-        'The query gives values that are no text: an ID is a text, so say CAST(… AS VARCHAR) if it is meant.',
-      );
-    }
-    yield id;
-  }
-}
-
-/** `duckdb FILE, parquet DIR or delta URL`, each in these quotes. */
-function purgePlaces(quote = ''): string {
-  const places = STATEFUL_TARGETS.map(({ name, place }) => `${quote}${name} ${place.name.toUpperCase()}${quote}`);
-  return places.join(' or ');
-}
-
-/** The places of an option that takes a target and a place, any number of times. */
-export function storedPlaces(name: string, given: Values['purge']): PurgePlace[] {
-  const places: PurgePlace[] = [];
-  for (const [kind, path] of given) {
-    const target = STATEFUL_TARGETS.find((one) => one.name === kind);
-    if (target === undefined) throw configError(`--${name} needs ${purgePlaces('"')}.`);
-    if (places.some((place) => placeName(place) === placeName({ target, path }))) {
-      throw configError(`--${name} names ${target.name} ${path} twice: a link and what it leads to are one place.`);
-    }
-    places.push({ target, path });
-  }
-  return places;
-}
-
 /** Reads `--purge KIND PATH` and what belongs to it; undefined when nothing is to be purged. */
 function purgeRequest(values: Values, context: Context): PurgeRequest | undefined {
   const places = storedPlaces('purge', values.purge);
@@ -266,7 +176,8 @@ function purgeRequest(values: Values, context: Context): PurgeRequest | undefine
     );
   }
   if (forgetCopies.length > 0 && places.filter(({ target }) => target.publishes).length !== 1) {
-    throw configError('--forget-copy needs exactly one --purge duckdb FILE: the file that the copy is of.');
+    const publishing = placeWords(STATEFUL_TARGETS.filter(({ publishes }) => publishes));
+    throw configError(`--forget-copy needs --purge of exactly one ${publishing}: what the copy is of.`);
   }
   return {
     places,
@@ -298,11 +209,6 @@ function suppressionOf(file: string | undefined, context: Context): PurgeRequest
   return { file, key };
 }
 
-export function hashKeyFrom(context: Context): HashKey | undefined {
-  const key = secretOf('DFINERY_HASH_KEY', context);
-  return key && new HashKey(key);
-}
-
 /** Every folder that is named for downloads, the one of this command first (S37). */
 function spoolDirsOf({ spoolDir, config }: Values, { env }: Context): readonly string[] {
   const named = [
@@ -330,52 +236,4 @@ function logLines({ terminal }: Context): LedgerOutput {
     },
     async close() {},
   };
-}
-
-/** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
-async function printLedgerVerdict(path: string, values: Values, context: Context): Promise<ExitCode> {
-  const config = findDestinationConfig(values.config, context);
-  const verdict = await verifyLedger(path, ledgerKeyOf(config, context), { head: values.head });
-  const lines = [
-    ...verdict.files.map(
-      ({ file, lines, closed }) => `${file}: ${count(lines, 'line')}, ${closed ? 'closed' : 'not closed'}`,
-    ),
-    ...verdict.problems,
-    ...verdict.notes,
-    verdict.ok ? `The ledger is whole. Head: ${verdict.head}` : 'The ledger is broken.',
-  ];
-  printResult(verdict, lines, values.json, context);
-  return verdict.ok ? EXIT.done : EXIT.failed;
-}
-
-const ledgerKeyOf = (config: DestinationConfig | undefined, context: Context): Secret | undefined =>
-  config?.ledgerKey ?? secretOf('DFINERY_LEDGER_KEY', context);
-
-/** `--proof ID --ledger-dir DIR`: when, and with what answer, that id was erased at the configured service, and purged where. */
-async function printProof(id: string, values: Values, context: Context): Promise<ExitCode> {
-  const service = findDestinationConfig(values.config, context);
-  const folder = values.ledgerDir ?? service?.ledgerDir;
-  if (folder === undefined) throw configError('--proof needs --ledger-dir DIR.');
-  const query = { folder, key: ledgerKeyOf(service, context), service, head: values.head };
-  const proof = await proveErasure(id, query);
-  printResult(proof, proofLines(proof), values.json, context);
-  return proof.problems.length > 0 || !proof.erased ? EXIT.failed : EXIT.done;
-}
-
-function proofLines({ answers, purges, problems, erased, service_id, base_url }: Proof): string[] {
-  const verdict = erased ? 'This id was erased' : 'The ledger proves no erasure of this id';
-  const sentence = problems.length > 0 ? 'The ledger is broken and proves nothing' : verdict;
-  return [
-    ...answers.map(
-      ({ at, outcome, code, status, file }) => `${at}  ${outcome}  code ${code}  HTTP ${status ?? '-'}  ${file}`,
-    ),
-    ...purges.flatMap(({ at, target, outcome, counts: { rows, people = 0 }, unreached, file }) => {
-      const removed =
-        rows === undefined ? 'broke off' : `${count(rows, 'row')} of ${count(people, 'person', 'people')} removed`;
-      const line = `${at}  purge ${outcome}  ${target}: ${removed}  ${file}`;
-      return [line, ...unreached.map((missed) => `  not reached: ${missed}`)];
-    }),
-    ...problems,
-    `${sentence}: service ${service_id ?? '-'} at ${base_url ?? '-'}.`,
-  ];
 }

@@ -5,7 +5,7 @@ import { accessPeople } from '../../deletion/access.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { command, PLACE_OPTIONS, placeOptions, places, text } from '../command.ts';
 import { findDestinationConfig } from '../configuration.ts';
-import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, storedPlaces } from './forget.ts';
+import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, storedPlaces } from '../people.ts';
 
 export const person = command({
   options: {

@@ -358,10 +358,10 @@ it('--query reports an error of the engine without any cell [R265]', async () =>
   expect(stderr).toContain('Conversion Error');
 });
 
-it('--forget-copy removes a copy of the DuckDB file from the list of copies [R881]', async () => {
+it('--forget-copy removes a copy of a place from the list of copies [R881]', async () => {
   await load('lake', [person('e1', 'u1', 'm1')]);
   const { code, stderr } = await run(['--id', 'm1', ...placeWords('lake'), ...BY_MEMBER, '--forget-copy', at('copy')]);
-  expect([code, stderr]).toEqual([2, expect.stringContaining('needs exactly one --purge duckdb FILE')]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('exactly one duckdb FILE or ducklake FILE')]);
   await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, at('copy'));
   const done = await run(['--id', 'm1', ...placeWords('a.duckdb'), ...BY_MEMBER, '--forget-copy', at('copy')]);
   expect([done.code, done.stderr]).toEqual([2, expect.stringContaining('is still there')]);

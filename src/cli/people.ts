@@ -1,0 +1,96 @@
+import { configError } from '../base/errors.ts';
+import { idsFrom, idsFromFile, type ListOptions } from '../deletion/input/id-list.ts';
+import { type PurgePlace, placeName } from '../deletion/purge.ts';
+import { HashKey } from '../schema/hash-key.ts';
+import { queryDuckDb } from '../sinks/duckdb/query.ts';
+import type { StatefulTarget } from '../sinks/target.ts';
+import { STATEFUL_TARGETS } from '../sinks/targets.ts';
+import { type PLACE_OPTIONS, text, type ValuesOf } from './command.ts';
+import { type Context, secretOf } from './context.ts';
+
+// What the commands about people share: the options that name them, and the places where they are looked for.
+
+/** The options that name people. */
+export const LIST_OPTIONS = {
+  id: text('An external ID'),
+  file: text('CSV, JSON Lines, or one ID a line; - for standard input'),
+  column: text('Name of the column with the external IDs'),
+};
+export const MAPPING_OPTION = text('File with the columns external_id and df_unified_id');
+
+interface ListValues extends ValuesOf<typeof LIST_OPTIONS>, Pick<ValuesOf<typeof PLACE_OPTIONS>, 'lockWait'> {
+  readonly query?: string | undefined;
+  readonly duckdb?: string | undefined;
+}
+
+/** The ids that the command line names in one of the `ways` that the command has; each exactly as it stands there. */
+export function idsOf(
+  { id, file, column, query, duckdb, lockWait }: ListValues,
+  list: ListOptions,
+  { clock, signal }: Context,
+  ways = '--id, --file and --query',
+): AsyncIterable<unknown> {
+  const given = [id, file, query].filter((value) => value !== undefined).length;
+  if (given !== 1) throw configError(`It takes exactly one of ${ways}.`);
+  if (file === undefined && column !== undefined) throw configError('--column needs --file.');
+  // Node puts this character in place of bytes that are no UTF-8, which makes another ID of them.
+  if (id?.includes('\ufffd')) {
+    throw configError('--id is not valid UTF-8, or holds the character U+FFFD itself: give the ID in a --file.');
+  }
+  if (file !== undefined) {
+    const of = { ...list, column };
+    return file === '-' ? idsFrom(process.stdin, 'standard input', of) : idsFromFile(file, of);
+  }
+  if (query === undefined) return fromList([id]);
+  if (duckdb === undefined) throw configError('--query needs --duckdb FILE, the file to run it on.');
+  return fromQuery(query, { file: duckdb, lockWaitMs: lockWait, clock, signal });
+}
+
+async function* fromList(ids: readonly unknown[]): AsyncGenerator<unknown> {
+  yield* ids;
+}
+
+async function* fromQuery(query: string, place: Parameters<typeof queryDuckDb>[0]): AsyncGenerator<unknown> {
+  const [result] = await queryDuckDb(place, [query]);
+  if (result.header.length > 1) {
+    throw configError(`The query gives ${result.header.length} columns, expected one with the external IDs.`);
+  }
+  if (result.types[0] === 'JSON') {
+    throw configError(
+      'The query gives JSON, in which a text has quotes around it that are no part of the ID: say ->> instead of ->.',
+    );
+  }
+  for (const [id] of result.values) {
+    if (id !== null && typeof id !== 'string') {
+      throw configError(
+        'The query gives values that are no text: an ID is a text, so say CAST(… AS VARCHAR) if it is meant.',
+      );
+    }
+    yield id;
+  }
+}
+
+/** `duckdb FILE or parquet DIR`: what is given for a place of one of these targets, each in these quotes. */
+export function placeWords(targets: readonly StatefulTarget[], quote = ''): string {
+  const places = targets.map(({ name, place }) => `${quote}${name} ${place.name.toUpperCase()}${quote}`);
+  return places.join(' or ');
+}
+
+/** The places of an option that takes a target and a place, any number of times. */
+export function storedPlaces(name: string, given: readonly (readonly [target: string, place: string])[]): PurgePlace[] {
+  const places: PurgePlace[] = [];
+  for (const [kind, path] of given) {
+    const target = STATEFUL_TARGETS.find((one) => one.name === kind);
+    if (target === undefined) throw configError(`--${name} needs ${placeWords(STATEFUL_TARGETS, '"')}.`);
+    if (places.some((place) => placeName(place) === placeName({ target, path }))) {
+      throw configError(`--${name} names ${target.name} ${path} twice: a link and what it leads to are one place.`);
+    }
+    places.push({ target, path });
+  }
+  return places;
+}
+
+export function hashKeyFrom(context: Context): HashKey | undefined {
+  const key = secretOf('DFINERY_HASH_KEY', context);
+  return key && new HashKey(key);
+}
