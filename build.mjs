@@ -27,7 +27,7 @@ const benchmarks = {
  * exports. Bundled, DuckDB's client loads in 40 ms instead of 100, Arrow in 20 instead of 125.
  */
 const BUNDLED = ['@duckdb/node-api', 'apache-arrow', 'cli-progress', 'hyparquet'];
-const external = [...Object.keys(dependencies).filter((name) => !BUNDLED.includes(name)), '@duckdb/node-bindings'];
+const external = Object.keys(dependencies).filter((name) => !BUNDLED.includes(name));
 
 /** Help and progress are measured by `string-width`, which takes 20 ms to load: no character of those texts is wide. */
 const asciiWidth = {

@@ -7,6 +7,7 @@ import { verifyLedger } from '../deletion/ledger/verify.ts';
 import { printResult, text, type ValuesOf } from './command.ts';
 import { findDestinationConfig } from './configuration.ts';
 import { type Context, secretOf } from './context.ts';
+import { isValidText } from './people.ts';
 
 // What `forget` shows of the ledger: whether it is whole, and what it proves of an id.
 
@@ -43,6 +44,8 @@ const ledgerKeyOf = (config: DestinationConfig | undefined, context: Context): S
 
 /** `--proof ID --ledger-dir DIR`: when, and with what answer, that id was erased at the configured service, and purged where. */
 export async function printProof(id: string, values: LedgerValues, context: Context): Promise<ExitCode> {
+  if (!isValidText(id))
+    throw configError('The ID of --proof is not valid UTF-8, or holds the character U+FFFD itself.');
   const service = findDestinationConfig(values.config, context);
   const folder = values.ledgerDir ?? service?.ledgerDir;
   if (folder === undefined) throw configError('--proof needs --ledger-dir DIR.');

@@ -33,8 +33,7 @@ export function idsOf(
   const given = [id, file, query].filter((value) => value !== undefined).length;
   if (given !== 1) throw configError(`It takes exactly one of ${ways}.`);
   if (file === undefined && column !== undefined) throw configError('--column needs --file.');
-  // Node puts this character in place of bytes that are no UTF-8, which makes another ID of them.
-  if (id?.includes('\ufffd')) {
+  if (id !== undefined && !isValidText(id)) {
     throw configError('--id is not valid UTF-8, or holds the character U+FFFD itself: give the ID in a --file.');
   }
   if (file !== undefined) {
@@ -45,6 +44,9 @@ export function idsOf(
   if (duckdb === undefined) throw configError('--query needs --duckdb FILE, the file to run it on.');
   return fromQuery(query, { file: duckdb, lockWaitMs: lockWait, clock, signal });
 }
+
+/** False if a word of the command line may be another than was given: Node puts U+FFFD in place of bytes that are no UTF-8. */
+export const isValidText = (word: string): boolean => !word.includes('\ufffd');
 
 async function* fromList(ids: readonly unknown[]): AsyncGenerator<unknown> {
   yield* ids;

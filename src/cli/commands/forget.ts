@@ -70,6 +70,7 @@ const COMPANIONS: readonly { readonly keys: readonly string[]; readonly of: read
     { keys: ['execute', 'purge'], of: PEOPLE },
     { keys: ['confirm'], of: ['execute'] },
     { keys: ['duckdb'], of: ['query'] },
+    { keys: ['column'], of: ['file'] },
     { keys: ['head'], of: ['verifyLedger', 'proof'] },
     { keys: ['ledgerDir'], of: ['proof'], why: 'a deletion writes to the ledger_dir of its configuration' },
     { keys: Object.keys(PURGE_OPTIONS), of: ['purge'], why: 'people are looked up in what was loaded' },

@@ -4,7 +4,7 @@ import { moveFile } from '../../fs/atomic-file.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { refuseSecondName } from '../files/failures.ts';
 import { copiesOfOriginal, refuseCopy } from '../sql/copies.ts';
-import { fileExists } from '../sql/engine/database-file.ts';
+import { checkLogPath, fileExists } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { newFile } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
@@ -86,6 +86,7 @@ async function withCopy<L extends Lookup | undefined, T>(
   then: (engine: Engine, copied: Copied, lookup: L) => Promise<T>,
 ): Promise<T> {
   if (!fileExists(options.file)) throw configError(`${options.file} does not exist: nothing was done.`);
+  checkLogPath(options.file);
   const engine = await openSettled(options);
   try {
     return await engine.guarded(async () => {

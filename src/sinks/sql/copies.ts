@@ -5,7 +5,7 @@ import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import type { StatefulTarget } from '../target.ts';
-import { copyMode, fileExists, realFile } from './engine/database-file.ts';
+import { checkLogPath, copyMode, fileExists, realFile } from './engine/database-file.ts';
 import type { Engine, EngineOptions } from './engine/engine.ts';
 
 // Copies for readers (S52), of a DuckDB file or of a catalog of DuckLake. A database has an id, and says which file it is by what the
@@ -121,6 +121,7 @@ export const copyError = ({ noun }: CopiedFormat, file: string): UserError =>
  * database, may get one.
  */
 export async function checkCopy(format: CopiedFormat, copy: string, file: string, options: Options): Promise<void> {
+  checkLogPath(copy);
   const path = realFile(copy);
   if (!existsSync(dirname(path))) throw configError(`The folder of --publish ${copy} does not exist.`);
   if (!existsSync(path)) return;

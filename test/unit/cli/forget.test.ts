@@ -99,6 +99,8 @@ describe('forget, from a file', () => {
       code: 2,
       said: expect.stringContaining('is not valid UTF-8'),
     });
+    const proof = await forget('--proof', 'k\ufffd', '--ledger-dir', at('ledger'));
+    expect(proof).toMatchObject({ code: 2, said: expect.stringContaining('is not valid UTF-8') });
     writeFileSync(at('list.txt'), 'k\ufffd\n');
     expect((await forget('--file', at('list.txt'))).code).toBe(0);
   });

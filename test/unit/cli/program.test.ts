@@ -57,6 +57,7 @@ describe('the command line', () => {
       '--ledger-dir needs --proof: a deletion writes to the ledger_dir of',
     ],
     [['forget', '--id', 'x', '--confirm', 'y'], '--confirm needs --execute.'],
+    [['forget', '--verify-ledger', 'x', '--column', 'y'], '--column needs --file.'],
     [['forget', '--id', 'x', '--head', 'y'], '--head needs --verify-ledger or --proof.'],
     [['forget', '--id', 'x', '--mapping', 'y'], '--mapping needs --purge: people are looked up in what was loaded.'],
     [['forget', '--proof', 'x', '--purge', 'duckdb', 'y'], '--purge needs --id or --file or --query.'],

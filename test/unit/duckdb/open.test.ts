@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -47,6 +49,10 @@ describe('opening a DuckDB file', () => {
     const file = join(dirname(fixture.file), 'a?b.duckdb');
     await expect(fixture.open({ file })).rejects.toMatchObject(fails(2, /has a "\?" in its path/));
     expect(existsSync(file)).toBe(false);
+    writeFileSync(file, 'as it was');
+    const rewritten = rewriteDuckDb({ file, lockWaitMs: 0, clock: systemClock });
+    await expect(rewritten).rejects.toMatchObject(fails(2, /has a "\?" in its path/));
+    expect(readFileSync(file, 'utf8')).toBe('as it was');
   });
 
   /** DuckDB's checksum of the first header of a file. */

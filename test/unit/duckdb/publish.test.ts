@@ -62,6 +62,10 @@ describe('the path of a copy for readers', () => {
     expect(existsSync(join(fixture.dir, 'no'))).toBe(false);
   });
 
+  it('is one that DuckDB can write a file at, and named as given if not', async () => {
+    await expect(check(join(fixture.dir, 'c?p.duckdb'))).rejects.toMatchObject(refused(/\/c\?p\.duckdb has a "\?"/));
+  });
+
   it('is not a folder', async () => {
     mkdirSync(copy);
     await expect(check(copy)).rejects.toMatchObject(refused(/is no file\.$/));
