@@ -47,6 +47,8 @@ export default defineConfig({
     testTimeout: 600_000,
     hookTimeout: 600_000,
     teardownTimeout: 60_000,
+    globalSetup: 'test/support/temporary-root.ts',
+    setupFiles: 'test/support/temporary-folder.ts',
     expect: { poll: { timeout: 300_000 } },
     pool: 'forks',
     // Many tests wait for child processes: one worker a core, where the default leaves one core out.
