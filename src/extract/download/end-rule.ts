@@ -16,31 +16,34 @@ import { dayRequest, fetchDays } from './split.ts';
  * [D,D+n] with rows that are n days and two hours apart: ranges contain their end (`known.rangesInclusive`).
  * `end-evidence.ts` says what "apart" means.
  *
- * While single days are not proved whole, a day D is requested as follows, each export reused where it can be:
+ * While single days are not proved whole, a day D is requested as follows, each export reused where it can be. The first row
+ * that holds decides; the code cites it by its number:
  *
- *   [D,D]              [D,D+1]    [D+1,D+1]   then                                          window of D
- *   a pair             -          -           single days are whole, proved                 [D,D]
- *   no row, or a 400   no row     -           D is empty under both readings                [D,D+1]
- *   no row             rows       no row      single days hold nothing, proved (D was over) [D,D+1]
- *   a 400              rows       any         unproved                                      [D,D+1]
- *   rows, no pair      any        any         unproved: D+1 is asked the same way           [D,D+1]
- *   D not over, rows   a 400      -           unproved: D+1 has not begun                   [D,D], covering nothing
- *   D after today in UTC, a 400   -           unproved: D has not begun                     none
+ *      [D,D]       [D,D+1]            [D+1,D+1]   then                                           window of D
+ *   1  a 400       -                  -           D is after today in UTC: it has not begun      none
+ *   2  a pair      -                  -           single days are whole, proved                  [D,D]
+ *   3  any         a 400, D was over  -           a failure
+ *   4  not a file  a 400              -           D+1 has not begun                              none
+ *   5  a file      a 400              -           D+1 has not begun                              [D,D], covering nothing
+ *   6  not a row   no row             -           D is empty under both readings                 [D,D+1]
+ *   7  no row      rows               no row      single days hold nothing, proved (D was over)  [D,D+1]
+ *   8  any         rows               any         unproved: D+1 is asked the same way            [D,D+1]
  *
  * [D,D+1] contains D under both readings, so neighbouring windows share their boundary until something is proved. If
  * [D-1,D] had no row, [D,D] has none either and is not requested. Once a day that had begun was refused on its own, a 400
- * no longer shows that D has not begun.
+ * no longer shows that D has not begun. Where the service says that it no longer has the days, there is no window.
  *
  * Settled deliveries and full refreshes hand each row on once (`proveFirst`), so there no boundary may be shared. If
- * [D,D+1] has rows, [D+1,D+1] is requested too, and the first line that holds decides:
+ * [D,D+1] has rows, [D+1,D+1] is requested too, and the first row that holds decides:
  *
- *   ranges contain their end, D+1 is wanted           the window is [D,D+1], for both days
- *   [D+1,D+1] has a pair                              single days are whole, proved: [D,D]
- *   |[D,D+1]| <= |[D,D]| + |[D+1,D+1]|, no 400        [D,D] is all of D
- *   |[D,D+2]| = |[D,D+1]| + |[D+1,D+2]|               no row of D+1 is in [D,D+1]: [D,D+1]. If both have rows and no day
- *                                                     fits between them, ranges leave their end out, proved
- *   D+2 is not settled                                where rows are appended: D is left to a later run
- *   none of these                                     where rows are appended: a failure; else [D,D+1]
+ *   9   ranges contain their end, D+1 is wanted          the window is [D,D+1], for both days
+ *   10  [D+1,D+1] has a pair, [D,D] is a file            single days are whole, proved: [D,D]
+ *   11  |[D,D+1]| <= |[D,D]| + |[D+1,D+1]|, no 400       [D,D] is all of D
+ *   12  ranges contain their end, D+1 is not wanted      where rows are appended: D is left to a later run; else [D,D+1]
+ *   13  |[D,D+2]| = |[D,D+1]| + |[D+1,D+2]|              no row of D+1 is in [D,D+1]: [D,D+1]. If both have rows and no day
+ *                                                        fits between them, ranges leave their end out, proved
+ *   14  rows are appended, D+2 is settled                a failure
+ *   15  none of these                                    where rows are appended: D is left to a later run; else [D,D+1]
  */
 
 /** Notes what an export of several days proves of its end; true when ranges are known to contain it. */
@@ -92,15 +95,15 @@ export class EndRule {
     if (answer.kind === 'gone') return [noDownload(only(day), 'gone', answer.message)];
     if (answer.kind === 'invalid') {
       if (day <= todayUtc(earlierClock(this.#run))) this.#refusesSingleDays = true;
-      else if (!this.#refusesSingleDays) return [noDownload(only(day), 'invalid', answer.message)];
+      else if (!this.#refusesSingleDays) return [noDownload(only(day), 'invalid', answer.message)]; // Row 1.
     }
     if (answer.kind === 'rows' && provesSingleDays(this.#run, answer)) {
       this.#prove(true, day);
-      return windowOf(day, answer);
+      return windowOf(day, answer); // Row 2.
     }
     const before = this.#pairBefore;
     this.#pairBefore = undefined;
-    if (before?.to === day && isEmpty(answer)) return this.#withoutSingleDays(single, before);
+    if (before?.to === day && isEmpty(answer)) return this.#withoutSingleDays(single, before); // Row 7 of D-1.
     return this.#fetchPair(single);
   }
 
@@ -143,7 +146,7 @@ export class EndRule {
     );
   }
 
-  /** [D-1,D] has rows, and neither [D-1,D-1] nor [D,D] has any: single days hold nothing. */
+  /** [D-1,D] has rows, and neither [D-1,D-1] nor [D,D] has any: single days hold nothing (row 7). */
   async #withoutSingleDays({ day, answer }: SingleDay, before: Download): Promise<DaysResult[]> {
     await discard(this.#run, answer);
     this.#prove(false, day);
@@ -158,36 +161,36 @@ export class EndRule {
     const { day, answer } = single;
     const next = addDays(day, 1);
     const pair = await fetchDays(this.#run, dayRequest(day, next));
-    if (pair.kind !== 'rows') return this.#refusedPair(single, pair);
+    if (pair.kind !== 'rows') return this.#refusedPair(single, pair); // Rows 3 to 5.
     observeRange(this.#run, pair);
     const rows = rowCount(pair);
     const { proveFirst } = this.#run.plan;
-    if (proveFirst && rows > 0) return this.#withoutSharedDay(single, pair);
+    if (proveFirst && rows > 0) return this.#withoutSharedDay(single, pair); // Rows 9 to 15.
     await discard(this.#run, answer);
     if (isEmpty(answer) && rows > 0 && wasDayOver(single)) this.#pairBefore = pair;
     if (rows === 0 && !proveFirst) this.#ahead = { day: next, requestedAt: sentAtOf(pair), answer: KNOWN_EMPTY };
-    return windowOf(day, pair);
+    return windowOf(day, pair); // Rows 6 to 8.
   }
 
-  /** [D,D+1] was refused: a failure if D is over; otherwise D+1 has not begun. */
+  /** [D,D+1] was refused (rows 3 to 5). */
   async #refusedPair({ day, answer }: SingleDay, pair: NoFile): Promise<DaysResult[]> {
     if (pair.kind === 'gone') {
       await discard(this.#run, answer);
       return [noDownload(only(day), 'gone', pair.message)];
     }
-    if (day <= lastDayOver(earlierClock(this.#run))) throw refused(only(day), pair.message);
-    if (answer.kind !== 'rows') return [noDownload(only(day), 'invalid', pair.message)];
-    return [{ ...answer, days: only(day), contains: undefined }];
+    if (day <= lastDayOver(earlierClock(this.#run))) throw refused(only(day), pair.message); // Row 3.
+    if (answer.kind !== 'rows') return [noDownload(only(day), 'invalid', pair.message)]; // Row 4.
+    return [{ ...answer, days: only(day), contains: undefined }]; // Row 5.
   }
 
-  /** The window of D where no row may be handed on twice (second table above). */
+  /** The window of D where no row may be handed on twice (rows 9 to 15). */
   async #withoutSharedDay(single: SingleDay, pair: Download): Promise<DaysResult[]> {
     const { day, answer } = single;
     const next = addDays(day, 1);
     if (this.#run.known.rangesInclusive === true && this.#ranges.peek() === next) {
       this.#ranges.next(1);
       await discard(this.#run, answer);
-      return [{ ...pair, days: { first: day, last: next }, contains: next }];
+      return [{ ...pair, days: { first: day, last: next }, contains: next }]; // Row 9.
     }
     this.#ahead = await this.#requestSingle(next);
     const after = this.#ahead.answer;
@@ -196,23 +199,25 @@ export class EndRule {
     const isAllOfDay = isRead(after) && rowCount(pair) <= rowCount(answer) + rowCount(after);
     if (answer.kind === 'rows' && (isProved || isAllOfDay)) {
       await discard(this.#run, pair);
-      return windowOf(day, answer);
+      return windowOf(day, answer); // Rows 10 and 11.
     }
     await discard(this.#run, answer);
-    if (isEmpty(answer) && isEmpty(after) && wasDayOver(single)) this.#prove(false, day);
+    if (isEmpty(answer) && isEmpty(after) && wasDayOver(single)) this.#prove(false, day); // Row 7; the window is of the rows below.
     if (this.#run.known.rangesInclusive !== true) return this.#byCounts(day, pair);
+    // Row 12.
     return this.#unproved(day, pair, `an export of it contains ${next} as well, which is not wanted yet`);
   }
 
-  /** Whether [D,D+1] has rows of D+1, by the number of rows of [D,D+2] and, requested after it, [D+1,D+2]. */
+  /** Whether [D,D+1] has rows of D+1, by the number of rows of [D,D+2] and, requested after it, [D+1,D+2] (rows 13 to 15). */
   async #byCounts(day: Day, pair: Download): Promise<DaysResult[]> {
     const run = this.#run;
     const end = addDays(day, 2);
     const all = await this.#fetchCounted(day, end);
     const nextPair = await this.#fetchCounted(addDays(day, 1), end);
-    if (this.#shareNoRow(pair, nextPair, all)) return windowOf(day, pair);
+    if (this.#shareNoRow(pair, nextPair, all)) return windowOf(day, pair); // Row 13.
     const isSettled = end <= lastSettledDay(earlierClock(run), run.plan.settleHours ?? 0);
-    if (isSettled && run.plan.appends) throw unprovableEnd(day);
+    if (isSettled && run.plan.appends) throw unprovableEnd(day); // Row 14.
+    // Row 15.
     return this.#unproved(day, pair, 'whether an export contains its to_date is not proved yet');
   }
 
