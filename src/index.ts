@@ -10,7 +10,7 @@ export type { PlanInput } from './extract/plan/plan.ts';
 export { type Plan, planRun } from './extract/plan/plan.ts';
 export type { ExtractDeps, ExtractOptions } from './extract/ports.ts';
 export { type ExportSession, extractDeps, openExportSession } from './extract/session.ts';
-export type { PriorLoads, Receipt, State, Window } from './extract/window.ts';
+export type { ExportState as State, PriorLoads, Receipt, Window } from './extract/window.ts';
 export { Scanner, type ScanResult } from './schema/scanner.ts';
 export { createExportService } from './service/export/client.ts';
 export type { ExportAnswer, ExportRequest, ExportService } from './service/export/protocol.ts';

@@ -2,12 +2,12 @@ import { addDays, type Day, daysOf, earlierOf, laterOf } from '../base/days.ts';
 import type { ServiceCache } from './download/run.ts';
 import { CLOCK_TOLERANCE_MS, type Coverage, oldestDays } from './plan/days.ts';
 import type { Plan } from './plan/plan.ts';
-import type { Receipt, State } from './window.ts';
+import type { ExportState, Receipt } from './window.ts';
 
 /** The cursor (S3, S4) as windows are handed on, one after the other, with the gaps and the rest of the state. */
 export class Cursor {
   /** The state to store with the window that was taken in last: never behind an earlier one. */
-  state: State;
+  state: ExportState;
   readonly #plan: Plan;
   readonly #coverage: Coverage;
   readonly #gaps: Set<Day>;
@@ -49,7 +49,7 @@ export class Cursor {
    * Takes in a window: `found` is what is known of the service by then. `now`: by the earlier of the two clocks, ms since
    * 1970; the cursor is at most today in UTC-12.
    */
-  take({ id, covers_from, covers_to }: Receipt, found: Partial<State>, now: number): State {
+  take({ id, covers_from, covers_to }: Receipt, found: Partial<ExportState>, now: number): ExportState {
     if (covers_to !== null) {
       this.#coverage.add(covers_from, covers_to);
       for (const day of daysOf(covers_from, covers_to)) this.#taken.add(day);
@@ -80,11 +80,11 @@ export class Cursor {
 const FOUND = ['to_date_inclusive', 'ranges_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
 
 /** What a state holds of the service. */
-export const foundIn = (state: State): Partial<State> =>
+export const foundIn = (state: ExportState): Partial<ExportState> =>
   Object.fromEntries(FOUND.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
 
 /** What a run has found out about the service, to be stored with a `state`; a rule that is configured is not stored. */
-export const foundBy = (known: ServiceCache, { ruleConfigured }: Plan, state: State): Partial<State> => ({
+export const foundBy = (known: ServiceCache, { ruleConfigured }: Plan, state: ExportState): Partial<ExportState> => ({
   ...(!ruleConfigured && known.inclusive !== undefined && { to_date_inclusive: known.inclusive }),
   ...(!ruleConfigured && known.rangesInclusive !== undefined && { ranges_inclusive: known.rangesInclusive }),
   ...((known.finalNewline === false || state.final_newline === false) && {

@@ -2,7 +2,7 @@ import valid from '../../schemas/state.validator';
 import { UserError } from '../base/errors.ts';
 import type { SchemaError } from '../base/validator.ts';
 import type { HashedColumns } from './export-request.ts';
-import type { State } from './window.ts';
+import type { ExportState } from './window.ts';
 
 /** Why a stored state cannot be used. The Airbyte source handles `filters`, `columns` and `future` in its own way (S6). */
 export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'columns' | 'future';
@@ -25,7 +25,7 @@ export class StateError extends UserError {
  * A stored state, every key kept. `undefined`, `null` and an object without keys are no state. Throws a StateError
  * (`malformed`, `version`) for anything that is not one.
  */
-export function parseState(value: unknown): State | undefined {
+export function parseState(value: unknown): ExportState | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'object' || Array.isArray(value)) throw malformed('it is not a JSON object');
   const given = value as Record<string, unknown>;
@@ -39,7 +39,7 @@ export function parseState(value: unknown): State | undefined {
     );
   }
   if (!valid(given)) throw malformed((valid.errors ?? []).map(problemText).join('; '));
-  return Object.freeze({ ...given }) as State;
+  return Object.freeze({ ...given }) as ExportState;
 }
 
 /** The hashed columns of a target, by its stored state; empty if none was ever hashed. */

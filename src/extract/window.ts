@@ -58,11 +58,11 @@ export interface Window {
    */
   readonly files: readonly SpoolFile[];
   /** The state to store together with this window's data. */
-  readonly state: State;
+  readonly state: ExportState;
 }
 
 /** The cursor and what goes with it (schemas/state.json). Unknown keys of a stored state are kept. */
-export interface State {
+export interface ExportState {
   readonly version: 1;
   /** First day not yet known to be complete. */
   readonly from_date: Day;

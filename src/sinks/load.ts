@@ -4,7 +4,7 @@ import { BATCH_LIMITS } from '../extract/batch.ts';
 import { type ExtractCounts, newExtractCounts } from '../extract/counts.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
-import type { State, Window } from '../extract/window.ts';
+import type { ExportState, Window } from '../extract/window.ts';
 import type { Commit, Sink, StreamSink } from './sink.ts';
 
 /** What a run into one place counts. */
@@ -14,7 +14,7 @@ export interface LoadCounts extends ExtractCounts {
   /** Rows of the stored windows that were held out, since the person asked to be forgotten. */
   suppressed: number;
   /** The cursor that is stored; undefined if this run has stored none. */
-  nextFromDate: State['from_date'] | undefined;
+  nextFromDate: ExportState['from_date'] | undefined;
 }
 
 const NOTHING_STORED: Commit = {

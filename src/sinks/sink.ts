@@ -3,7 +3,7 @@ import type { WidenedColumn } from '../table/changes.ts';
 import type { RunHistory } from '../table/runs.ts';
 
 /** A place that is open for loading. `close` releases locks and files and may be called after any failure. */
-interface OpenPlace {
+interface BaseSink {
   /** Absent for a target that stores none. */
   readonly runs?: RunHistory;
   /** What earlier runs have stored: it decides which days are read. */
@@ -34,7 +34,7 @@ export interface Commit {
  * last one, all in one step, or nothing at all. The result is the same as if they were committed one by one; the rest is to be
  * given again.
  */
-export interface Sink extends OpenPlace {
+export interface Sink extends BaseSink {
   /**
    * Called with each window of the next batch, in order, as soon as it waits: a sink may begin to write what its commit will want.
    * Nothing of it is visible, and the files of the window stay until the batch is committed or given up.
@@ -47,7 +47,7 @@ export interface Sink extends OpenPlace {
 export type Streamed = Pick<Commit, 'rows' | 'columnsAdded' | 'rescued'>;
 
 /** A place that takes all windows of a run as one stream, and remembers nothing of them. */
-export interface StreamSink extends OpenPlace {
+export interface StreamSink extends BaseSink {
   /** True if nothing of a stream that failed is of use. */
   readonly isAllOrNothing: boolean;
   write(windows: AsyncIterable<Window>): Promise<Streamed>;

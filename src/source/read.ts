@@ -7,7 +7,7 @@ import { extractWindows } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import { extractDeps, openExportSession } from '../extract/session.ts';
-import type { State, Window } from '../extract/window.ts';
+import type { ExportState, Window } from '../extract/window.ts';
 import { RESCUED } from '../sinks/records/property-names.ts';
 import { RecordWriter, type WrittenWindow } from '../sinks/records/record-writer.ts';
 import type { WorkerOptions } from '../sinks/records/worker-pool.ts';
@@ -164,7 +164,7 @@ export class Reader {
   readonly #deps: ReaderDeps;
   readonly #named = new Set<string>();
   readonly #ids = new RepeatedIds();
-  #known: Partial<State> = {};
+  #known: Partial<ExportState> = {};
 
   constructor(deps: ReaderDeps) {
     this.#deps = deps;

@@ -13,7 +13,7 @@ export interface ColumnChange {
   readonly change: 'added' | 'widened' | 'missing';
   readonly fromType: ColumnType | null;
   readonly toType: ColumnType | null;
-  /** Id of the receipt. */
+  /** Of the window that makes it the id of the receipt: not its number, as in `_dfinery_window`. */
   readonly window: string;
   /** Shape of the first cell that caused the change: digits as 9, letters as a. */
   readonly shape: string | null;

@@ -1,4 +1,4 @@
-import type { PriorLoads, SpoolFile, State } from '../extract/window.ts';
+import type { ExportState, PriorLoads, SpoolFile } from '../extract/window.ts';
 import { MAX_SCANNED_NAMES } from '../schema/columns.ts';
 import { type ColumnChange, MAX_CHANGES } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn, type TableName } from './columns.ts';
@@ -16,8 +16,8 @@ export interface TableState {
   readonly receipts: readonly StoredReceipt[];
   /** Names of events seen, sorted, for a day that must be split (S10). */
   readonly eventNames: readonly string[];
-  /** The state of the export, as it was given with the last window. */
-  readonly cursor: State | null;
+  /** The cursor and what goes with it, as given with the last window. */
+  readonly exportState: ExportState | null;
   /** Oldest first. */
   readonly changes: readonly ColumnChange[];
 }
@@ -31,7 +31,7 @@ export const newState = (timezone: string | null, tables: readonly TableName[]):
   columns: FIRST_COLUMNS,
   receipts: [],
   eventNames: [],
-  cursor: null,
+  exportState: null,
   changes: [],
 });
 
@@ -43,7 +43,7 @@ export interface StoredBatch {
   readonly receipts: readonly StoredReceipt[];
   readonly eventNames: Iterable<string>;
   /** Of the last window. */
-  readonly cursor: State;
+  readonly exportState: ExportState;
   readonly changes: readonly ColumnChange[];
   /** Rows that are there after the batch, by the window that last wrote them. */
   readonly live: ReadonlyMap<number, number>;
@@ -56,7 +56,7 @@ export function applyBatch(state: TableState, batch: StoredBatch): TableState {
     columns: batch.columns.map(storedColumn),
     receipts: receiptsWith([...state.receipts, ...batch.receipts], batch.live),
     eventNames: withNames(state.eventNames, batch.eventNames),
-    cursor: batch.cursor,
+    exportState: batch.exportState,
     changes: [...state.changes, ...batch.changes].slice(-MAX_CHANGES),
   };
 }
@@ -75,9 +75,9 @@ export function scannedEventNames(files: readonly SpoolFile[]): string[] | undef
 }
 
 /** What a plan needs to know of a state. */
-export function priorLoadsOf({ cursor, receipts, eventNames }: TableState): PriorLoads {
+export function priorLoadsOf({ exportState, receipts, eventNames }: TableState): PriorLoads {
   return {
-    state: cursor ?? undefined,
+    state: exportState ?? undefined,
     covered: coveredDays(receipts),
     eventNames,
     rowsOf: (from, to) => rowsOf(receipts, from, to),

@@ -45,7 +45,7 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
   }
   const gaps = new Set(gapsOf(report));
   const known = [...reads.keys(), ...gaps].sort();
-  const start = report.state.cursor?.start_date;
+  const start = report.state.exportState?.start_date;
   const first = typeof start === 'string' && (known[0] === undefined || start < known[0]) ? start : known[0];
   if (first === undefined) return [];
   const last = laterOf(today, known.at(-1) ?? today);
@@ -67,7 +67,7 @@ function stateOfDay(reads: number, isGap: boolean, isRequested: boolean, daysLef
 }
 
 function gapsOf({ state }: TargetReport): Day[] {
-  const gaps = state.cursor?.gaps;
+  const gaps = state.exportState?.gaps;
   return Array.isArray(gaps) ? gaps.filter((day): day is Day => typeof day === 'string') : [];
 }
 

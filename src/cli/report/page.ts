@@ -67,18 +67,18 @@ ${deletionSection(deletions)}
 }
 
 function factList(report: TargetReport, days: readonly ReportedDay[]): Html {
-  const { cursor, timezone } = report.state;
+  const { exportState, timezone } = report.state;
   const ofState = (wanted: string) => days.filter((day) => day.state === wanted).length;
   const loaded = ofState('loaded') + ofState('read again');
   const facts: readonly (readonly [string, string])[] = [
     ['Rows', report.rows.toLocaleString('en-US')],
     ['Newest event', report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${timezone ?? ''}`],
-    ['Next run starts at', cursor?.from_date ?? 'the first day'],
+    ['Next run starts at', exportState?.from_date ?? 'the first day'],
     ['Days loaded', count(loaded, 'day')],
     ['Days lost', count(ofState('gap'), 'day')],
     ['Soon lost, not loaded', count(ofState('lost soon'), 'day')],
     ['Size', megabytes(report.sizeBytes)],
-    ['to_date', inclusive(cursor?.to_date_inclusive)],
+    ['to_date', inclusive(exportState?.to_date_inclusive)],
   ];
   return html`<dl class="facts">${facts.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`;
 }

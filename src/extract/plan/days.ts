@@ -1,6 +1,6 @@
 import { addDays, type Day, dayAt, daysBetween, daysOf, earlierOf, laterOf } from '../../base/days.ts';
 import { HOUR_MS } from '../../base/durations.ts';
-import type { State } from '../window.ts';
+import type { ExportState } from '../window.ts';
 
 const EAST = 14;
 const WEST = -12;
@@ -54,7 +54,7 @@ export class Coverage {
    * From a stored state and the days covered by receipts. Without receipts (a platform stores the state alone), or if they
    * belong to other filters, the days before the cursor count as complete.
    */
-  static of(state: State | undefined, covered: ReadonlySet<Day>): Coverage {
+  static of(state: ExportState | undefined, covered: ReadonlySet<Day>): Coverage {
     const byCursor = state !== undefined && (state.by_cursor === true || covered.size === 0);
     const days = state?.by_cursor === true ? [] : covered;
     return new Coverage([...days, ...(state?.gaps ?? [])], byCursor ? state.from_date : undefined);

@@ -6,7 +6,7 @@ import type { SourceConfig } from '../../config/source.ts';
 import type { Filters } from '../../service/export/protocol.ts';
 import { filtersOf, hashedAfter, hashesOf, type RequestHashes, type RequestSettings } from '../export-request.ts';
 import { parseState, StateError } from '../state.ts';
-import type { PriorLoads, State } from '../window.ts';
+import type { ExportState, PriorLoads } from '../window.ts';
 import { Coverage, lastSettledDay, latestToday, oldestDays, planWindows, type WindowPlan } from './days.ts';
 import { clampWarning, gapWarning, type PlanWarning, retentionLimitWarnings } from './gaps.ts';
 
@@ -58,7 +58,7 @@ export interface Plan {
   readonly eventNames: readonly string[];
   readonly rowsOf: PriorLoads['rowsOf'];
   /** The state before the first window: gaps recorded, hashes set. */
-  readonly state: State;
+  readonly state: ExportState;
   readonly warnings: readonly PlanWarning[];
 }
 
@@ -141,7 +141,7 @@ interface Bounds {
   readonly explicit: boolean;
 }
 
-function boundsOf(input: PlanInput, state: State | undefined, coverage: Coverage, now: number): Bounds {
+function boundsOf(input: PlanInput, state: ExportState | undefined, coverage: Coverage, now: number): Bounds {
   const { settings, fullRefresh } = input;
   const oldest = oldestDays(now, settings.historyDays);
   const last = lastDayOf(input, now);
@@ -252,7 +252,7 @@ export function checkState(
   stored: unknown,
   hashes: RequestHashes,
   run: { readonly now: number; readonly fullRefresh?: boolean | undefined },
-): { readonly state: State | undefined; readonly startsOver: boolean } {
+): { readonly state: ExportState | undefined; readonly startsOver: boolean } {
   const state = parseState(stored);
   if (state === undefined) return { state, startsOver: false };
   if (state.service !== undefined && state.service !== hashes.service) {
@@ -285,7 +285,7 @@ export function checkState(
 }
 
 /** The rows of a target are in another form than this run would give them (S47). */
-const otherColumns = (state: State | undefined, hashes: RequestHashes): boolean =>
+const otherColumns = (state: ExportState | undefined, hashes: RequestHashes): boolean =>
   state?.question !== undefined && state.columns !== hashes.columns;
 
 const OTHER_COLUMNS =
@@ -295,7 +295,7 @@ const REREAD_COLUMNS =
   'service no longer exports keep the old form';
 
 /** Warns that a full refresh with other column lists or another key does not reach days that are no longer exported. */
-export const formWarnings = (state: State | undefined, hashes: RequestHashes): PlanWarning[] =>
+export const formWarnings = (state: ExportState | undefined, hashes: RequestHashes): PlanWarning[] =>
   otherColumns(state, hashes) ? [OLD_FORM] : [];
 
 const OLD_FORM: PlanWarning = {

@@ -75,7 +75,7 @@ export class TypedFiles {
   async #write(window: Window): Promise<TypedFile> {
     const incoming = incomingColumns(window.files);
     const plan = this.#planOf(incoming);
-    const load = { window, number: 0, incoming, plan: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
+    const load = { window, number: 0, incoming, planned: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
     const file = await this.#transaction(async () => {
       const all = await this.#writeRows(load);
       const path = this.#hasSent ? await this.#withoutSent(all) : all;
@@ -111,7 +111,7 @@ export class TypedFiles {
     const { columns, values, from, ...own } = isPlain ? fileQuery(load, 0) : await stageWindow(this.#engine, load);
     const key = 'base' in own ? own.base : own.key;
     const byKey = new Map(columns.map((column, i) => [column.key, values[i]]));
-    const select = typedColumns([...load.plan.values()]).map(({ key: column, name, type }) => {
+    const select = typedColumns([...load.planned.values()]).map(({ key: column, name, type }) => {
       const value = byKey.get(column);
       const typed = value === undefined ? typedNull(type, load.zone) : castTo(value, type, load.zone);
       return `${typed} AS ${identifier(name)}`;

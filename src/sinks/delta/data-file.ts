@@ -6,7 +6,7 @@ import type { LoggedColumn } from '../files/statistics.ts';
 
 import type { Action, Add } from './protocol/actions.ts';
 import { damaged, parseJson } from './protocol/entry.ts';
-import type { Field } from './schema.ts';
+import type { DeltaField } from './schema.ts';
 
 /** The tag of our own on the files of the log. */
 const NOTE = 'dfinery';
@@ -102,7 +102,7 @@ function instant(text: string, zone: string): string | undefined {
 export function statsText(
   { rows }: NewFile,
   columns: ReadonlyMap<string, LoggedColumn>,
-  fields: readonly Field[],
+  fields: readonly DeltaField[],
 ): string {
   const [lows, highs, nulls]: [string[], string[], string[]] = [[], [], []];
   for (const { name, type } of fields) {

@@ -5,6 +5,7 @@ import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import { noTableError } from '../files/failures.ts';
+import { type FilesFormat, type OpenFilesOptions, openWithoutLock } from '../files/file-table.ts';
 import {
   type DataFile,
   type FileChange,
@@ -15,7 +16,6 @@ import {
   type Snapshot,
   type TableLog,
 } from '../files/log.ts';
-import { type FilesFormat, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
 import { loggedColumns, rangedColumns } from '../files/statistics.ts';
 import { checkErasable, eraseFiles, expiredFiles, type KnownFiles, storeFiles } from '../files/stored-files.ts';
 import type { Engine } from '../sql/engine/engine.ts';

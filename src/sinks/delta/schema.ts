@@ -10,7 +10,7 @@ import { parseJson } from './protocol/entry.ts';
 type DeltaType = string | { readonly type: 'array'; readonly elementType: string; readonly containsNull: true };
 
 /** A column of a table: its name and its type as the log writes it. */
-export interface Field {
+export interface DeltaField {
   readonly name: string;
   readonly type: DeltaType;
 }
@@ -33,7 +33,7 @@ const DELTA: Readonly<Record<DuckDbScalar, string>> = {
 };
 
 /** The columns that a table's files can have, in order; the partition's column is not among them. */
-export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<Field[]> {
+export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<DeltaField[]> {
   const described = await describeTable(engine, table, state);
   return described.map(({ name, type }) => ({ name, type: deltaType(type) }));
 }
@@ -44,7 +44,7 @@ function deltaType(type: DuckDbType): DeltaType {
 }
 
 /** The schema as `metaData` holds it. */
-export function schemaString(fields: readonly Field[]): string {
+export function schemaString(fields: readonly DeltaField[]): string {
   const all = [...fields, { name: PARTITION, type: 'date' }];
   return JSON.stringify({
     type: 'struct',
@@ -53,7 +53,7 @@ export function schemaString(fields: readonly Field[]): string {
 }
 
 /** The columns of a schema that a log holds; empty if it has none. Throws UserError for a text that is no schema. */
-export function fieldsIn(text: string | undefined, place: string): readonly Field[] {
-  const value = parseJson(text ?? '{}', place) as { readonly fields?: readonly Field[] } | null;
+export function fieldsIn(text: string | undefined, place: string): readonly DeltaField[] {
+  const value = parseJson(text ?? '{}', place) as { readonly fields?: readonly DeltaField[] } | null;
   return value?.fields ?? [];
 }

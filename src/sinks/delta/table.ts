@@ -12,8 +12,8 @@ import type { Action, Add, MetaData } from './protocol/actions.ts';
 import { type LogPlace, writeCheckpoint } from './protocol/checkpoint.ts';
 import { beforeVersion, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf } from './protocol/entry.ts';
 import { checkProtocol, protocolOf, supports } from './protocol/features.ts';
-import { readSnapshot, type Snapshot } from './protocol/snapshot.ts';
-import { type Field, fieldsIn, schemaString } from './schema.ts';
+import { type LogSnapshot, readSnapshot } from './protocol/snapshot.ts';
+import { type DeltaField, fieldsIn, schemaString } from './schema.ts';
 import { type Domains, isReceiptDomain, type TableInfo, tableInfoOf } from './state.ts';
 
 /** The application id of this program in the log's `txn` actions. */
@@ -34,7 +34,7 @@ export interface CommitInfo {
 
 /** The columns and properties that a table should have. */
 interface Shape {
-  readonly fields: readonly Field[];
+  readonly fields: readonly DeltaField[];
   readonly asInstants: boolean;
   /** How long files that left the table stay; ms. */
   readonly retentionMs: number;
@@ -44,12 +44,12 @@ interface Shape {
 export class DeltaTable {
   readonly name: TableName;
   readonly #place: LogPlace;
-  readonly #snapshot: Snapshot;
+  readonly #snapshot: LogSnapshot;
   readonly #logger: Logger;
   /** Log entries never change: each is parsed once. */
   readonly #parsed = new WeakMap<Add, DataFile>();
 
-  private constructor(name: TableName, place: LogPlace, snapshot: Snapshot, logger: Logger) {
+  private constructor(name: TableName, place: LogPlace, snapshot: LogSnapshot, logger: Logger) {
     this.name = name;
     this.#place = place;
     this.#snapshot = snapshot;
@@ -93,7 +93,7 @@ export class DeltaTable {
   }
 
   /** Its columns, as the log says. */
-  get fields(): readonly Field[] {
+  get fields(): readonly DeltaField[] {
     return fieldsIn(this.#snapshot.metaData?.schemaString, this.address);
   }
 

@@ -9,9 +9,9 @@ type Options = Omit<EngineOptions, 'readOnly'>;
 
 /** The rows of an open file, for a look-up of people. */
 export async function eventRowsOf(engine: Engine): Promise<EventRows> {
-  const { timezone, columns, cursor } = await readState(engine);
+  const { timezone, columns, exportState } = await readState(engine);
   const zone = timezone === null ? undefined : new Zone(timezone);
-  return { engine, from: 'events', columns, hashed: hashedIn(cursor), zone, place: engine.file };
+  return { engine, from: 'events', columns, hashed: hashedIn(exportState), zone, place: engine.file };
 }
 
 /** Who is found in a file. Opens it for reading alone. */

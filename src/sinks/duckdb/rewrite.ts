@@ -14,7 +14,7 @@ import { rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource } from '../sql/views.ts';
 import type { PeopleFound, PeopleQuery, Purged, PurgeTrial, Rewritten } from '../target.ts';
 import { eventRowsOf } from './people.ts';
-import { COPIED, checkStore, EVENT_NAMES_TABLE, OWN_TABLES } from './store.ts';
+import { COPIED, checkStore, EVENT_NAMES_TABLE, STORE_TABLES } from './store.ts';
 
 export type RewriteOptions = Omit<EngineOptions, 'readOnly'>;
 
@@ -145,7 +145,7 @@ async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<n
 /** Tables that we did not make, by their schema where it is not the first. */
 async function foreignTables(engine: Engine): Promise<string[]> {
   const tables = await tablesOf(engine);
-  const others = tables.filter(({ schema, name }) => schema !== 'main' || !OWN_TABLES.has(name));
+  const others = tables.filter(({ schema, name }) => schema !== 'main' || !STORE_TABLES.has(name));
   return others.map(({ schema, name }) => (schema === 'main' ? name : `${schema}.${name}`)).sort();
 }
 

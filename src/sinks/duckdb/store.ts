@@ -1,5 +1,5 @@
 import { configError, internalError } from '../../base/errors.ts';
-import { NO_PRIOR_LOADS, type PriorLoads, type State } from '../../extract/window.ts';
+import { type ExportState, NO_PRIOR_LOADS, type PriorLoads } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
@@ -131,8 +131,8 @@ const CREATE_STATE = `CREATE TABLE ${STATE} (
   v INTEGER, timezone VARCHAR, state JSON, database VARCHAR, file VARCHAR, copy_of VARCHAR)`;
 
 /** The tables of this program, without its views. */
-export const OWN_TABLES: ReadonlySet<string> = new Set(['events', STATE, ...RECORDS.map(({ name }) => name)]);
-const OWN_NAMES = [...OWN_TABLES, 'event_logs', 'event_items'];
+export const STORE_TABLES: ReadonlySet<string> = new Set(['events', STATE, ...RECORDS.map(({ name }) => name)]);
+const STORE_NAMES = [...STORE_TABLES, 'event_logs', 'event_items'];
 
 /** Opens a file that was loaded by this program, works on it and closes it. Throws UserError for any other. */
 export async function withStore<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
@@ -193,7 +193,7 @@ export async function isPrepared(engine: Engine): Promise<boolean> {
   );
   const names = new Set(tables.map(({ name }) => String(name)));
   if (!names.has(STATE)) {
-    const foreign = OWN_NAMES.find((name) => names.has(name));
+    const foreign = STORE_NAMES.find((name) => names.has(name));
     if (foreign === undefined) return false;
     throw configError(`${file} has a table "${foreign}" that is not ours: give another file.`);
   }
@@ -203,7 +203,7 @@ export async function isPrepared(engine: Engine): Promise<boolean> {
     throw configError(`${file} was written by ${which} version (${v}) of this program: ${advice}.`);
   }
   // A file that lacks a part of our own tables is not repaired by guessing.
-  const missing = [...OWN_TABLES].filter((name) => !names.has(name));
+  const missing = [...STORE_TABLES].filter((name) => !names.has(name));
   if (v !== null && missing.length === 0) return true;
   const lacking = v === null ? `the row of ${STATE}, a table` : `the table ${missing.join(', ')}`;
   throw configError(`${file} lacks ${lacking} of ours: restore it from a copy, or load into another file.`);
@@ -252,7 +252,7 @@ export async function readState(engine: Engine): Promise<TableState> {
     columns: await readRecords<StoredColumn>(engine, COLUMNS),
     receipts: await readRecords<StoredReceipt>(engine, WINDOWS),
     eventNames: names.map(({ name }) => name),
-    cursor: typeof state === 'string' ? (JSON.parse(state) as State) : null,
+    exportState: typeof state === 'string' ? (JSON.parse(state) as ExportState) : null,
     changes: await readRecords<ColumnChange>(engine, CHANGES),
   };
 }
@@ -268,7 +268,7 @@ export async function readDuckDbPriorLoads(options: Omit<EngineOptions, 'readOnl
 
 /** Stores what a batch changed. Inside its transaction. */
 export async function writeState(engine: Engine, before: TableState, after: TableState): Promise<void> {
-  await engine.run(`UPDATE ${STATE} SET state = $1`, [JSON.stringify(after.cursor)]);
+  await engine.run(`UPDATE ${STATE} SET state = $1`, [JSON.stringify(after.exportState)]);
   await replaceRecords(engine, COLUMNS, before.columns, after.columns);
   await replaceRecords(engine, WINDOWS, before.receipts, after.receipts);
   const named = (names: readonly string[]) => names.map((name) => ({ name }));

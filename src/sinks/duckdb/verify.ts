@@ -14,7 +14,7 @@ export function verifyDuckDb(options: Omit<EngineOptions, 'readOnly'>): Promise<
     return [
       ...checkLiveRows(state.receipts, await rowsByWindow(engine, 'events')),
       ...checkKeys(await countKeyFaults(engine, 'events')),
-      ...checkDays(state.cursor, coveredDays(state.receipts)),
+      ...checkDays(state.exportState, coveredDays(state.receipts)),
       ...(await checkColumns(engine, state)),
     ];
   });

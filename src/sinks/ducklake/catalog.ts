@@ -267,7 +267,7 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     dataPath,
     schemaPath: String(schema.path),
     tables,
-    files: await readFiles(engine, at, tables, names),
+    files: await readLakeFiles(engine, at, tables, names),
     inlinedRows: await readInlined(engine, at, names),
     state: names.has('_dfinery_state') ? await readState(engine) : new Map(),
     copyOf: names.has(MARKS) ? await readCopyOf(engine) : undefined,
@@ -326,7 +326,7 @@ async function readMetadata(engine: Engine): Promise<string> {
 type At = Pick<Lake, 'snapshotId' | 'schemaId'>;
 
 /** The relation of our tables at a snapshot. */
-const ownTables = ({ snapshotId, schemaId }: At): string =>
+const dataTables = ({ snapshotId, schemaId }: At): string =>
   `(SELECT table_id, table_name, coalesce(path_is_relative AND path = table_name || '/', false) AS has_own_folder
   FROM ducklake_table t WHERE schema_id = ${schemaId} AND table_name IN (${TABLES.map(literal).join(', ')}) AND ${live('t', snapshotId)})`;
 
@@ -337,14 +337,14 @@ async function readTables(engine: Engine, at: At): Promise<Map<TableName, LakeTa
       bool_and(has_own_folder AND k.transform = 'identity' AND c.column_name = ${literal(PARTITION)}) AND count(*) = 1 AS is_ours,
       (SELECT coalesce(max(column_id), 0) FROM ducklake_column WHERE table_id = o.table_id) AS last,
       (SELECT coalesce(max(next_row_id), 0) FROM ducklake_table_stats WHERE table_id = o.table_id) AS next
-    FROM ${ownTables(at)} o LEFT JOIN ducklake_partition_info p ON p.table_id = o.table_id AND ${live('p', snapshotId)}
+    FROM ${dataTables(at)} o LEFT JOIN ducklake_partition_info p ON p.table_id = o.table_id AND ${live('p', snapshotId)}
     LEFT JOIN ducklake_partition_column k ON k.partition_id = p.partition_id
     LEFT JOIN ducklake_column c ON c.table_id = o.table_id AND c.column_id = k.column_id AND ${live('c', snapshotId)}
     GROUP BY ALL ORDER BY id`,
   );
   const columns = await engine.rows(
     `SELECT o.table_name AS table, c.column_id AS id, c.column_name AS name, c.column_type AS type, e.column_id AS element_id,
-      e.column_type AS element_type FROM ducklake_column c JOIN ${ownTables(at)} o USING (table_id)
+      e.column_type AS element_type FROM ducklake_column c JOIN ${dataTables(at)} o USING (table_id)
     LEFT JOIN ducklake_column e ON c.column_type = 'list' AND e.table_id = c.table_id AND e.parent_column = c.column_id AND ${live('e', snapshotId)}
     WHERE c.parent_column IS NULL AND ${live('c', snapshotId)} ORDER BY c.column_order`,
   );
@@ -391,7 +391,7 @@ export async function foreignTables(engine: Engine, { snapshotId: at }: Lake): P
   return [...inFile, ...others.map(({ schema, name }) => `${schema}.${name}`)].sort();
 }
 
-async function readFiles(
+async function readLakeFiles(
   engine: Engine,
   at: At,
   tables: Lake['tables'],
@@ -402,7 +402,7 @@ async function readFiles(
     `SELECT f.data_file_id AS id, o.table_name AS table, f.path, f.record_count AS rows, f.file_size_bytes AS bytes,
       p.data_file_id IS NOT NULL AS dated, p.partition_value AS date, ${hasNotes ? 'n.value' : 'NULL'} AS note, d.paths AS deletes,
       CASE WHEN f.path_is_relative AND f.file_format = 'parquet' AND f.mapping_id IS NULL THEN d.unreadable ELSE f.path END AS unreadable
-    FROM ducklake_data_file f JOIN ${ownTables(at)} o USING (table_id)
+    FROM ducklake_data_file f JOIN ${dataTables(at)} o USING (table_id)
     LEFT JOIN ducklake_file_partition_value p ON p.data_file_id = f.data_file_id AND p.partition_key_index = 0
     LEFT JOIN (SELECT data_file_id, list(path ORDER BY path) AS paths,
       min(CASE WHEN path_is_relative AND format = 'parquet' THEN NULL ELSE path END) AS unreadable
@@ -441,7 +441,7 @@ async function readFiles(
 
 /** From the folder of the schema: paths of files that left the tables and are kept for older snapshots. */
 export async function keptPaths(engine: Engine, lake: Lake): Promise<Set<string>> {
-  const own = ownTables(lake);
+  const own = dataTables(lake);
   const rows = await engine.rows(
     `SELECT table_name || '/' || path AS path FROM ducklake_data_file JOIN ${own} USING (table_id) WHERE end_snapshot <= ${lake.snapshotId}
     UNION ALL SELECT table_name || '/' || path FROM ducklake_delete_file JOIN ${own} USING (table_id)
@@ -476,7 +476,7 @@ async function readInlined(engine: Engine, at: At, names: ReadonlySet<string>): 
 async function inlinedTables(engine: Engine, at: At, names: ReadonlySet<string>) {
   const rows = await engine.rows(
     `SELECT o.table_name AS table, i.table_name AS inlined FROM ducklake_inlined_data_tables i
-    JOIN ${ownTables(at)} o USING (table_id) ORDER BY ALL`,
+    JOIN ${dataTables(at)} o USING (table_id) ORDER BY ALL`,
   );
   const tables = rows.map(({ table, inlined }) => ({ table: table as TableName, inlined: String(inlined) }));
   return tables.filter(({ inlined }) => names.has(inlined));
@@ -495,7 +495,7 @@ export async function expireSnapshots(engine: Engine, lake: Lake, before: number
   for (const kind of ['data', 'delete']) {
     const [files, isOver] = [`ducklake_${kind}_file`, `end_snapshot <= ${before}`];
     const own = await engine.rows(
-      `SELECT table_name || '/' || path AS path FROM ${files} JOIN ${ownTables(lake)} USING (table_id) WHERE ${isOver}`,
+      `SELECT table_name || '/' || path AS path FROM ${files} JOIN ${dataTables(lake)} USING (table_id) WHERE ${isOver}`,
     );
     paths.push(...own.map(({ path }) => String(path)));
     await engine.run(
@@ -506,7 +506,7 @@ export async function expireSnapshots(engine: Engine, lake: Lake, before: number
         any_value(path_is_relative) AS path_is_relative FROM ducklake_table GROUP BY table_id) t USING (table_id)
       JOIN (SELECT schema_id, any_value(path) AS path, any_value(path_is_relative) AS path_is_relative FROM ducklake_schema
         GROUP BY schema_id) s USING (schema_id)
-      WHERE f.${isOver} AND f.table_id NOT IN (SELECT table_id FROM ${ownTables(lake)})`,
+      WHERE f.${isOver} AND f.table_id NOT IN (SELECT table_id FROM ${dataTables(lake)})`,
     );
     await engine.run(`DELETE FROM ${files} WHERE ${isOver}`);
   }

@@ -12,6 +12,7 @@ import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import { columnsIn, describeTable, selectOf } from '../files/columns.ts';
 import { type Field, FieldIds } from '../files/field-ids.ts';
+import { type FilesFormat, FileTable, type OpenFilesOptions, openWithoutLock } from '../files/file-table.ts';
 import {
   type DataFile,
   type FileChange,
@@ -21,7 +22,6 @@ import {
   type Snapshot,
   type TableLog,
 } from '../files/log.ts';
-import { type FilesFormat, FileTable, type OpenFilesOptions, openWithoutLock } from '../files/open.ts';
 import { NO_DATE, PARTITION, readFiles } from '../files/parquet-file.ts';
 import { changeOf } from '../files/rewrite.ts';
 import { entryChanges } from '../files/state-entries.ts';
@@ -34,7 +34,7 @@ import {
   type KnownFiles,
   storeFiles,
 } from '../files/stored-files.ts';
-import { type Described, scalarOf } from '../sql/columns.ts';
+import { type DescribedColumn, scalarOf } from '../sql/columns.ts';
 import { copyError, isPlainCopy } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
@@ -65,7 +65,7 @@ const ID = 'id';
 /** The object beside the tables that says by this id whose data they are. */
 const OWNER = '_dfinery/catalog';
 
-function fieldOf({ name, type }: Described): Field {
+function fieldOf({ name, type }: DescribedColumn): Field {
   const { scalar, isList } = scalarOf(type);
   return isList ? { name, type: 'list', element: DUCKLAKE_TYPES[scalar] } : { name, type: DUCKLAKE_TYPES[scalar] };
 }

@@ -4,12 +4,12 @@ import { isTyped, type StoredColumn, type TableName, typedColumns } from '../../
 import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 import type { TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
-import { castTo, type Described, describe, rescuedAfter, typedNull, valueAfter } from '../sql/columns.ts';
+import { castTo, type DescribedColumn, describe, rescuedAfter, typedNull, valueAfter } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
+import { copiesOf } from './file-table.ts';
 import type { Layout, ReadableFile } from './log.ts';
-import { copiesOf } from './open.ts';
 import { FILE, ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 
 /** The columns of every file of `events` before those of the export. */
@@ -20,7 +20,7 @@ export async function describeTable(
   engine: Engine,
   table: TableName,
   { columns, timezone }: Pick<TableState, 'columns' | 'timezone'>,
-): Promise<Described[]> {
+): Promise<DescribedColumn[]> {
   const zone = timezone === null ? undefined : new Zone(timezone);
   const typed = typedColumns(columns);
   const nulls = typed.map(({ name, type }) => `${typedNull(type, zone)} AS ${identifier(name)}`);

@@ -5,8 +5,8 @@ import { literal } from '../../types/sql.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
 import { columnOfSource, eventItems, eventLogs, rank, sortedEventLogs } from '../sql/views.ts';
 import { columnsIn } from './columns.ts';
+import { copiesOf, type FileTable } from './file-table.ts';
 import type { DataFile, NewFile, ReadableFile } from './log.ts';
-import { copiesOf, type FileTable } from './open.ts';
 import { FILE, readFiles } from './parquet-file.ts';
 
 /** Files of tables that come and go. */

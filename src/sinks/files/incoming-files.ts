@@ -7,8 +7,8 @@ import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount } from '../sql/rows/counts.ts';
 import { type FileQuery, fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
 import { type StagedExtra, withStaged } from '../sql/rows/staging.ts';
+import type { FileTable } from './file-table.ts';
 import type { WrittenFile } from './log.ts';
-import type { FileTable } from './open.ts';
 import { type Writer, writeDates, writeFile } from './parquet-file.ts';
 import { onlyDate, partitionSql } from './partition-date.ts';
 
@@ -73,8 +73,8 @@ export class EarlyWriter {
 }
 
 /** Two files of a window with this in common have the same rows. */
-const formOf = ({ number, plan }: WindowLoad): string =>
-  JSON.stringify([number, ...typedColumns([...plan.values()]).map(({ name, type }) => [name, type])]);
+const formOf = ({ number, planned }: WindowLoad): string =>
+  JSON.stringify([number, ...typedColumns([...planned.values()]).map(({ name, type }) => [name, type])]);
 
 /**
  * Writes all rows of the windows, typed and keyed, one file a window and date. Inside a transaction. Windows whose ids are
@@ -132,12 +132,12 @@ interface Rows extends Pick<FileQuery, 'columns' | 'values' | 'rescued' | 'from'
 }
 
 /** The rows as an `events` file has them, its columns in its order. `date`: an expression; undefined: not among them. */
-function queryOf(rows: Rows, date: string | undefined, { plan, zone, number }: WindowLoad): string {
+function queryOf(rows: Rows, date: string | undefined, { planned, zone, number }: WindowLoad): string {
   const values = new Map(rows.columns.map(({ name }, i) => [name, rows.values[i]]));
   const inner: string[] = [];
   const outer: string[] = [];
   let key: string | undefined;
-  for (const { name, type } of typedColumns([...plan.values()])) {
+  for (const { name, type } of typedColumns([...planned.values()])) {
     const [column, value] = [identifier(name), values.get(name)];
     if (value !== undefined) inner.push(`${castTo(value, type, zone)} AS ${column}`);
     outer.push(value === undefined ? `${typedNull(type, zone)} AS ${column}` : column);

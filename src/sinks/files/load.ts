@@ -15,6 +15,7 @@ import { keyColumns } from '../sql/rows/superseded.ts';
 import { columnsIn, columnsOfBatch, isChangedBy, selectAfter } from './columns.ts';
 import { derive, type Files } from './derive.ts';
 import { failureOf, otherTimezone } from './failures.ts';
+import { type FilesFormat, FileTable, type OpenFilesOptions, readingTable } from './file-table.ts';
 import { type EarlyFiles, EarlyWriter, type IncomingFile, writeIncoming } from './incoming-files.ts';
 import {
   type DataFile,
@@ -25,7 +26,6 @@ import {
   type ReadableFile,
   windowsOf,
 } from './log.ts';
-import { type FilesFormat, FileTable, type OpenFilesOptions, readingTable } from './open.ts';
 import { readFiles } from './parquet-file.ts';
 import { RunObjects, removeExpiredRuns } from './runs.ts';
 import { findSuperseded, type Superseded } from './superseded.ts';
@@ -241,7 +241,7 @@ class FilesSink implements Sink {
       removed.push(file);
       if (lost === file.rows) continue;
       if (fresh.length > 0) groups.delete(file.date);
-      const kept = layout.isUniform ? [...loads[0].plan.values()] : columnsIn(columns, file.columns);
+      const kept = layout.isUniform ? [...loads[0].planned.values()] : columnsIn(columns, file.columns);
       const from = `${readFiles([await table.fetchOne(file)])}${lost > 0 ? ` WHERE ${isKept}` : ''}`;
       const select = `SELECT ${selectAfter(kept, file.columns, this.#zone)} FROM ${from}`;
       added.push(

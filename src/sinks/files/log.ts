@@ -6,7 +6,7 @@ import { UserError } from '../../base/errors.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { Difference } from '../../table/differences.ts';
 import type { TableState } from '../../table/state.ts';
-import type { Described } from '../sql/columns.ts';
+import type { DescribedColumn } from '../sql/columns.ts';
 
 /** What readers of a table expect of its files. */
 export interface Layout {
@@ -20,7 +20,7 @@ export interface Layout {
   /** True if files hold the date of their rows as a column, too. */
   readonly hasDateColumn?: boolean;
   /** The option of COPY that gives the columns of a file their field ids. */
-  fieldIds?(table: TableName, columns: readonly Described[]): string;
+  fieldIds?(table: TableName, columns: readonly DescribedColumn[]): string;
 }
 
 /** What DuckDB says of a column of a file that it wrote. Of a list the numbers are those of its elements. */

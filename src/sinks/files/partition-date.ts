@@ -77,10 +77,10 @@ function isComplete(load: WindowLoad, index: number, column: FileColumn, evidenc
 
 /** True when the reader itself turns the cells into wall-clock times. */
 function isRead(load: WindowLoad, column: FileColumn, evidence: Evidence): boolean {
-  const planned = load.plan.get(column.key);
-  if (load.zone !== undefined || planned === undefined || planned.type === null || planned.isRefused) return false;
-  if (planned.readAs !== 'datetime' || !planned.isClean) return false;
-  return (evidence & ~TIMES) === 0 && TYPES.datetime.native(planned.windowEvidence, false);
+  const target = load.planned.get(column.key);
+  if (load.zone !== undefined || target === undefined || target.type === null || target.isRefused) return false;
+  if (target.readAs !== 'datetime' || !target.isClean) return false;
+  return (evidence & ~TIMES) === 0 && TYPES.datetime.native(target.windowEvidence, false);
 }
 
 /** The date in a text that may be anything. */

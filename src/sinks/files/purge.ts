@@ -12,8 +12,15 @@ import { type EventRows, findPeople, jsonOfRows, type Lookup, peopleColumns } fr
 import { eventNamesIn } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, PersonRow, Purged, PurgeTrial } from '../target.ts';
 import { columnsIn, eventRows, selectOf } from './columns.ts';
+import {
+  copiesOf,
+  type FilesFormat,
+  type FileTable,
+  type OpenFilesOptions,
+  readingTable,
+  withTable,
+} from './file-table.ts';
 import { type DataFile, type FileChange, LostRace, type NewFile, type ReadableFile } from './log.ts';
-import { copiesOf, type FilesFormat, type FileTable, type OpenFilesOptions, readingTable, withTable } from './open.ts';
 import { FILE, readFiles } from './parquet-file.ts';
 import { changeOf, rewritten, sizeOf } from './rewrite.ts';
 
@@ -131,14 +138,14 @@ interface Found {
 
 /** `isWhole`: all columns are read, and not only those that a look-up needs. */
 async function lookUp(table: FileTable, query: PeopleQuery, isWhole = false): Promise<Found> {
-  const { columns, cursor } = table.snapshot.state;
+  const { columns, exportState } = table.snapshot.state;
   const { engine, place, zone } = table;
   const stored = table.filesOf('events');
   const wanted = peopleColumns(columns, query);
   const names = new Set(['_rescued', ...wanted.map(({ name }) => name)]);
   const files = await (isWhole ? table.fetch(stored) : table.fetchColumns(stored, names));
   const from = isWhole ? eventRows(files, columns, zone) : eventRows(files, wanted, zone, ['_rescued']);
-  const rows: EventRows = { engine, from, columns, hashed: hashedIn(cursor), zone, place };
+  const rows: EventRows = { engine, from, columns, hashed: hashedIn(exportState), zone, place };
   return { lookup: await findPeople(rows, query), from, files };
 }
 

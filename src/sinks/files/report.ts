@@ -3,8 +3,8 @@ import type { TargetReport } from '../report.ts';
 import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../sql/report.ts';
 import { rescuedCells } from '../sql/rows/counts.ts';
 import { eventRows } from './columns.ts';
+import { type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './file-table.ts';
 import type { DataFile } from './log.ts';
-import { type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './open.ts';
 import { readRuns } from './runs.ts';
 
 /** All that a report says of a place. Read-only. Throws UserError. */

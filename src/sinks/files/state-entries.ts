@@ -5,7 +5,7 @@ import type { UserError } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { jsonOf } from '../../base/json.ts';
 import type { Validator } from '../../base/validator.ts';
-import type { State } from '../../extract/window.ts';
+import type { ExportState } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn } from '../../table/columns.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
@@ -13,17 +13,18 @@ import type { TableState } from '../../table/state.ts';
 
 // A state as texts by name, for a log that keeps it in parts: what a commit does not change is not written again.
 
+const EXPORT_STATE = 'cursor';
 const WINDOW = 'window.';
 const CHANGES = 'changes.';
 
 export const isReceiptEntry = (name: string): boolean => name.startsWith(WINDOW);
 
-/** Columns, receipts, cursor and changes of a state; JSON by name. Without the rows that a window still has: files tell them. */
-export function stateEntries({ columns, receipts, cursor, changes }: TableState): Map<string, string> {
+/** Columns, receipts, export state and changes of a state; JSON by name. Without the rows that a window still has: files tell them. */
+export function stateEntries({ columns, receipts, exportState, changes }: TableState): Map<string, string> {
   const byWindow = groupBy(changes, ({ window }) => window);
   const entries: [string, unknown][] = [
     ['columns', columns],
-    ['cursor', cursor],
+    [EXPORT_STATE, exportState],
     ...receipts.map(({ rows_live: _live, ...receipt }): [string, unknown] => [WINDOW + receipt.window, receipt]),
     ...[...byWindow].map(([window, own]): [string, unknown] => [CHANGES + window, { changes: own }]),
   ];
@@ -45,7 +46,7 @@ export function entryChanges(
 export function stateFrom(
   entries: ReadonlyMap<string, string>,
   failed: (name: string, why: string) => UserError,
-): Pick<TableState, 'columns' | 'receipts' | 'cursor' | 'changes'> {
+): Pick<TableState, 'columns' | 'receipts' | 'exportState' | 'changes'> {
   const read = <T>(name: string, valid?: Validator): T | undefined => {
     const text = entries.get(name);
     if (text === undefined) return undefined;
@@ -61,7 +62,7 @@ export function stateFrom(
   return {
     columns: read<StoredColumn[]>('columns', validColumns) ?? FIRST_COLUMNS,
     receipts: below<StoredReceipt>(WINDOW, validWindow).sort((a, b) => a.window - b.window),
-    cursor: read<State | null>('cursor') ?? null,
+    exportState: read<ExportState | null>(EXPORT_STATE) ?? null,
     changes: changes
       .flatMap((own) => own.changes)
       .sort((a, b) => (a.changedAt < b.changedAt ? -1 : a.changedAt > b.changedAt ? 1 : 0)),

@@ -7,9 +7,9 @@ import {
   type Reread,
   renumber,
 } from '../sql/rows/superseded.ts';
+import { copiesOf, type FileTable } from './file-table.ts';
 import type { IncomingFile } from './incoming-files.ts';
 import type { ReadableFile } from './log.ts';
-import { copiesOf, type FileTable } from './open.ts';
 import { FILE, readFiles, writeFile } from './parquet-file.ts';
 
 /** What a batch does to the rows of stored files. */

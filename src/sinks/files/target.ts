@@ -1,12 +1,12 @@
 import type { StatefulTarget } from '../target.ts';
-import type { FilesFormat } from './open.ts';
+import type { FilesFormat } from './file-table.ts';
 
-type Described = Pick<StatefulTarget, 'name' | 'place' | 'noun' | 'summaries' | 'hasData'>;
+type Description = Pick<StatefulTarget, 'name' | 'place' | 'noun' | 'summaries' | 'hasData'>;
 
 /** A target that keeps Parquet files: all that it does is done in this folder, over its log and storage. */
-export function filesTarget(described: Described, load: () => Promise<FilesFormat>): StatefulTarget {
+export function filesTarget(description: Description, load: () => Promise<FilesFormat>): StatefulTarget {
   return {
-    ...described,
+    ...description,
     async open(place, options) {
       const [format, { openFilesSink }] = await Promise.all([load(), import('./load.ts')]);
       return openFilesSink(format, { ...options, place });

@@ -9,8 +9,8 @@ import { shortName } from '../sql/columns.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource, eventItems } from '../sql/views.ts';
 import { columnsIn } from './columns.ts';
+import { copiesOf, type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './file-table.ts';
 import { type DataFile, liveRows, type ReadableFile } from './log.ts';
-import { copiesOf, type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './open.ts';
 import { countRows, fingerprint, readFiles } from './parquet-file.ts';
 
 /** Compares every file with the log, and all rows with the receipts. Read-only. Throws UserError. */
@@ -23,7 +23,7 @@ async function differencesIn(table: FileTable, signal: AbortSignal | undefined):
   const { state, stale } = table.snapshot;
   const found = [
     ...checkLiveRows(state.receipts, liveRows(table.filesOf('events'))),
-    ...checkDays(state.cursor ?? undefined, coveredDays(state.receipts)),
+    ...checkDays(state.exportState, coveredDays(state.receipts)),
     ...(await table.log.check()),
     ...(await checkFiles(table, signal)),
   ];

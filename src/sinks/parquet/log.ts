@@ -12,6 +12,13 @@ import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { folderError, linkError, secondNameError } from '../files/failures.ts';
 import {
+  type FilesFormat,
+  forgetReadFiles,
+  type OpenFilesOptions,
+  type OpenPlace,
+  openWithoutLock,
+} from '../files/file-table.ts';
+import {
   type DataFile,
   type FileChange,
   filesAfter,
@@ -20,13 +27,6 @@ import {
   type Snapshot,
   type TableLog,
 } from '../files/log.ts';
-import {
-  type FilesFormat,
-  forgetReadFiles,
-  type OpenFilesOptions,
-  type OpenPlace,
-  openWithoutLock,
-} from '../files/open.ts';
 import { FILE, readFiles, writeFile } from '../files/parquet-file.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { columnOfSource } from '../sql/views.ts';

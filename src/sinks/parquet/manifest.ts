@@ -4,7 +4,7 @@ import valid from '../../../schemas/manifest.validator';
 import { codeOf, configError, internalError } from '../../base/errors.ts';
 import { isObject, jsonOf } from '../../base/json.ts';
 import { VERSION } from '../../base/version.ts';
-import type { State } from '../../extract/window.ts';
+import type { ExportState } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { isTableName, type StoredColumn, type TableName } from '../../table/columns.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
@@ -49,7 +49,7 @@ export interface Manifest {
   readonly columns: readonly StoredColumn[];
   readonly receipts: readonly StoredReceipt[];
   readonly event_names: readonly string[];
-  readonly cursor: State | null;
+  readonly cursor: ExportState | null;
   readonly changes: readonly ColumnChange[];
   readonly files: readonly ManifestFile[];
 }
@@ -61,21 +61,22 @@ const PARTITION =
 export const isLivePath = (path: unknown): path is string => typeof path === 'string' && PARTITION.test(path);
 
 export function manifestOf({ state, files }: Snapshot): Manifest {
-  const { eventNames, ...rest } = state;
+  const { eventNames, exportState: cursor, ...rest } = state;
   return {
     v: 1,
     writer: VERSION,
     ...rest,
     event_names: eventNames,
+    cursor,
     files: files.map((file) => ({ path: file.path, rows: file.rows, bytes: file.bytes, ...noteOf(file) })),
   };
 }
 
 export function snapshotOf(manifest: Manifest): Snapshot {
-  const { timezone, tables, columns, receipts, event_names: eventNames, cursor, changes } = manifest;
+  const { timezone, tables, columns, receipts, event_names: eventNames, cursor: exportState, changes } = manifest;
   const names = namesOf(columns);
   return {
-    state: { timezone, tables, columns, receipts, eventNames, cursor, changes },
+    state: { timezone, tables, columns, receipts, eventNames, exportState, changes },
     files: manifest.files.map((file) => dataFileOf(file, names)),
     stale: new Set(),
   };

@@ -47,13 +47,13 @@ export function shortName(described: string): string {
 }
 
 /** A column of a query whose every value has a type of `src/types`, or is JSON text. */
-export interface Described {
+export interface DescribedColumn {
   readonly name: string;
   readonly type: DuckDbType;
 }
 
 /** The columns of such a query. */
-export async function describe(engine: Pick<Engine, 'rows'>, query: string): Promise<Described[]> {
+export async function describe(engine: Pick<Engine, 'rows'>, query: string): Promise<DescribedColumn[]> {
   const rows = await engine.rows(`DESCRIBE ${query}`);
   return rows.map(({ column_name: name, column_type: described }) => {
     const type = described === 'JSON' ? 'VARCHAR' : (shortName(String(described)) as DuckDbType);

@@ -7,7 +7,7 @@ import { hashesOf } from '../../extract/export-request.ts';
 import { missesLateRows, oldestDays, planWindows } from '../../extract/plan/days.ts';
 import { deliveryOf, type Plan, type PlanInput, planRun } from '../../extract/plan/plan.ts';
 import { parseState, StateError } from '../../extract/state.ts';
-import { NO_PRIOR_LOADS, type State } from '../../extract/window.ts';
+import { type ExportState, NO_PRIOR_LOADS } from '../../extract/window.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
 
 /**
@@ -21,7 +21,7 @@ const READING_SINCE = 'reading_since';
  * When the interrupted read of a saved state began; undefined without one, or if it began so long ago that late rows of the
  * lookback days would be missed.
  */
-function readingSince(saved: JsonObject, state: State, { settings, now }: Input): string | undefined {
+function readingSince(saved: JsonObject, state: ExportState, { settings, now }: Input): string | undefined {
   const text = textIn(saved[READING_SINCE]);
   const since = text === undefined ? Number.NaN : Date.parse(text);
   if (text === undefined || !(since <= now)) return undefined;
@@ -31,13 +31,13 @@ function readingSince(saved: JsonObject, state: State, { settings, now }: Input)
 }
 
 /** The state with the start of the read, or without it at the end of the read. */
-export function withReading(state: State, since: string | undefined): State {
+export function withReading(state: ExportState, since: string | undefined): ExportState {
   const { [READING_SINCE]: _gone, ...rest } = state;
   return since === undefined ? rest : { ...rest, [READING_SINCE]: since };
 }
 
 /** When the interrupted read of a state began. */
-export const sinceOf = (state: State): string | undefined => textIn(state[READING_SINCE]);
+export const sinceOf = (state: ExportState): string | undefined => textIn(state[READING_SINCE]);
 
 /** Key of the state of a full refresh: the job that it belongs to (S26). */
 const SYNC_ID = 'sync_id';
@@ -126,7 +126,11 @@ function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, re
 const tagged = (plan: Plan, { syncId }: ConfiguredStream): Plan =>
   syncId === undefined ? plan : { ...plan, state: { ...plan.state, [SYNC_ID]: syncId } };
 
-function resumable(stream: ConfiguredStream, saved: JsonObject | undefined, config: SourceConfig): State | undefined {
+function resumable(
+  stream: ConfiguredStream,
+  saved: JsonObject | undefined,
+  config: SourceConfig,
+): ExportState | undefined {
   if (stream.syncId === undefined || saved?.[SYNC_ID] !== stream.syncId) return undefined;
   try {
     const state = parseState(usable(saved));
@@ -184,7 +188,7 @@ export function segmentsOf<S extends { readonly plan: Plan }>(streams: readonly 
 const isSame = <S>(a: readonly S[], b: readonly S[]): boolean => a.length === b.length && a.every((s, i) => s === b[i]);
 
 /** The plan of one extraction for streams that want the same days; `known` is what earlier segments found out. */
-export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Partial<State>): Plan {
+export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Partial<ExportState>): Plan {
   const plans = segment.streams.map((stream) => stream.plan);
   const [primary] = plans;
   const { days } = segment;

@@ -9,7 +9,7 @@ import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { Cursor, foundIn } from '../../extract/cursor.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
-import type { Receipt, State, Window } from '../../extract/window.ts';
+import type { ExportState, Receipt, Window } from '../../extract/window.ts';
 import type { StreamName } from '../../sinks/records/property-names.ts';
 import type { RecordStream } from '../../sinks/records/record-plan.ts';
 import { planStream, type StreamPlan, sinceOf, WAITING_UNTIL, withReading } from './plan.ts';
@@ -37,7 +37,7 @@ export class StreamRun {
   readonly #clock: Clock;
   readonly #cursor: Cursor;
   readonly #since: string | undefined;
-  #state: State;
+  #state: ExportState;
 
   constructor(stream: ConfiguredStream, name: StreamName, plan: Plan, output: Output) {
     this.name = name;
@@ -68,13 +68,13 @@ export class StreamRun {
     // The last day that a full refresh has handed on; it may not be over yet, and is not read again within the same job.
     const refreshed = { refreshed_through: laterOf(this.#state.refreshed_through ?? receipt.from, last) };
     const taken = this.#cursor.take(receipt, foundIn(found), this.#clock.now());
-    const state: State = { ...taken, ...(this.plan.fullRefresh && refreshed) };
+    const state: ExportState = { ...taken, ...(this.plan.fullRefresh && refreshed) };
     this.#state = withReading(state, this.#isWithin(state, receipt) ? this.#since : undefined);
     await this.repeat(records);
   }
 
   /** True while days are left to read, once the ones before the cursor have all been read. */
-  #isWithin(state: State, { to, covers_to }: Receipt): boolean {
+  #isWithin(state: ExportState, { to, covers_to }: Receipt): boolean {
     const { lastDay, state: first } = this.plan;
     const isLast = lastDay === undefined || (covers_to ?? to) >= lastDay;
     return !isLast && (sinceOf(first) !== undefined || state.from_date > first.from_date);

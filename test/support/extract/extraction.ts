@@ -9,7 +9,7 @@ import { type ExtractCounts, newExtractCounts } from '../../../src/extract/count
 import { extractWindows } from '../../../src/extract/extract.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
 import type { ExtractDeps, ExtractOptions } from '../../../src/extract/ports.ts';
-import type { PriorLoads, Receipt, State, Window } from '../../../src/extract/window.ts';
+import type { ExportState, PriorLoads, Receipt, Window } from '../../../src/extract/window.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { copyLiving } from '../copy-living.ts';
 import { DEAD_PID, ownerText } from '../processes/lock-owner.ts';
@@ -216,7 +216,7 @@ export function steadyRows(first: Day, last: Day, perDay: number, event = 'df_lo
 
 /** A target that keeps rows by id, receipts, and the state, as every sink does. */
 export class FakeTarget {
-  state: State | undefined;
+  state: ExportState | undefined;
   readonly covered = new Set<Day>();
   readonly rows = new Map<string, string>();
   /** Ids in the order they were appended, repetitions included. */
@@ -240,7 +240,7 @@ export class FakeTarget {
     const { covers_from: first, covers_to: last } = window.receipt;
     if (last !== null) for (const day of daysOf(first, last)) this.covered.add(day);
     this.receipts.push(window.receipt);
-    this.state = JSON.parse(JSON.stringify(window.state)) as State;
+    this.state = JSON.parse(JSON.stringify(window.state)) as ExportState;
   }
 
   ids(): string[] {

@@ -1,6 +1,6 @@
 import { DELTA } from '../../../src/sinks/delta/log.ts';
+import type { FilesFormat, OpenFilesOptions } from '../../../src/sinks/files/file-table.ts';
 import { type FilesSinkOptions, openFilesSink, readFilesPriorLoads } from '../../../src/sinks/files/load.ts';
-import type { FilesFormat, OpenFilesOptions } from '../../../src/sinks/files/open.ts';
 import { checkPurgeFiles, peopleInFiles, purgeFiles } from '../../../src/sinks/files/purge.ts';
 import { reportFiles } from '../../../src/sinks/files/report.ts';
 import { compactFiles } from '../../../src/sinks/files/rewrite.ts';

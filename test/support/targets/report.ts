@@ -12,7 +12,7 @@ export function exampleReport(): TargetReport {
   const names = ['df_start_session', HOSTILE, '설문 응답', null];
   const state: TableState = {
     ...newState('Asia/Seoul', ['events']),
-    cursor: {
+    exportState: {
       version: 1,
       from_date: '2026-02-08',
       start_date: '2026-01-10',

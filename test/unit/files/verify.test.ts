@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { withTable } from '../../../src/sinks/files/file-table.ts';
 import type { DataFile, NewFile } from '../../../src/sinks/files/log.ts';
-import { withTable } from '../../../src/sinks/files/open.ts';
 import { readFiles } from '../../../src/sinks/files/parquet-file.ts';
 import type { TableName } from '../../../src/table/columns.ts';
 import type { TableState } from '../../../src/table/state.ts';
@@ -113,10 +113,10 @@ describe.each(FILE_TARGETS)('verify of %s', (name) => {
     await restate(({ receipts }) => ({ receipts: receipts.map((receipt) => ({ ...receipt, rows: 2 })) }));
     const rows = `rows: window 1 (${ONE} to ${ONE}) has 3 rows, and its export had 2: another program added rows to it`;
     expect(await messages()).toEqual([rows]);
-    await restate(() => ({ cursor: { version: 1, from_date: '2026-01-05' } }));
+    await restate(() => ({ exportState: { version: 1, from_date: '2026-01-05' } }));
     const days = 'days: the cursor is at 2026-01-05, but no receipt covers 2026-01-02 to 2026-01-04';
     expect(await messages()).toEqual([rows, days]);
-    await restate(() => ({ receipts: [], cursor: { version: 1, from_date: TWO } }));
+    await restate(() => ({ receipts: [], exportState: { version: 1, from_date: TWO } }));
     expect(await messages()).toContain('rows: 3 rows belong to window 1, which has no receipt');
   });
 });

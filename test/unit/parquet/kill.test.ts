@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { validators } from '../../../connectors/validator.mjs';
-import type { State } from '../../../src/extract/window.ts';
+import type { ExportState } from '../../../src/extract/window.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
@@ -62,7 +62,7 @@ async function found(): Promise<{ cursor: string | undefined; days: unknown[] }>
   }
   expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
   const rows = await fixture.read('SELECT event_date AS day FROM events ORDER BY day');
-  return { cursor: (state as State).from_date, days: rows.map((row) => row.day) };
+  return { cursor: (state as ExportState).from_date, days: rows.map((row) => row.day) };
 }
 
 describe('kill -9 right after a rename', () => {

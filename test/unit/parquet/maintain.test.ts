@@ -2,7 +2,7 @@ import { appendFileSync, cpSync, existsSync, mkdtempSync, rmSync, statSync, syml
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type FileTable, readingTable } from '../../../src/sinks/files/open.ts';
+import { type FileTable, readingTable } from '../../../src/sinks/files/file-table.ts';
 import { PARQUET } from '../../../src/sinks/parquet/log.ts';
 import { eventLogs, sortedEventLogs } from '../../../src/sinks/sql/views.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';

@@ -6,7 +6,7 @@ const batch = (more: Partial<StoredBatch>): StoredBatch => ({
   columns: [],
   receipts: [],
   eventNames: [],
-  cursor: { version: 1, from_date: '2026-01-02' },
+  exportState: { version: 1, from_date: '2026-01-02' },
   changes: [],
   live: new Map(),
   ...more,

@@ -221,7 +221,7 @@ describe.each(FILE_TARGETS)('a batch of windows in %s', (name) => {
     expect(state?.receipts.map(({ id, window, rows_live: live }) => [id, window, live])).toEqual(
       first.map(({ receipt }, n) => [receipt.id, n + 1, 2]),
     );
-    expect(state?.cursor).toEqual(first[2].state);
+    expect(state?.exportState).toEqual(first[2].state);
     await fixture.store([load('2')]);
     expect(fixture.commits).toBe(2);
     expect(await fixture.read('SELECT _key, n, _dfinery_window::INT AS w FROM events ORDER BY _key')).toEqual([

@@ -35,7 +35,7 @@ describe.each(TARGETS)('a window in %s', (name) => {
     ]);
     const { state } = await fixture.report();
     expect(state.receipts).toMatchObject([{ from: ONE, to: ONE, rows: 2, bytes: window.receipt.bytes }]);
-    expect(state.cursor).toEqual({ version: 1, from_date: TWO });
+    expect(state.exportState).toEqual({ version: 1, from_date: TWO });
     expect(await fixture.verify()).toEqual([]);
   });
 

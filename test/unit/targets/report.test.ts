@@ -32,7 +32,7 @@ describe.each(TARGETS)('the report of %s', (name) => {
     expect(report).toMatchObject({
       rows: 56,
       lastEventAt: '2026-01-02 23:59:59',
-      state: { cursor: { from_date: THREE } },
+      state: { exportState: { from_date: THREE } },
     });
     expect(report.events.reduce((sum, { events }) => sum + events, 0)).toBe(55);
     expect(report.events.filter((one) => one.name === null)).toEqual([

@@ -19,7 +19,7 @@ const CONCURRENCY = 16;
 const BATCH = 256;
 
 /** A table at one version: the log, reconciled. */
-export class Snapshot {
+export class LogSnapshot {
   /** −1 before the first commit. */
   version = -1;
   protocol: Protocol | undefined;
@@ -75,7 +75,7 @@ export class Snapshot {
 const keyOf = (path: string): string => filePathOf(path) ?? path;
 
 /** The latest version of a table; version −1 if there is none. Throws UserError for a log that is damaged. */
-export async function readSnapshot(place: LogPlace): Promise<Snapshot> {
+export async function readSnapshot(place: LogPlace): Promise<LogSnapshot> {
   let log = await findLog(place);
   for (;;) {
     try {
@@ -119,9 +119,9 @@ async function listLog({ storage, folder }: LogPlace, since: number): Promise<Lo
   return { checkpoint, entries };
 }
 
-async function snapshotOf(place: LogPlace, { checkpoint, entries }: Log): Promise<Snapshot> {
+async function snapshotOf(place: LogPlace, { checkpoint, entries }: Log): Promise<LogSnapshot> {
   const { storage, folder } = place;
-  const snapshot = new Snapshot();
+  const snapshot = new LogSnapshot();
   if (checkpoint >= 0) snapshot.apply(checkpoint, await readCheckpoint(place, checkpoint));
   const versions = entries.filter((version) => version > checkpoint);
   // Every version from the checkpoint on is there once: a hole would be a hole in the data.

@@ -32,9 +32,9 @@ export function planBatch(
   const first = lastWindow(receipts) + 1;
   const all = incomingColumns(windows.flatMap(({ files }) => files));
   const columns = planColumns(stored, all.columns, rules, isFirst);
-  const plan = columnsOf(columns);
+  const planned = columnsOf(columns);
   const loads = windows.map((window, i): WindowLoad => {
-    return { window, number: first + i, incoming: incomingColumns(window.files), plan, zone };
+    return { window, number: first + i, incoming: incomingColumns(window.files), planned, zone };
   });
   return {
     isFirst,
@@ -86,7 +86,7 @@ export async function settleBatch(
     columns,
     receipts,
     eventNames: scanned ?? (rows === undefined ? [] : await eventNamesIn(engine, rows, columns)),
-    cursor: windows[windows.length - 1].state,
+    exportState: windows[windows.length - 1].state,
     changes,
     live,
   });

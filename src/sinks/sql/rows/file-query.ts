@@ -18,7 +18,8 @@ export interface WindowLoad {
   /** Its number, as `_dfinery_window` holds it. */
   readonly number: number;
   readonly incoming: IncomingColumns;
-  readonly plan: ReadonlyMap<string, PlannedColumn>;
+  /** The columns that its rows have in the table, by their keys. */
+  readonly planned: ReadonlyMap<string, PlannedColumn>;
   readonly zone: Zone | undefined;
 }
 
@@ -104,9 +105,9 @@ export function hasRowsWithoutId(load: WindowLoad): boolean {
 /** Undefined for a column without a single value in these files: nothing of it is read. */
 function cellOf(parts: readonly WindowFilePart[], column: FileColumn, wantsText: boolean): CellSql | undefined {
   const [{ load }] = parts;
-  const planned = load.plan.get(column.key);
-  if (planned === undefined || column.filled === 0) return undefined;
-  return cellSql(planned, cell(column.index), zoneOfFiles(parts, column), wantsText);
+  const target = load.planned.get(column.key);
+  if (target === undefined || column.filled === 0) return undefined;
+  return cellSql(target, cell(column.index), zoneOfFiles(parts, column), wantsText);
 }
 
 /** The zone for the times that a column has in these files. */

@@ -29,7 +29,7 @@ interface Staged {
  * to keep it), and numbers the repeated ones.
  */
 export async function stageWindow(engine: Engine, load: WindowLoad, extra?: StagedExtra): Promise<Staged> {
-  const columns = [...load.plan.values()].filter((column) => column.readAs !== null && column.type !== null);
+  const columns = [...load.planned.values()].filter((column) => column.readAs !== null && column.type !== null);
   const staged = (column: PlannedColumn) => `t${column.position}`;
   const definitions = columns.map((c) => `, ${staged(c)} ${TYPES[c.type ?? 'string'].duckdb(load.zone !== undefined)}`);
   const extraType = extra?.type ?? 'BOOLEAN';
