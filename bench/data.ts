@@ -1,6 +1,7 @@
 import { createWriteStream, existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
+import { daysBetween } from '../src/base/days.ts';
 
 /** What the rows of a prepared export are: columns in the alphabetical order of the service, and a row as CSV text without its line end. */
 interface RowKind {
@@ -30,51 +31,68 @@ const MEMOS = [
 ];
 const AGENT = 'Mozilla/5.0 (Linux; Android 14; SM-S911N) AppleWebKit/537.36 (KHTML like Gecko) Chrome/126.0 Mobile';
 
+/** Goes up with every change of the rows, so that no kept file is of other rows. */
+export const DATA_VERSION = 2;
+
+/** So far apart are the first values of two days: farther than a day has rows in any shape of several days. */
+const SHIFT = 104_729;
+const SHIFTED_DAYS = 64;
+
+/**
+ * The number from which all values of row `i` of a day follow: they differ from day to day, since what repeats every day
+ * compresses away in one file of all days. An id ends with `i` itself.
+ */
+const shifted = (day: string, i: number): number => i + SHIFT * (daysBetween('1970-01-01', day) % SHIFTED_DAYS);
+
+const idOf = (day: string, n: number, i: number): string =>
+  `${day.replaceAll('-', '')}-${Math.imul(n, 2654435761) >>> 0}-${i}`;
+
 const two = (n: number) => (n < 10 ? `0${n}` : `${n}`);
 
 function sparseRow(day: string, i: number): string {
   const [y, m, d] = day.split('-').map(Number) as [number, number, number];
-  const h = i % 24;
-  const minute = (i * 7) % 60;
-  const dash = `${day} ${two(h)}:${two(minute)}:${two((i * 13) % 60)}.${String((i * 37) % 1000).padStart(3, '0')}`;
-  const at = i % 3 === 0 ? `${y}.${m}.${d} ${h}:${two(minute)}` : dash;
-  const event = EVENTS[i % EVENTS.length] as string;
+  const n = shifted(day, i);
+  const h = n % 24;
+  const minute = (n * 7) % 60;
+  const dash = `${day} ${two(h)}:${two(minute)}:${two((n * 13) % 60)}.${String((n * 37) % 1000).padStart(3, '0')}`;
+  const at = n % 3 === 0 ? `${y}.${m}.${d} ${h}:${two(minute)}` : dash;
+  const event = EVENTS[n % EVENTS.length] as string;
   const buys = event === 'df_purchase';
-  const id = `${day.replaceAll('-', '')}-${(i * 2654435761) % 4294967296}-${i}`;
+  const id = idOf(day, n, i);
   const value: Record<string, string | undefined> = {
-    campaign: i % 5 === 0 ? `spring-${i % 40}` : undefined,
-    coupon_codes: i % 8 === 0 ? '"[""A1"",""B2""]"' : i % 2 === 0 ? 'null' : undefined,
+    campaign: n % 5 === 0 ? `spring-${n % 40}` : undefined,
+    coupon_codes: n % 8 === 0 ? '"[""A1"",""B2""]"' : n % 2 === 0 ? 'null' : undefined,
     df_api_version: '2.0',
     df_correction_datetime: at,
     df_delivery_charge: buys ? '2500.0' : undefined,
-    df_discount: buys && i % 4 === 0 ? `${(i % 100) / 4}` : undefined,
+    df_discount: buys && n % 4 === 0 ? `${(n % 100) / 4}` : undefined,
     df_event_datetime: at,
     df_event_detail_log_id: buys ? `${id}:1` : id,
     df_event_log_id: id,
     df_event_name: event,
     df_items_brand: buys ? 'acme' : undefined,
     df_items_df_category1: buys ? 'clothes' : undefined,
-    df_items_df_item_id: buys ? `0${i % 5000}` : undefined,
-    df_items_df_item_name: buys ? `"상품 ${i % 900}, large"` : undefined,
-    df_items_df_price: buys ? `${(i % 9000) + 0.5}` : undefined,
-    df_items_df_quantity: buys ? `${1 + (i % 3)}` : undefined,
+    df_items_df_item_id: buys ? `0${n % 5000}` : undefined,
+    df_items_df_item_name: buys ? `"상품 ${n % 900}, large"` : undefined,
+    df_items_df_price: buys ? `${(n % 9000) + 0.5}` : undefined,
+    df_items_df_quantity: buys ? `${1 + (n % 3)}` : undefined,
     df_items_tags: buys ? 'null' : undefined,
-    df_order_id: buys ? `000${i}` : undefined,
+    df_order_id: buys ? `000${n}` : undefined,
     df_payment_method: buys ? 'card' : undefined,
     df_server_datetime: dash,
     df_service_id: 'svc-1',
-    df_source_type: i % 2 === 0 ? 'ANDROID' : 'IOS',
-    df_total_purchase_amount: buys ? `${(i % 90_000) + 0.25}` : undefined,
-    df_unified_id: `u-${(i * 40503) % 1_000_003}`,
-    first_visit: i % 11 === 0 ? day : undefined,
-    is_member: i % 2 === 0 ? 'TRUE' : i % 3 === 0 ? 'FALSE' : undefined,
-    memo: MEMOS[i % 9],
-    page: `/products/${i % 7000}/details`,
-    referrer: i % 2 === 0 ? `https://www.example.com/search?q=${i % 5000}&sort=popular` : undefined,
-    score: i % 3 === 0 ? `${(i % 1000) / 8}` : undefined,
-    sum: i % 7 === 0 ? `${i}` : undefined,
-    user_agent: i % 5 < 4 ? AGENT : undefined,
-    visits: `${i % 200}`,
+    df_source_type: n % 2 === 0 ? 'ANDROID' : 'IOS',
+    df_total_purchase_amount: buys ? `${(n % 90_000) + 0.25}` : undefined,
+    df_unified_id: `u-${(n * 40503) % 1_000_003}`,
+    first_visit: n % 11 === 0 ? day : undefined,
+    is_member: n % 2 === 0 ? 'TRUE' : n % 3 === 0 ? 'FALSE' : undefined,
+    memo: MEMOS[n % 9],
+    page: `/products/${n % 7000}/details`,
+    referrer: n % 2 === 0 ? `https://www.example.com/search?q=${n % 5000}&sort=popular` : undefined,
+    score: n % 3 === 0 ? `${(n % 1000) / 8}` : undefined,
+    sum: n % 7 === 0 ? `${n}` : undefined,
+    user_agent: n % 5 < 4 ? AGENT : undefined,
+    visits: `${n % 200}`,
   };
   return SPARSE_COLUMNS.map((name) => value[name] ?? '').join(',');
 }
@@ -100,40 +118,41 @@ const TEXTS = [
 ];
 
 function filledRow(day: string, i: number): string {
-  const at = `${day} ${two(i % 24)}:${two((i * 7) % 60)}:${two((i * 13) % 60)}.${String((i * 37) % 1000).padStart(3, '0')}`;
-  const id = `${day.replaceAll('-', '')}-${(i * 2654435761) % 4294967296}-${i}`;
+  const n = shifted(day, i);
+  const at = `${day} ${two(n % 24)}:${two((n * 7) % 60)}:${two((n * 13) % 60)}.${String((n * 37) % 1000).padStart(3, '0')}`;
+  const id = idOf(day, n, i);
   const value: Readonly<Record<(typeof FILLED_COLUMNS)[number], string | undefined>> = {
-    amount: `${(i * 7919) % 90_000}.${10 + (i % 90)}`,
-    balance: `${((i * 104_729) % 2_000_000) - 1_000_000}`,
-    channel: ['app', 'web', 'store'][i % 3],
-    city: CITIES[i % CITIES.length],
-    coupon_codes: i % 4 === 0 ? undefined : `"[""A${i % 50}"",""B${i % 7}""]"`,
+    amount: `${(n * 7919) % 90_000}.${10 + (n % 90)}`,
+    balance: `${((n * 104_729) % 2_000_000) - 1_000_000}`,
+    channel: ['app', 'web', 'store'][n % 3],
+    city: CITIES[n % CITIES.length],
+    coupon_codes: n % 4 === 0 ? undefined : `"[""A${n % 50}"",""B${n % 7}""]"`,
     df_api_version: '2.0',
     df_correction_datetime: at,
     df_event_detail_log_id: id,
     df_event_log_id: id,
-    df_event_name: EVENTS[i % EVENTS.length],
+    df_event_name: EVENTS[n % EVENTS.length],
     df_server_datetime: at,
-    df_unified_id: `u-${(i * 40503) % 1_000_003}`,
-    discount_rate: i % 6 === 0 ? undefined : `0.${1 + (i % 9)}`,
-    grade: ['gold', 'silver', 'bronze', 'new'][i % 4],
-    height: `${150 + (i % 50)}`,
-    is_member: i % 3 === 0 ? 'FALSE' : 'TRUE',
-    item_counts: `"[${i % 9},${i % 5},${i % 3}]"`,
+    df_unified_id: `u-${(n * 40503) % 1_000_003}`,
+    discount_rate: n % 6 === 0 ? undefined : `0.${1 + (n % 9)}`,
+    grade: ['gold', 'silver', 'bronze', 'new'][n % 4],
+    height: `${150 + (n % 50)}`,
+    is_member: n % 3 === 0 ? 'FALSE' : 'TRUE',
+    item_counts: `"[${n % 9},${n % 5},${n % 3}]"`,
     joined: day,
-    memo: TEXTS[i % TEXTS.length]?.(i),
-    page: `/products/${i % 7000}`,
-    points: `${i % 100_000}`,
-    product: PRODUCTS[(i * 31) % PRODUCTS.length],
-    quantity: `${1 + (i % 3)}`,
-    rank: i % 10 === 0 ? undefined : `${i % 1000}`,
-    ratios: i % 5 === 0 ? undefined : `"[0.${1 + (i % 9)},1.${1 + (i % 7)}]"`,
-    region: `지역 ${i % 17}`,
-    score: `${(i % 1000) / 8}`,
-    session: `s${(i * 48271) % 2147483647}`,
-    store: i % 7 === 0 ? undefined : `매장 ${i % 300}`,
-    visits: `${i % 200}`,
-    weight: `${40 + (i % 60)}.5`,
+    memo: TEXTS[n % TEXTS.length]?.(n),
+    page: `/products/${n % 7000}`,
+    points: `${n % 100_000}`,
+    product: PRODUCTS[(n * 31) % PRODUCTS.length],
+    quantity: `${1 + (n % 3)}`,
+    rank: n % 10 === 0 ? undefined : `${n % 1000}`,
+    ratios: n % 5 === 0 ? undefined : `"[0.${1 + (n % 9)},1.${1 + (n % 7)}]"`,
+    region: `지역 ${n % 17}`,
+    score: `${(n % 1000) / 8}`,
+    session: `s${(n * 48271) % 2147483647}`,
+    store: n % 7 === 0 ? undefined : `매장 ${n % 300}`,
+    visits: `${n % 200}`,
+    weight: `${40 + (n % 60)}.5`,
   };
   return FILLED_COLUMNS.map((name) => value[name] ?? '').join(',');
 }

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addDays, dayAt } from '../src/base/days.ts';
-import { preparedDay, type ROW_KINDS, sizeOf } from './data.ts';
+import { DATA_VERSION, preparedDay, type ROW_KINDS, sizeOf } from './data.ts';
 
 /** Prepared exports in the folder that the server serves. */
 export interface Prepared {
@@ -48,7 +48,7 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
 export async function prepare(name: string): Promise<Prepared> {
   const { days, rowsPerDay, kind, sparseColumns } = SHAPES[name] ?? unknownShape(name);
   const last = addDays(dayAt(Date.now()), -3);
-  const dir = join(tmpdir(), 'dfinery-elt-bench', name);
+  const dir = join(tmpdir(), `dfinery-elt-bench-${DATA_VERSION}`, name);
   const names = Array.from({ length: days }, (_, i) => addDays(last, i - days + 1));
   const files: string[] = [];
   for (const day of names) files.push(await preparedDay(dir, day, rowsPerDay, kind, sparseColumns));
