@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { codeOf } from '../../base/errors.ts';
 import { sha256 } from '../../base/json.ts';
+import { attempted } from '../../base/retry.ts';
 import { type Lease, takeLease } from '../../fs/lock.ts';
 import { folderOwner, isPrivateFolder, makePrivateFolder } from '../../fs/private-folder.ts';
 import type { ExportFile } from '../download/download.ts';
@@ -177,14 +178,10 @@ export class Spool {
 const withoutEnding = (path: string): string => path.replace(/\.[a-z]+$/, '');
 
 /** Makes the folder and puts a lease into it. Until the lease is there, another run may remove the empty folder. */
-async function claimFolder(folder: string, clock: Clock): Promise<Lease> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      makePrivateFolder(folder, 'The spool folder', 'set spool_dir to another folder');
-      return takeLease(folder, clock);
-    } catch (error) {
-      const isGone = ['ENOENT', 'EEXIST'].includes(codeOf(error) ?? '');
-      if (!isGone || attempt === CLAIM_ATTEMPTS) throw error;
-    }
-  }
+function claimFolder(folder: string, clock: Clock): Promise<Lease> {
+  const isGone = (error: unknown) => ['ENOENT', 'EEXIST'].includes(codeOf(error) ?? '');
+  return attempted(CLAIM_ATTEMPTS, isGone, async () => {
+    makePrivateFolder(folder, 'The spool folder', 'set spool_dir to another folder');
+    return takeLease(folder, clock);
+  });
 }

@@ -23,7 +23,8 @@ interface Table {
   readonly name: string;
 }
 
-const MAX_TRIES = 3;
+/** Attempts at a file in whose write-ahead log another program leaves something. */
+const MAX_ATTEMPTS = 3;
 
 /**
  * Copies a file's live rows into a new file beside it, verifies and syncs it, and renames it into place, so that there is
@@ -109,7 +110,7 @@ async function withCopy<L extends Lookup | undefined, T>(
 
 /** Opens the file for reading, which keeps writers away, once nothing is left in its write-ahead log. */
 async function openSettled(options: RewriteOptions): Promise<Engine> {
-  for (let tries = 0; tries < MAX_TRIES; tries++) {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const writer = await openEngine(options);
     await writer.close();
     const reader = await openEngine({ ...options, readOnly: true });

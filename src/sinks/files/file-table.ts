@@ -54,7 +54,8 @@ export interface FilesFormat {
 
 /** Files copied or uploaded at the same time. */
 const CONCURRENCY = 4;
-const MAX_TRIES = 5;
+/** Attempts at a read whose files a writer changes meanwhile. */
+const MAX_ATTEMPTS = 5;
 
 /** A query for a new file of a table. */
 export interface FileToWrite extends SizedQuery {
@@ -247,7 +248,7 @@ export function readingTable<T>(
   isCertain: (found: T) => boolean = () => true,
 ): Promise<T> {
   const read = async (table: FileTable): Promise<T> => {
-    for (let tries = 1; ; tries++) {
+    for (let attempt = 1; ; attempt++) {
       const found = await outcomeOf(() => work(table));
       options.signal?.throwIfAborted();
       const isSettled = 'value' in found && isCertain(found.value);
@@ -255,7 +256,7 @@ export function readingTable<T>(
         if ('value' in found) return found.value;
         throw found.error;
       }
-      if (tries === MAX_TRIES) {
+      if (attempt === MAX_ATTEMPTS) {
         throw transientError(`${options.place} is written all the time: try again once its writer is done.`);
       }
       await table.log.refresh();

@@ -24,8 +24,8 @@ import { type DataFile, type FileChange, LostRace, type NewFile, type ReadableFi
 import { FILE, readFiles } from './parquet-file.ts';
 import { changeOf, rewritten, sizeOf } from './rewrite.ts';
 
-/** Tries of a purge whose commit another writer was quicker than. */
-const MAX_TRIES = 5;
+/** Attempts at a purge whose commit another writer was quicker than. */
+const MAX_ATTEMPTS = 5;
 const OWNER_FILE = 0o600;
 
 /**
@@ -83,7 +83,7 @@ export function purgeFiles(
   onFound: (found: PeopleFound) => Promise<void>,
 ): Promise<Purged> {
   return withTable(format, options, async (table) => {
-    for (let tries = 1; ; tries++) {
+    for (let attempt = 1; ; attempt++) {
       const before = sizeOf(table);
       const { lookup, change } = await prepared(table, query, options.signal);
       await table.log.checkErase(change.removed);
@@ -91,7 +91,7 @@ export function purgeFiles(
       try {
         await table.commit(change);
       } catch (error) {
-        if (!(error instanceof LostRace) || tries >= MAX_TRIES) throw error;
+        if (!(error instanceof LostRace) || attempt >= MAX_ATTEMPTS) throw error;
         await table.log.refresh();
         continue;
       }

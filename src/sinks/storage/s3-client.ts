@@ -5,8 +5,8 @@ import { type Env, quietSdkVersionWarning } from '../../base/env.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { endpointProblem } from '../../config/base-url.ts';
 
-/** Tries of one request, the first included; the SDK waits longer before each. */
-const MAX_TRIES = 5;
+/** Attempts at one request, the first included; the SDK waits longer before each. */
+const MAX_ATTEMPTS = 5;
 const CONNECT_MS = 10_000;
 /** Without a byte. */
 const IDLE_MS = 60_000;
@@ -27,7 +27,7 @@ export function s3ClientOf(s3: S3, env: Env): S3Client {
   if (problem !== undefined) throw configError(`${problem}.`);
   const bundle = env('AWS_CA_BUNDLE') || undefined;
   return new s3.S3Client({
-    maxAttempts: MAX_TRIES,
+    maxAttempts: MAX_ATTEMPTS,
     requestHandler: {
       connectionTimeout: CONNECT_MS,
       requestTimeout: IDLE_MS,

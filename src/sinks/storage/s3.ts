@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Env } from '../../base/env.ts';
 import { configError, transientError } from '../../base/errors.ts';
+import { attempted } from '../../base/retry.ts';
 import { copyColumns, isSmall } from './partial-copy.ts';
 import { type BucketAccess, loadS3, optionsOf, s3ClientOf } from './s3-client.ts';
 import { isPassing, nameOfFault, s3Error, statusOf } from './s3-faults.ts';
@@ -20,7 +21,8 @@ import { MAX_READ_BYTES, type ParquetPart, type Storage, type Stored } from './s
 import { upload } from './upload.ts';
 
 const OWNER_FILE = 0o600;
-const MAX_TRIES = 3;
+/** Attempts at what the SDK does not attempt again. */
+const MAX_ATTEMPTS = 3;
 /** Folder of the objects by which the permissions of a purge are checked. */
 const TRIAL = '_dfinery/probe';
 /** Status when two requests create one object at the same time: possibly neither succeeded. */
@@ -92,19 +94,16 @@ class S3Storage implements Storage {
   }
 
   create(path: string, text: string): Promise<boolean> {
+    const create = () => this.#put(path, text, { IfNoneMatch: '*' });
     return this.#guard(async () => {
-      for (let tries = 1; ; tries++) {
-        try {
-          await this.#put(path, text, { IfNoneMatch: '*' });
-          return true;
-        } catch (error) {
-          if (statusOf(error) === EXISTS) return false;
-          if (statusOf(error) === 501) {
-            const why = `${this.address} does not know conditional writes (If-None-Match): use a store that does.`;
-            throw configError(why, { cause: error });
-          }
-          if (statusOf(error) !== UNDECIDED || tries >= MAX_TRIES) throw error;
-        }
+      try {
+        await attempted(MAX_ATTEMPTS, (error) => statusOf(error) === UNDECIDED, create);
+        return true;
+      } catch (error) {
+        if (statusOf(error) === EXISTS) return false;
+        if (statusOf(error) !== 501) throw error;
+        const why = `${this.address} does not know conditional writes (If-None-Match): use a store that does.`;
+        throw configError(why, { cause: error });
       }
     });
   }
@@ -214,18 +213,11 @@ class S3Storage implements Storage {
     await eraseVersions(this.#access, below, (key, modified) => isKept({ path: key.slice(prefix.length), modified }));
   }
 
-  /** Retries an error of a body, which the SDK's own retries do not cover. */
+  /** Attempts again what broke while its body came, which the SDK does not. */
   #reading<T>(work: () => Promise<T>): Promise<T> {
-    return this.#guard(async () => {
-      for (let tries = 1; ; tries++) {
-        try {
-          return await work();
-        } catch (error) {
-          if (tries >= MAX_TRIES || !isPassing(error) || error instanceof SyntaxError) throw error;
-          this.#access.signal?.throwIfAborted();
-        }
-      }
-    });
+    const isBroken = (error: unknown) =>
+      !this.#access.signal?.aborted && isPassing(error) && !(error instanceof SyntaxError);
+    return this.#guard(() => attempted(MAX_ATTEMPTS, isBroken, work));
   }
 
   #gone(path: string) {

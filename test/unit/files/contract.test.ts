@@ -6,6 +6,7 @@ import { type FileChange, filesAfter, LostRace, type Snapshot, type TableLog } f
 import { storeFiles } from '../../../src/sinks/files/stored-files.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
+import type { PeopleFound } from '../../../src/sinks/target.ts';
 import { TABLES } from '../../../src/table/columns.ts';
 import { csvOf, DuckDbFixture, on } from '../../support/targets/duckdb.ts';
 import { placeOf } from '../../support/targets/files.ts';
@@ -115,6 +116,24 @@ describe('a target of files with a log in memory', () => {
     const paths = readdirSync(root(), { recursive: true }).map((path) => join(root(), String(path)));
     for (const path of paths.filter((one) => one.endsWith('.parquet')))
       expect(readFileSync(path).includes('person-a'), path).toBe(false);
+  });
+
+  it('looks the people up anew when a purge loses a race, five times at most', async () => {
+    const sink = await place.open(options());
+    await sink.commit([rows(first, 'a', 'b')], fixture.signal);
+    const query = { column: 'df_unified_id', ids: ['person-a'] };
+    const found: number[] = [];
+    const raced = (races: number) => async (people: PeopleFound) => {
+      found.push(people.people);
+      if (found.length <= races) await sink.commit([rows(first, 'a', `c${found.length}`)], fixture.signal);
+    };
+    await expect(place.purge(options(), query, raced(9))).rejects.toBeInstanceOf(LostRace);
+    expect(found).toHaveLength(5);
+    found.length = 0;
+    expect(await place.purge(options(), query, raced(4))).toMatchObject({ rowsRemoved: 1 });
+    expect(found).toHaveLength(5);
+    await sink.close();
+    expect(await place.verify(options())).toEqual([]);
   });
 
   it('leaves nothing of a commit that lost a race', async () => {
