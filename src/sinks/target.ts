@@ -5,11 +5,11 @@ import type { Writable } from 'node:stream';
 import type { Clock } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import type { Logger } from '../base/log.ts';
-import type { PriorLoads } from '../extract/window.ts';
 import type { HashKey } from '../schema/hash-key.ts';
 import type { TableName } from '../table/columns.ts';
 import type { Difference } from '../table/differences.ts';
 import type { Rules } from '../table/plan.ts';
+import type { TableState } from '../table/state.ts';
 import type { TargetReport } from './report.ts';
 import type { Sink, StreamSink } from './sink.ts';
 
@@ -50,8 +50,8 @@ export interface StatefulTarget extends Target {
 
 /** What is done with a place that was loaded. */
 interface Upkeep {
-  /** What is stored about earlier runs, `NO_PRIOR_LOADS` if nothing was loaded yet; read-only. */
-  readPriorLoads(place: string, options: PlaceOptions): Promise<PriorLoads>;
+  /** What is stored beside the rows, of which none is read; undefined if nothing was loaded yet. Read-only. */
+  readState(place: string, options: PlaceOptions): Promise<TableState | undefined>;
   /** Compares the data with its receipts; read-only. */
   verify(place: string, options: PlaceOptions): Promise<Difference[]>;
   /** Rewrites the data: fewer, larger files, and no space for removed rows. */

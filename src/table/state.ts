@@ -1,4 +1,4 @@
-import type { ExportState, PriorLoads, SpoolFile } from '../extract/window.ts';
+import { type ExportState, NO_PRIOR_LOADS, type PriorLoads, type SpoolFile } from '../extract/window.ts';
 import { MAX_SCANNED_NAMES } from '../schema/columns.ts';
 import { type ColumnChange, MAX_CHANGES } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn, type TableName } from './columns.ts';
@@ -74,8 +74,10 @@ export function scannedEventNames(files: readonly SpoolFile[]): string[] | undef
   return [...new Set(lists.flatMap((list) => list ?? []))];
 }
 
-/** What a plan needs to know of a state. */
-export function priorLoadsOf({ exportState, receipts, eventNames }: TableState): PriorLoads {
+/** What a plan needs to know of a state; undefined: nothing was loaded yet. */
+export function priorLoadsOf(loaded: TableState | undefined): PriorLoads {
+  if (loaded === undefined) return NO_PRIOR_LOADS;
+  const { exportState, receipts, eventNames } = loaded;
   return {
     state: exportState ?? undefined,
     covered: coveredDays(receipts),

@@ -5,9 +5,9 @@ import type { SourceConfig } from '../../config/source.ts';
 import { exportsNeeded } from '../../extract/plan/exports-needed.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import { openQuota } from '../../extract/session.ts';
-import { NO_PRIOR_LOADS, type PriorLoads } from '../../extract/window.ts';
 import type { ExportQuota } from '../../service/quota/quota.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
+import { priorLoadsOf, type TableState } from '../../table/state.ts';
 import { CONFIG_OPTION, command, DAY_OPTIONS, jsonOption, printResult, text } from '../command.ts';
 import { explainSourceConfig, type Setting } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -28,7 +28,7 @@ export const plan = command({
   options: { ...LOCATIONS, config: CONFIG_OPTION, ...DAY_OPTIONS, json: jsonOption('The plan') },
   async run(values, context) {
     const { config, settings } = explainSourceConfig(values.config, context);
-    const prior = await readPriorLoads(values, config, context);
+    const prior = priorLoadsOf(await readState(values, config, context));
     const now = context.clock.now();
     const planned = planLocal(config, prior, values, now);
     const quota = openQuota(config, context);
@@ -51,11 +51,11 @@ interface PlanOutput {
 }
 
 /** What the place given by a target's option has stored; without such an option a first run is planned. */
-async function readPriorLoads(
+async function readState(
   places: Readonly<Record<string, unknown>>,
   config: SourceConfig,
   { env, clock, logger, signal }: Context,
-): Promise<PriorLoads> {
+): Promise<TableState | undefined> {
   const given = STATEFUL_TARGETS.flatMap((target) => {
     const place = places[target.name];
     return typeof place === 'string' ? [{ target, place }] : [];
@@ -65,8 +65,7 @@ async function readPriorLoads(
     throw configError(`${options} are both given: the plan is of one target.`);
   }
   const [first] = given;
-  if (first === undefined) return NO_PRIOR_LOADS;
-  return (await first.target.upkeep()).readPriorLoads(first.place, { ...config, env, clock, logger, signal });
+  return (await first?.target.upkeep())?.readState(first.place, { ...config, env, clock, logger, signal });
 }
 
 function asJson({ planned, needed, forecast, settings }: PlanOutput) {

@@ -1,10 +1,10 @@
 import { configError, internalError } from '../../base/errors.ts';
-import { type ExportState, NO_PRIOR_LOADS, type PriorLoads } from '../../extract/window.ts';
+import type { ExportState } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { MAX_RUNS, type RunHistory, type RunRecord, unended } from '../../table/runs.ts';
-import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
+import { newState, type TableState } from '../../table/state.ts';
 import { otherTimezone } from '../files/failures.ts';
 import { COPIES_TABLE, type CopiedFormat, identityOf } from '../sql/copies.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
@@ -257,12 +257,12 @@ export async function readState(engine: Engine): Promise<TableState> {
   };
 }
 
-/** What an open file has stored about earlier runs; read-only. `NO_PRIOR_LOADS` if nothing was loaded yet. Throws UserError. */
-export async function readDuckDbPriorLoads(options: Omit<EngineOptions, 'readOnly'>): Promise<PriorLoads> {
+/** The same of a file that is not open; undefined if nothing was loaded yet. Throws UserError. */
+export async function readDuckDbState(options: Omit<EngineOptions, 'readOnly'>): Promise<TableState | undefined> {
   // Before the first run there is no file, and none is created.
-  if (!fileExists(options.file)) return NO_PRIOR_LOADS;
+  if (!fileExists(options.file)) return undefined;
   return withFile({ ...options, readOnly: true }, async (engine) =>
-    (await isPrepared(engine)) ? priorLoadsOf(await readState(engine)) : NO_PRIOR_LOADS,
+    (await isPrepared(engine)) ? readState(engine) : undefined,
   );
 }
 

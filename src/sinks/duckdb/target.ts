@@ -16,14 +16,14 @@ export const duckdb: StatefulTarget = withCopies(
       return openDuckDbSink({ ...options, file });
     },
     async upkeep() {
-      const [{ readDuckDbPriorLoads }, { verifyDuckDb }, { rewriteDuckDb }, { reportDuckDb }] = await Promise.all([
+      const [{ readDuckDbState }, { verifyDuckDb }, { rewriteDuckDb }, { reportDuckDb }] = await Promise.all([
         import('./store.ts'),
         import('./verify.ts'),
         import('./rewrite.ts'),
         import('./report.ts'),
       ]);
       return {
-        readPriorLoads: (file, options) => readDuckDbPriorLoads({ ...options, file }),
+        readState: (file, options) => readDuckDbState({ ...options, file }),
         verify: (file, options) => verifyDuckDb({ ...options, file }),
         compact: (file, options) => rewriteDuckDb({ ...options, file }),
         report: (file, options) => reportDuckDb({ ...options, file }),

@@ -5,6 +5,7 @@ import pLimit from 'p-limit';
 import { transientError } from '../../base/errors.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { TableName } from '../../table/columns.ts';
+import type { TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
@@ -264,6 +265,10 @@ export function readingTable<T>(
   };
   return inTable(format, options, 'read', (table) => table.engine.heeding(options.signal, () => read(table)));
 }
+
+/** What a place has stored beside its rows; undefined if nothing was loaded yet. Read-only. Throws UserError. */
+export const readFilesState = (format: FilesFormat, options: OpenFilesOptions): Promise<TableState | undefined> =>
+  readingTable(format, { ...options, isStateEnough: true }, async ({ log }) => log.snapshot?.state);
 
 async function inTable<T>(
   format: FilesFormat,

@@ -3,7 +3,7 @@ import { messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import type { Logger } from '../../base/log.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { NO_PRIOR_LOADS, type PriorLoads, type Window } from '../../extract/window.ts';
+import type { PriorLoads, Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
@@ -15,7 +15,7 @@ import { keyColumns } from '../sql/rows/superseded.ts';
 import { columnsIn, columnsOfBatch, isChangedBy, selectAfter } from './columns.ts';
 import { derive, type Files } from './derive.ts';
 import { failureOf, otherTimezone } from './failures.ts';
-import { type FilesFormat, FileTable, type OpenFilesOptions, readingTable } from './file-table.ts';
+import { type FilesFormat, FileTable, type OpenFilesOptions } from './file-table.ts';
 import { type EarlyFiles, EarlyWriter, type IncomingFile, writeIncoming } from './incoming-files.ts';
 import {
   type DataFile,
@@ -75,13 +75,6 @@ async function clean({ place, storage, log }: FileTable, logger: Logger): Promis
   }
 }
 
-/** What a place has stored about earlier runs; read-only. `NO_PRIOR_LOADS` if nothing was loaded yet. Throws UserError. */
-export function readFilesPriorLoads(format: FilesFormat, options: OpenFilesOptions): Promise<PriorLoads> {
-  return readingTable(format, { ...options, isStateEnough: true }, async ({ log: { snapshot } }) =>
-    snapshot === undefined ? NO_PRIOR_LOADS : priorLoadsOf(snapshot.state),
-  );
-}
-
 /** A batch that is written beside the tables. */
 interface PreparedBatch {
   readonly change: FileChange;
@@ -119,8 +112,7 @@ class FilesSink implements Sink {
   }
 
   async readPriorLoads(): Promise<PriorLoads> {
-    const { snapshot } = this.#table.log;
-    return snapshot === undefined ? NO_PRIOR_LOADS : priorLoadsOf(snapshot.state);
+    return priorLoadsOf(this.#table.log.snapshot?.state);
   }
 
   begin(window: Window): void {

@@ -12,15 +12,15 @@ export function filesTarget(description: Description, load: () => Promise<FilesF
       return openFilesSink(format, { ...options, place });
     },
     async upkeep() {
-      const [format, { readFilesPriorLoads }, { verifyFiles }, { compactFiles }, { reportFiles }] = await Promise.all([
+      const [format, { readFilesState }, { verifyFiles }, { compactFiles }, { reportFiles }] = await Promise.all([
         load(),
-        import('./load.ts'),
+        import('./file-table.ts'),
         import('./verify.ts'),
         import('./rewrite.ts'),
         import('./report.ts'),
       ]);
       return {
-        readPriorLoads: (place, options) => readFilesPriorLoads(format, { ...options, place }),
+        readState: (place, options) => readFilesState(format, { ...options, place }),
         verify: (place, options) => verifyFiles(format, { ...options, place }),
         compact: (place, options) => compactFiles(format, { ...options, place }),
         report: (place, options) => reportFiles(format, { ...options, place }),

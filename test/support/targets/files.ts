@@ -1,6 +1,6 @@
 import { DELTA } from '../../../src/sinks/delta/log.ts';
-import type { FilesFormat, OpenFilesOptions } from '../../../src/sinks/files/file-table.ts';
-import { type FilesSinkOptions, openFilesSink, readFilesPriorLoads } from '../../../src/sinks/files/load.ts';
+import { type FilesFormat, type OpenFilesOptions, readFilesState } from '../../../src/sinks/files/file-table.ts';
+import { type FilesSinkOptions, openFilesSink } from '../../../src/sinks/files/load.ts';
 import { checkPurgeFiles, peopleInFiles, purgeFiles } from '../../../src/sinks/files/purge.ts';
 import { reportFiles } from '../../../src/sinks/files/report.ts';
 import { compactFiles } from '../../../src/sinks/files/rewrite.ts';
@@ -13,7 +13,7 @@ type Found = (found: PeopleFound) => Promise<void>;
 /** What a target that keeps Parquet files does with a place, as functions of options that may name a storage. */
 export const placeOf = (format: FilesFormat) => ({
   open: (options: FilesSinkOptions) => openFilesSink(format, options),
-  priorLoads: (options: OpenFilesOptions) => readFilesPriorLoads(format, options),
+  state: (options: OpenFilesOptions) => readFilesState(format, options),
   verify: (options: OpenFilesOptions) => verifyFiles(format, options),
   compact: (options: OpenFilesOptions) => compactFiles(format, options),
   report: (options: OpenFilesOptions) => reportFiles(format, options),
@@ -33,7 +33,7 @@ export const {
 
 export const {
   open: openDeltaSink,
-  priorLoads: readDeltaPriorLoads,
+  state: readDeltaState,
   verify: verifyDelta,
   compact: compactDelta,
   report: reportDelta,

@@ -13,6 +13,7 @@ import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import type { PeopleQuery, StatefulTarget } from '../../../src/sinks/target.ts';
 import { STATEFUL_TARGETS } from '../../../src/sinks/targets.ts';
 import { TABLES } from '../../../src/table/columns.ts';
+import { priorLoadsOf } from '../../../src/table/state.ts';
 import { DeltaFixture } from './delta.ts';
 import { DuckDbFixture } from './duckdb.ts';
 import { DuckLakeFixture } from './ducklake.ts';
@@ -108,7 +109,7 @@ export class TargetFixture<F extends DuckDbFixture = DuckDbFixture> {
   }
 
   async priorLoads() {
-    return (await this.target.upkeep()).readPriorLoads(this.place, this.options);
+    return priorLoadsOf(await (await this.target.upkeep()).readState(this.place, this.options));
   }
 
   async people(query: PeopleQuery) {

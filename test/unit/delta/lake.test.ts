@@ -3,11 +3,12 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { priorLoadsOf } from '../../../src/table/state.ts';
 import { envOf } from '../../support/env.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { FaultyStorage } from '../../support/targets/faulty-storage.ts';
-import { readDeltaPriorLoads, reportDelta, verifyDelta } from '../../support/targets/files.ts';
+import { readDeltaState, reportDelta, verifyDelta } from '../../support/targets/files.ts';
 
 let fixture: DeltaFixture;
 beforeEach(() => {
@@ -68,19 +69,17 @@ describe('opening Delta tables', () => {
 });
 
 describe('opened Delta tables', () => {
-  it('report prior loads, nothing for an empty location, and are refused when damaged', async () => {
-    const loads = (more = {}) => readDeltaPriorLoads({ ...fixture.lakeOptions, ...more });
-    const nothing = await loads();
-    expect(nothing).toMatchObject({ state: undefined, eventNames: [] });
-    expect([...nothing.covered]).toEqual([]);
+  it('report their state, none for an empty location, and are refused when damaged', async () => {
+    const stateOf = (more = {}) => readDeltaState({ ...fixture.lakeOptions, ...more });
+    expect(await stateOf()).toBeUndefined();
     await fixture.store([fixture.windowOf(first, { id: 'a' })]);
     const storage = new CountedStorage(fixture.root);
-    const { state, covered, eventNames } = await loads({ storage });
+    const { state, covered, eventNames } = priorLoadsOf(await stateOf({ storage }));
     expect([state, [...covered], eventNames]).toEqual([{ version: 1, from_date: second }, [first], []]);
     expect(storage.open).toBe(0);
     fixture.append('events', 1, 'no object');
-    await expect(loads()).rejects.toMatchObject({ kind: 'config' });
-    await expect(loads({ signal: AbortSignal.abort(new Error('stopped')) })).rejects.toThrow('stopped');
+    await expect(stateOf()).rejects.toMatchObject({ kind: 'config' });
+    await expect(stateOf({ signal: AbortSignal.abort(new Error('stopped')) })).rejects.toThrow('stopped');
   });
 
   it('order the receipts of their windows by number, in any order of the log', async () => {

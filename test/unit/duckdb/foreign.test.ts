@@ -79,17 +79,17 @@ describe('a DuckDB file that is opened for reading', () => {
     writeFileSync(`${fixture.file}.rewriting`, 'half');
     const upkeep = await duckdb.upkeep();
     await upkeep.report(fixture.file, all());
-    await upkeep.readPriorLoads(fixture.file, all());
+    await upkeep.readState(fixture.file, all());
     await upkeep.verify(fixture.file, all());
     await (await duckdb.people()).find(fixture.file, { column: 'df_unified_id', ids: ['u'] }, all());
     expect(readFileSync(`${fixture.file}.rewriting`, 'utf8')).toBe('half');
   });
 
-  it('with foreign tables alone has no prior loads, and its report is refused', async () => {
+  it('with foreign tables alone has no state, and its report is refused', async () => {
     const file = `${fixture.dir}/theirs.duckdb`;
     await query(file, 'CREATE TABLE mine AS SELECT 1 AS x');
     const upkeep = await duckdb.upkeep();
-    expect((await upkeep.readPriorLoads(file, all())).state).toBeUndefined();
+    expect(await upkeep.readState(file, all())).toBeUndefined();
     await expect(upkeep.report(file, all())).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('holds no events loaded by this program'),

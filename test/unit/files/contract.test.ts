@@ -8,6 +8,7 @@ import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import type { PeopleFound } from '../../../src/sinks/target.ts';
 import { TABLES } from '../../../src/table/columns.ts';
+import { coveredDays } from '../../../src/table/receipts.ts';
 import { csvOf, DuckDbFixture, on } from '../../support/targets/duckdb.ts';
 import { placeOf } from '../../support/targets/files.ts';
 
@@ -96,7 +97,7 @@ describe('a target of files with a log in memory', () => {
     for (const { parentPath, name } of stored) {
       expect(readFileSync(join(parentPath, name)).includes('person-a'), name).toBe(false);
     }
-    expect((await place.priorLoads(options())).covered).toEqual(new Set([first, second]));
+    expect(coveredDays((await place.state(options()))?.receipts ?? [])).toEqual(new Set([first, second]));
   });
 
   it('reports files of people that a purge could not remove after its commit, and removes them when repeated', async () => {
