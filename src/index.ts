@@ -14,7 +14,7 @@ export type { ExportState as State, PriorLoads, Receipt, Window } from './extrac
 export { Scanner, type ScanResult } from './schema/scanner.ts';
 export { createExportService } from './service/export/client.ts';
 export type { ExportAnswer, ExportRequest, ExportService } from './service/export/protocol.ts';
-export { createExportQuota } from './service/quota/quota.ts';
+export { ExportQuota } from './service/quota/quota.ts';
 export { type Simulator, startSimulator } from './simulator/index.ts';
 export { openDuckDbSink } from './sinks/duckdb/sink.ts';
 export { type LoadCounts, load, newLoadCounts } from './sinks/load.ts';

@@ -8,7 +8,7 @@ import { UNIFIED_ID } from '../schema/groups.ts';
 import { HashKey } from '../schema/hash-key.ts';
 import { createExportService } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
-import { createExportQuota, type ExportQuota } from '../service/quota/quota.ts';
+import { ExportQuota } from '../service/quota/quota.ts';
 import { loadSuppression } from '../suppression/list.ts';
 import { newExtractCounts } from './counts.ts';
 import type { ExtractDeps, ExtractOptions } from './ports.ts';
@@ -31,7 +31,7 @@ export interface ExportSession {
 
 /** The quota of a configured service, shared by the processes of this machine through the spool folder. */
 export function openQuota(config: SourceConfig, { clock, random, logger }: Runtime, maxWaitMs?: number): ExportQuota {
-  return createExportQuota({ ...config, stateRoot: config.spoolDir, clock, random, logger, maxWaitMs });
+  return new ExportQuota({ ...config, stateRoot: config.spoolDir, clock, random, logger, maxWaitMs });
 }
 
 export function openExportSession(config: SourceConfig, runtime: Runtime, maxWaitMs?: number): ExportSession {

@@ -78,6 +78,9 @@ interface State {
   readonly text: string;
 }
 
+/** Takes the place of a state whose text was emitted, and is needed no more. */
+const EMITTED: State = { stream: undefined, text: '' };
+
 /**
  * The input of a deletion, read whole before the first request: ids, each once, and the states between the rows. Streams are
  * numbers. Memory: the texts and 150 bytes an id, 16 a row, 300 a state, a gigabyte at most.
@@ -218,8 +221,7 @@ export class DeletionList {
       const step = this.#steps[this.#at];
       if (step !== 'refused' && 'text' in step) {
         this.#emitState(step);
-        // Its text is not needed any more.
-        this.#steps[this.#at] = 'refused';
+        this.#steps[this.#at] = EMITTED;
         continue;
       }
       const decision = step === 'refused' || step.isWithdrawn ? 'rejected' : step.decision;

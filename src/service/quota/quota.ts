@@ -38,8 +38,6 @@ export interface ExportQuotaOptions extends QuotaStateOptions, ExportLimits {
   readonly maxWaitMs?: number | undefined;
 }
 
-export const createExportQuota = (options: ExportQuotaOptions): ExportQuota => new ExportQuota(options);
-
 const LEASE_MS = 120_000;
 const RENEW_MS = 30_000;
 /** Shorter waits are not reported. */

@@ -166,14 +166,14 @@ function withReport(state: QuotaState, n: number, { remaining, resetAt }: LimitH
   if (remaining === undefined) return state;
   const { report } = state;
   if (report !== undefined && n <= report.lastSent && isCurrent(report, now) && report.remaining <= remaining) {
-    // More was left when the service saw it: that was before, and the current report includes this one after all.
+    // More was left when the service counted this one, so that was before the report: it does not lack this one.
     return { ...state, report: { ...report, unanswered: Math.max(0, report.unanswered - 1) } };
   }
   const unanswered = state.slots.filter((slot) => !slot.answered).length;
   const next = { remaining, at: now, lastSent: state.next - 1, unanswered };
   if (resetAt !== undefined) return { ...state, report: { ...next, resetAt } };
   if (remaining > 0) return { ...state, report: next };
-  // Nothing left and no reset: whatever is counted, an hour behind our oldest export that one counts no more.
+  // Nothing is left, and no reset is named: the first export to be counted no more is our oldest, an hour after it was sent.
   const assumed = (state.sent[0]?.at ?? now) + HOUR_MS;
   return { ...state, report: { ...next, resetAt: assumed, isResetAssumed: true } };
 }

@@ -10,7 +10,7 @@ import { addDays, dayAt } from '../../../src/base/days.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createExportService } from '../../../src/service/export/client.ts';
-import { createExportQuota } from '../../../src/service/quota/quota.ts';
+import { ExportQuota } from '../../../src/service/quota/quota.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
 import { bodyOf, EXPORT_REQUEST } from '../../support/service/service.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
@@ -89,7 +89,7 @@ describe('processes of one machine on one quota', () => {
 
 describe('a service that other clients use as well', () => {
   const open = (sim: Simulator) => {
-    const quota = createExportQuota({
+    const quota = new ExportQuota({
       baseUrl: sim.url,
       serviceId: SERVICE_ID,
       maxConcurrentExports: 5,

@@ -2,14 +2,14 @@ import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { isLeased, LockFile, takeLease } from '../../../src/fs/lock.ts';
-import { createExportQuota } from '../../../src/service/quota/quota.ts';
+import { ExportQuota } from '../../../src/service/quota/quota.ts';
 
 /**
  * A process that holds one of everything that processes share in a folder until its stdin ends, or one that tries to
  * get it: node <this> hold FOLDER, node <this> try FOLDER RUN.
  */
 const [mode, folder = '', run = ''] = process.argv.slice(2);
-const quota = createExportQuota({
+const quota = new ExportQuota({
   baseUrl: 'https://api.example',
   serviceId: 'svc-1',
   maxConcurrentExports: 1,

@@ -3,12 +3,12 @@ import { addDays, dayAt } from '../../../src/base/days.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createExportService } from '../../../src/service/export/client.ts';
-import { createExportQuota } from '../../../src/service/quota/quota.ts';
+import { ExportQuota } from '../../../src/service/quota/quota.ts';
 
 /** A process of its own that asks for `count` exports at once: node <this> URL SPOOL_DIR COUNT. Waits for no reset. */
 const [baseUrl = '', stateRoot = '', count = '1'] = process.argv.slice(2);
 const shared = { baseUrl, serviceId: 'svc-1', clock: systemClock, logger: silentLogger };
-const quota = createExportQuota({
+const quota = new ExportQuota({
   ...shared,
   maxConcurrentExports: 5,
   exportsPerHour: 25,

@@ -1,5 +1,5 @@
 import { HOUR_MS } from '../../../src/base/durations.ts';
-import { createExportQuota, type ExportQuota, type ExportQuotaOptions } from '../../../src/service/quota/quota.ts';
+import { ExportQuota, type ExportQuotaOptions } from '../../../src/service/quota/quota.ts';
 import { EMPTY_STATE, type QuotaState, type Slot } from '../../../src/service/quota/state.ts';
 
 export const NOW = Date.UTC(2026, 0, 20, 3);
@@ -34,7 +34,7 @@ export const report = (remaining: number, resetAt: number | undefined, more = {}
 export const openTestQuota = (
   options: Pick<ExportQuotaOptions, 'clock' | 'logger' | 'stateRoot'> & Partial<ExportQuotaOptions>,
 ): ExportQuota =>
-  createExportQuota({
+  new ExportQuota({
     baseUrl: 'https://api.example',
     serviceId: 'svc-1',
     ...LIMITS,

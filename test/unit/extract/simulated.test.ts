@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { extractWindows } from '../../../src/extract/extract.ts';
 import { createExportService } from '../../../src/service/export/client.ts';
-import { createExportQuota } from '../../../src/service/quota/quota.ts';
+import { ExportQuota } from '../../../src/service/quota/quota.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
 import { Fixture, planFor } from '../../support/extract/extraction.ts';
 import { handClock, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
@@ -27,7 +27,7 @@ describe('an extraction from the simulator', () => {
       const fixture = new Fixture(new Date(clock.now()).toISOString(), {});
       Object.assign(open, { sim, fixture });
       const deps = { ...fixture.deps(), clock };
-      const quota = createExportQuota({
+      const quota = new ExportQuota({
         maxConcurrentExports: 3,
         exportsPerHour: 100,
         baseUrl: sim.url,
