@@ -10,6 +10,7 @@ export type MalformedReason =
   | 'empty_body'
   | 'no_header'
   | 'missing_columns'
+  | 'header_again'
   | 'row_too_long'
   | 'not_csv';
 
@@ -33,6 +34,7 @@ const WHAT = {
   empty_body: 'is missing, as is everything else',
   no_header: 'has no column names',
   missing_columns: 'lacks columns that every export has',
+  header_again: 'is the header once more',
   row_too_long: 'is longer than a row may be',
   too_many_columns: 'has more columns than an export may have',
   not_csv: 'is not CSV',

@@ -76,6 +76,8 @@ export class Scanner {
   #arrived: readonly string[] = [];
   #columns: Columns | undefined;
   #header: readonly string[] = [];
+  /** The line as it came, of an export: no event has the same text. */
+  #headerText: Uint8Array = new Uint8Array(0);
   #badCells = 0;
   #firstBad: CellPosition | undefined;
 
@@ -132,7 +134,10 @@ export class Scanner {
   row(bytes: Uint8Array, start: number, source: RowSource): boolean {
     const columns = this.#columns;
     if (columns === undefined) this.#open(bytes, start, source);
-    else if (this.#suppressed.has(bytes, source.tokenizer)) return false;
+    else if (this.#isHeader(bytes, start, source)) {
+      // Several exports in one body: whether their rows are the same ones twice, nothing tells.
+      throw source.malformed('header_again', start, 'an event', 'the header once more');
+    } else if (this.#suppressed.has(bytes, source.tokenizer)) return false;
     if (source.isRepaired) this.#countBad(start, source);
     if (this.#editor !== undefined) this.#editor.edit(start, source.tokenizer, columns === undefined);
     if (columns !== undefined) columns.observe(bytes, source.tokenizer, source.rows + 1);
@@ -146,11 +151,18 @@ export class Scanner {
     if (missing.length > 0) {
       throw source.malformed('missing_columns', start, missing.join(', '), `${header.length} other columns`);
     }
+    if (this.#requireSystem) this.#headerText = bytes.slice(start, source.tokenizer.contentEnd);
     this.#arrived = header;
     this.#header = header;
     this.#suppressed.open(header);
     const isHashed = this.#edits && this.#edit(header, this.#edits);
     this.#columns = new Columns(headerColumns(this.#header), this.#zone, { isHashed, memory: source.memory });
+  }
+
+  #isHeader(bytes: Uint8Array, start: number, { tokenizer }: RowSource): boolean {
+    const { length } = this.#headerText;
+    if (tokenizer.contentEnd - start !== length) return false;
+    return this.#headerText.every((byte, i) => bytes[start + i] === byte);
   }
 
   #edit(header: readonly string[], edits: ColumnEdits): boolean[] {

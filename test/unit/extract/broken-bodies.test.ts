@@ -105,6 +105,36 @@ describe('a truncated body', () => {
   });
 });
 
+describe('a body with its header once more', () => {
+  const header = (csv: string) => csv.slice(0, csv.indexOf('\n') + 1);
+
+  it.each([
+    ['at once', (csv: string) => header(csv) + csv],
+    ['before the same rows', (csv: string) => csv + csv],
+    ['at the end', (csv: string) => csv + header(csv)],
+    ['in lines that end in CRLF', (csv: string) => (csv + csv).replaceAll('\n', '\r\n')],
+  ])('is requested again, and nothing of it is stored: %s [R892]', async (_where, twice) => {
+    await open({ fault: on(1, { body: twice }) }).run(DAYS);
+    expect(causes()).toEqual(['header_again']);
+    expect(fixture.target.ids()).toHaveLength(18);
+    expect(fixture.target.receipts.map(({ exports }) => exports)).toEqual([2, 1, 1]);
+  });
+
+  it('each time is a failure that names the row [R892]', async () => {
+    const failure = await failureOf(open({ fault: () => ({ body: (csv) => csv + csv }) }).run(DAYS));
+    expect([failure.exitCode, fixture.target.ids()]).toEqual([3, []]);
+    expect(failure.message).toMatch(
+      /row 8 \(byte \d+\) of the body is broken: expected an event, found the header once more/,
+    );
+  });
+
+  it('is none where a cell alone is the name of its column', async () => {
+    const rename = (csv: string) => csv.replace(/df_login(?!,)/, 'df_event_name');
+    await open({ fault: on(1, { body: rename }) }).run(DAYS);
+    expect([causes(), fixture.target.ids().length]).toEqual([[], 18]);
+  });
+});
+
 describe('a body larger than what is buffered', () => {
   it('is stored completely by a disk that is slower than the network', async () => {
     const probe = await fs.promises.open(import.meta.filename, 'r');
