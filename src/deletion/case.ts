@@ -317,11 +317,17 @@ const ROUNDING = 1 + 2 ** -40;
 export function guardProblem(count: number, limits: GuardLimits): string | undefined {
   const { maxDeletionsPerSync: most, maxDeletionsPercent: percent, knownProfiles: known } = limits;
   if (count > most) {
-    return `${plainCount(count, 'profile')} would be deleted, more than max_deletions_per_sync allows (${most}). If that is meant, raise max_deletions_per_sync to ${count} or more and run again.`;
+    return (
+      `${plainCount(count, 'profile')} would be deleted, more than max_deletions_per_sync allows (${most}). If that ` +
+      `is meant, raise max_deletions_per_sync to ${count} or more and run again.`
+    );
   }
   if (percent === undefined || known === undefined || count * 100 <= percent * known * ROUNDING) return undefined;
   const share = ((count * 100) / known).toFixed(2);
-  return `${plainCount(count, 'profile')} would be deleted, ${share} % of known_profiles (${known}), more than max_deletions_percent allows (${percent} %). If that is meant, raise max_deletions_percent and run again.`;
+  return (
+    `${plainCount(count, 'profile')} would be deleted, ${share} % of known_profiles (${known}), more than ` +
+    `max_deletions_percent allows (${percent} %). If that is meant, raise max_deletions_percent and run again.`
+  );
 }
 
 /** Every id is decided, and the purge did not take place. */
@@ -345,4 +351,5 @@ function openSentence(why: UserError | 'not begun', isPurgeOnly: boolean, { ledg
 }
 
 const leftSentence = (places: readonly string[]): string =>
-  `The unfinished run that this one goes on with was about to remove people from ${places.join(', ')}, which this one does not purge: they may still be there. Give --purge for it, too.`;
+  `The unfinished run that this one goes on with was about to remove people from ${places.join(', ')}, which this ` +
+  'one does not purge: they may still be there. Give --purge for it, too.';

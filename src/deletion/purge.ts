@@ -212,7 +212,9 @@ export class Purge {
       }
       if (copiesOfOriginal.length > 0) {
         this.#outOfReach(
-          `${path} is a plain copy of a database, or was put back from one: the copies for readers of that database (${copiesOfOriginal.join(', ')}) stay as they are, and may name the people. Purge the database itself, or remove them if this file is in its place.`,
+          `${path} is a plain copy of a database, or was put back from one: the copies for readers of that ` +
+            `database (${copiesOfOriginal.join(', ')}) stay as they are, and may name the people. Purge the ` +
+            'database itself, or remove them if this file is in its place.',
         );
       }
     }
@@ -296,14 +298,17 @@ export class Purge {
       const live = await liveSpoolFolders(await spoolFolders(root));
       if (live.length === 0) continue;
       this.#outOfReach(
-        `Runs that are under way have downloads in ${live.join(', ')}, which may name the people until those runs end. No later run loads what they have verified by now; what one that fails leaves there goes with a purge after it, or after seven days.`,
+        `Runs that are under way have downloads in ${live.join(', ')}, which may name the people until those runs ` +
+          'end. No later run loads what they have verified by now; what one that fails leaves there goes with a ' +
+          'purge after it, or after seven days.',
       );
     }
     this.#spoolFailure =
       left.length === 0
         ? undefined
         : transientError(
-            `Downloads of earlier runs could not be removed and may name the people: ${left.slice(0, MAX_NAMED).join(', ')}. See that this user can remove them, and run again.`,
+            'Downloads of earlier runs could not be removed and may name the people: ' +
+              `${left.slice(0, MAX_NAMED).join(', ')}. See that this user can remove them, and run again.`,
           );
   }
 
@@ -347,10 +352,16 @@ export class Purge {
     const { maxPeople, allowsShared } = this.#request;
     const max = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * this.#listed.length);
     if (people > max) {
-      return `${target.name} ${path} holds ${count(people, 'person', 'people')} of these ids, more than --max-people allows (${max}). If that is meant, give --max-people ${people}.`;
+      return (
+        `${target.name} ${path} holds ${count(people, 'person', 'people')} of these ids, more than --max-people ` +
+        `allows (${max}). If that is meant, give --max-people ${people}.`
+      );
     }
     if (shared === 0 || allowsShared) return undefined;
-    return `${count(shared, 'person', 'people')} in ${target.name} ${path} also have other ids in the column, whose rows would go with theirs. If that is meant, give --allow-shared.`;
+    return (
+      `${count(shared, 'person', 'people')} in ${target.name} ${path} also have other ids in the column, whose rows ` +
+      'would go with theirs. If that is meant, give --allow-shared.'
+    );
   }
 
   #say({ warnings, idsWithoutUnifiedId }: PeopleFound): void {
@@ -358,7 +369,9 @@ export class Purge {
     if (idsWithoutUnifiedId.length === 0 || this.#request.suppression === undefined) return;
     this.#warn(
       'purge.unnamed',
-      `${count(idsWithoutUnifiedId.length, 'ID')} of these stand in rows without a df_unified_id, by which alone the suppression list knows people: a later sync may bring such rows back while the service still exports them.`,
+      `${count(idsWithoutUnifiedId.length, 'ID')} of these stand in rows without a df_unified_id, by which alone ` +
+        'the suppression list knows people: a later sync may bring such rows back while the service still exports ' +
+        'them.',
     );
   }
 

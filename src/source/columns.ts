@@ -41,7 +41,9 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
   );
   const whole = await exportHeader({ ...filtersOf(config), from, to: todayUtc(now) }, deps);
   if (whole === undefined) {
-    const why = `The service does not export the whole of ${from} to ${todayUtc(now)} (history_days) at once: columns that are missing from ${first} to ${last} are not known.`;
+    const why =
+      `The service does not export the whole of ${from} to ${todayUtc(now)} (history_days) at once: columns that ` +
+      `are missing from ${first} to ${last} are not known.`;
     deps.logger.warn('discover.partial', why);
   }
   return joined(whole ?? [], await sample(config, deps, { first, last }), config);

@@ -177,7 +177,9 @@ function foundInRefusal({ kind, code, message, status }: ExportRefusal, { resetA
         resetAt === undefined
           ? 'The service does not say when it resets'
           : `It resets at ${new Date(resetAt).toISOString()}, in ${formatDuration(resetAt - now)}`;
-      const text = `The service answers, but its limit of exports is spent at the moment, which is no fault of the configuration. ${until}; a run waits for that by itself.`;
+      const text =
+        'The service answers, but its limit of exports is spent at the moment, which is no fault of the ' +
+        `configuration. ${until}; a run waits for that by itself.`;
       return { kind: 'quota_spent', usable: true, code, message: text };
     }
   }

@@ -222,7 +222,8 @@ export class Reader {
     const { from } = window.receipt;
     if (this.#deps.config.schemaMode === 'fail') {
       throw configError(
-        `${from} has cells that do not fit the configured types, and schema_mode is fail: ${cells}. Refresh the source's schema, or set schema_mode to evolve to keep such cells as text in _rescued.`,
+        `${from} has cells that do not fit the configured types, and schema_mode is fail: ${cells}. Refresh the ` +
+          "source's schema, or set schema_mode to evolve to keep such cells as text in _rescued.",
       );
     }
     const without = streams

@@ -47,7 +47,8 @@ export const suppressionHmac = (key: Secret, unifiedId: Uint8Array): string =>
 function checkKey(key: Secret): void {
   if (key.reveal().length >= MIN_KEY_LENGTH) return;
   throw configError(
-    `suppression_key (DFINERY_SUPPRESSION_KEY) is shorter than ${MIN_KEY_LENGTH} characters: make a longer one, for instance with "openssl rand -hex 32", and begin a new suppression file.`,
+    `suppression_key (DFINERY_SUPPRESSION_KEY) is shorter than ${MIN_KEY_LENGTH} characters: make a longer one, ` +
+      'for instance with "openssl rand -hex 32", and begin a new suppression file.',
   );
 }
 

@@ -18,7 +18,10 @@ export type ArrowType =
   | { readonly kind: 'timestamp'; readonly unit: 'microsecond'; readonly timezone: 'UTC' | null }
   | { readonly kind: 'list'; readonly item: ArrowType };
 
-/** DuckDB's names of the types that are no lists, as DESCRIBE prints them, but for TIMESTAMPTZ. A table format that has a name of its own for each is asked for all of them. */
+/**
+ * DuckDB's names of the types that are no lists, as DESCRIBE prints them, but for TIMESTAMPTZ. A table format that has a
+ * name of its own for each is asked for all of them.
+ */
 export type DuckDbScalar = 'BOOLEAN' | 'BIGINT' | 'DOUBLE' | 'DATE' | 'TIMESTAMP' | 'TIMESTAMPTZ' | 'VARCHAR';
 export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
 

@@ -31,7 +31,8 @@ export function draw({ description, unit, series, labels }: Chart): Html {
   );
   const texts = labels.map(({ at, text }) => html`<span style="--at:${percent((at + 0.5) / slots)}">${text}</span>`);
   return html`<figure class="chart"><p class="unit">${unit}</p><div class="scale">${ticks.map((tick) => html`<span>${numberOf(tick)}</span>`)}</div>
-<div class="plot" role="img" aria-label="${description}">${ticks.map(() => html`<hr>`)}<svg viewBox="0 0 ${slots} 1" preserveAspectRatio="none" aria-hidden="true">${paths}</svg></div>
+<div class="plot" role="img" aria-label="${description}">${ticks.map(() => html`<hr>`)}
+<svg viewBox="0 0 ${slots} 1" preserveAspectRatio="none" aria-hidden="true">${paths}</svg></div>
 <div class="labels">${texts}</div>${legend(series)}</figure>`;
 }
 

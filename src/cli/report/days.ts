@@ -96,7 +96,8 @@ function cell({ day, state, rows, daysLeft }: ReportedDay): Html {
   const what = daysLeft === undefined ? state : `lost in ${count(daysLeft, 'day')}`;
   const about = rows === undefined ? what : `${what}, ${count(rows, 'row')}`;
   const shown = daysLeft === undefined ? html`` : html`<b>${daysLeft}d</b>`;
-  return html`<td class="${classOfState(state)}" title="${day}: ${about}"><time datetime="${day}">${Number(day.slice(8))}</time>${shown}<span class="hidden">: ${about}</span></td>`;
+  return html`<td class="${classOfState(state)}" title="${day}: ${about}"
+    ><time datetime="${day}">${Number(day.slice(8))}</time>${shown}<span class="hidden">: ${about}</span></td>`;
 }
 
 /** 0 for a Monday. */

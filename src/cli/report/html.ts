@@ -43,7 +43,8 @@ export function list<T>(label: string, columns: Columns<T>, rows: readonly T[]):
   const body = cells.map(
     (row) => html`<tr>${row.map((cell, i) => html`<td class="${alignmentOf(i)}">${cell}</td>`)}</tr>`,
   );
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}"><table class="list"><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}">
+<table class="list"><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>`;
 }
 
 const textIn = (cell: string | number): string => (typeof cell === 'number' ? cell.toLocaleString('en-US') : cell);

@@ -107,7 +107,8 @@ function runSection({ runs }: TargetReport): Html {
     },
     latest,
   );
-  return html`<section><h2>Runs</h2><p>${count(runs.length, 'run')}, ${failed} of them not ended well; ${count(exports, 'export')} spent.</p>${table}</section>`;
+  return html`<section><h2>Runs</h2>
+<p>${count(runs.length, 'run')}, ${failed} of them not ended well; ${count(exports, 'export')} spent.</p>${table}</section>`;
 }
 
 /** `2026-01-02 03:04:05` of an instant in UTC. */

@@ -25,7 +25,8 @@ dl.facts div { background: var(--panel); border: 1px solid var(--line); border-r
 dl.facts dt { color: var(--quiet); font-size: .85rem; } dl.facts dd { margin: 0; font-size: 1.1rem; font-weight: 600; overflow-wrap: anywhere; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 ul.legend { list-style: none; display: flex; flex-wrap: wrap; gap: .35rem 1.25rem; padding: 0; margin: .5rem 0 1rem; font-size: .9rem; }
-.swatch { display: inline-block; width: .9rem; height: .9rem; border-radius: .2rem; margin-right: .4rem; vertical-align: -.1rem; border: 1px solid var(--line); }
+.swatch { display: inline-block; width: .9rem; height: .9rem; border-radius: .2rem;
+  margin-right: .4rem; vertical-align: -.1rem; border: 1px solid var(--line); }
 .months { display: flex; flex-wrap: wrap; gap: 1.25rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 table.month caption { text-align: left; font-weight: 600; padding-bottom: .25rem; }
@@ -34,7 +35,8 @@ table.month th, table.month td { width: 2.3rem; height: 2.1rem; text-align: cent
 table.month td time { font-size: .85rem; } table.month td b { display: block; font-size: .65rem; line-height: 1; }
 .loaded { background: var(--loaded); } .read-again { background: var(--again); } .so-far { background: var(--so-far); } .gap { background: var(--gap); }
 .not-there-yet { background: var(--open); } .lost-soon { background: var(--soon); }
-table.month td.loaded, table.month td.read-again, table.month td.so-far, table.month td.gap, table.month td.not-there-yet, table.month td.lost-soon { border: 2px solid var(--page); border-radius: .35rem; }
+table.month td.loaded, table.month td.read-again, table.month td.so-far, table.month td.gap,
+table.month td.not-there-yet, table.month td.lost-soon { border: 2px solid var(--page); border-radius: .35rem; }
 .scroll { overflow-x: auto; max-width: 100%; } .scroll:focus-visible { outline: 2px solid var(--series-1); }
 table.list { width: 100%; font-size: .9rem; } table.list th { text-align: left; color: var(--quiet); font-weight: 600; }
 table.list th, table.list td { padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
@@ -45,7 +47,8 @@ figure.chart .unit { grid-column: 1 / -1; margin: 0 0 .6rem; }
 .scale { display: flex; flex-direction: column; justify-content: space-between; text-align: right; } .scale span { line-height: 0; }
 .plot { position: relative; height: 11rem; display: flex; flex-direction: column; justify-content: space-between; }
 .plot hr { margin: 0; border: 0; border-top: 1px solid var(--line); height: 0; } .plot svg { position: absolute; inset: 0; width: 100%; height: 100%; }
-.labels { grid-column: 2; position: relative; height: 1.6rem; margin-top: .35rem; } .labels span { position: absolute; left: clamp(1.8rem, var(--at), 100% - 1.8rem); transform: translateX(-50%); white-space: nowrap; }
+.labels { grid-column: 2; position: relative; height: 1.6rem; margin-top: .35rem; }
+.labels span { position: absolute; left: clamp(1.8rem, var(--at), 100% - 1.8rem); transform: translateX(-50%); white-space: nowrap; }
 figure.chart .legend { grid-column: 1 / -1; color: var(--text); overflow-wrap: anywhere; }
 .beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 0 2.5rem; }
 ${SERIES}

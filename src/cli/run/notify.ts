@@ -58,7 +58,8 @@ export function notificationOf(
   }
   if (!isUsable(url.reveal())) {
     throw configError(
-      'the address of --notify is not usable: wanted https:// (http:// on loopback alone) without user name and password; it is not shown here, since it may hold a token.',
+      'the address of --notify is not usable: wanted https:// (http:// on loopback alone) without user name and ' +
+        'password; it is not shown here, since it may hold a token.',
     );
   }
   return { url, always };

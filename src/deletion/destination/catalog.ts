@@ -97,7 +97,8 @@ function schemaProblems({ name, jsonSchema }: ConfiguredStream, idField: string,
   if (more.length > 0 && !scope.streams.includes(name)) {
     const shown = more.slice(0, 5).map((one) => JSON.stringify(one));
     out.push(
-      `it carries more than the ID (${shown.join(', ')}${more.length > shown.length ? ', …' : ''}), as a table of customers would: select the ID alone, or name the stream in "streams"`,
+      `it carries more than the ID (${shown.join(', ')}${more.length > shown.length ? ', …' : ''}), as a table of ` +
+        'customers would: select the ID alone, or name the stream in "streams"',
     );
   }
   return out;

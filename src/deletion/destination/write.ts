@@ -125,7 +125,8 @@ function logDryRun(plan: DeletionReport, config: DestinationConfig, logger: Logg
   }
   logger.warn(
     'erase.dry_run',
-    `DRY RUN: nothing was deleted. ${plainCount(idsToRequest(plan), 'profile')} would be; the platform may show their rows as synced all the same. Set dry_run to false to delete.`,
+    `DRY RUN: nothing was deleted. ${plainCount(idsToRequest(plan), 'profile')} would be; the platform may show ` +
+      'their rows as synced all the same. Set dry_run to false to delete.',
   );
 }
 

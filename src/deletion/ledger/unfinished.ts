@@ -119,7 +119,10 @@ async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery) {
 function noticeOf(left: readonly Run[]): string {
   const named = left.slice(-MAX_NAMED).map(({ run, open }) => `${run} of ${dateOf(open)}`);
   const more = left.length > named.length ? `, and ${left.length - named.length} before them` : '';
-  return `Runs that never ended are not resumed, because they had another list or began more than 24 hours ago: ${named.join(', ')}${more}. What they left open is deleted only where this list names it.`;
+  return (
+    'Runs that never ended are not resumed, because they had another list or began more than 24 hours ago: ' +
+    `${named.join(', ')}${more}. What they left open is deleted only where this list names it.`
+  );
 }
 
 /** An unchecked line may hold anything. */

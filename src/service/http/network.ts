@@ -44,7 +44,9 @@ export function networkProblem(error: unknown, host: string): NetworkProblem {
   }
   const code = error instanceof Truncated ? 'ECONNRESET' : (codeOf(error) ?? '');
   if (CERTIFICATE.test(code)) {
-    const message = `The certificate of ${host} cannot be trusted (${code}): check base_url, this machine's clock, and NODE_EXTRA_CA_CERTS where a proxy opens TLS connections.`;
+    const message =
+      `The certificate of ${host} cannot be trusted (${code}): check base_url, this machine's clock, and ` +
+      'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections.';
     return { config: true, code: 'certificate', message };
   }
   const [, kind, message] = ROWS.find(([codes]) => codes.test(code)) ?? ROWS[ROWS.length - 1];

@@ -203,7 +203,10 @@ const QUOTE = 0x22;
 const NEWLINE = 0x0a;
 const INTO_A_ROW = 9;
 
-/** `between_rows`: right after the line end of data row n; `row_end`: right before it. `mid_row`: some bytes further. `mid_quote`: right after the first opening quote from there on. */
+/**
+ * `between_rows`: right after the line end of data row n; `row_end`: right before it. `mid_row`: some bytes further.
+ * `mid_quote`: right after the first opening quote from there on.
+ */
 function rowFinder(at: Cut['at'], afterRows: number): Finder {
   let isQuoted = false;
   let lines = 0;

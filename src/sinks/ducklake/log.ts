@@ -303,7 +303,8 @@ class LakeLog implements TableLog {
     if (found === undefined && id !== undefined && ((await storage.create(OWNER, id)) || (await owner()) === id))
       return;
     throw configError(
-      `${storage.address} holds the data of another catalog than ${catalog.file}: give another place for the data (--data), or move that folder away if its catalog is gone for good.`,
+      `${storage.address} holds the data of another catalog than ${catalog.file}: give another place for the data ` +
+        '(--data), or move that folder away if its catalog is gone for good.',
     );
   }
 
@@ -380,7 +381,9 @@ class LakeLog implements TableLog {
     const [path, ...others] = await this.#lostFiles();
     if (path === undefined) return;
     throw configError(
-      `${this.#parts.catalog.file} is damaged: its ducklake_data_file does not list ${path}${others.length > 0 ? ` and ${plainCount(others.length, 'other file')}` : ''} any more, which was loaded and is there. Restore the catalog, or load the days again into another one.`,
+      `${this.#parts.catalog.file} is damaged: its ducklake_data_file does not list ` +
+        `${path}${others.length > 0 ? ` and ${plainCount(others.length, 'other file')}` : ''} any more, which was ` +
+        'loaded and is there. Restore the catalog, or load the days again into another one.',
     );
   }
 
@@ -489,7 +492,8 @@ async function checkShape(engine: Engine, lake: Lake, state: TableState, file: s
       if (sameType(field, column)) continue;
       const how = column === undefined ? 'dropped or renamed' : 'changed the type of';
       throw configError(
-        `${file}: another program has ${how} the column ${field.name} of ${table}. Give it its name and its type (${field.type}) back, or load into another catalog.`,
+        `${file}: another program has ${how} the column ${field.name} of ${table}. Give it its name and its type ` +
+          `(${field.type}) back, or load into another catalog.`,
       );
     }
   }

@@ -32,7 +32,8 @@ export function stateRows(state: TableState): Map<string, string> {
 }
 
 /**
- * The tables as a catalog has them, and those files of ours that another program wrote or deleted rows of. Undefined if the catalog has no state of ours. Throws UserError. `file`: the catalog, for messages.
+ * The tables as a catalog has them, and those files of ours that another program wrote or deleted rows of. Undefined if the
+ * catalog has no state of ours. Throws UserError. `file`: the catalog, for messages.
  */
 export function snapshotOf(
   lake: Lake | undefined,
@@ -79,13 +80,16 @@ export function snapshotOf(
 /** Rows that belong to no window: this program cannot tell what would supersede or purge them. */
 export const insertedError = (file: string, table: TableName, rows: number) =>
   configError(
-    `${file}: another program inserted ${rows} row${rows === 1 ? '' : 's'} into ${table}, which this one cannot keep: they belong to no export. Delete them there, or move them into another table, and run again.`,
+    `${file}: another program inserted ${rows} row${rows === 1 ? '' : 's'} into ${table}, which this one cannot ` +
+      'keep: they belong to no export. Delete them there, or move them into another table, and run again.',
   );
 
 /** Rows of known windows in a file without a date, so that nothing says which partition it belongs to. */
 export const undatedError = (file: string, { table, path }: LakeFile, rows: number) =>
   configError(
-    `${file}: another program wrote ${path} without a value of ${PARTITION}, by which ${table} is partitioned, so its ${plainCount(rows, 'row')} cannot be kept. Delete the rows of that file there, then load their days again (--from, --to).`,
+    `${file}: another program wrote ${path} without a value of ${PARTITION}, by which ${table} is partitioned, so ` +
+      `its ${plainCount(rows, 'row')} cannot be kept. Delete the rows of that file there, then load their days ` +
+      'again (--from, --to).',
   );
 
 function dataFileOf({ table, path, rows, bytes, date = null, note: text }: LakeFile, catalog: string): DataFile {

@@ -26,7 +26,10 @@ type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours'>;
 /** Of a target without a row. */
 export const NO_EVENTS: Counted = { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0) };
 
-/** What a report counts in the rows themselves; `columns` of them may be the system columns alone. Reads them a few times; memory: a row a day and event name. */
+/**
+ * What a report counts in the rows themselves; `columns` of them may be the system columns alone. Reads them a few times;
+ * memory: a row a day and event name.
+ */
 export async function countEvents(engine: Engine, source: ReportSource): Promise<Counted> {
   const typed = typedColumns(source.columns);
   const server = wallClock(columnOfSource(typed, SERVER_DATETIME), source);

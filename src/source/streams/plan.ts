@@ -100,7 +100,8 @@ function streamName(stream: ConfiguredStream): StreamName {
 const OTHERS = {
   filters: 'other filters (events or properties); reading starts anew.',
   columns:
-    'other columns dropped or hashed, or to another hash key; reading starts anew, and records of days that the service no longer exports keep the old form: clear the data in the platform where they must not.',
+    'other columns dropped or hashed, or to another hash key; reading starts anew, and records of days that the ' +
+    'service no longer exports keep the old form: clear the data in the platform where they must not.',
 } as const;
 
 /** Within a read that an earlier attempt began, the days before the cursor have been read already. */

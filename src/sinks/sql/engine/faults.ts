@@ -44,14 +44,16 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
     match: /No files found that match|Cannot open file ".*\.parquet": No such file/,
     make: (file) =>
       transientError(
-        `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify names what is missing, as after a restore without the data of that time.`,
+        `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
+          'names what is missing, as after a restore without the data of that time.',
       ),
   },
   {
     match: DAMAGED_PARQUET,
     make: (file, first) =>
       configError(
-        `${/["']([^"']+\.parquet)["']/.exec(first)?.[1] ?? `A Parquet file of ${file}`} is damaged and cannot be read: restore it, or load its days again into another place. verify names every such file.`,
+        `${/["']([^"']+\.parquet)["']/.exec(first)?.[1] ?? `A Parquet file of ${file}`} is damaged and cannot be ` +
+          'read: restore it, or load its days again into another place. verify names every such file.',
       ),
   },
   {
