@@ -60,6 +60,7 @@ export class DuckDbSink implements Sink {
   readonly #lastBefore: number;
   /** Rows removed since their blocks were given back. */
   #removed = 0;
+  #hasRemovedRows = false;
 
   constructor(engine: Engine, state: TableState, options: DuckDbSinkOptions) {
     this.#engine = engine;
@@ -88,7 +89,7 @@ export class DuckDbSink implements Sink {
   }
 
   async close(): Promise<void> {
-    if (this.#removed > 0 && this.#hasOlderRows) await this.#engine.joinRowGroups().catch(() => {});
+    if (this.#hasRemovedRows && this.#hasOlderRows) await this.#engine.joinRowGroups().catch(() => {});
     await this.#engine.close();
   }
 
@@ -108,6 +109,7 @@ export class DuckDbSink implements Sink {
       });
     this.#state = done.state;
     this.#removed += done.removed;
+    this.#hasRemovedRows ||= done.removed > 0;
     logChanges(this.#options.logger, done.columns, done.commit.rescued);
     return done.commit;
   }
@@ -126,7 +128,7 @@ export class DuckDbSink implements Sink {
   /** Before a batch and not after one: what a commit has stored is stored, whatever happens here. */
   async #reclaim(): Promise<void> {
     if (this.#removed < CHECKPOINT_ROWS) return;
-    this.#removed = 1;
+    this.#removed = 0;
     await this.#engine.run('CHECKPOINT target');
   }
 

@@ -317,7 +317,7 @@ function picked(record: object, members: readonly string[]): Fields {
 /** Makes the records of a table those of `after`. */
 async function replaceRecords(
   engine: Engine,
-  table: RecordTable & { readonly key?: string },
+  table: RecordTable,
   before: readonly object[],
   after: readonly object[],
 ): Promise<void> {

@@ -5,13 +5,12 @@ import { randomUUID } from 'node:crypto';
 import { basename, resolve } from 'node:path';
 import { configError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { TABLES, type TableName } from '../../table/columns.ts';
+import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
-import { columnsIn, describeTable, selectOf } from '../files/columns.ts';
-import { type Field, FieldIds } from '../files/field-ids.ts';
+import { FieldIds } from '../files/field-ids.ts';
 import { type FilesFormat, FileTable, type OpenFilesOptions, openWithoutLock } from '../files/file-table.ts';
 import {
   type DataFile,
@@ -22,8 +21,7 @@ import {
   type Snapshot,
   type TableLog,
 } from '../files/log.ts';
-import { NO_DATE, PARTITION, readFiles } from '../files/parquet-file.ts';
-import { changeOf } from '../files/rewrite.ts';
+import { NO_DATE, PARTITION } from '../files/parquet-file.ts';
 import { entryChanges } from '../files/state-entries.ts';
 import { type LoggedColumn, loggedColumns, rangedColumns } from '../files/statistics.ts';
 import {
@@ -34,10 +32,8 @@ import {
   type KnownFiles,
   storeFiles,
 } from '../files/stored-files.ts';
-import { type DescribedColumn, scalarOf } from '../sql/columns.ts';
 import { copyError, isPlainCopy } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
-import { pathLiteral } from '../sql/engine/quote.ts';
 import { openStorage } from '../storage/open.ts';
 import type { Storage } from '../storage/storage.ts';
 import {
@@ -55,8 +51,9 @@ import {
   lostNames,
   readLake,
 } from './catalog.ts';
-import { DUCKLAKE_TYPES, SnapshotWriter, sameType } from './snapshot-writer.ts';
-import { changedFile, insertedError, snapshotOf, stateRows, undatedError } from './state.ts';
+import { checkShape, rewriteChanged } from './reconcile.ts';
+import { fieldOf, fieldsOf, SnapshotWriter } from './snapshot-writer.ts';
+import { snapshotOf, stateRows } from './state.ts';
 
 /** The row of the state that says where the catalog is. */
 const PATH = 'catalog';
@@ -64,11 +61,6 @@ const PATH = 'catalog';
 const ID = 'id';
 /** The object beside the tables that says by this id whose data they are. */
 const OWNER = '_dfinery/catalog';
-
-function fieldOf({ name, type }: DescribedColumn): Field {
-  const { scalar, isList } = scalarOf(type);
-  return isList ? { name, type: 'list', element: DUCKLAKE_TYPES[scalar] } : { name, type: DUCKLAKE_TYPES[scalar] };
-}
 
 export const DUCKLAKE: FilesFormat = {
   noun: 'catalog',
@@ -189,12 +181,8 @@ class LakeLog implements TableLog {
     const { logger, signal } = this.#options;
     const { isReader } = this.#parts;
     const changed = this.#changed;
-    const change = await table.engine.transaction(async () => {
-      const own = changed.filter((file) => file.table === 'events');
-      const added: NewFile[] = [];
-      for (const file of own) added.push(...(await this.#rewritten(table, file)));
-      return await changeOf(table, 'rewrite', { removed: own.map(changedFile), added });
-    }, signal);
+    const rewrite = () => rewriteChanged(table, changed, this.#parts.catalog.file);
+    const change = await table.engine.transaction(rewrite, signal);
     if (isReader) {
       const leaving = new Set(change.removed.map(({ id }) => id));
       const files = [...table.snapshot.files.filter(({ id }) => !leaving.has(id)), ...change.added];
@@ -202,53 +190,8 @@ class LakeLog implements TableLog {
       return;
     }
     await table.commit(change);
-    logger.info(
-      'ducklake.taken_in',
-      `Took in ${plainCount(changed.length, 'file')} that another program had changed.`,
-      {
-        files: changed.length,
-      },
-    );
-  }
-
-  async #rewritten(table: FileTable, file: LakeFile): Promise<NewFile[]> {
-    const { engine } = table;
-    const { state } = table.snapshot;
-    const local = await table.fetchOne(changedFile(file));
-    const described = await engine.rows(`DESCRIBE SELECT * FROM ${readFiles([local])}`);
-    const there = new Set(described.map(({ column_name: name }) => String(name)));
-    const where = await this.#notDeleted(table, file);
-    const from = `(SELECT * FROM read_parquet([${pathLiteral(local)}], hive_partitioning = false, file_row_number = true) WHERE ${where})`;
-    const known = state.receipts.map(({ window }) => window);
-    const [row] = ['_key', '_dfinery_window', '_rescued'].every((name) => there.has(name))
-      ? await engine.rows(
-          `SELECT count(*) AS n, count(*) FILTER (_key IS NULL OR _dfinery_window IS NULL
-            OR _dfinery_window NOT IN (${[...known, 0].join(', ')})) AS strange FROM ${from}`,
-        )
-      : [{ n: file.rows, strange: file.rows }];
-    if (Number(row?.strange) > 0) throw insertedError(this.#parts.catalog.file, file.table, Number(row?.strange));
-    if (Number(row?.n) === 0) return [];
-    if (file.date === undefined) throw undatedError(this.#parts.catalog.file, file, Number(row?.n));
-    const columns = columnsIn(state.columns, there);
-    return [
-      await table.write({
-        table: 'events',
-        date: file.date,
-        query: `SELECT ${selectOf(columns, there, table.zone)} FROM ${from}`,
-        rows: Number(row?.n),
-      }),
-    ];
-  }
-
-  /** The condition of a row of a file that nobody deleted. */
-  async #notDeleted(table: FileTable, { deleted }: LakeFile): Promise<string> {
-    const positions = [...deleted.positions];
-    for (const path of deleted.files) {
-      const local = await this.#parts.storage.localFile(path, table.newPath('deleted'));
-      const rows = await table.engine.rows(`SELECT pos FROM ${readFiles([local])}`);
-      positions.push(...rows.map(({ pos }) => Number(pos)));
-    }
-    return positions.length === 0 ? 'true' : `file_row_number NOT IN (${positions.join(', ')})`;
+    const message = `Took in ${plainCount(changed.length, 'file')} that another program had changed.`;
+    logger.info('ducklake.taken_in', message, { files: changed.length });
   }
 
   /** Stores the files, then commits all tables in one transaction: done, or nothing of it is left. */
@@ -470,31 +413,4 @@ function tokenOf(lake: Lake | undefined): string {
   if (lake === undefined) return '';
   const files = lake.files.map(({ id, deleted }) => [id, deleted.positions.length, deleted.files]);
   return JSON.stringify([lake.state.get('change'), lake.dataPath, [...lake.tables], files, [...lake.inlinedRows]]);
-}
-
-/** The columns that a table should have, in order. */
-async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<Field[]> {
-  const fields = await describeTable(engine, table, state);
-  return [...fields.map(fieldOf), { name: PARTITION, type: 'date' }];
-}
-
-/** The tables have the columns of the state, as they were left: what another program did to them cannot be followed. */
-async function checkShape(engine: Engine, lake: Lake, state: TableState, file: string): Promise<void> {
-  if (!lake.tables.has('events')) {
-    throw configError(`${file} has no table events any more: another program dropped or renamed it. Rename it back.`);
-  }
-  for (const table of state.tables) {
-    const columns = lake.tables.get(table)?.columns;
-    if (columns === undefined) continue;
-    const byName = new Map(columns.map((column) => [column.name, column]));
-    for (const field of await fieldsOf(engine, table, state)) {
-      const column = byName.get(field.name);
-      if (sameType(field, column)) continue;
-      const how = column === undefined ? 'dropped or renamed' : 'changed the type of';
-      throw configError(
-        `${file}: another program has ${how} the column ${field.name} of ${table}. Give it its name and its type ` +
-          `(${field.type}) back, or load into another catalog.`,
-      );
-    }
-  }
 }

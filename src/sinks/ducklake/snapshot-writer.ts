@@ -3,11 +3,14 @@ import { configError, internalError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { foldName } from '../../table/names.ts';
+import type { TableState } from '../../table/state.ts';
 import type { DuckDbScalar } from '../../types/codec.ts';
+import { describeTable } from '../files/columns.ts';
 import type { Field, FieldIds, IdentifiedColumn } from '../files/field-ids.ts';
 import { type FileChange, LostRace, type NewFile } from '../files/log.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import type { LoggedColumn } from '../files/statistics.ts';
+import { type DescribedColumn, scalarOf } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { insertRows, type Lake, type Value } from './catalog.ts';
@@ -25,7 +28,7 @@ interface Table {
 }
 
 /** DuckDB's types in DuckLake's words. */
-export const DUCKLAKE_TYPES: Readonly<Record<DuckDbScalar, string>> = {
+const DUCKLAKE_TYPES: Readonly<Record<DuckDbScalar, string>> = {
   VARCHAR: 'varchar',
   BIGINT: 'int64',
   DOUBLE: 'float64',
@@ -40,6 +43,18 @@ const DUCKDB_TYPES = new Map(Object.entries(DUCKLAKE_TYPES).map(([duckdb, duckla
 /** DuckDB's type of a column. */
 const duckDbType = ({ type, element }: Omit<Field, 'name'>): string =>
   element === undefined ? (DUCKDB_TYPES.get(type) ?? type) : `${duckDbType({ type: element })}[]`;
+
+/** A column of a file in DuckLake's words. */
+export function fieldOf({ name, type }: DescribedColumn): Field {
+  const { scalar, isList } = scalarOf(type);
+  return isList ? { name, type: 'list', element: DUCKLAKE_TYPES[scalar] } : { name, type: DUCKLAKE_TYPES[scalar] };
+}
+
+/** The columns that a table should have, in order. */
+export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<Field[]> {
+  const fields = await describeTable(engine, table, state);
+  return [...fields.map(fieldOf), { name: PARTITION, type: 'date' }];
+}
 
 /** The types whose columns have ranges. */
 const RANGED: ReadonlySet<string> = new Set(['int64', 'date', 'timestamp', 'timestamptz']);
@@ -92,10 +107,12 @@ export class SnapshotWriter {
     }
     const before = changed.flatMap((field) => byName.get(field.name) ?? []);
     const ended = before.flatMap((column) => [column.id, column.element?.id ?? column.id]);
-    await this.#engine.run(
-      `UPDATE ducklake_column SET end_snapshot = ${this.#id}
-      WHERE table_id = ${id} AND column_id IN (${[...ended, -1].join(', ')}) AND end_snapshot IS NULL`,
-    );
+    if (ended.length > 0) {
+      await this.#engine.run(
+        `UPDATE ducklake_column SET end_snapshot = ${this.#id}
+        WHERE table_id = ${id} AND column_id IN (${ended.join(', ')}) AND end_snapshot IS NULL`,
+      );
+    }
     await this.#addColumns(id, this.#columnsOf(name, changed));
     await this.#alterInlined(id, changed, new Set(byName.keys()));
     this.#altered.add(id);

@@ -1,12 +1,10 @@
 import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
-import { plainCount } from '../../base/quantities.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { type FileNote, notedOf, noteOf } from '../files/file-note.ts';
 import { type DataFile, liveRows, type NewFile, type Snapshot } from '../files/log.ts';
-import { PARTITION } from '../files/parquet-file.ts';
 import { stateEntries, stateFrom } from '../files/state-entries.ts';
 import type { LoggedColumn } from '../files/statistics.ts';
 import { type Lake, type LakeFile, unusable } from './catalog.ts';
@@ -77,21 +75,6 @@ export function snapshotOf(
   };
 }
 
-/** Rows that belong to no window: this program cannot tell what would supersede or purge them. */
-export const insertedError = (file: string, table: TableName, rows: number) =>
-  configError(
-    `${file}: another program inserted ${rows} row${rows === 1 ? '' : 's'} into ${table}, which this one cannot ` +
-      'keep: they belong to no export. Delete them there, or move them into another table, and run again.',
-  );
-
-/** Rows of known windows in a file without a date, so that nothing says which partition it belongs to. */
-export const undatedError = (file: string, { table, path }: LakeFile, rows: number) =>
-  configError(
-    `${file}: another program wrote ${path} without a value of ${PARTITION}, by which ${table} is partitioned, so ` +
-      `its ${plainCount(rows, 'row')} cannot be kept. Delete the rows of that file there, then load their days ` +
-      'again (--from, --to).',
-  );
-
 function dataFileOf({ table, path, rows, bytes, date = null, note: text }: LakeFile, catalog: string): DataFile {
   const note = jsonOf(text ?? '') as LakeNote | undefined;
   if (note === undefined) throw unusable(catalog, 'what this program stored in it is not JSON');
@@ -112,3 +95,10 @@ export const changedFile = ({ table, path, rows, bytes, date = null }: LakeFile)
   windows: new Map(),
   isSorted: false,
 });
+
+/** Rows that belong to no window: this program cannot tell what would supersede or purge them. */
+export const insertedError = (file: string, table: TableName, rows: number) =>
+  configError(
+    `${file}: another program inserted ${rows} row${rows === 1 ? '' : 's'} into ${table}, which this one cannot ` +
+      'keep: they belong to no export. Delete them there, or move them into another table, and run again.',
+  );

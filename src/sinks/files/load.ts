@@ -92,8 +92,8 @@ class FilesSink implements Sink {
   readonly #clock: Clock;
   /** True after a failure: what it left is only known once the log was read again. */
   #hasFailed = false;
-  /** Windows that are stored one by one, since some of them share ids. */
-  #alone = 0;
+  /** How many of the next windows are stored one by one, since some of them share ids. */
+  #oneByOne = 0;
   readonly #early: EarlyWriter;
   /** Windows of the next batch. */
   #waiting: Window[] = [];
@@ -130,8 +130,8 @@ class FilesSink implements Sink {
       const early = await table.engine.heeding(signal, () => this.#early.take());
       if (this.#hasFailed) await table.log.refresh();
       this.#hasFailed = false;
-      const windows = batch.slice(0, this.#alone > 0 ? 1 : this.#together(batch));
-      this.#alone = Math.max(0, this.#alone - 1);
+      const windows = batch.slice(0, this.#oneByOne > 0 ? 1 : this.#together(batch));
+      this.#oneByOne = Math.max(0, this.#oneByOne - 1);
       return await this.#store(windows, early, signal);
     } catch (error) {
       this.#hasFailed = true;
@@ -181,7 +181,7 @@ class FilesSink implements Sink {
     const prepared = await table.engine.transaction(() => this.#prepare(windows, early), signal);
     // Rows of two windows have one id: the later window is to supersede rows that are committed.
     if (prepared === undefined) {
-      this.#alone = windows.length - 1;
+      this.#oneByOne = windows.length - 1;
       return this.#store(windows.slice(0, 1), early, signal);
     }
     const { change, commit, columns } = prepared;

@@ -1,0 +1,99 @@
+import { configError } from '../../base/errors.ts';
+import { plainCount } from '../../base/quantities.ts';
+import type { TableState } from '../../table/state.ts';
+import { columnsIn, selectOf } from '../files/columns.ts';
+import type { FileTable } from '../files/file-table.ts';
+import type { FileChange, NewFile } from '../files/log.ts';
+import { PARTITION, readFiles } from '../files/parquet-file.ts';
+import { changeOf } from '../files/rewrite.ts';
+import type { Engine } from '../sql/engine/engine.ts';
+import { pathLiteral } from '../sql/engine/quote.ts';
+import type { Lake, LakeFile } from './catalog.ts';
+import { fieldsOf, sameType } from './snapshot-writer.ts';
+import { changedFile, insertedError } from './state.ts';
+
+// What other clients did to our tables: what can be followed is taken in, anything else refused.
+
+/**
+ * Writes the files of `events` that another program changed as files of ours: without deleted rows, each row of a known window.
+ * Gives the change of all tables that follows. Inside a transaction.
+ */
+export async function rewriteChanged(
+  table: FileTable,
+  changed: readonly LakeFile[],
+  catalog: string,
+): Promise<FileChange> {
+  const own = changed.filter((file) => file.table === 'events');
+  const added: NewFile[] = [];
+  for (const file of own) added.push(...(await rewritten(table, file, catalog)));
+  return changeOf(table, 'rewrite', { removed: own.map(changedFile), added });
+}
+
+async function rewritten(table: FileTable, file: LakeFile, catalog: string): Promise<NewFile[]> {
+  const { engine } = table;
+  const { state } = table.snapshot;
+  const local = await table.fetchOne(changedFile(file));
+  const described = await engine.rows(`DESCRIBE SELECT * FROM ${readFiles([local])}`);
+  const there = new Set(described.map(({ column_name: name }) => String(name)));
+  const where = await notDeleted(table, file);
+  const from = `(SELECT * FROM read_parquet([${pathLiteral(local)}], hive_partitioning = false, file_row_number = true) WHERE ${where})`;
+  const known = state.receipts.map(({ window }) => window);
+  const [row] = ['_key', '_dfinery_window', '_rescued'].every((name) => there.has(name))
+    ? await engine.rows(
+        `SELECT count(*) AS n, count(*) FILTER (_key IS NULL OR _dfinery_window IS NULL
+          OR _dfinery_window NOT IN (${[...known, 0].join(', ')})) AS strange FROM ${from}`,
+      )
+    : [{ n: file.rows, strange: file.rows }];
+  if (Number(row?.strange) > 0) throw insertedError(catalog, file.table, Number(row?.strange));
+  if (Number(row?.n) === 0) return [];
+  if (file.date === undefined) throw undatedError(catalog, file, Number(row?.n));
+  const columns = columnsIn(state.columns, there);
+  return [
+    await table.write({
+      table: 'events',
+      date: file.date,
+      query: `SELECT ${selectOf(columns, there, table.zone)} FROM ${from}`,
+      rows: Number(row?.n),
+    }),
+  ];
+}
+
+/** The condition of a row of a file that nobody deleted. */
+async function notDeleted(table: FileTable, { deleted }: LakeFile): Promise<string> {
+  const positions = [...deleted.positions];
+  for (const path of deleted.files) {
+    const local = await table.storage.localFile(path, table.newPath('deleted'));
+    const rows = await table.engine.rows(`SELECT pos FROM ${readFiles([local])}`);
+    positions.push(...rows.map(({ pos }) => Number(pos)));
+  }
+  return positions.length === 0 ? 'true' : `file_row_number NOT IN (${positions.join(', ')})`;
+}
+
+/** Rows of known windows in a file without a date, so that nothing says which partition it belongs to. */
+const undatedError = (file: string, { table, path }: LakeFile, rows: number) =>
+  configError(
+    `${file}: another program wrote ${path} without a value of ${PARTITION}, by which ${table} is partitioned, so ` +
+      `its ${plainCount(rows, 'row')} cannot be kept. Delete the rows of that file there, then load their days ` +
+      'again (--from, --to).',
+  );
+
+/** The tables have the columns of the state, as they were left: what another program did to them cannot be followed. */
+export async function checkShape(engine: Engine, lake: Lake, state: TableState, file: string): Promise<void> {
+  if (!lake.tables.has('events')) {
+    throw configError(`${file} has no table events any more: another program dropped or renamed it. Rename it back.`);
+  }
+  for (const table of state.tables) {
+    const columns = lake.tables.get(table)?.columns;
+    if (columns === undefined) continue;
+    const byName = new Map(columns.map((column) => [column.name, column]));
+    for (const field of await fieldsOf(engine, table, state)) {
+      const column = byName.get(field.name);
+      if (sameType(field, column)) continue;
+      const how = column === undefined ? 'dropped or renamed' : 'changed the type of';
+      throw configError(
+        `${file}: another program has ${how} the column ${field.name} of ${table}. Give it its name and its type ` +
+          `(${field.type}) back, or load into another catalog.`,
+      );
+    }
+  }
+}
