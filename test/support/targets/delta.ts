@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Window } from '../../../src/extract/window.ts';
 import { type LogPlace, writeCheckpoint } from '../../../src/sinks/delta/protocol/checkpoint.ts';
@@ -12,7 +12,7 @@ import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import type { TableName } from '../../../src/table/columns.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { DuckDbFixture } from './duckdb.ts';
+import { FolderFixture } from './duckdb.ts';
 import { openDeltaSink } from './files.ts';
 import { query } from './query.ts';
 
@@ -28,7 +28,7 @@ const DUCKDB: Readonly<Record<string, string>> = {
 const duckDbName = (type: string): string => DUCKDB[type] ?? type;
 
 /** A folder of Delta tables and the spool files of the windows made here. */
-export class DeltaFixture extends DuckDbFixture {
+export class DeltaFixture extends FolderFixture {
   readonly root = join(this.dir, 'lake');
   override readonly place = this.root;
 
@@ -53,16 +53,6 @@ export class DeltaFixture extends DuckDbFixture {
   /** Opens, commits these windows, closes. */
   async store(windows: readonly Window[], options: Partial<FilesSinkOptions> = {}): Promise<Commit[]> {
     return this.commitAll(await this.openLake(options), windows);
-  }
-
-  /** Every file below the folder, `/` between names, sorted. */
-  files(folder = ''): string[] {
-    const root = join(this.root, folder);
-    if (!existsSync(root)) return [];
-    return readdirSync(root, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
-      .sort();
   }
 
   /** The lines of one version of a table's log, as they stand there. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -107,6 +107,11 @@ export class DuckDbFixture {
     return query(this.file, sql);
   }
 
+  /** Every file of the place, by its whole path: here the database and what lies beside it under its name. */
+  stored(): string[] {
+    return filesBelow(this.dir).filter((path) => path.startsWith(this.file));
+  }
+
   query(sql: string, file = this.file): Promise<Record<string, unknown>[]> {
     return query(file, sql);
   }
@@ -114,6 +119,29 @@ export class DuckDbFixture {
   close(): void {
     rmSync(this.dir, { recursive: true, force: true });
   }
+}
+
+/** A place whose files all lie below one folder. */
+export abstract class FolderFixture extends DuckDbFixture {
+  abstract readonly root: string;
+
+  /** Every file below the folder, or one in it, from there, sorted. */
+  files(folder = ''): string[] {
+    const root = join(this.root, folder);
+    return filesBelow(root).map((path) => path.slice(root.length + 1));
+  }
+
+  override stored(): string[] {
+    return filesBelow(this.root);
+  }
+}
+
+function filesBelow(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
 }
 
 const SYSTEM = [

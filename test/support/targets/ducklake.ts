@@ -1,4 +1,3 @@
-import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Window } from '../../../src/extract/window.ts';
 import { DUCKLAKE } from '../../../src/sinks/ducklake/log.ts';
@@ -6,7 +5,7 @@ import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { DuckDbFixture } from './duckdb.ts';
+import { FolderFixture } from './duckdb.ts';
 import { placeOf } from './files.ts';
 import { inDatabase, query } from './query.ts';
 
@@ -25,7 +24,7 @@ const DUCKDB: Readonly<Record<string, string>> = { int64: 'BIGINT', float64: 'DO
 const duckDbName = (type: unknown): string => DUCKDB[String(type)] ?? String(type);
 
 /** A catalog of DuckLake and the spool files of the windows made here. */
-export class DuckLakeFixture extends DuckDbFixture {
+export class DuckLakeFixture extends FolderFixture {
   readonly root = join(this.dir, 'lake');
   override readonly place = join(this.root, 'catalog.ducklake');
   readonly data = `${this.place}.files`;
@@ -44,15 +43,6 @@ export class DuckLakeFixture extends DuckDbFixture {
   /** Opens, commits these windows, closes. */
   async store(windows: readonly Window[], options: Partial<FilesSinkOptions> = {}): Promise<Commit[]> {
     return this.commitAll(await this.openLake(options), windows);
-  }
-
-  /** Every file below the folder of the catalog, `/` between names, sorted. */
-  files(): string[] {
-    if (!existsSync(this.root)) return [];
-    return readdirSync(this.root, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => join(entry.parentPath, entry.name).slice(this.root.length + 1))
-      .sort();
   }
 
   /** The data files that are stored, from the folder of the schema. */

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLogger } from '../../../src/base/log.ts';
 import type { Window } from '../../../src/extract/window.ts';
@@ -6,12 +6,12 @@ import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { Manifest } from '../../../src/sinks/parquet/manifest.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { DuckDbFixture } from './duckdb.ts';
+import { FolderFixture } from './duckdb.ts';
 import { openParquetSink } from './files.ts';
 import { query } from './query.ts';
 
 /** A folder of datasets and the spool files of the windows made here. */
-export class ParquetFixture extends DuckDbFixture {
+export class ParquetFixture extends FolderFixture {
   readonly root = join(this.dir, 'lake');
   override readonly place: string = this.root;
 
@@ -32,15 +32,6 @@ export class ParquetFixture extends DuckDbFixture {
 
   get manifest(): Manifest {
     return JSON.parse(readFileSync(join(this.root, '_dfinery/manifest.json'), 'utf8'));
-  }
-
-  /** Every file below the folder, `/` between names, sorted. */
-  files(): string[] {
-    if (!existsSync(this.root)) return [];
-    return readdirSync(this.root, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => join(entry.parentPath, entry.name).slice(this.root.length + 1))
-      .sort();
   }
 
   /** A query over `events`, `event_items` or `event_logs` as a reader that globs sees them. */

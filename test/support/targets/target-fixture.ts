@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Window } from '../../../src/extract/window.ts';
 import { DELTA } from '../../../src/sinks/delta/log.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
@@ -19,11 +19,18 @@ import { DuckDbFixture } from './duckdb.ts';
 import { DuckLakeFixture } from './ducklake.ts';
 import { ParquetFixture } from './parquet.ts';
 
+/** Of each target that keeps a table of files, the format and a place of its own. */
+const FORMATS = {
+  parquet: () => ({ fixture: new ParquetFixture(), format: PARQUET }),
+  delta: () => ({ fixture: new DeltaFixture(), format: DELTA }),
+  ducklake: () => ({ fixture: new DuckLakeFixture(), format: DUCKLAKE }),
+} as const satisfies Record<string, () => { fixture: DuckDbFixture; format: FilesFormat }>;
+
+export type FileTargetName = keyof typeof FORMATS;
+export type TargetName = 'duckdb' | FileTargetName;
 /** The targets that keep a table of files, and with them DuckDB: what is promised of one is promised of all. */
-export const FILE_TARGETS = ['parquet', 'delta', 'ducklake'] as const;
-export const TARGETS = ['duckdb', ...FILE_TARGETS] as const;
-export type FileTargetName = (typeof FILE_TARGETS)[number];
-export type TargetName = (typeof TARGETS)[number];
+export const FILE_TARGETS = Object.keys(FORMATS) as FileTargetName[];
+export const TARGETS: readonly TargetName[] = ['duckdb', ...FILE_TARGETS];
 
 /** A target by the name that commands know it by. */
 export function statefulTarget(name: string): StatefulTarget {
@@ -33,12 +40,12 @@ export function statefulTarget(name: string): StatefulTarget {
 }
 
 /** A place of a target, and the commands that the target has for it. All tables are written. */
-export class TargetFixture<F extends DuckDbFixture = DuckDbFixture> {
+export class TargetFixture {
   readonly name: TargetName;
-  readonly fixture: F;
+  readonly fixture: DuckDbFixture;
   readonly target: StatefulTarget;
 
-  constructor(name: TargetName, fixture: F, target: StatefulTarget) {
+  constructor(name: TargetName, fixture: DuckDbFixture, target: StatefulTarget) {
     this.name = name;
     this.fixture = fixture;
     this.target = target;
@@ -126,12 +133,7 @@ export class TargetFixture<F extends DuckDbFixture = DuckDbFixture> {
 
   /** Every file of the place, by its whole path. */
   files(): string[] {
-    const root = this.name === 'parquet' || this.name === 'delta' ? this.place : dirname(this.place);
-    if (!existsSync(root)) return [];
-    return readdirSync(root, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => join(entry.parentPath, entry.name))
-      .filter((path) => this.name !== 'duckdb' || path.startsWith(this.place));
+    return this.fixture.stored();
   }
 
   /** Those that hold a text. */
@@ -144,14 +146,8 @@ export class TargetFixture<F extends DuckDbFixture = DuckDbFixture> {
   }
 }
 
-const FORMATS = {
-  parquet: () => ({ fixture: new ParquetFixture(), format: PARQUET }),
-  delta: () => ({ fixture: new DeltaFixture(), format: DELTA }),
-  ducklake: () => ({ fixture: new DuckLakeFixture(), format: DUCKLAKE }),
-} as const satisfies Record<FileTargetName, () => unknown>;
-
 /** A place of a target that keeps a table of files, whose commits are counted. */
-export class FilesFixture extends TargetFixture<ParquetFixture | DeltaFixture | DuckLakeFixture> {
+export class FilesFixture extends TargetFixture {
   readonly format: FilesFormat;
   /** Changes that were committed. */
   commits = 0;
