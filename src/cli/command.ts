@@ -6,36 +6,28 @@ import type { PlaceOptions, Target } from '../sinks/target.ts';
 import type { Context } from './context.ts';
 import type { Outcome } from './outcome.ts';
 
-/** One command, in a file of its own: its options, and what it does with them. `command` makes one. */
-export interface Command {
+/** One command, in a file of its own: its options, and what it does with them. */
+export interface Command<O extends OptionTable = OptionTable> {
   /** By name in camel case: `maxWait` is `--max-wait`. */
-  readonly options: OptionTable;
+  readonly options: O;
   /** The end of its help. */
-  readonly epilogue?: (() => string) | undefined;
+  readonly epilogue?: () => string;
   /** Throws UserError. */
-  run(values: Values, context: Context): Promise<ExitCode>;
+  run(values: ValuesOf<O>, context: Context): Promise<ExitCode>;
   /**
    * Gives scripts the failure of a run, or of a command line that was refused; then `values` holds what could be read.
    * By default `printFailure`.
    */
-  failed?(outcome: Outcome, values: Values, context: Context): Promise<void>;
+  failed?(outcome: Outcome, values: Partial<ValuesOf<O>>, context: Context): Promise<void>;
 }
-
-type Values = Readonly<Record<string, unknown>>;
 
 /** The values of a command's options. */
 export type ValuesOf<O extends OptionTable> = {
   readonly [N in keyof O]: NonNullable<O[N]> extends Option<infer T> ? T : never;
 };
 
-interface CommandOf<O extends OptionTable> extends Pick<Command, 'epilogue'> {
-  readonly options: O;
-  run(values: ValuesOf<O>, context: Context): Promise<ExitCode>;
-  failed?(outcome: Outcome, values: Partial<ValuesOf<O>>, context: Context): Promise<void>;
-}
-
 /** A command whose values have the types of its options. */
-export const command = <O extends OptionTable>(definition: CommandOf<O>): Command => definition;
+export const command = <O extends OptionTable>(definition: Command<O>): Command => definition;
 
 /** An option of the command line. */
 export interface Option<T> {
@@ -168,7 +160,7 @@ export function printResult(result: object, lines: readonly string[], json: bool
 /** A failure that was logged, for those who wanted the result as JSON. */
 export async function printFailure(
   { exit, message }: Outcome,
-  { json }: Values,
+  { json }: Readonly<Record<string, unknown>>,
   { terminal, redactor }: Context,
 ): Promise<void> {
   if (json === true) terminal.result(JSON.stringify({ v: 1, kind: 'failure', exit, error: redactor.mask(message) }));

@@ -8,7 +8,6 @@ import {
   type ConfigSchema,
   type EnvironmentValues,
   FORMS,
-  type Property,
   readEnvironment,
   variableOf,
   variablesOf,
@@ -31,11 +30,6 @@ export interface Setting {
   readonly variable?: string;
 }
 
-interface Layers {
-  readonly file: Readonly<Record<string, unknown>>;
-  readonly environment: EnvironmentValues;
-}
-
 /** One of the two configurations: its schema, the file that is read by default, and what parses it. */
 interface Kind<C> {
   readonly schema: ConfigSchema;
@@ -43,12 +37,7 @@ interface Kind<C> {
   parse(value: unknown, env: Env, names: ReadonlyMap<string, string>): Parsed<C>;
 }
 
-const SOURCE: Kind<SourceConfig> = {
-  schema: sourceSchema,
-  usual: SOURCE_FILE,
-  parse: parseSourceConfig,
-};
-
+const SOURCE: Kind<SourceConfig> = { schema: sourceSchema, usual: SOURCE_FILE, parse: parseSourceConfig };
 const DESTINATION: Kind<DestinationConfig> = {
   schema: destinationSchema,
   usual: DESTINATION_FILE,
@@ -56,25 +45,22 @@ const DESTINATION: Kind<DestinationConfig> = {
 };
 
 /** The source configuration from the environment over `--config` (default: dfinery.json here); unknown keys are refused. */
-export function loadSourceConfig(path: string | undefined, context: Context): SourceConfig {
-  return parse(SOURCE, readLayers(SOURCE, path, context), context);
-}
+export const loadSourceConfig = (path: string | undefined, context: Context): SourceConfig =>
+  load(SOURCE, path, context).config;
 
 /** The same, and for every key where its value came from. */
 export function explainSourceConfig(path: string | undefined, context: Context) {
-  const layers = readLayers(SOURCE, path, context);
-  return { config: parse(SOURCE, layers, context), settings: settingsOf(sourceSchema, layers) };
+  const { config, file, environment } = load(SOURCE, path, context);
+  return { config, settings: settingsOf(sourceSchema, file, environment) };
 }
 
 /** The destination's configuration, in the same way. */
-export function loadDestinationConfig(path: string | undefined, context: Context): DestinationConfig {
-  return parse(DESTINATION, readLayers(DESTINATION, path, context), context);
-}
+export const loadDestinationConfig = (path: string | undefined, context: Context): DestinationConfig =>
+  load(DESTINATION, path, context).config;
 
 /** The same for what only reads a ledger, which needs no token; undefined if no service is configured. */
-export function findDestinationConfig(path: string | undefined, context: Context): DestinationConfig | undefined {
-  return find(DESTINATION, path, context, { import_token: '-' }, ['service_id']);
-}
+export const findDestinationConfig = (path: string | undefined, context: Context): DestinationConfig | undefined =>
+  find(DESTINATION, path, context, { import_token: '-' }, ['service_id']);
 
 /**
  * The source configuration as far as it concerns a local file, which needs no service. Undefined if there is
@@ -93,38 +79,43 @@ function find<C>(
   unused: Readonly<Record<string, string>>,
   wanted: readonly string[],
 ): C | undefined {
-  const { values } = readEnvironment(kind.schema, context.env);
-  const isWanted = path !== undefined || existsSync(kind.usual) || wanted.some((key) => key in values);
-  if (!isWanted) return undefined;
-  const { file, environment } = readLayers({ ...kind, schema: { ...kind.schema, required: [] } }, path, context);
-  return parse(kind, { file: { ...unused, ...file }, environment }, context);
+  const { names } = readEnvironment(kind.schema, context.env);
+  const isWanted = path !== undefined || existsSync(kind.usual) || wanted.some((key) => names.has(key));
+  return isWanted ? load(kind, path, context, unused).config : undefined;
 }
 
-/** The environment wins over the file. */
-function parse<C>(kind: Kind<C>, { file, environment }: Layers, { redactor }: Context): C {
-  const value = { ...file, ...environment.values };
-  const { config, secrets, unknown } = kind.parse(value, () => undefined, environment.names);
+/** The environment wins over the file. With `unused` the file need not be there. */
+function load<C>(
+  { schema, usual, parse }: Kind<C>,
+  path: string | undefined,
+  { env, redactor }: Context,
+  unused?: Readonly<Record<string, string>>,
+) {
+  const environment = readEnvironment(schema, env);
+  const isThere = path !== undefined || existsSync(usual);
+  const missing = isThere || unused ? [] : schema.required.filter((key) => !environment.names.has(key));
+  if (missing.length > 0) {
+    const made = usual === SOURCE_FILE ? 'make one with dfinery-elt init' : 'write one';
+    const variables = missing.map(variableOf).join(', ');
+    throw configError(`there is no ${usual} here: ${made}, name another with --config, or set ${variables}.`);
+  }
+  const file = isThere ? objectOf(readJsonFile(path ?? usual, 'the configuration file')) : {};
+  const value = { ...unused, ...file, ...environment.values };
+  const { config, secrets, unknown } = parse(value, () => undefined, environment.names);
   for (const secret of secrets) redactor.add(secret);
   if (unknown.length > 0) throw configError(`the configuration has unknown keys: ${unknown.join(', ')}.`);
-  return config;
+  return { config, file, environment };
 }
 
-function readLayers<C>({ schema, usual }: Kind<C>, path: string | undefined, { env }: Context): Layers {
-  const environment = readEnvironment(schema, env);
-  if (path !== undefined || existsSync(usual)) {
-    return { file: objectOf(readJsonFile(path ?? usual, 'the configuration file')), environment };
-  }
-  const missing = schema.required.filter((key) => !environment.names.has(key)).map(variableOf);
-  if (missing.length === 0) return { file: {}, environment };
-  const made = usual === SOURCE_FILE ? 'make one with dfinery-elt init' : 'write one';
-  throw configError(`there is no ${usual} here: ${made}, name another with --config, or set ${missing.join(', ')}.`);
-}
-
-function settingsOf({ properties }: ConfigSchema, { file, environment }: Layers): Record<string, Setting> {
+function settingsOf(
+  { properties }: ConfigSchema,
+  file: Readonly<Record<string, unknown>>,
+  { values, names }: EnvironmentValues,
+): Record<string, Setting> {
   const settings = Object.entries(properties).map(([key, property]): [string, Setting] => {
     const shown = (value: unknown) => (property.airbyte_secret && value !== undefined ? MASK : value);
-    const variable = environment.names.get(key);
-    if (variable !== undefined) return [key, { value: shown(environment.values[key]), from: 'environment', variable }];
+    const variable = names.get(key);
+    if (variable !== undefined) return [key, { value: shown(values[key]), from: 'environment', variable }];
     const written = file[key] ?? undefined;
     if (written !== undefined) return [key, { value: shown(written), from: 'file' }];
     return [key, { value: property.default ?? null, from: 'default' }];
@@ -132,24 +123,15 @@ function settingsOf({ properties }: ConfigSchema, { file, environment }: Layers)
   return Object.fromEntries(settings);
 }
 
-function formOf({ type, enum: choices, airbyte_secret }: Property): string {
-  if (airbyte_secret) return 'secret; also …_FILE';
-  return choices === undefined ? FORMS[type ?? 'string'] : choices.join(' | ');
-}
-
-const defaultOf = (value: unknown): string => {
-  if (value === undefined || (typeof value === 'object' && JSON.stringify(value).length === 2)) return '';
-  return String(value);
-};
-
 function help(schema: ConfigSchema, unused: readonly string[] = []): string {
   const rows = variablesOf(schema)
     .filter(({ key }) => !unused.includes(key))
-    .map(({ name, key, property }) => [
-      name,
-      formOf(property),
-      schema.required.includes(key) ? 'required' : defaultOf(property.default),
-    ]);
+    .map(({ name, key, property }) => {
+      const { type = 'string', enum: choices, airbyte_secret: isSecret, default: usual } = property;
+      const form = isSecret ? 'secret; also …_FILE' : (choices?.join(' | ') ?? FORMS[type]);
+      const shown = usual === undefined || JSON.stringify(usual) === '{}' ? '' : String(usual);
+      return [name, form, schema.required.includes(key) ? 'required' : shown];
+    });
   return [
     'Each configuration key is an environment variable too, and wins there over the file; without a file they are enough:',
     ...tableLines(['variable', 'value', 'default'], rows),

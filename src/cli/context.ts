@@ -4,7 +4,7 @@ import { createLogger, type Logger, type LogLevel, type LogSink } from '../base/
 import { type Random, systemRandom } from '../base/random.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
 import type { Prompts } from './prompts.ts';
-import { type Terminal, terminalLog } from './terminal.ts';
+import { type LogFormat, type Terminal, terminalLog } from './terminal.ts';
 
 /** What every command gets from outside. */
 export interface Io {
@@ -16,12 +16,6 @@ export interface Io {
   readonly prompts?: Prompts | undefined;
 }
 
-/** What of the command line the context is made of. */
-export interface LogOptions {
-  readonly logLevel: LogLevel;
-  readonly logFormat: 'text' | 'json';
-}
-
 export interface Context extends Io {
   readonly logger: Logger;
   readonly random: Random;
@@ -30,7 +24,7 @@ export interface Context extends Io {
   loggerThrough(wrap: (log: LogSink) => LogSink): Logger;
 }
 
-export function contextOf(io: Io, options: LogOptions): Context {
+export function contextOf(io: Io, options: { readonly logLevel: LogLevel; readonly logFormat: LogFormat }): Context {
   const redactor = new Redactor();
   const sink = terminalLog(io.terminal, options.logFormat, () => io.clock.now());
   const loggerThrough = (wrap: (log: LogSink) => LogSink) => createLogger(wrap(sink), options.logLevel, redactor.mask);

@@ -43,10 +43,8 @@ const PARSING = {
 };
 
 /** The words of a command line that are neither options nor, as far as these options are known, their values. */
-export function wordsIn(argv: readonly string[], known: OptionTable): string[] {
-  const parser = parserOf(known).parserConfiguration({ ...PARSING, 'unknown-options-as-args': true });
-  return parsedBy(parser, argv)._.filter((word) => !/^-./.test(word));
-}
+export const wordsIn = (argv: readonly string[], known: OptionTable): string[] =>
+  parsedBy(known, argv, { 'unknown-options-as-args': true }).words.filter((word) => !/^-./.test(word));
 
 /** Reads a command line under the options of a command, whose name is its first words. */
 export function parseArguments<O extends OptionTable>(
@@ -57,25 +55,20 @@ export function parseArguments<O extends OptionTable>(
   const problems: UserError[] = [];
   const refuse = (message: string) => void problems.push(configError(message));
   const help = `see ${['dfinery-elt', ...command].join(' ')} --help`;
-  const {
-    _: words,
-    $0: _name,
-    ...given
-  } = parsedBy(parserOf(table).parserConfiguration(PARSING), argv, (message) => {
-    const [, short] = /following: (.+)/.exec(message) ?? [];
-    refuse(short === undefined ? `${message}: ${help}.` : `--${short} is empty.`);
-  });
   const misplaced = configurationKeyIn(argv, table);
-  if (misplaced !== undefined) problems.unshift(misplaced);
+  if (misplaced !== undefined) problems.push(misplaced);
+  const { words, given, strange } = parsedBy(table, argv);
+  for (const name of strange) {
+    const near = nearest(name, namesOf(table), name.length / 3);
+    refuse(`there is no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}: ${help}.`);
+  }
   const surplus = words.slice(command.length);
   const values: Record<string, unknown> = {};
   for (const [key, option] of Object.entries(table)) {
     if (option === undefined) continue;
     const { words: count, argument, isList, isRequired, fallback, short } = option;
-    const value = argument === undefined ? given[dashed(key)] : surplus.splice(0, 1);
-    for (const name of [dashed(key), short?.slice(1)]) if (name !== undefined) delete given[name];
-    const texts = value === undefined ? [] : [value].flat().map(String);
     const name = optionName(key, option);
+    const texts = argument === undefined ? (given.get(name) ?? []) : surplus.splice(0, 1);
     // Of an option that is given twice the first value is read, and a flag with a value is on: scripts are told of the failure
     // where they asked for it.
     if (isList !== true && timesGiven(argv, [name, short]) > 1) refuse(`${short ?? name} is given more than once.`);
@@ -99,11 +92,6 @@ export function parseArguments<O extends OptionTable>(
       ? 'there is a word too many (an ID is given with --id)'
       : `${JSON.stringify(surplus[0])} is a word too many`;
   if (surplus.length > 0) refuse(`${tooMany}: ${help}.`);
-  const known = dashedNames(table);
-  for (const name of Object.keys(given).map((key) => (key.length === 1 ? `-${key}` : `--${key}`))) {
-    const near = nearest(name, known, name.length / 3);
-    refuse(`there is no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}: ${help}.`);
-  }
   return { values: values as Partial<ValuesOf<O>>, problem: problems[0] };
 }
 
@@ -112,34 +100,43 @@ export function parseArguments<O extends OptionTable>(
  * wrong: the word beside it may be a secret, which no message may repeat.
  */
 export function configurationKeyIn(argv: readonly string[], table: OptionTable): UserError | undefined {
-  for (const name of beforeDashes(argv).map((word) => word.split('=', 1)[0])) {
-    if (!name.startsWith('--') || dashedNames(table).includes(name)) continue;
+  for (const name of beforeDashes(argv).map(nameIn)) {
+    if (!name.startsWith('--') || namesOf(table).includes(name)) continue;
     const hint = configurationHint(name, 'config' in table);
     if (hint !== undefined) return configError(`there is no option ${name}: ${hint}.`);
   }
   return undefined;
 }
 
-const dashedNames = (table: OptionTable): string[] =>
+/** The name of an option that has its value in the same word. */
+const nameIn = (word: string): string => word.split('=', 1)[0];
+
+const namesOf = (table: OptionTable): string[] =>
   Object.entries(table).flatMap(([key, option]) => (option ? [optionName(key, option)] : []));
 
-interface ParsedWords extends Record<string, unknown> {
-  readonly _: string[];
-}
-
-function parsedBy(parser: Argv, argv: readonly string[], fail: (message: string) => void = () => {}): ParsedWords {
+function parsedBy(table: OptionTable, argv: readonly string[], more: Readonly<Record<string, boolean>> = {}) {
   // Names that every object has, such as --constructor, end yargs itself.
-  const inherited = argv.filter((word) => word.startsWith('--') && word.slice(2).split('=', 1)[0] in Object.prototype);
-  for (const word of inherited) fail(`there is no option ${word}`);
+  const inherited = argv.filter((word) => word.startsWith('--') && nameIn(word).slice(2) in Object.prototype);
   const own = argv.filter((word) => !inherited.includes(word));
-  const { _: words, ...rest } = parser.fail((message, error) => fail(message ?? error.message)).parseSync(own);
-  return { ...rest, _: words.map(String) };
+  const parser = parserOf(table).parserConfiguration({ ...PARSING, ...more });
+  const { _: words, $0: _, ...rest } = parser.fail(() => {}).parseSync(own);
+  const known = Object.values(table)
+    .flatMap((option) => option?.short ?? [])
+    .concat(namesOf(table));
+  // A value that is missing is undefined, and then read as empty.
+  const given = new Map(
+    Object.entries(rest).map(([name, value]) => [
+      name.length === 1 ? `-${name}` : `--${name}`,
+      [value].flat().map((one) => String(one ?? '')),
+    ]),
+  );
+  const strange = [...inherited.map(nameIn), ...given.keys()].filter((name) => !known.includes(name));
+  return { words: words.map(String), given, strange };
 }
 
 /** How often an option stands on a command line, before a `--`. */
-function timesGiven(argv: readonly string[], names: readonly (string | undefined)[]): number {
-  return beforeDashes(argv).filter((word) => names.includes(word.split('=', 1)[0])).length;
-}
+const timesGiven = (argv: readonly string[], names: readonly (string | undefined)[]): number =>
+  beforeDashes(argv).filter((word) => names.includes(nameIn(word))).length;
 
 /** The words before a `--`, after which there are no options. */
 function beforeDashes(argv: readonly string[]): readonly string[] {

@@ -8,10 +8,8 @@ import { choice, flag, type OptionTable, printFailure, withDefault } from './com
 import { COMMANDS, commandAt, wordsOf } from './commands/index.ts';
 import { contextOf, type Io } from './context.ts';
 import { outcomeOf } from './outcome.ts';
-import { configurationKeyIn, parseArguments, wordsIn } from './parse.ts';
-import { holdResults, printableTerminal } from './terminal.ts';
-
-const LOG_FORMATS = ['text', 'json'] as const;
+import { configurationKeyIn, parseArguments, parserOf, wordsIn } from './parse.ts';
+import { holdResults, LOG_FORMATS, printableTerminal } from './terminal.ts';
 
 /** The options of every command. */
 const GLOBAL_OPTIONS = {
@@ -31,8 +29,7 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   }
   const words = await commandWords(argv);
   if (global.help === true || words[0] === 'help' || words.at(-1) === 'help') {
-    const { helpOf } = await import('./help.ts');
-    const help = await helpOf(words[0] === 'help' ? words.slice(1) : words, GLOBAL_OPTIONS);
+    const help = await helpOf(words[0] === 'help' ? words.slice(1) : words);
     for (const line of help.split('\n')) io.terminal.result(line);
     return EXIT.done;
   }
@@ -83,4 +80,30 @@ function unknownCommand([first, second]: readonly string[]): UserError {
   if (targets.length === 0) return configError(`there is no command ${JSON.stringify(first)}: ${wanted}.`);
   if (second === undefined) return configError(`${first} needs a target: ${wanted}.`);
   return configError(`${first} knows no ${JSON.stringify(second)}: ${wanted}.`);
+}
+
+const EPILOGUE = [
+  'Exit: 0 done; 1 a defect, or verify found a difference; 2 usage or configuration; 3 try again later;',
+  '4 days are lost at the service; 5 a deletion guard stopped the run.',
+  'Tokens come from the configuration file, DFINERY_EXPORT_TOKEN, DFINERY_IMPORT_TOKEN, or the file that the same',
+  'name + _FILE names; never from the command line.',
+].join('\n');
+const HELP_COLUMNS = 110;
+
+/** The help of the command of these words, of all commands that begin with the first of them, or of the program. */
+async function helpOf(words: readonly string[]): Promise<string> {
+  const entry = commandAt(words);
+  const ofVerb = COMMANDS.filter((one) => wordsOf(one)[0] === words[0]);
+  const command = await (entry ?? ofVerb[0])?.load();
+  const parser = parserOf({ ...(entry && command?.options), ...GLOBAL_OPTIONS })
+    .scriptName('dfinery-elt')
+    .wrap(HELP_COLUMNS)
+    .epilogue(command?.epilogue?.() ?? EPILOGUE);
+  if (entry !== undefined) return parser.usage(`$0 ${entry.usage}\n\n${entry.summary}`).getHelp();
+  const listed = new Map(ofVerb.map(({ usage, summary }) => [usage, summary]));
+  // Commands that name a target are told in one line.
+  if (listed.size === 0)
+    for (const one of COMMANDS) listed.set(one.family ? wordsOf(one)[0] : one.usage, one.family ?? one.summary);
+  for (const [usage, summary] of listed) parser.command(usage, summary);
+  return parser.usage(`$0 ${ofVerb.length > 0 ? `${words[0]} <target>` : '<command>'}`).getHelp();
 }

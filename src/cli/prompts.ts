@@ -17,13 +17,11 @@ export function systemPrompts(signal: AbortSignal): Prompts | undefined {
   return terminalPrompts({ input: process.stdin, output: process.stderr, signal });
 }
 
-interface Streams {
+export function terminalPrompts(streams: {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   readonly signal: AbortSignal;
-}
-
-export function terminalPrompts(streams: Streams): Prompts {
+}): Prompts {
   return {
     async text(question, given, problem) {
       const { default: input } = await import('@inquirer/input');

@@ -1,8 +1,9 @@
+import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { isatty } from 'node:tty';
 import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
-import type { LogEvent, LogSink } from '../base/log.ts';
+import type { LogSink } from '../base/log.ts';
 import { OutputQueue } from '../base/output-queue.ts';
 import { printable } from '../base/printable.ts';
 import { diskError } from '../fs/disk-failure.ts';
@@ -67,8 +68,8 @@ export function openTerminal(clock: Clock): ProcessTerminal {
     async drain(signal) {
       await within(signal.aborted ? STOPPING_WAIT_MS : READER_WAIT_MS + 1, inOrder);
       await afterNotes(signal.aborted ? STOPPING_WAIT_MS : READER_WAIT_MS);
-      const stopped = aborted(signal).then(() => clock.sleep(STOPPING_WAIT_MS));
-      await Promise.race([results.drain().catch(refuseLoss), stopped]);
+      const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort');
+      await Promise.race([results.drain().catch(refuseLoss), stopped.then(() => clock.sleep(STOPPING_WAIT_MS))]);
     },
   };
 }
@@ -77,13 +78,6 @@ const READER_GONE = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']);
 
 function refuseLoss(error: unknown): void {
   if (!READER_GONE.has(codeOf(error) ?? '')) throw diskError(error, { what: 'standard output', path: 'stdout' });
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve());
-  });
 }
 
 /** The same streams, to which every line goes as one printable line, whatever texts from outside are in it (S65). */
@@ -96,43 +90,37 @@ export const printableTerminal = (terminal: Terminal): Terminal => ({
 /** A reader of both streams may see lines that are written closer together than this in the wrong order. */
 const APART_MS = 50;
 
-export interface HeldResults {
-  readonly terminal: Terminal;
-  /** Writes the held results, `APART_MS` after the last note. */
-  release(): Promise<void>;
-}
-
 /** Holds results back until everything else is written (S50): a scheduler takes the last line of both streams as result. */
-export function holdResults(terminal: Terminal, clock: Clock): HeldResults {
+export function holdResults(outer: Terminal, clock: Clock) {
   const held: (() => void)[] = [];
   let lastNote = Number.NEGATIVE_INFINITY;
-  return {
-    terminal: {
-      ...terminal,
-      result: (line, on) => void held.push(() => terminal.result(line, on)),
-      note(line, isDebug) {
-        terminal.note(line, isDebug);
-        lastNote = clock.now();
-      },
-    },
-    async release() {
-      if (held.length > 0) await clock.sleep(Math.max(0, lastNote + APART_MS - clock.now()));
-      for (const write of held.splice(0)) write();
+  const terminal: Terminal = {
+    ...outer,
+    result: (line, on) => void held.push(() => outer.result(line, on)),
+    note(line, isDebug) {
+      outer.note(line, isDebug);
+      lastNote = clock.now();
     },
   };
+  /** Writes the held results, `APART_MS` after the last note. */
+  const release = async () => {
+    if (held.length > 0) await clock.sleep(Math.max(0, lastNote + APART_MS - clock.now()));
+    for (const write of held.splice(0)) write();
+  };
+  return { terminal, release };
 }
+
+export const LOG_FORMATS = ['text', 'json'] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
 
 const MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
 
 /** Log lines as text for people, or as JSON for collectors. */
-export function terminalLog(terminal: Pick<Terminal, 'note'>, format: 'text' | 'json', now: () => number): LogSink {
-  if (format === 'json') {
-    return ({ level, event, message, fields }) =>
-      terminal.note(
-        JSON.stringify({ time: new Date(now()).toISOString(), level, event, message, ...fields }),
-        level === 'debug',
-      );
-  }
-  return ({ level, message }: LogEvent) =>
-    terminal.note(`${new Date(now()).toISOString().slice(11, 19)} ${MARKS[level]} ${message}`, level === 'debug');
+export function terminalLog(terminal: Pick<Terminal, 'note'>, format: LogFormat, now: () => number): LogSink {
+  return ({ level, event, message, fields }) => {
+    const time = new Date(now()).toISOString();
+    const json = () => JSON.stringify({ time, level, event, message, ...fields });
+    const line = format === 'json' ? json() : `${time.slice(11, 19)} ${MARKS[level]} ${message}`;
+    terminal.note(line, level === 'debug');
+  };
 }

@@ -1,8 +1,5 @@
-import type { Clock } from '../../base/clock.ts';
 import { addDays, type Day, dayAt, daysBetween } from '../../base/days.ts';
-import type { Env } from '../../base/env.ts';
 import { configError } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
 import { printable } from '../../base/printable.ts';
 import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
@@ -31,12 +28,7 @@ interface NotifiedRun {
   readonly historyDays: number;
 }
 
-interface Sender {
-  readonly clock: Clock;
-  readonly env: Env;
-  readonly logger: Logger;
-  readonly signal: AbortSignal;
-}
+type Sender = Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>;
 
 const ENV_NAME = 'DFINERY_NOTIFY_URL';
 const ATTEMPTS = 2;
@@ -127,14 +119,8 @@ export async function notify({ url, always }: Notification, run: NotifiedRun, se
   sender.logger.warn('run.notify', `The notification of this run could not be sent: ${problem}`);
 }
 
-interface SendProblem {
-  readonly message: string;
-  /** True when another attempt may succeed. */
-  readonly isTemporary: boolean;
-}
-
-/** One attempt; undefined when the receiver accepted it. */
-async function post(url: URL, body: string, sender: Sender): Promise<SendProblem | undefined> {
+/** One attempt; undefined when the receiver accepted it. `isTemporary`: another attempt may succeed. */
+async function post(url: URL, body: string, sender: Sender) {
   const transport = new Transport({ baseUrl: url.origin, env: sender.env, clock: sender.clock, keptConnections: 0 });
   const request = { path: `${url.pathname}${url.search}`, headers: { 'content-type': 'application/json' }, body };
   try {

@@ -10,64 +10,41 @@ import type { WidenedColumn } from '../../table/changes.ts';
 import type { Context } from '../context.ts';
 import { outcomeOf } from '../outcome.ts';
 
-/** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. Schema: schemas/summary.json. */
-export interface Summary {
-  readonly v: 1;
-  /** Rows in committed windows. */
+/** What a run did for one further target. */
+export interface AlsoSummary {
+  readonly target: string;
+  readonly place: string;
   readonly rows: number;
   readonly windows: number;
-  /** Requests sent. */
-  readonly exports: number;
-  /** CSV received. */
-  readonly bytes: number;
-  readonly seconds: number;
-  /** First day requested; null when nothing had to be requested. */
-  readonly from_date: Day | null;
-  /** The cursor after the run. */
   readonly next_from_date: Day | null;
-  readonly to_date_inclusive: boolean | null;
-  readonly columns_added: readonly string[];
-  readonly columns_widened: readonly WidenedColumn[];
-  readonly rescued_cells: number;
-  /** Rows whose `_key` has a number, because another row that stays has their id. */
-  readonly id_repeats: number;
-  readonly gaps: readonly Day[];
-  /** Rows held out because the person asked to be forgotten. */
-  readonly suppressed_rows: number;
-  /** The further targets of `--also`, in their order. */
-  readonly also: readonly AlsoSummary[];
   readonly exit: ExitCode;
-  /** The sentence of a failure; null when done. */
   readonly error: string | null;
 }
 
-/** What a run did for one further target. */
-export interface AlsoSummary extends Pick<Summary, 'rows' | 'windows' | 'next_from_date' | 'exit' | 'error'> {
-  readonly target: string;
-  readonly place: string;
-}
-
-/** The summary of a run that has done nothing. */
-export const EMPTY_SUMMARY: Summary = {
+/** The summary of a run that has done nothing. Schema, with what the keys mean: schemas/summary.json. */
+export const EMPTY_SUMMARY = {
   v: 1,
   rows: 0,
   windows: 0,
   exports: 0,
   bytes: 0,
   seconds: 0,
-  from_date: null,
-  next_from_date: null,
-  to_date_inclusive: null,
-  columns_added: [],
-  columns_widened: [],
+  from_date: null as Day | null,
+  next_from_date: null as Day | null,
+  to_date_inclusive: null as boolean | null,
+  columns_added: [] as readonly string[],
+  columns_widened: [] as readonly WidenedColumn[],
   rescued_cells: 0,
   id_repeats: 0,
-  gaps: [],
+  gaps: [] as readonly Day[],
   suppressed_rows: 0,
-  also: [],
-  exit: 0,
-  error: null,
+  also: [] as readonly AlsoSummary[],
+  exit: EXIT.done as ExitCode,
+  error: null as string | null,
 };
+
+/** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. */
+export type Summary = Readonly<typeof EMPTY_SUMMARY>;
 
 /** The summary of a load that goes on or has ended well. */
 export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summary {

@@ -86,12 +86,23 @@ describe('the command line', () => {
     [['sync', '--data', 'help', 'ducklake', 'x', '--config', '/none'], '/none cannot be read'],
     [['verify', '--lock-wait', '1s', 'duckdb', '/none'], '/none does not exist'],
     [['forget', '--id=--x', '--config', '/none'], '/none cannot be read'],
+    [['forget', '--id', 'x', '--also'], 'there is no option --also: see dfinery-elt forget --help.'],
     [['plan', '--constructor', 'x'], 'there is no option --constructor: see dfinery-elt plan --help.'],
     [
       ['report', 'duckdb', 'x', '-o', 'a', '--history-days', '0'],
       '--history-days is "0", wanted a whole number from 1',
     ],
   ])('names an option that is empty, repeated or invalid: %j [R205]', async (argv, sentence) => {
+    expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
+  });
+
+  it.each([
+    [['verify', 'duckdb', 'x', '--place', 'y'], 'there is no option --place: see dfinery-elt verify duckdb --help.'],
+    [
+      ['inspect', 'x.csv', '--file', 'y.csv'],
+      'there is no option --file (did you mean FILE?): see dfinery-elt inspect --help.',
+    ],
+  ])('refuses an option with the name of an argument: %j [R998]', async (argv, sentence) => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
   });
 
