@@ -23,16 +23,12 @@ interface ListValues extends ValuesOf<typeof LIST_OPTIONS>, Pick<ValuesOf<typeof
   readonly duckdb?: string | undefined;
 }
 
-/** The ids that the command line names in one of the `ways` that the command has; each exactly as it stands there. */
+/** The ids that one of the options names, each exactly as it stands there. */
 export function idsOf(
   { id, file, column, query, duckdb, lockWait }: ListValues,
   list: ListOptions,
   { clock, signal }: Context,
-  ways = '--id, --file and --query',
 ): AsyncIterable<unknown> {
-  const given = [id, file, query].filter((value) => value !== undefined).length;
-  if (given !== 1) throw configError(`It takes exactly one of ${ways}.`);
-  if (file === undefined && column !== undefined) throw configError('--column needs --file.');
   if (id !== undefined && !isValidText(id)) {
     throw configError('--id is not valid UTF-8, or holds the character U+FFFD itself: give the ID in a --file.');
   }

@@ -18,17 +18,19 @@ export const person = command({
     ...PLACE_OPTIONS,
   },
   async run(values, context) {
-    const { byColumn: column, mapping, output: path } = values;
+    const { id, file: list, byColumn: column, mapping, output: path } = values;
     const places = storedPlaces('in', values.in);
     if (places.length === 0) throw configError('person needs --in TARGET PLACE: where to look.');
     if ((column === undefined) === (mapping === undefined)) {
       throw configError('person needs exactly one of --by-column and --mapping, to find the people there.');
     }
+    if ((id === undefined) === (list === undefined)) throw configError('It takes exactly one of --id and --file.');
+    if (list === undefined && values.column !== undefined) throw configError('--column needs --file.');
     const config = findDestinationConfig(values.config, context);
     const file = path === undefined ? undefined : await newFile(path);
     try {
       const { ids, rows } = await accessPeople({
-        ids: idsOf(values, { header: config?.externalIdField }, context, '--id and --file'),
+        ids: idsOf(values, { header: config?.externalIdField }, context),
         places,
         column,
         mapping,

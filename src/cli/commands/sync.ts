@@ -64,9 +64,9 @@ export const syncInto = (target: Target) =>
   command({
     options: optionsOf(target),
     epilogue: sourceEnvironmentHelp,
-    run: (values, context) => reportRun(target, values, context, { work: (...to) => load(target, values, ...to) }),
+    run: (values, context) => reportRun(target, values, context, (...to) => load(target, values, ...to)),
     async failed(refusal, values, context) {
-      await reportRun(target, values, context, { refusal });
+      await reportRun(target, values, context, async () => {}, refusal);
     },
   });
 
@@ -75,17 +75,13 @@ interface Report extends RunReport {
   historyDays: number;
 }
 
-/** What a command line asks for, or why it was refused. */
-type Wanted =
-  | { readonly work: (report: Report, context: Context) => Promise<void>; readonly refusal?: undefined }
-  | { readonly work?: undefined; readonly refusal: Outcome };
-
-/** Does the work, and gives its outcome to those who asked for it: the log, a file, an address, stdout. */
+/** Does the work, and gives its outcome, or `refusal`, to those who asked for it: the log, a file, an address, stdout. */
 async function reportRun(
   target: Target,
   values: Partial<Values>,
   outer: Context,
-  { work, refusal }: Wanted,
+  work: (report: Report, context: Context) => Promise<void>,
+  refusal?: Outcome,
 ): Promise<ExitCode> {
   const context = contextFor(target, values, outer);
   const { logger, signal, redactor } = context;
@@ -94,7 +90,7 @@ async function reportRun(
   let failure = refusal;
   try {
     notification = notificationOf(values.notify, values.notifyAlways === true, context);
-    await work?.(report, context);
+    await work(report, context);
   } catch (error) {
     // The first thing that is wrong is the one to report.
     failure ??= outcomeOf(error, signal);
@@ -142,13 +138,8 @@ function contextFor(target: Target, values: Partial<Values>, context: Context): 
   return { ...context, terminal: { ...terminal, result: (line) => terminal.result(line, 'stderr') } };
 }
 
-interface Place {
-  readonly target: Target;
-  readonly place: string;
-}
-
 /** The places to load: the first, and those of `--also TARGET PLACE`, each another than those before it. */
-function placesToLoad(also: Values['also'], first: Place): Place[] {
+function placesToLoad(also: Values['also'], first: { readonly target: Target; readonly place: string }) {
   const all = [first];
   for (const [name, place] of also) {
     const target = TARGETS.find((one) => one.name === name);

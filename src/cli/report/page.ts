@@ -4,7 +4,7 @@
 import { dayAt } from '../../base/days.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
-import type { LedgerCounts } from '../../deletion/ledger/counts.ts';
+import type { countLedger, LedgerCounts } from '../../deletion/ledger/counts.ts';
 import type { TargetReport } from '../../sinks/report.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord } from '../../table/runs.ts';
@@ -13,11 +13,7 @@ import { eventSections } from './events.ts';
 import { type Html, html, list } from './html.ts';
 import { STYLE } from './style.ts';
 
-/** The deletions of a ledger, a row a run; of a ledger that is not whole only what is wrong with it. */
-interface ReportedDeletions {
-  readonly runs: readonly LedgerCounts[];
-  readonly problems: readonly string[];
-}
+type Deletions = Awaited<ReturnType<typeof countLedger>>;
 
 /** Of runs, and of changes of columns, the latest are shown. */
 const MAX_RECORDS = 100;
@@ -31,7 +27,7 @@ export interface PageOptions {
   /** How many days back the service exports. */
   readonly historyDays: number;
   /** Counts from a ledger of deletions, where one was given. */
-  readonly deletions?: ReportedDeletions | undefined;
+  readonly deletions?: Deletions | undefined;
 }
 
 /** The whole page. */
@@ -156,7 +152,7 @@ function typesOf(from: string | null, to: string | null): string {
   return to === null ? '' : `as ${to}`;
 }
 
-function deletionSection(deletions: ReportedDeletions | undefined): Html {
+function deletionSection(deletions: Deletions | undefined): Html {
   if (deletions === undefined) return html``;
   const { runs, problems } = deletions;
   if (problems.length > 0) {

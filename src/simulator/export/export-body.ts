@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { csvOf } from '../data/csv.ts';
+import type { RowQuery } from '../data/row-query.ts';
 import { answer, type Exchange, writeHead } from '../exchange.ts';
 import type { Fault, FaultOf, Scenario } from '../scenario.ts';
-import type { ExportRequest } from './export-request.ts';
 import { bytesOf, filesOf, type ServedFile } from './serve-file.ts';
 
 type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>;
@@ -14,7 +14,7 @@ const failText = (message: string) => JSON.stringify({ result: 'fail', message }
 /** Sends the rows of an export, or what the fault makes of them. `isEmpty`: the header alone, whatever was asked. */
 export async function sendExport(
   exchange: Exchange,
-  { query }: ExportRequest,
+  query: RowQuery,
   fault: Fault | undefined,
   isEmpty: boolean,
 ): Promise<void> {

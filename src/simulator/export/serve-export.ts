@@ -1,10 +1,13 @@
 // This folder: the embedded service's export operation.
 
+import { addDays, type Day, dayAt, daysBetween, isDay } from '../../base/days.ts';
+import { isObject } from '../../base/json.ts';
 import { countRows } from '../data/csv.ts';
-import { isFiltered } from '../data/row-query.ts';
+import { EVENT_KINDS } from '../data/event.ts';
+import { isFiltered, type NameFilter, type RowQuery } from '../data/row-query.ts';
 import { type Exchange, fail, failByFault, isJson } from '../exchange.ts';
+import type { Scenario } from '../scenario.ts';
 import { sendExport } from './export-body.ts';
-import { daysRequested, type ExportRequest, readExportRequest } from './export-request.ts';
 
 /** Serves one export: token, service, quota, body, fault, data, in that order. */
 export async function serveExport(exchange: Exchange): Promise<void> {
@@ -33,7 +36,7 @@ export async function serveExport(exchange: Exchange): Promise<void> {
   seen.fault = fault?.kind;
   if (fault !== undefined && failByFault(exchange, fault, 'export')) return;
   if (isTooBig(exchange, request)) return fail(exchange, too_big.status, 'query_error', limit.headers());
-  await sendExport(exchange, request, fault, !isKnown);
+  await sendExport(exchange, request.query, fault, !isKnown);
 }
 
 /** A 429: the limit of an hour, or of exports at once. */
@@ -52,6 +55,55 @@ function isTooBig({ service }: Exchange, request: ExportRequest): boolean {
   const { most_rows, unless_events, longest_days, days } = service.scenario.too_big;
   if (most_rows !== undefined && countRows(service.dataset, query, most_rows) > most_rows) return true;
   if (unless_events && isFiltered(query.events)) return false;
-  if (longest_days !== undefined && daysRequested(request) > longest_days) return true;
+  if (longest_days !== undefined && daysBetween(request.from, request.to) + 1 > longest_days) return true;
   return days.some((day) => day >= query.from && day <= query.last);
+}
+
+/** An export body, checked: the days as asked, and the query they come to. */
+interface ExportRequest {
+  readonly from: Day;
+  readonly to: Day;
+  readonly query: RowQuery;
+}
+
+type ExportError = 'invalid_parameter' | 'exceed_date_range_limit';
+
+const CONDITIONS = ['all', 'include', 'exclude'] as const;
+
+/** Reads an export body as the service would, or the reason for which it is refused. */
+function readExportRequest(body: unknown, scenario: Scenario, now: number): ExportRequest | ExportError {
+  if (!isObject(body)) return 'invalid_parameter';
+  const events = readFilter(body.events, body.events_condition_type, true);
+  const properties = readFilter(body.properties, body.properties_condition_type, false);
+  const today = dayAt(now, scenario.days.zone_hours);
+  const dates = readDates(body, scenario, today);
+  if (events === undefined || properties === undefined || dates === undefined) return 'invalid_parameter';
+  if (scenario.answers.known_events_only && !areKnown(events)) return 'invalid_parameter';
+  if (dates.from < addDays(today, -scenario.days.history_days)) return 'exceed_date_range_limit';
+  const form = dates.from === dates.to ? scenario.days.single_days : 'as_ranges';
+  if (form === 'error') return 'invalid_parameter';
+  const isIncluded = form === 'as_ranges' ? scenario.days.to_date_inclusive : form === 'whole';
+  const last = isIncluded ? dates.to : addDays(dates.to, -1);
+  return { ...dates, query: { from: dates.from, last, events, properties, now } };
+}
+
+function readFilter(names: unknown, condition: unknown, isRequired: boolean): NameFilter | undefined {
+  const known = CONDITIONS.find((one) => one === (condition ?? (isRequired ? undefined : 'all')));
+  if (known === undefined) return undefined;
+  const list: unknown = names ?? [];
+  if (!Array.isArray(list) || !list.every((name) => typeof name === 'string')) return undefined;
+  return { condition: known, names: new Set(list) };
+}
+
+function readDates(body: Record<string, unknown>, scenario: Scenario, today: Day): { from: Day; to: Day } | undefined {
+  const from = body.from_date;
+  if (typeof from !== 'string' || !isDay(from)) return undefined;
+  const omitted = scenario.days.to_date_omitted === 'today' && from <= today ? today : from;
+  const to = body.to_date ?? omitted;
+  if (typeof to !== 'string' || !isDay(to) || to < from) return undefined;
+  return scenario.days.future === 'error' && to > today ? undefined : { from, to };
+}
+
+function areKnown(filter: NameFilter): boolean {
+  return [...filter.names].every((name) => EVENT_KINDS.some((kind) => kind.name === name));
 }
