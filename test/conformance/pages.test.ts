@@ -9,7 +9,7 @@ const PAGES = ['README.md', 'CONTRIBUTING.md', 'docs/architecture.md', 'docs/com
 const PATH = /(?<![\w./{}$-])(?:src|test|docs|spec|schemas|fixture|connectors|examples)\/[\w./-]*\w/g;
 
 describe.each(PAGES)('%s', (page) => {
-  const text = readFileSync(join(ROOT, page), 'utf8').replaceAll(/src\/\S*NAME\S*/g, '');
+  const text = readFileSync(join(ROOT, page), 'utf8').replaceAll(/(?:src|test)\/\S*NAME\S*/g, '');
 
   it('names only paths that exist', () => {
     const named = [...new Set(text.match(PATH) ?? [])];
