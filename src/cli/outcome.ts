@@ -5,7 +5,7 @@ import { Stopped } from '../base/signals.ts';
 /** The outcome of a failed command. */
 export interface Outcome {
   readonly exit: ExitCode;
-  /** One sentence for an expected failure; the whole story for a defect. */
+  /** One sentence for an expected failure; for a defect the stack, too. */
   readonly message: string;
   /** Writes it to the log, with its details. */
   log(logger: Logger): void;

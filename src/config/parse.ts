@@ -104,9 +104,9 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
   for (const { key, name } of secrets) if (filled[key] === undefined) Object.assign(filled, secretOf(key, name, env));
   const unknown = unknownKeys(schema, given);
   // Which fills in the defaults.
-  const misfits = schemaProblems(valid, filled);
+  const mismatches = schemaProblems(valid, filled);
   refuse('the configuration is not usable', {
-    problems: [...misspelt(given), ...misfits],
+    problems: [...misspelt(given), ...mismatches],
     further: problems(filled),
     unknown,
     secrets: secrets.map((secret) => filled[secret.key]),
