@@ -27,7 +27,11 @@ export interface ReportedDay {
 }
 
 /** A day that is not loaded and leaves the service within so many days is lost soon. */
-const SOON_DAYS = 7;
+export const SOON_DAYS = 7;
+/** Days until the service no longer exports a day, also where its own today is a day ahead. */
+export const daysLeftOf = (day: Day, today: Day, historyDays: number): number =>
+  daysBetween(addDays(today, -historyDays), day);
+
 /** Days shown; of a longer history the latest. */
 const MAX_DAYS = 1_100;
 
@@ -49,9 +53,8 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
   const first = typeof start === 'string' && (known[0] === undefined || start < known[0]) ? start : known[0];
   if (first === undefined) return [];
   const last = laterOf(today, known.at(-1) ?? today);
-  const oldest = addDays(today, 1 - historyDays);
   return daysOf(laterOf(first, addDays(last, 1 - MAX_DAYS)), last).map((day) => {
-    const daysLeft = daysBetween(oldest, day) + 1;
+    const daysLeft = daysLeftOf(day, today, historyDays);
     const state = stateOfDay(reads.get(day) ?? 0, gaps.has(day), requested.has(day), daysLeft);
     const { rows, bytes } = latest.get(day) ?? {};
     return { day, state, rows, bytes, daysLeft: state === 'lost soon' ? Math.max(0, daysLeft) : undefined };

@@ -1,4 +1,4 @@
-import { addDays, type Day, dayAt, daysBetween } from '../../base/days.ts';
+import { type Day, dayAt } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { printable } from '../../base/printable.ts';
 import { count } from '../../base/quantities.ts';
@@ -8,6 +8,7 @@ import { TimeLimitReached, withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
 import { type Context, secretOf } from '../context.ts';
+import { daysLeftOf, SOON_DAYS } from '../report/days.ts';
 import { describeSummary, type Summary } from './summary.ts';
 
 /** Where a notification of a run is sent, and when. */
@@ -33,8 +34,6 @@ type Sender = Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>;
 const ENV_NAME = 'DFINERY_NOTIFY_URL';
 const ATTEMPTS = 2;
 const TIMEOUT_MS = 10_000;
-/** Days that can be exported for at most this many more days are a reason to notify. */
-const SOON_DAYS = 7;
 
 /** The notification wanted by option or environment; undefined: none. Throws a configuration failure for a bad address. */
 export function notificationOf(
@@ -79,7 +78,7 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
   for (const { target, place, next_from_date: next } of also) cursors.push({ name: ` in ${target} ${place}`, next });
   for (const { name, next } of cursors) {
     if (next === null) continue;
-    const left = daysBetween(addDays(today, 1 - historyDays), next);
+    const left = daysLeftOf(next, today, historyDays);
     if (left > SOON_DAYS) continue;
     const when = left <= 0 ? 'today' : `in ${count(left, 'day')}`;
     reasons.push(`${next}, the first day not yet complete${name}, can no longer be exported ${when}.`);

@@ -62,21 +62,21 @@ describe('a notification', () => {
       ['1 new column: ‹!channel›\\u000a[x] (http://y) ＠here\\u001b[2J.'],
     ],
     ['a failure', { exit: 3, error: 'It is down.' }, ['The run failed (exit 3): It is down.']],
-    ['nothing for a day that remains exportable', { next_from_date: back(21) }, []],
+    ['nothing for a day that remains exportable', { next_from_date: back(22) }, []],
     [
       'a first incomplete day that expires in seven days',
-      { next_from_date: back(22) },
-      [`${back(22)}, the first day not yet complete, can no longer be exported in 7 days.`],
+      { next_from_date: back(23) },
+      [`${back(23)}, the first day not yet complete, can no longer be exported in 7 days.`],
     ],
     [
       'a first incomplete day that expires today',
-      { next_from_date: back(29) },
-      [`${back(29)}, the first day not yet complete, can no longer be exported today.`],
+      { next_from_date: back(30) },
+      [`${back(30)}, the first day not yet complete, can no longer be exported today.`],
     ],
     [
       'a first incomplete day of another target that expires in seven days',
-      { next_from_date: back(1), also: [{ ...OTHER, next_from_date: back(22) }] },
-      [`${back(22)}, the first day not yet complete in parquet lake, can no longer be exported in 7 days.`],
+      { next_from_date: back(1), also: [{ ...OTHER, next_from_date: back(23) }] },
+      [`${back(23)}, the first day not yet complete in parquet lake, can no longer be exported in 7 days.`],
     ],
   ])('reports %s [R549]', async (_what, summary, reasons) => {
     const found = await reported(summary);
@@ -85,8 +85,8 @@ describe('a notification', () => {
   });
 
   it('counts the days that the service keeps by history_days [R549]', async () => {
-    expect((await reported({ next_from_date: back(22) }, { historyDays: 60 })).posts).toEqual([]);
-    expect((await reported({ next_from_date: back(52) }, { historyDays: 60 })).posts).toHaveLength(1);
+    expect((await reported({ next_from_date: back(23) }, { historyDays: 60 })).posts).toEqual([]);
+    expect((await reported({ next_from_date: back(53) }, { historyDays: 60 })).posts).toHaveLength(1);
   });
 
   it.each([

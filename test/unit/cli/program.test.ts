@@ -87,7 +87,10 @@ describe('the command line', () => {
     [['verify', '--lock-wait', '1s', 'duckdb', '/none'], '/none does not exist'],
     [['forget', '--id=--x', '--config', '/none'], '/none cannot be read'],
     [['forget', '--id', 'x', '--also'], 'there is no option --also: see dfinery-elt forget --help.'],
-    [['plan', '--constructor', 'x'], 'there is no option --constructor: see dfinery-elt plan --help.'],
+    [
+      ['plan', '--constructor', 'x'],
+      'there is no option --constructor (did you mean --to?): see dfinery-elt plan --help.',
+    ],
     [
       ['report', 'duckdb', 'x', '-o', 'a', '--history-days', '0'],
       '--history-days is "0", wanted a whole number from 1',
