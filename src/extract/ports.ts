@@ -1,11 +1,11 @@
 import type { Clock } from '../base/clock.ts';
+import type { Day } from '../base/days.ts';
 import type { UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { ColumnEdits } from '../schema/column-edits.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import type { Suppression } from '../suppression/list.ts';
-import type { ExtractCounts } from './counts.ts';
 
 export interface ExtractOptions {
   readonly maxConcurrentExports: number;
@@ -53,3 +53,17 @@ export interface ExtractDeps {
   /** Filled while the extraction runs. */
   readonly counts: ExtractCounts;
 }
+
+/** What an extraction counts while it runs. */
+export interface ExtractCounts {
+  /** Requests sent. */
+  exports: number;
+  /** CSV received, of requests that failed too. */
+  bytes: number;
+  /** What the extraction has proved about `to_date` (S2); undefined: nothing. */
+  inclusive: boolean | undefined;
+  /** Days that are lost at the service, in no order. */
+  gaps: Day[];
+}
+
+export const newExtractCounts = (): ExtractCounts => ({ exports: 0, bytes: 0, inclusive: undefined, gaps: [] });

@@ -10,8 +10,7 @@ import { createExportService } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import { ExportQuota } from '../service/quota/quota.ts';
 import { loadSuppression } from '../suppression/list.ts';
-import { newExtractCounts } from './counts.ts';
-import type { ExtractDeps, ExtractOptions } from './ports.ts';
+import { type ExtractDeps, type ExtractOptions, newExtractCounts } from './ports.ts';
 
 /** What the process provides; part of the context of commands and of connectors. */
 export interface Runtime {

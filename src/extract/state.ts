@@ -1,5 +1,6 @@
 import valid from '../../schemas/state.validator';
 import { UserError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import type { SchemaError } from '../base/validator.ts';
 import type { HashedColumns } from './export-request.ts';
 import type { ExportState } from './window.ts';
@@ -27,10 +28,9 @@ export class StateError extends UserError {
  */
 export function parseState(value: unknown): ExportState | undefined {
   if (value === undefined || value === null) return undefined;
-  if (typeof value !== 'object' || Array.isArray(value)) throw malformed('it is not a JSON object');
-  const given = value as Record<string, unknown>;
-  if (Object.keys(given).length === 0) return undefined;
-  const version = given.version;
+  if (!isObject(value)) throw malformed('it is not a JSON object');
+  if (Object.keys(value).length === 0) return undefined;
+  const { version } = value;
   if (typeof version === 'number' && version > 1) {
     throw new StateError(
       'version',
@@ -38,8 +38,8 @@ export function parseState(value: unknown): ExportState | undefined {
       'use that one',
     );
   }
-  if (!valid(given)) throw malformed((valid.errors ?? []).map(problemText).join('; '));
-  return Object.freeze({ ...given }) as ExportState;
+  if (!valid<ExportState>(value)) throw malformed((valid.errors ?? []).map(problemText).join('; '));
+  return Object.freeze({ ...value });
 }
 
 /** The hashed columns of a target, by its stored state; empty if none was ever hashed. */

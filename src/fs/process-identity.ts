@@ -1,6 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { codeOf } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 
 /** What distinguishes a process from every other that may share a folder with it, in other containers and on other machines. */
 export interface ProcessIdentity {
@@ -34,8 +35,8 @@ export function livenessOf({ pid, host, space, started }: ProcessIdentity): Live
 
 /** A parsed identity; undefined if the value is not one. */
 export function identityFrom(value: unknown): ProcessIdentity | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
-  const { pid, host, space, started }: Partial<Record<keyof ProcessIdentity, unknown>> = value;
+  if (!isObject(value)) return undefined;
+  const { pid, host, space, started } = value;
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1) return undefined;
   if (typeof host !== 'string' || typeof space !== 'string' || typeof started !== 'string') return undefined;
   return { pid, host, space, started };

@@ -1,8 +1,20 @@
 import { type CheckVerb, openConfig } from '../airbyte/connector.ts';
-import { configError } from '../base/errors.ts';
-import { parseSourceConfig } from '../config/source.ts';
+import type { Clock } from '../base/clock.ts';
+import { addDays, dayAt } from '../base/days.ts';
+import { formatDuration } from '../base/durations.ts';
+import type { Env } from '../base/env.ts';
+import { configError, UserError } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
+import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
+import { MalformedCsv } from '../csv/malformed.ts';
 import { openQuota } from '../extract/session.ts';
-import { probeExport } from './probe.ts';
+import { missingColumns } from '../schema/groups.ts';
+import { createExportService } from '../service/export/client.ts';
+import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest, Limits } from '../service/export/protocol.ts';
+import { TimeLimitReached, withinTime } from '../service/http/abort.ts';
+import { NO_LIMITS } from '../service/http/headers.ts';
+import type { ExportQuota } from '../service/quota/quota.ts';
+import { readHeader } from './header.ts';
 
 /** The `check` verb: one smallest export. An exhausted quota is reported as such, not as a fault of the configuration. */
 export const checkVerb: CheckVerb = async (value, context) => {
@@ -18,3 +30,190 @@ export const checkVerb: CheckVerb = async (value, context) => {
     await quota.close();
   }
 };
+
+export type ProbeKind =
+  | 'ok'
+  | 'ok_no_events'
+  | 'wrong_token'
+  | 'wrong_service'
+  | 'quota_spent'
+  | 'unreachable'
+  | 'not_this_service'
+  | 'inconclusive';
+
+/** What one minimal export has shown about address, service and token. */
+export interface ProbeVerdict {
+  readonly kind: ProbeKind;
+  /** True when a sync may proceed: no answer indicates a fault of the configuration. */
+  readonly usable: boolean;
+  /** For people: what was found, and what to do. */
+  readonly message: string;
+  /** The code of the answer in the outcome table; for logs. */
+  readonly code: string;
+  readonly limits: Limits;
+}
+
+export interface ProbeOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'> {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly env: Env;
+  /** Counts the export; is not waited for. */
+  readonly quota: Pick<ExportQuota, 'enterNow'>;
+}
+
+const COST =
+  'One export of the hourly limit is spent on this check, or two where the service refuses the event that does not exist.';
+/** From the first byte sent to the verdict. */
+const TIMEOUT_MS = 4_000;
+const NO_EVENT = 'dfinery_elt_check_no_such_event';
+
+/**
+ * Requests one day of an event that does not exist, reads the header line and disconnects. If that is refused as
+ * invalid, a second request without any filter decides (S39). Waits for no quota, never retries. Rejects only when
+ * aborted, with the signal's reason.
+ */
+export async function probeExport(options: ProbeOptions, signal: AbortSignal): Promise<ProbeVerdict> {
+  const { clock, baseUrl } = options;
+  const { host } = new URL(baseUrl);
+  const seen = { isConnected: false };
+  options.logger.info('check.cost', COST);
+  try {
+    signal.throwIfAborted();
+    return await withinTime(TIMEOUT_MS, { clock, signal }, (limited) => probe(options, host, limited, seen));
+  } catch (error) {
+    signal.throwIfAborted();
+    return unanswered(error, host, seen.isConnected);
+  }
+}
+
+async function probe(
+  options: ProbeOptions,
+  host: string,
+  signal: AbortSignal,
+  seen: { isConnected: boolean },
+): Promise<ProbeVerdict> {
+  const { clock, quota, logger } = options;
+  const service = createExportService({
+    ...options,
+    quota: { enter: () => quota.enterNow(), close: async () => {} },
+    stallMs: TIMEOUT_MS * 2,
+    onConnect: () => {
+      seen.isConnected = true;
+    },
+  });
+  try {
+    const first = await service.exportEvents(smallest(clock.now()), signal);
+    if (first.kind !== 'invalid') return await verdictOf(first, host, clock.now());
+    logger.info('check.second', `${first.message} The check asks once more, without the event.`);
+    return await verdictOf(await service.exportEvents(unfiltered(clock.now()), signal), host, clock.now());
+  } finally {
+    await service.close();
+  }
+}
+
+/** Yesterday in UTC: a day that is over nearly everywhere and can be exported everywhere. */
+function smallest(now: number): ExportRequest {
+  const day = addDays(dayAt(now), -1);
+  const everything = { properties: [], propertiesCondition: 'all' } as const;
+  return { from: day, to: day, events: [NO_EVENT], eventsCondition: 'include', ...everything };
+}
+
+/**
+ * Two days without any filter: what a service refuses here is neither an event that it does not know, nor a range of
+ * one day, nor a day that has not begun.
+ */
+function unfiltered(now: number): ExportRequest {
+  const request = smallest(now);
+  return { ...request, from: addDays(request.to, -1), events: [], eventsCondition: 'all' };
+}
+
+type Finding = Omit<ProbeVerdict, 'limits'>;
+
+async function verdictOf(answer: ExportAnswer, host: string, now: number): Promise<ProbeVerdict> {
+  const { limits } = answer;
+  const found = answer.kind === 'data' ? await foundInBody(answer, host) : foundInRefusal(answer, limits, now);
+  return { ...found, limits };
+}
+
+async function foundInBody(body: ExportBody, host: string): Promise<Finding> {
+  const other = (code: string, why: string): Finding => {
+    const message = `${host} answers, but not with an export of events (${why}): is base_url right?`;
+    return { kind: 'not_this_service', usable: false, code, message };
+  };
+  try {
+    const missing = missingColumns((await readHeader(body.bytes)).header);
+    if (missing.length > 0) {
+      return other('no_such_columns', `${missing.length} columns of every export are missing`);
+    }
+    const message = `${host} accepts token and service, and exports events.`;
+    return { kind: 'ok', usable: true, code: 'ok', message };
+  } catch (error) {
+    if (!(error instanceof MalformedCsv)) throw error;
+    if (error.reason !== 'empty_body') return other(error.reason, error.reason);
+    const message = `${host} accepts token and service, and answers with nothing at all: there seem to be no events yet.`;
+    return { kind: 'ok_no_events', usable: true, code: 'empty_body', message };
+  } finally {
+    await body.close();
+  }
+}
+
+/** Codes of refusals that show more than their kind does. */
+const BY_CODE: Readonly<Record<string, ProbeKind>> = {
+  invalid_service_id: 'wrong_service',
+  redirect: 'not_this_service',
+  not_here: 'not_this_service',
+  refused_request: 'not_this_service',
+  certificate: 'unreachable',
+  proxy: 'unreachable',
+};
+
+function foundInRefusal({ kind, code, message, status }: ExportRefusal, { resetAt }: Limits, now: number): Finding {
+  const fault = (as: ProbeKind, text: string): Finding => ({ kind: as, usable: false, code, message: text });
+  const sentence = message.charAt(0).toUpperCase() + message.slice(1);
+  if (code === 'html_200') return fault('not_this_service', `${sentence}: is base_url right?`);
+  if (Object.hasOwn(BY_CODE, code)) return fault(BY_CODE[code], message);
+  switch (kind) {
+    case 'config':
+      return fault('wrong_token', message);
+    case 'invalid': {
+      const advice =
+        'It refuses the smallest request, and one without any filter as well: check service_id and export_token.';
+      return fault('wrong_service', `${message} ${advice}`);
+    }
+    case 'retry':
+    case 'retry_or_split': {
+      const isAnswer = kind === 'retry' && status !== undefined && status < 500;
+      return fault(isAnswer ? 'inconclusive' : 'unreachable', `${sentence}. Try again later.`);
+    }
+    case 'gone': {
+      const text = `${message} Yesterday was asked for: is this machine's clock right?`;
+      return { kind: 'inconclusive', usable: true, code, message: text };
+    }
+    case 'wait': {
+      const until =
+        resetAt === undefined
+          ? 'The service does not say when it resets'
+          : `It resets at ${new Date(resetAt).toISOString()}, in ${formatDuration(resetAt - now)}`;
+      const text =
+        'The service answers, but its limit of exports is spent at the moment, which is no fault of the ' +
+        `configuration. ${until}; a run waits for that by itself.`;
+      return { kind: 'quota_spent', usable: true, code, message: text };
+    }
+  }
+}
+
+function unanswered(error: unknown, host: string, isConnected: boolean): ProbeVerdict {
+  const rest = { limits: NO_LIMITS, usable: false };
+  if (error instanceof UserError) {
+    const kind = error.kind === 'config' ? 'wrong_token' : 'unreachable';
+    return { ...rest, kind, code: error.kind, message: error.message };
+  }
+  if (!(error instanceof TimeLimitReached)) throw error;
+  const time = formatDuration(TIMEOUT_MS);
+  if (!isConnected) {
+    const away = `${host} did not take a connection within ${time}: is base_url right, and may this machine reach it?`;
+    return { ...rest, kind: 'unreachable', code: 'connect_timeout', message: away };
+  }
+  const silent = `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
+  return { ...rest, kind: 'inconclusive', usable: true, code: 'slow', message: silent };
+}

@@ -1,7 +1,20 @@
 import { type DiscoverVerb, openConfig } from '../airbyte/connector.ts';
-import { parseSourceConfig } from '../config/source.ts';
-import { extractDeps, openExportSession } from '../extract/session.ts';
-import { discoverColumns } from './columns.ts';
+import { addDays } from '../base/days.ts';
+import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
+import { filtersOf } from '../extract/export-request.ts';
+import { extractWindows } from '../extract/extract.ts';
+import { type DayRange, lastDayOver, lengthOf, oldestDays, todayUtc } from '../extract/plan/days.ts';
+import { planRun } from '../extract/plan/plan.ts';
+import type { ExtractDeps } from '../extract/ports.ts';
+import { editsOf, extractDeps, openExportSession } from '../extract/session.ts';
+import { NO_PRIOR_LOADS } from '../extract/window.ts';
+import { editHeader } from '../schema/column-edits.ts';
+import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, eventNameIndex, headerColumns, KNOWN_COLUMNS } from '../schema/groups.ts';
+import { mergeColumns } from '../schema/merge.ts';
+import type { ColumnGroup, ColumnScan } from '../schema/scan.ts';
+import { compareBytes } from '../table/names.ts';
+import type { ColumnType } from '../types/type.ts';
+import { exportHeader } from './header.ts';
 import { streamsOf } from './streams/streams.ts';
 
 /** The `discover` verb: the streams, with the type of every column of the history. */
@@ -15,3 +28,121 @@ export const discoverVerb: DiscoverVerb = async (value, context) => {
     await session.close();
   }
 };
+
+/** One column of the history, as `discover` finds it: the pinned schema of the command line is a list of these. */
+export interface DiscoveredColumn {
+  /** The name as the export writes it; the event name's is `df_event_name` always. */
+  readonly source: string;
+  readonly group: ColumnGroup;
+  readonly type: ColumnType;
+}
+
+/**
+ * Every column of the history with its type, in the byte order of the names (S23). Costs two exports: the header of all
+ * days that can be exported, and the last `discover_days` that are over, whose every cell is looked at. A custom column
+ * that is empty there is text; `column_types` overrides. Throws a UserError.
+ */
+export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
+  const now = deps.clock.now();
+  const last = lastDayOver(now);
+  // Whether the last day is in an export is not known, and a service may refuse a single day: one day more is asked for.
+  const count = config.discoverDays + (config.toDateInclusive === 'auto' ? 1 : 0);
+  const first = addDays(last, 1 - count);
+  const from = oldestDays(now, config.historyDays).probably;
+  deps.logger.info(
+    'discover.cost',
+    `Discovery sends two exports: the header of ${from} to ${todayUtc(now)}, and ${first} to ${last} for the types.`,
+  );
+  const whole = await exportHeader({ ...filtersOf(config), from, to: todayUtc(now) }, deps);
+  if (whole === undefined) {
+    const why =
+      `The service does not export the whole of ${from} to ${todayUtc(now)} (history_days) at once: columns that ` +
+      `are missing from ${first} to ${last} are not known.`;
+    deps.logger.warn('discover.partial', why);
+  }
+  return joined(whole ?? [], await sample(config, deps, { first, last }), config);
+}
+
+/** The columns of the days of `wanted`, each with the type of all its cells. */
+async function sample(config: SourceConfig, deps: ExtractDeps, wanted: DayRange): Promise<readonly ColumnScan[]> {
+  const { first, last } = wanted;
+  // One request, whichever way its last day is meant: nothing is proved here.
+  const to = config.toDateInclusive === 'false' ? addDays(last, 1) : last;
+  const windowDays = lengthOf({ first, last: to });
+  const plan = planRun({
+    settings: {
+      ...config,
+      windowDays,
+      toDateInclusive: 'true',
+      onGap: 'warn',
+      endDate: undefined,
+      startDate: undefined,
+    },
+    delivery: 'fresh',
+    from: first,
+    to,
+    prior: NO_PRIOR_LOADS,
+    now: deps.clock.now(),
+  });
+  const parts: (readonly ColumnScan[])[] = [];
+  for await (const window of extractWindows(plan, deps)) parts.push(window.receipt.columns);
+  return parts.length === 0 ? [] : mergeColumns(parts, config.timezone !== undefined);
+}
+
+function joined(whole: readonly string[], scans: readonly ColumnScan[], config: SourceConfig): DiscoveredColumn[] {
+  const edits = editsOf(config);
+  const kept = edits && editHeader(whole, edits).kept;
+  const header = kept?.map(({ name }) => name) ?? whole;
+  const found = new Map<string, TypedName>();
+  const add = ({ source, nth }: Name, type?: ColumnType) =>
+    found.set(JSON.stringify([source, nth]), { source, nth, type });
+  for (const name of namesOf(header)) add(name);
+  namesOf(scans.map((scan) => scan.source)).forEach((name, i) => {
+    add(name, scans[i].type);
+  });
+  for (const source of standardNames(config)) if (!found.has(JSON.stringify([source, 1]))) add({ source, nth: 1 });
+  const ordered = [...found.values()].sort((a, b) => compareBytes(a.source, b.source) || a.nth - b.nth);
+  return headerColumns(ordered.map((one) => one.source)).map(({ source, group, declared }, i) => ({
+    source,
+    group,
+    type: edits?.hash.has(source)
+      ? 'string'
+      : (config.columnTypes.get(source) ?? declared ?? ordered[i].type ?? 'string'),
+  }));
+}
+
+/** A second column of one name is another column. */
+interface Name {
+  readonly source: string;
+  readonly nth: number;
+}
+
+interface TypedName extends Name {
+  readonly type: ColumnType | undefined;
+}
+
+function namesOf(header: readonly string[]): Name[] {
+  const eventName = eventNameIndex(header);
+  const seen = new Map<string, number>();
+  return header.map((name, i) => {
+    const source = i === eventName && name === EVENT_NAME_ALTERNATIVE ? EVENT_NAME : name;
+    const nth = (seen.get(source) ?? 0) + 1;
+    seen.set(source, nth);
+    return { source, nth };
+  });
+}
+
+/** The columns that the service defines, as far as the configured filter includes them. */
+function standardNames({ properties, propertiesCondition: condition, columnsDrop }: SourceConfig): string[] {
+  const listed = new Set(properties);
+  const isLetThrough = (name: string) =>
+    condition === 'all' || listed.size === 0 || listed.has(name) === (condition === 'include');
+  return [...KNOWN_COLUMNS.values()]
+    .filter(
+      (column) =>
+        column.name !== EVENT_NAME_ALTERNATIVE &&
+        !columnsDrop.includes(column.name) &&
+        (column.required || isLetThrough(column.name)),
+    )
+    .map((column) => column.name);
+}

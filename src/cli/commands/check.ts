@@ -1,7 +1,7 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { openQuota } from '../../extract/session.ts';
-import { type ProbeKind, type ProbeVerdict, probeExport } from '../../source/probe.ts';
+import { type ProbeKind, type ProbeVerdict, probeExport } from '../../source/check.ts';
 import { CONFIG_OPTION, command, jsonOption, printResult } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import type { Context } from '../context.ts';

@@ -1,6 +1,6 @@
 import { EXIT } from '../../base/errors.ts';
 import { extractDeps, openExportSession } from '../../extract/session.ts';
-import { discoverColumns } from '../../source/columns.ts';
+import { discoverColumns } from '../../source/discover.ts';
 import { CONFIG_OPTION, command, duration } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import type { SchemaFile } from '../schema-file.ts';

@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
-import { isObject } from '../../base/json.ts';
+import { isObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 
 export interface ListOptions {
@@ -152,15 +152,12 @@ async function* jsonMembers(
 ): AsyncGenerator<unknown[]> {
   for await (const [text, number] of textLines(input)) {
     if (text.trim() === '') continue;
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      throw configError(`Line ${number} of the list ${name} is not JSON; nothing was deleted.`);
+    const value = jsonOf(text);
+    if (!isObject(value)) {
+      const why = value === undefined ? 'is not JSON' : 'is no object';
+      throw configError(`Line ${number} of the list ${name} ${why}; nothing was deleted.`);
     }
-    if (!isObject(value)) throw configError(`Line ${number} of the list ${name} is no object; nothing was deleted.`);
-    const members = value;
-    yield keys.map((key) => (Object.hasOwn(members, key) ? members[key] : undefined));
+    yield keys.map((key) => (Object.hasOwn(value, key) ? value[key] : undefined));
   }
 }
 

@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { textIn } from '../../airbyte/input.ts';
 import type { StreamDescriptor } from '../../airbyte/messages.ts';
 import { internalError } from '../../base/errors.ts';
-import { isObject, type JsonObject } from '../../base/json.ts';
+import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 import { membersOf } from './json-member.ts';
 
@@ -47,21 +47,14 @@ function parse(bytes: Buffer, line: number, onUnknown: (line: number) => void): 
   if (!isUtf8(bytes)) throw noMessage(line, 'is not valid UTF-8');
   const text = bytes.toString();
   if (text.trim() === '') return undefined;
-  const value = parseLine(text, line);
+  const value = jsonOf(text);
+  if (value === undefined) throw noMessage(line, 'is not JSON');
   if (!isObject(value) || typeof value.type !== 'string')
     throw noMessage(line, 'is no message of the Airbyte protocol');
   if (value.type === 'RECORD') return recordMessage(value.record, line);
   if (value.type === 'STATE') return stateMessage(value.state, text, line);
   if (!SKIPPED.has(value.type)) onUnknown(line);
   return undefined;
-}
-
-function parseLine(text: string, line: number): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw noMessage(line, 'is not JSON');
-  }
 }
 
 function recordMessage(record: unknown, line: number): InputMessage {

@@ -3,7 +3,7 @@ import { closeSync, createReadStream, fstatSync, openSync, readdirSync, readSync
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { configError, EXIT, transientError } from '../../base/errors.ts';
-import { isObject, jsonOf } from '../../base/json.ts';
+import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 import { syncFolder } from '../../fs/atomic-file.ts';
 import type { LockFile } from '../../fs/lock.ts';
@@ -156,12 +156,8 @@ export const openLineOf = (path: string): Partial<Line<'open'>> | undefined =>
 
 /** Whether the last complete line of a file is a closing line; not verified. */
 export function endsClosed(path: string): boolean {
-  const line = parseUnverified(
-    readPart(path, (size) => Math.max(0, size - MAX_LINE))
-      .split('\n')
-      .at(-2) ?? '',
-  );
-  return line !== undefined && 'kind' in line && line.kind === 'close';
+  const lines = readPart(path, (size) => Math.max(0, size - MAX_LINE)).split('\n');
+  return parseUnverified(lines.at(-2) ?? '')?.kind === 'close';
 }
 
 function readPart(path: string, from: (size: number) => number): string {
@@ -174,7 +170,7 @@ function readPart(path: string, from: (size: number) => number): string {
   }
 }
 
-function parseUnverified(text: string): object | undefined {
+function parseUnverified(text: string): JsonObject | undefined {
   const line = jsonOf(text);
   return isObject(line) ? line : undefined;
 }

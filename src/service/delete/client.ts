@@ -5,10 +5,9 @@ import { type Env, systemEnv } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import type { Limits } from '../export/protocol.ts';
 import { TimeLimitReached, withinTime } from '../http/abort.ts';
 import { codingOf } from '../http/body.ts';
-import { readLimits } from '../http/headers.ts';
+import { NO_LIMITS, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
@@ -26,7 +25,6 @@ export interface DeletionServiceOptions
 
 const TIMEOUT_MS = 60_000;
 const MAX_BYTES = 64 * 1024;
-const NO_LIMITS: Limits = { remaining: undefined, resetAt: undefined };
 
 /** The deletion operation over HTTP: one request and its answer, classified by `outcomes.ts`; retries and pacing are the caller's. */
 export function createDeletionService(options: DeletionServiceOptions): DeletionService {

@@ -7,7 +7,7 @@ import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { IdleTimeout, TimeLimitReached } from '../http/abort.ts';
 import { bodyProblem, bytesOf, codingOf, declaredLength, snippet } from '../http/body.ts';
-import { type LimitHeaders, oneOf, readDate, readLimits } from '../http/headers.ts';
+import { NO_LIMITS, oneOf, readDate, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type RawAnswer, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
@@ -40,8 +40,6 @@ export interface ExportServiceOptions extends Pick<SourceConfig, 'baseUrl' | 'se
 export function createExportService(options: ExportServiceOptions): ExportService & { close(): Promise<void> } {
   return new ExportClient(options);
 }
-
-const NO_LIMITS: LimitHeaders = { remaining: undefined, resetAt: undefined, retryAt: undefined };
 
 /** One request under way. */
 interface Exchange {

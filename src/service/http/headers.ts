@@ -12,6 +12,9 @@ export interface LimitHeaders {
   readonly retryAt: number | undefined;
 }
 
+/** Of what came without an answer. */
+export const NO_LIMITS: LimitHeaders = { remaining: undefined, resetAt: undefined, retryAt: undefined };
+
 const LENIENCY_MS = 300_000;
 const PREFIXES = ['x-rate-limit-', 'x-ratelimit-'] as const;
 /** Seconds until the year 2286 have at most 10 digits, milliseconds since 2001 at least 12. */

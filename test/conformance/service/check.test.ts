@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { type ProbeKind, type ProbeOptions, probeExport } from '../../../src/source/probe.ts';
+import { type ProbeKind, type ProbeOptions, probeExport } from '../../../src/source/check.ts';
 import {
   CHUNKED,
   chunks,

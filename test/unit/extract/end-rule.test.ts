@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import { spans } from '../../../src/extract/download/end-evidence.ts';
+import { spans } from '../../../src/extract/download/end-rule.ts';
 import type { PlanInput } from '../../../src/extract/plan/plan.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import type { ColumnScan } from '../../../src/schema/scan.ts';
