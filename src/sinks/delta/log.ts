@@ -97,11 +97,14 @@ class DeltaLog implements TableLog {
     const entries = new Map<TableName, readonly Action[]>();
     for (const name of names) entries.set(name, await this.#actions(name, change, changeId));
     await storeFiles(this.#storage, change.added);
+    // Who read the log while another writer was at its commit may have the latest version of a table, and not of `events`.
+    let isLost = !(await this.#table('events').isLatest());
     for (const name of [...names.filter((one) => one !== 'events'), 'events' as const]) {
       const table = this.#table(name);
       const added = change.added.filter((file) => file.table === name);
       const actions = entries.get(name) ?? [];
-      if (!(await table.commit(actions, this.#infoOf(change)))) {
+      isLost ||= !(await table.commit(actions, this.#infoOf(change)));
+      if (isLost) {
         await this.#takeBack(change, done);
         throw new LostRace(table.address);
       }

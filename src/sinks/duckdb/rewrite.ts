@@ -1,11 +1,13 @@
 import { existsSync, statSync } from 'node:fs';
 import { configError, internalError, messageOf, transientError } from '../../base/errors.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
+import { diskError } from '../../fs/disk-failure.ts';
+import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { refuseSecondName } from '../files/failures.ts';
 import { copiesOfOriginal, refuseCopy } from '../sql/copies.ts';
-import { checkLogPath, fileExists } from '../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
+import { checkLogPath, fileExists, realFile } from '../sql/engine/database-file.ts';
+import { type Engine, type EngineOptions, openEngine, REWRITING } from '../sql/engine/engine.ts';
 import { newFile } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
@@ -80,14 +82,31 @@ interface Copied extends Pick<Rewritten, 'rows' | 'rowsRemoved'> {
   readonly path: string;
 }
 
-/** Locks a file, finds the people whose rows are to be left out, if any, and copies the rest. */
+/**
+ * Locks a file, finds the people whose rows are to be left out, if any, and copies the rest. Readers may have the file open, two
+ * rewritings too: a lock beside it keeps one from replacing what the other is about to copy.
+ */
 async function withCopy<L extends Lookup | undefined, T>(
   options: RewriteOptions,
   find: (engine: Engine) => Promise<L>,
   then: (engine: Engine, copied: Copied, lookup: L) => Promise<T>,
 ): Promise<T> {
-  if (!fileExists(options.file)) throw configError(`${options.file} does not exist: nothing was done.`);
-  checkLogPath(options.file);
+  const { file, lockWaitMs: waitMs, clock, signal } = options;
+  if (!fileExists(file)) throw configError(`${file} does not exist: nothing was done.`);
+  checkLogPath(file);
+  const lock = { what: `the file ${file}`, waitMs, clock, signal };
+  try {
+    return await withLockFile(`${realFile(file)}${REWRITING}.lock`, lock, () => copyLocked(options, find, then));
+  } catch (error) {
+    throw diskError(error, { what: file, path: file, consequence: 'nothing was changed' });
+  }
+}
+
+async function copyLocked<L extends Lookup | undefined, T>(
+  options: RewriteOptions,
+  find: (engine: Engine) => Promise<L>,
+  then: (engine: Engine, copied: Copied, lookup: L) => Promise<T>,
+): Promise<T> {
   const engine = await openSettled(options);
   try {
     return await engine.guarded(async () => {

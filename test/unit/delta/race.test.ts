@@ -1,3 +1,5 @@
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { envOf } from '../../support/env.ts';
@@ -31,9 +33,15 @@ describe('a commit that loses a race', () => {
           await fixture.store([window(2, 'quick')], place);
           const dataKeys = () => (s3.versions ?? []).map(({ key }) => key).filter((key) => key.endsWith('.parquet'));
           const before = dataKeys().sort();
-          // As if the winner's commits of the tables before this one were not there yet.
-          const hidden = TABLES.filter((name) => commitOrder(name) < commitOrder(lostTable));
-          for (const name of hidden) s3.objects.delete(`lake/${name}/_delta_log/00000000000000000001.json`);
+          // As if the winner's commits of the tables before this one, and that of `events`, were not there yet.
+          const hidden = new Set([...TABLES.filter((name) => commitOrder(name) < commitOrder(lostTable)), 'events']);
+          const entryOf = (name: string) => `lake/${name}/_delta_log/00000000000000000001.json`;
+          const commit = s3.objects.get(entryOf('events'));
+          for (const name of hidden) s3.objects.delete(entryOf(name));
+          s3.outcomeOf = ({ what, key }) => {
+            if (what === 'PutObject' && key === entryOf('events') && commit !== undefined) s3.objects.set(key, commit);
+            return 'normal';
+          };
           await expect(late.commit([window(3, 'late')], fixture.signal), lostTable).rejects.toMatchObject({
             ...LOST,
             message: expect.stringContaining(`/${lostTable}: another writer was first`),
@@ -48,6 +56,25 @@ describe('a commit that loses a race', () => {
         await s3.close();
       }
     }
+  });
+
+  it('leaves every table as it was, though its writer began while another one was at its commit [R893]', async () => {
+    await fixture.store([window(1, 'a')], { tables: TABLES });
+    await fixture.store([window(2, 'quick')], { tables: TABLES });
+    const entry = join(fixture.root, 'events/_delta_log/00000000000000000001.json');
+    // As if the winner had committed the other tables, and `events` not yet.
+    renameSync(entry, join(fixture.dir, 'later'));
+    const late = await fixture.openLake({ tables: TABLES });
+    try {
+      renameSync(join(fixture.dir, 'later'), entry);
+      const before = fixture.files().filter((path) => !path.startsWith('_dfinery/'));
+      await expect(late.commit([window(3, 'late')], fixture.signal)).rejects.toMatchObject(LOST);
+      expect(fixture.files().filter((path) => !path.startsWith('_dfinery/'))).toEqual(before);
+    } finally {
+      await late.close();
+    }
+    expect(await fixture.read('SELECT _key FROM event_items ORDER BY 1')).toEqual([{ _key: 'a' }, { _key: 'quick' }]);
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
   it('is detected also when a purge has removed the entry of the version that it wanted to create', async () => {

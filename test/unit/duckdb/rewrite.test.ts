@@ -11,11 +11,14 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
+  writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { temporaryPathOf } from '../../../src/fs/atomic-file.ts';
+import { LockFile } from '../../../src/fs/lock.ts';
 import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { COPIED } from '../../../src/sinks/duckdb/store.ts';
@@ -123,6 +126,40 @@ describe('a rewrite', () => {
     copyFileSync(fixture.file, temporaryPathOf(fixture.file));
     await purgeDuckDb(options(), { column: 'df_unified_id', ids: ['person-7'] });
     expect(readdirSync(fixture.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  });
+
+  it('beside others of the same file waits for them, and the copies for readers stay those of the database [R894]', async () => {
+    const copy = join(fixture.dir, 'copy.duckdb');
+    const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
+    const rows = Array.from({ length: 2_000 }, (_, i) => ({ id: `e${i}`, df_unified_id: `person-${i % 100}-unified` }));
+    await sink.commit([fixture.window('2026-01-01', csvOf(rows))], fixture.signal);
+    await sink.publish(copy);
+    await sink.close();
+    const patient = { ...options(), lockWaitMs: 60_000 };
+    const removal = { column: 'df_unified_id', ids: ['person-7-unified'] };
+    const all = [rewriteDuckDb(patient), purgeDuckDb(patient, removal), rewriteDuckDb(patient)] as const;
+    expect((await Promise.all(all))[1]).toMatchObject({ rows: 1_980, rowsRemoved: 20 });
+    expect(await verifyDuckDb(options())).toEqual([]);
+    expect(await republish(COPIED, { ...fixture.targetOptions, file: fixture.file })).toEqual([]);
+    for (const name of readdirSync(fixture.dir).filter((file) => file.endsWith('.duckdb'))) {
+      expect(readFileSync(join(fixture.dir, name)).includes('person-7-unified'), name).toBe(false);
+    }
+    expect(readdirSync(fixture.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
+  });
+
+  it('is refused while another process rewrites the file, and goes on where that died [R894]', async () => {
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    const path = `${fixture.file}.rewriting.lock`;
+    const other = LockFile.tryTake(path, { what: 'it', clock: systemClock });
+    await expect(rewriteDuckDb(options())).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringMatching(/^The file .*events\.duckdb is in use by process \d+/),
+    });
+    other?.release();
+    writeFileSync(path, '');
+    utimesSync(path, 0, 0);
+    await rewriteDuckDb(options());
+    expect(readdirSync(fixture.dir).filter((name) => name.startsWith('events.duckdb'))).toEqual(['events.duckdb']);
   });
 
   it('leaves the file unchanged when it is stopped', async () => {
