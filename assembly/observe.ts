@@ -19,7 +19,7 @@ const DOUBLED: i32 = 2;
 const COLUMN_SHIFT: i32 = 3;
 const STRIDE: i32 = 3;
 
-/** Bits of src/types/evidence.ts. */
+/** Bits of src/types/type.ts. */
 const NULL_TEXT: i32 = 1 << 0;
 const BOOL_UPPER: i32 = 1 << 1;
 const BOOL_LOWER: i32 = 1 << 2;

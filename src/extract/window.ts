@@ -61,6 +61,10 @@ export interface Window {
   readonly state: ExportState;
 }
 
+/** True when the rows of the window may not all have their id as their key; else the order of its rows does not matter. */
+export const hasDuplicateOrMissingIds = ({ files }: Pick<Window, 'files'>): boolean =>
+  files.length > 1 || files.some((file) => file.hasDuplicateOrMissingIds);
+
 /** The cursor and what goes with it (schemas/state.json). Unknown keys of a stored state are kept. */
 export interface ExportState {
   readonly version: 1;

@@ -1,17 +1,17 @@
 import type { CsvMemory } from '../csv/csv-memory.ts';
 import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../csv/tokenizer.ts';
-import { classify } from '../types/classify.ts';
+import { acceptedBy, classify, typeOf } from '../types/index.ts';
 import {
+  type ColumnType,
   DATE,
   DATETIME_DASH,
   DATETIME_DOT,
   DATETIME_GAP,
   DATETIME_OFFSET,
+  type Evidence,
   NULL_TEXT,
   STRING,
-} from '../types/evidence.ts';
-import { acceptedBy, typeOf } from '../types/index.ts';
-import type { ColumnType, Evidence } from '../types/type.ts';
+} from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
 import { DETAIL_LOG_ID, eventNameIndex, type HeaderColumn, hashed } from './groups.ts';
 import { IdHashes, type IdSample } from './id-hashes.ts';
@@ -38,8 +38,8 @@ const MAX_SAMPLED_IDS = 16_384;
 
 /** What is known of the detail log ids of an export. */
 export interface DetailLogIds {
-  /** False when a row had none, or one that another row had, or when there were too many to tell. */
-  readonly areKeys: boolean;
+  /** True when a row had none, or one that another row had, or when there were too many to tell. */
+  readonly hasDuplicateOrMissingIds: boolean;
   /** Absent where they are hashed, or too many to tell. */
   readonly sample?: IdSample | undefined;
 }
@@ -108,7 +108,7 @@ export class Columns {
     this.#plain?.addTo(this.#filled, this.#times);
     const ids = this.#ids.finish(MAX_SAMPLED_IDS);
     const areHashed = this.#isHashed[this.#header.findIndex(({ source }) => source === DETAIL_LOG_ID)];
-    return { areKeys: ids?.distinct === rows, sample: areHashed ? undefined : ids?.sample };
+    return { hasDuplicateOrMissingIds: ids?.distinct !== rows, sample: areHashed ? undefined : ids?.sample };
   }
 
   eventNames(): string[] {

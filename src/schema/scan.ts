@@ -22,7 +22,7 @@ export interface ColumnScan {
   /** True where hashes took the place of the values (S47): then it is a string column, whatever its name. */
   readonly hashed?: true;
   /**
-   * Bits of `src/types/evidence.ts`. Once STRING is among them, others may be missing; a declared string column has
+   * Bits of `src/types/type.ts`. Once STRING is among them, others may be missing; a declared string column has
    * STRING alone, as soon as a cell is there.
    */
   readonly evidence: Evidence;

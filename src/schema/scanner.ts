@@ -118,7 +118,7 @@ export class Scanner {
       rows,
       suppressed: this.#suppressed.rows,
       longestRow,
-      hasDuplicateOrMissingIds: ids?.areKeys === false,
+      hasDuplicateOrMissingIds: ids?.hasDuplicateOrMissingIds ?? false,
       finalNewline,
       invalidUtf8: { cells: this.#badCells, ...(this.#firstBad && { first: this.#firstBad }) },
       outLength,

@@ -2,9 +2,8 @@ import { configError } from '../base/errors.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { FileScan } from '../extract/window.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../schema/groups.ts';
-import { NULL_TEXT } from '../types/evidence.ts';
 import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../types/index.ts';
-import type { ColumnType, Evidence } from '../types/type.ts';
+import { type ColumnType, type Evidence, NULL_TEXT } from '../types/type.ts';
 import { columnKey, FIRST_COLUMNS, isItem, type StoredColumn } from './columns.ts';
 import { type IncomingColumn, incomingColumns } from './incoming.ts';
 import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
@@ -31,7 +30,7 @@ export interface PlannedColumn extends StoredColumn {
   readonly storedEvidence: Evidence;
   /** The type that the cells of the batch are read as before they become `type`; null: nothing of them is stored. */
   readonly readAs: ColumnType | null;
-  readonly windowEvidence: Evidence;
+  readonly batchEvidence: Evidence;
   /** True when every cell of the batch fits `readAs`. */
   readonly isClean: boolean;
   /** True when the table does not take the column: its cells go to `_rescued`. */
@@ -79,12 +78,12 @@ export function plannedTogether(
  * another type first is written in its canonical form (S21) or, as `null`, not at all (S18).
  */
 function isStoredAlike(alone: PlannedColumn, together: PlannedColumn): boolean {
-  const { windowEvidence, readAs } = alone;
+  const { batchEvidence, readAs } = alone;
   if (alone.name !== together.name || alone.itemName !== together.itemName) return false;
   const isText = together.readAs === 'string' || together.readAs === 'string[]';
-  if (isText && windowEvidence !== 0 && readAs !== together.readAs) return false;
+  if (isText && batchEvidence !== 0 && readAs !== together.readAs) return false;
   const keepsNullText = (column: PlannedColumn) => column.readAs === 'string' || column.before === 'string';
-  const hasNullText = together.type === 'string' && (windowEvidence & NULL_TEXT) !== 0;
+  const hasNullText = together.type === 'string' && (batchEvidence & NULL_TEXT) !== 0;
   return !hasNullText || keepsNullText(alone) === keepsNullText(together);
 }
 
@@ -159,45 +158,51 @@ function itemNamesOf(
 function planColumn(
   column: StoredColumn,
   key: string,
-  scanned: IncomingColumn | undefined,
+  incoming: IncomingColumn | undefined,
   rules: Rules,
   mode: SchemaMode,
 ): PlannedColumn {
   const asInstants = rules.timezone !== undefined;
-  const windowEvidence = scanned?.evidence ?? 0;
-  const evidence = column.evidence | windowEvidence;
+  const batchEvidence = incoming?.evidence ?? 0;
   const named = namedType(column, rules);
-  const fixed = named ?? fixedType(column, scanned, mode);
+  const fixed = named ?? fixedType(column, incoming, mode);
   // Of a column that is a string already the text `null` is a value (S18).
-  const keepsNullText = (fixed ?? column.type) === 'string';
-  const hasValues = (windowEvidence & (keepsNullText ? ~0 : ~NULL_TEXT)) !== 0;
+  const isText = (fixed ?? column.type) === 'string';
+  const hasValues = (batchEvidence & (isText ? ~0 : ~NULL_TEXT)) !== 0;
   const isNew = column.type === null && named === undefined;
   const isRefused = isNew && mode === 'freeze';
-  const wanted = isRefused ? null : (fixed ?? inferredType(column, evidence, asInstants));
-  const settled = column.type === null && !hasValues && !isPinned(column, rules) ? null : wanted;
-  const seenAs = fixed ?? typeOf(windowEvidence, asInstants) ?? (keepsNullText ? 'string' : null);
-  // A date whose midnight the zone skips is a date, but no datetime: it is read as one, and rescued.
-  const isKept = seenAs !== null && settled !== null && canWiden(seenAs, settled, windowEvidence, asInstants);
-  const readAs = hasValues && !isRefused ? (isKept ? seenAs : settled) : null;
-  const isClean = readAs === null || fitsWholly(windowEvidence, readAs, asInstants);
-  const firstShape = column.firstShape ?? scanned?.seen[0]?.shape ?? null;
+  const isAdded = !isRefused && (hasValues || isPinned(column, rules));
+  const evidence = column.evidence | batchEvidence;
+  const type = column.type === null && !isAdded ? null : (fixed ?? inferredType(column, evidence, asInstants));
   const accepted = column.type === null ? 0 : acceptedBy(column.type, asInstants);
-  const shape = scanned?.seen.find((cell) => (cell.evidence & ~accepted & ~NULL_TEXT) !== 0)?.shape;
-  if (mode === 'fail' && hasValues) refuseChange(column, settled, isNew, isClean, fixed !== undefined, shape);
-  return {
+  const planned = {
     ...column,
     key,
     before: column.type,
     storedEvidence: column.evidence,
-    type: settled,
+    type,
     evidence,
-    firstShape,
-    readAs,
-    windowEvidence,
-    isClean,
+    firstShape: column.firstShape ?? incoming?.seen[0]?.shape ?? null,
+    ...(hasValues ? readingOf(batchEvidence, fixed, type, asInstants) : { readAs: null, isClean: true }),
+    batchEvidence,
     isRefused: isRefused && hasValues,
-    shape,
+    shape: incoming?.seen.find((cell) => (cell.evidence & ~accepted & ~NULL_TEXT) !== 0)?.shape,
   };
+  if (mode === 'fail' && hasValues) refuseChange(planned, isNew, fixed !== undefined);
+  return planned;
+}
+
+/** How the cells of a batch are read that become values of `type`, if any do: as the type they have, where no value is lost by it. */
+function readingOf(
+  batchEvidence: Evidence,
+  fixed: ColumnType | undefined,
+  type: ColumnType | null,
+  asInstants: boolean,
+): Pick<PlannedColumn, 'readAs' | 'isClean'> {
+  const seenAs = fixed ?? typeOf(batchEvidence, asInstants) ?? 'string';
+  // A date whose midnight the zone skips is a date, but no datetime: it is read as one, and rescued.
+  const readAs = type !== null && canWiden(seenAs, type, batchEvidence, asInstants) ? seenAs : type;
+  return { readAs, isClean: readAs === null || fitsWholly(batchEvidence, readAs, asInstants) };
 }
 
 /** The type that `column_types` or a pinned schema gives the column. */
@@ -211,10 +216,10 @@ function namedType(column: StoredColumn, rules: Rules): ColumnType | undefined {
 /** The type that the data cannot change, if the column has one by its group or under `freeze`. */
 function fixedType(
   column: StoredColumn,
-  scanned: IncomingColumn | undefined,
+  incoming: IncomingColumn | undefined,
   mode: SchemaMode,
 ): ColumnType | undefined {
-  if (isDeclared(column)) return scanned?.declared ?? column.type ?? undefined;
+  if (isDeclared(column)) return incoming?.declared ?? column.type ?? undefined;
   return mode === 'freeze' && column.type !== null ? column.type : undefined;
 }
 
@@ -227,31 +232,21 @@ function inferredType({ type }: StoredColumn, evidence: Evidence, asInstants: bo
   return type === null ? (typeOf(evidence, asInstants) ?? null) : widenedType(type, evidence, asInstants);
 }
 
-function refuseChange(
-  column: StoredColumn,
-  type: ColumnType | null,
-  isNew: boolean,
-  isClean: boolean,
-  isFixed: boolean,
-  shape: string | undefined,
-): void {
+function refuseChange({ source, before, type, isClean, shape }: PlannedColumn, isNew: boolean, isFixed: boolean): void {
   const is = shape === undefined ? '' : ` (first such cell: ${shape})`;
-  const where = { where: { column: column.source } };
+  const where = { where: { column: source } };
   if (isNew) {
     throw configError(
-      `column ${column.source} is new${is} and schema_mode is fail: add it to the schema or use evolve.`,
+      `column ${source} is new${is} and schema_mode is fail: add it to the schema or use evolve.`,
       where,
     );
   }
-  if (type !== column.type && column.type !== null && !isFixed) {
-    throw configError(
-      `column ${column.source} of type ${column.type} would become ${type}${is} and schema_mode is fail.`,
-      where,
-    );
+  if (before !== null && type !== before && !isFixed) {
+    throw configError(`column ${source} of type ${before} would become ${type}${is} and schema_mode is fail.`, where);
   }
   if (!isClean) {
     throw configError(
-      `column ${column.source} of type ${type} has a cell that does not fit${is} and schema_mode is fail.`,
+      `column ${source} of type ${type} has a cell that does not fit${is} and schema_mode is fail.`,
       where,
     );
   }

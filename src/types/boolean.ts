@@ -1,7 +1,6 @@
 import { codecOf } from './codec.ts';
-import { BOOL_LOWER, BOOL_UPPER } from './evidence.ts';
 import { writeBytes } from './json-text.ts';
-import type { Evidence } from './type.ts';
+import { BOOL_LOWER, BOOL_UPPER, type Evidence } from './type.ts';
 
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');
@@ -47,5 +46,4 @@ export const BOOLEAN_CODEC = codecOf({
   keepsSpelling: false,
   range: 'json',
   jsonSchema: () => ({ type: ['boolean', 'null'] }),
-  arrow: () => ({ kind: 'bool' }),
 });

@@ -1,5 +1,4 @@
-import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './evidence.ts';
-import type { Evidence } from './type.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, type Evidence } from './type.ts';
 
 /** Where `parseTime` leaves what it read: one shared array, so that no cell costs an object. */
 export const FIELDS = new Int32Array(8);

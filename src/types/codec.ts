@@ -1,28 +1,28 @@
-import { NULL_TEXT } from './evidence.ts';
 import { isNull, writeNull } from './json-text.ts';
 import { absentOr, withoutNullText } from './sql.ts';
-import type { ColumnType, Evidence } from './type.ts';
+import { type ColumnType, type Evidence, NULL_TEXT } from './type.ts';
 import type { Zone } from './zone.ts';
 
 /** A property of an Airbyte `json_schema`; every one of ours may be null. */
 interface JsonSchema {
   readonly type: readonly [string, 'null'];
-  readonly format?: 'date' | 'date-time';
-  readonly airbyte_type?: 'timestamp_without_timezone' | 'timestamp_with_timezone';
+  readonly format?: 'date' | 'date-time' | 'time';
+  readonly airbyte_type?: `time${'' | 'stamp'}_with${'' | 'out'}_timezone` | `big_${'integer' | 'number'}`;
   readonly items?: JsonSchema;
 }
 
-/** An Arrow type in words, for the target that builds the real one. */
-export type ArrowType =
-  | { readonly kind: 'bool' | 'int64' | 'float64' | 'date32' | 'utf8' }
-  | { readonly kind: 'timestamp'; readonly unit: 'microsecond'; readonly timezone: 'UTC' | null }
-  | { readonly kind: 'list'; readonly item: ArrowType };
+/** DuckDB's types that are no lists, named as DESCRIBE prints them, but for TIMESTAMPTZ; and what table formats call them. */
+export const DUCKDB_SCALARS = {
+  BOOLEAN: { delta: 'boolean', ducklake: 'boolean' },
+  BIGINT: { delta: 'long', ducklake: 'int64' },
+  DOUBLE: { delta: 'double', ducklake: 'float64' },
+  DATE: { delta: 'date', ducklake: 'date' },
+  TIMESTAMP: { delta: 'timestamp_ntz', ducklake: 'timestamp' },
+  TIMESTAMPTZ: { delta: 'timestamp', ducklake: 'timestamptz' },
+  VARCHAR: { delta: 'string', ducklake: 'varchar' },
+} as const;
 
-/**
- * DuckDB's names of the types that are no lists, as DESCRIBE prints them, but for TIMESTAMPTZ. A table format that has a
- * name of its own for each is asked for all of them.
- */
-export type DuckDbScalar = 'BOOLEAN' | 'BIGINT' | 'DOUBLE' | 'DATE' | 'TIMESTAMP' | 'TIMESTAMPTZ' | 'VARCHAR';
+export type DuckDbScalar = keyof typeof DUCKDB_SCALARS;
 export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
 
 /**
@@ -63,7 +63,6 @@ interface Facts {
   readonly range: 'none' | 'json' | 'table';
   /** In `discover`. A configured catalog that has it asks for this type: no other type has the same. */
   jsonSchema(asInstants: boolean): JsonSchema;
-  arrow(asInstants: boolean): ArrowType;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { codecOf } from './codec.ts';
-import { DATE, DATETIME_GAP, DATETIME_OVERLAP } from './evidence.ts';
 import { writeString } from './json-text.ts';
 import { asText, castTo, matches } from './sql.ts';
+import { DATE, DATETIME_GAP, DATETIME_OVERLAP } from './type.ts';
 import { sqlInstant } from './zone-sql.ts';
 
 /** A day is one even where the zone skips its midnight. */
@@ -32,5 +32,4 @@ export const DATE_CODEC = codecOf({
   keepsSpelling: true,
   range: 'table',
   jsonSchema: () => ({ type: ['string', 'null'], format: 'date' }),
-  arrow: () => ({ kind: 'date32' }),
 });

@@ -13,9 +13,8 @@ import {
   YEAR,
 } from './calendar.ts';
 import { codecOf } from './codec.ts';
-import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, DATETIME_OVERLAP } from './evidence.ts';
 import { matches } from './sql.ts';
-import type { Evidence } from './type.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, DATETIME_OVERLAP, type Evidence } from './type.ts';
 import type { Zone } from './zone.ts';
 import { sqlFirstWall, sqlInstant } from './zone-sql.ts';
 
@@ -162,5 +161,4 @@ export const DATETIME_CODEC = codecOf({
     format: 'date-time',
     airbyte_type: asInstants ? 'timestamp_with_timezone' : 'timestamp_without_timezone',
   }),
-  arrow: (asInstants) => ({ kind: 'timestamp', unit: 'microsecond', timezone: asInstants ? 'UTC' : null }),
 });

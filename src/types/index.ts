@@ -1,18 +1,35 @@
 // This folder: the column types, one file each: how a cell is classified, and its value as JSON, SQL and Arrow.
 
 import { internalError } from '../base/errors.ts';
-import { BOOLEAN_CODEC } from './boolean.ts';
-import { classify } from './classify.ts';
+import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
+import { civilSeconds, FIELDS, OFFSET, parseTime } from './calendar.ts';
 import type { ColumnCodec } from './codec.ts';
 import { DATE_CODEC } from './date.ts';
 import { DATETIME_CODEC } from './datetime.ts';
-import { DOUBLE_CODEC } from './double.ts';
-import { DATETIME_GAP, DATETIME_OVERLAP, NULL_TEXT } from './evidence.ts';
-import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, STRING_LIST_CODEC } from './list.ts';
-import { LONG_CODEC } from './long.ts';
+import { isNull, isSpace } from './json-text.ts';
+import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listClass, STRING_LIST_CODEC } from './list.ts';
+import { DOUBLE_CODEC, LONG_CODEC, numberClass } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
-import { COLUMN_TYPES, type ColumnType, type Evidence } from './type.ts';
-import type { Zone } from './zone.ts';
+import {
+  COLUMN_TYPES,
+  type ColumnType,
+  DATETIME_GAP,
+  DATETIME_OFFSET,
+  DATETIME_OVERLAP,
+  type Evidence,
+  NULL_TEXT,
+  STRING,
+} from './type.ts';
+import { isInstant, type Zone } from './zone.ts';
+
+const ZERO = 48;
+const NINE = 57;
+const MINUS = 45;
+const DOT = 46;
+const OPEN_BRACKET = 91;
+/** A date or datetime has a dash or a dot here. */
+const YEAR_DIGITS = 4;
+const SHORTEST_TIME = 10;
 
 /** Every type with its codec. */
 export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
@@ -26,6 +43,31 @@ export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
   'string[]': STRING_LIST_CODEC,
   string: STRING_CODEC,
 };
+
+/**
+ * What one cell is: usually one bit, STRING when nothing else. The cell's bytes are valid UTF-8, unquoted, not empty.
+ * After a date or datetime bit FIELDS holds what was read.
+ */
+export function classify(b: Uint8Array, start: number, end: number, zone: Zone | undefined): Evidence {
+  const c = b[start];
+  if ((c >= ZERO && c <= NINE) || c === MINUS) {
+    const after = b[start + YEAR_DIGITS];
+    if (end - start >= SHORTEST_TIME && (after === MINUS || after === DOT)) {
+      const form = parseTime(b, start, end);
+      if (form !== 0) return zone === undefined ? form : form | zoneEvidence(form, zone);
+    }
+    return numberClass(b, start, end) || STRING;
+  }
+  if (c === OPEN_BRACKET || isSpace(c)) return listClass(b, start, end) || STRING;
+  return isNull(b, start, end) ? NULL_TEXT : booleanClass(b, start, end) || STRING;
+}
+
+/** What the configured zone adds to the form of a date or datetime: nothing, DATETIME_GAP or DATETIME_OVERLAP. */
+function zoneEvidence(form: Evidence, zone: Zone): Evidence {
+  const seconds = civilSeconds();
+  if (form !== DATETIME_OFFSET) return zone.evidenceOf(seconds);
+  return isInstant(seconds - FIELDS[OFFSET]) ? 0 : DATETIME_GAP;
+}
 
 /** The types that `from` can widen to, the nearest first. */
 export function widenings(from: ColumnType): ColumnType[] {

@@ -1,31 +1,24 @@
 import { type ColumnCodec, codecOf, type DuckDbScalar } from './codec.ts';
-import { canonicalDouble, DOUBLE_CODEC, sqlDouble } from './double.ts';
-import {
-  DOUBLE,
-  LIST_DOUBLE,
-  LIST_EMPTY,
-  LIST_LONG,
-  LIST_LONG_WIDE,
-  LIST_STRING,
-  LONG,
-  LONG_WIDE,
-} from './evidence.ts';
 import { copyBytes, isNull, isSpace, writeQuoted } from './json-text.ts';
-import { LONG_CODEC, sqlLong } from './long.ts';
-import { latin1, numberClass } from './numbers.ts';
+import { canonicalDouble, DOUBLE_CODEC, LONG_CODEC, latin1, numberClass, sqlDouble, sqlLong } from './numbers.ts';
 import { castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';
-import type { Evidence } from './type.ts';
+import { type Evidence, LIST_EMPTY, LIST_OF, LIST_STRING, STRING } from './type.ts';
 
 const QUOTE = 34;
 const COMMA = 44;
 const DOT = 46;
-const OPEN = 91;
+const OPEN_BRACKET = 91;
 const BACKSLASH = 92;
-const CLOSE = 93;
+const CLOSE_BRACKET = 93;
 const LOWER_N = 110;
 const LOWER_U = 117;
-const NUMBERS = LIST_LONG | LIST_LONG_WIDE | LIST_DOUBLE;
+const NUMBERS = listsOf(~STRING);
+
+/** The bits of lists whose elements have one of these bits. */
+function listsOf(elements: Evidence): Evidence {
+  return [...LIST_OF].reduce((lists, [element, list]) => ((element & elements) === 0 ? lists : lists | list), 0);
+}
 
 function skipSpace(b: Uint8Array, start: number, end: number): number {
   let i = start;
@@ -39,9 +32,9 @@ function skipSpace(b: Uint8Array, start: number, end: number): number {
  */
 export function listClass(b: Uint8Array, start: number, end: number): Evidence {
   let i = skipSpace(b, start, end);
-  if (i >= end || b[i] !== OPEN) return 0;
+  if (i >= end || b[i] !== OPEN_BRACKET) return 0;
   i = skipSpace(b, i + 1, end);
-  if (i < end && b[i] === CLOSE) return skipSpace(b, i + 1, end) === end ? LIST_EMPTY : 0;
+  if (i < end && b[i] === CLOSE_BRACKET) return skipSpace(b, i + 1, end) === end ? LIST_EMPTY : 0;
   let seen = 0;
   for (;;) {
     const stop = elementEnd(b, i, end);
@@ -49,7 +42,7 @@ export function listClass(b: Uint8Array, start: number, end: number): Evidence {
     seen |= elementClass(b, i, stop);
     i = skipSpace(b, stop, end);
     if (i >= end) return 0;
-    if (b[i] === CLOSE) break;
+    if (b[i] === CLOSE_BRACKET) break;
     if (b[i] !== COMMA) return 0;
     i = skipSpace(b, i + 1, end);
   }
@@ -68,10 +61,7 @@ function listEvidence(seen: Evidence): Evidence {
 function elementClass(b: Uint8Array, start: number, end: number): Evidence {
   if (b[start] === QUOTE) return LIST_STRING;
   if (b[start] === LOWER_N) return LIST_EMPTY;
-  const number = numberClass(b, start, end);
-  if (number === LONG) return LIST_LONG;
-  if (number === LONG_WIDE) return LIST_LONG_WIDE;
-  return number === DOUBLE ? LIST_DOUBLE : BAD_ELEMENT;
+  return LIST_OF.get(numberClass(b, start, end)) ?? BAD_ELEMENT;
 }
 
 /** Where the string, the `null` or the number-like text at `start` ends; -1 when none is there. */
@@ -81,7 +71,7 @@ function elementEnd(b: Uint8Array, start: number, end: number): number {
   if (c === QUOTE) return stringEnd(b, start + 1, end);
   if (c === LOWER_N) return start + 4 <= end && isNull(b, start, start + 4) ? start + 4 : -1;
   let i = start;
-  while (i < end && b[i] !== COMMA && b[i] !== CLOSE && !isSpace(b[i])) i++;
+  while (i < end && b[i] !== COMMA && b[i] !== CLOSE_BRACKET && !isSpace(b[i])) i++;
   return i === start ? -1 : i;
 }
 
@@ -144,9 +134,9 @@ function writeList(
   write: WriteElement,
 ): number {
   let to = at;
-  out[to++] = OPEN;
+  out[to++] = OPEN_BRACKET;
   let i = skipSpace(b, skipSpace(b, start, end) + 1, end);
-  while (i < end && b[i] !== CLOSE) {
+  while (i < end && b[i] !== CLOSE_BRACKET) {
     const stop = elementEnd(b, i, end);
     to = write(b, i, stop, out, to);
     i = skipSpace(b, stop, end);
@@ -154,7 +144,7 @@ function writeList(
     out[to++] = COMMA;
     i = skipSpace(b, i + 1, end);
   }
-  out[to++] = CLOSE;
+  out[to++] = CLOSE_BRACKET;
   return to;
 }
 
@@ -171,23 +161,23 @@ const sqlNumberText = (text: string) =>
   `coalesce(CAST(${sqlLong(text)} AS VARCHAR), CAST(${sqlDouble(text)} AS VARCHAR))`;
 
 const SPACE = '[ \\t\\n\\r]*';
-const NUMBER = '-?[0-9][0-9.E+-]*';
+const NUMBER_PATTERN = '-?[0-9][0-9.E+-]*';
 const HEX = '[0-9a-fA-F]';
 /** `\u` escapes that are characters: no half surrogate, no U+0000. */
 const UNIT = [
   `000[1-9a-fA-F]|00[1-9a-fA-F]${HEX}|0[1-9a-fA-F]${HEX}{2}|[1-9a-cA-CefEF]${HEX}{3}|[dD][0-7]${HEX}{2}`,
   `[dD][89abAB]${HEX}{2}\\\\u[dD][c-fC-F]${HEX}{2}`,
 ].join('|');
-const STRING = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNIT})))*"`;
+const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNIT})))*"`;
 
 const listOf = (element: string) =>
   `${SPACE}\\[${SPACE}((${element}|null)${SPACE}(,${SPACE}(${element}|null)${SPACE})*)?\\]${SPACE}`;
 
 /** TRUE for a list of what may be numbers (or empty, or of nulls alone); its elements decide. */
-const isNumberList = (expr: string) => matches(expr, listOf(NUMBER));
+const isNumberList = (expr: string) => matches(expr, listOf(NUMBER_PATTERN));
 
 /** TRUE for a list of strings and nulls. */
-const isStringList = (expr: string) => matches(expr, listOf(STRING));
+const isStringList = (expr: string) => matches(expr, listOf(STRING_PATTERN));
 
 /** The texts of the elements of such a list of numbers. */
 const elementTexts = (expr: string) => `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
@@ -237,17 +227,16 @@ const listOfItems = (item: DuckDbScalar) => (expr: string) => `from_json(${expr}
 
 /** What the list types differ in. */
 interface ListDefinition extends Pick<ColumnCodec, 'type' | 'sql' | 'widenings' | 'widenedText'> {
-  readonly cells: Evidence;
   readonly item: ColumnCodec;
   readonly sqlItem: DuckDbScalar;
   readonly write: WriteElement;
   sqlValue(expr: string, evidence: Evidence): string;
 }
 
-function listCodec({ cells, item, sqlItem, write, ...definition }: ListDefinition): ColumnCodec {
+function listCodec({ item, sqlItem, write, ...definition }: ListDefinition): ColumnCodec {
   return codecOf({
     ...definition,
-    cells: () => cells,
+    cells: (asInstants) => LIST_EMPTY | listsOf(item.cells(asInstants)),
     mixesForms: true,
     duckdb: () => `${sqlItem}[]`,
     plainJson: (_, evidence) => (write === writeAsString && (evidence & NUMBERS) !== 0 ? 'other' : 'list'),
@@ -257,14 +246,12 @@ function listCodec({ cells, item, sqlItem, write, ...definition }: ListDefinitio
     keepsSpelling: false,
     range: 'none',
     jsonSchema: (asInstants) => ({ type: ['array', 'null'], items: item.jsonSchema(asInstants) }),
-    arrow: (asInstants) => ({ kind: 'list', item: item.arrow(asInstants) }),
   });
 }
 
 /** A JSON list of integers of 64 bits and nulls. */
 export const LONG_LIST_CODEC: ColumnCodec = listCodec({
   type: 'long[]',
-  cells: LIST_EMPTY | LIST_LONG | LIST_LONG_WIDE,
   item: LONG_CODEC,
   sqlItem: 'BIGINT',
   write: copyBytes,
@@ -279,7 +266,6 @@ const longsWherePossible = (expr: string): string => withLongs(jsonText(expr));
 /** A JSON list of doubles, integers that a double holds exactly, and nulls. */
 export const DOUBLE_LIST_CODEC: ColumnCodec = listCodec({
   type: 'double[]',
-  cells: LIST_EMPTY | LIST_LONG | LIST_DOUBLE,
   item: DOUBLE_CODEC,
   sqlItem: 'DOUBLE',
   write: copyBytes,
@@ -295,7 +281,6 @@ const sqlStrings = (expr: string): string =>
 /** A JSON list of strings and nulls, or of numbers that become text. */
 export const STRING_LIST_CODEC: ColumnCodec = listCodec({
   type: 'string[]',
-  cells: LIST_EMPTY | NUMBERS | LIST_STRING,
   item: STRING_CODEC,
   sqlItem: 'VARCHAR',
   write: writeAsString,

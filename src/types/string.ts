@@ -21,5 +21,4 @@ export const STRING_CODEC: ColumnCodec = {
   keepsSpelling: true,
   range: 'json',
   jsonSchema: () => ({ type: ['string', 'null'] }),
-  arrow: () => ({ kind: 'utf8' }),
 };

@@ -11,15 +11,16 @@ import {
   Utf8,
 } from 'apache-arrow';
 import type { Typed } from '../../table/columns.ts';
-import type { ArrowType } from '../../types/codec.ts';
+import type { DuckDbScalar, DuckDbType } from '../../types/codec.ts';
 import { TYPES } from '../../types/index.ts';
+import { scalarOf } from '../sql/columns.ts';
 
 /** The schema of a stream: `_key`, the columns of the export in their order, `_rescued`. */
 export function streamSchema(columns: readonly Typed[], asInstants: boolean, version: string): Schema {
   const fields = columns.map(({ name, source, group, type }) => {
     return new Field(
       name,
-      dataType(TYPES[type].arrow(asInstants)),
+      dataType(TYPES[type].duckdb(asInstants)),
       true,
       new Map(Object.entries({ source, group, type })),
     );
@@ -28,21 +29,18 @@ export function streamSchema(columns: readonly Typed[], asInstants: boolean, ver
   return new Schema(all, new Map([['dfinery.version', version]]));
 }
 
-function dataType(type: ArrowType): DataType {
-  switch (type.kind) {
-    case 'bool':
-      return new Bool();
-    case 'int64':
-      return new Int64();
-    case 'float64':
-      return new Float64();
-    case 'date32':
-      return new DateDay();
-    case 'timestamp':
-      return new TimestampMicrosecond(type.timezone);
-    case 'utf8':
-      return new Utf8();
-    case 'list':
-      return new List(new Field('item', dataType(type.item), true));
-  }
+/** DuckDB's types in Arrow's classes. */
+const ARROW: Readonly<Record<DuckDbScalar, DataType>> = {
+  BOOLEAN: new Bool(),
+  BIGINT: new Int64(),
+  DOUBLE: new Float64(),
+  DATE: new DateDay(),
+  TIMESTAMP: new TimestampMicrosecond(),
+  TIMESTAMPTZ: new TimestampMicrosecond('UTC'),
+  VARCHAR: new Utf8(),
+};
+
+function dataType(type: DuckDbType): DataType {
+  const { scalar, isList } = scalarOf(type);
+  return isList ? new List(new Field('item', ARROW[scalar], true)) : ARROW[scalar];
 }

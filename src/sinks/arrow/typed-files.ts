@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Window } from '../../extract/window.ts';
+import { hasDuplicateOrMissingIds, type Window } from '../../extract/window.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { type IncomingColumns, incomingColumns } from '../../table/incoming.ts';
 import { type PlannedColumn, planColumns, type Rules } from '../../table/plan.ts';
@@ -11,7 +11,7 @@ import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineError } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount, rescuedOfBatch } from '../sql/rows/counts.ts';
-import { fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
+import { fileQuery, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import { baseId, dateSql } from '../sql/rows/superseded.ts';
 import type { PlaceOptions } from '../target.ts';
@@ -100,14 +100,14 @@ export class TypedFiles {
   async #writeRows(load: WindowLoad): Promise<string> {
     const path = this.#newPath();
     const rows = await this.#copy(await this.#rowsOf(load), path);
-    if (!idsAreKeys(load.window)) await dropStaging(this.#engine);
+    if (hasDuplicateOrMissingIds(load.window)) await dropStaging(this.#engine);
     checkRowCount(load.window, rows, PLACE);
     return path;
   }
 
   /** The rows of a window as a query: `_key`, the columns of the stream, `_rescued`. */
   async #rowsOf(load: WindowLoad): Promise<string> {
-    const isPlain = idsAreKeys(load.window);
+    const isPlain = !hasDuplicateOrMissingIds(load.window);
     const { columns, values, from, ...own } = isPlain ? fileQuery(load, 0) : await stageWindow(this.#engine, load);
     const key = 'base' in own ? own.base : own.key;
     const byKey = new Map(columns.map((column, i) => [column.key, values[i]]));

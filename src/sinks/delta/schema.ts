@@ -1,6 +1,6 @@
 import type { TableName } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
-import type { DuckDbScalar, DuckDbType } from '../../types/codec.ts';
+import { DUCKDB_SCALARS, type DuckDbType } from '../../types/codec.ts';
 import { describeTable } from '../files/columns.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import { scalarOf } from '../sql/columns.ts';
@@ -21,17 +21,6 @@ const REFUSED = /[ ,;{}()\n\t=]/g;
 /** A column's name as every reader of Delta takes it, before it is told apart from others (S43). */
 export const readableName = (source: string): string => source.replaceAll(REFUSED, '_');
 
-/** DuckDB's types in Delta's words. */
-const DELTA: Readonly<Record<DuckDbScalar, string>> = {
-  VARCHAR: 'string',
-  BIGINT: 'long',
-  DOUBLE: 'double',
-  BOOLEAN: 'boolean',
-  DATE: 'date',
-  TIMESTAMP: 'timestamp_ntz',
-  TIMESTAMPTZ: 'timestamp',
-};
-
 /** The columns that a table's files can have, in order; the partition's column is not among them. */
 export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<DeltaField[]> {
   const described = await describeTable(engine, table, state);
@@ -40,7 +29,8 @@ export async function fieldsOf(engine: Engine, table: TableName, state: TableSta
 
 function deltaType(type: DuckDbType): DeltaType {
   const { scalar, isList } = scalarOf(type);
-  return isList ? { type: 'array', elementType: DELTA[scalar], containsNull: true } : DELTA[scalar];
+  const { delta } = DUCKDB_SCALARS[scalar];
+  return isList ? { type: 'array', elementType: delta, containsNull: true } : delta;
 }
 
 /** The schema as `metaData` holds it. */

@@ -2,7 +2,7 @@
 // analytical views (models).
 
 import type { Logger } from '../../base/log.ts';
-import type { PriorLoads, Window } from '../../extract/window.ts';
+import { hasDuplicateOrMissingIds, type PriorLoads, type Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
@@ -19,7 +19,7 @@ import { isWide } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { checkRowCount, rowsByWindow } from '../sql/rows/counts.ts';
-import { filesByHeader, filesQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
+import { filesByHeader, filesQuery, type WindowLoad } from '../sql/rows/file-query.ts';
 import { withStaged } from '../sql/rows/staging.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/store.ts';
@@ -166,7 +166,7 @@ export class DuckDbSink implements Sink {
 /** Puts all rows of the windows into `events`. */
 async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<void> {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
-  const plain = filled.filter(({ window }) => idsAreKeys(window));
+  const plain = filled.filter(({ window }) => !hasDuplicateOrMissingIds(window));
   await engine.run('SET preserve_insertion_order = false');
   for (const parts of filesByHeader(plain)) {
     const { columns, values, rescued, base, number, from } = filesQuery(parts);

@@ -36,6 +36,6 @@ export async function supersede(engine: Engine, batch: PlannedBatch): Promise<Su
       `UPDATE events SET _key = r.next FROM ${RENUMBERED} r WHERE ${isIncoming} AND events._key = r.key`,
     );
   }
-  const isNumbered = renumbered > 0 || !batch.idsAreKeys;
+  const isNumbered = renumbered > 0 || batch.hasDuplicateOrMissingIds;
   return { removed, idRepeats: isNumbered ? await countNumbered(engine, all, columns) : new Map() };
 }

@@ -4,7 +4,7 @@ import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { foldName } from '../../table/names.ts';
 import type { TableState } from '../../table/state.ts';
-import type { DuckDbScalar } from '../../types/codec.ts';
+import { DUCKDB_SCALARS } from '../../types/codec.ts';
 import { describeTable } from '../files/columns.ts';
 import type { Field, FieldIds, IdentifiedColumn } from '../files/field-ids.ts';
 import { type FileChange, LostRace, type NewFile } from '../files/log.ts';
@@ -27,18 +27,9 @@ interface Table {
   nextRowId: number;
 }
 
-/** DuckDB's types in DuckLake's words. */
-const DUCKLAKE_TYPES: Readonly<Record<DuckDbScalar, string>> = {
-  VARCHAR: 'varchar',
-  BIGINT: 'int64',
-  DOUBLE: 'float64',
-  BOOLEAN: 'boolean',
-  DATE: 'date',
-  TIMESTAMP: 'timestamp',
-  TIMESTAMPTZ: 'timestamptz',
-};
-
-const DUCKDB_TYPES = new Map(Object.entries(DUCKLAKE_TYPES).map(([duckdb, ducklake]) => [ducklake, duckdb]));
+const DUCKDB_TYPES = new Map<string, string>(
+  Object.entries(DUCKDB_SCALARS).map(([duckdb, { ducklake }]) => [ducklake, duckdb]),
+);
 
 /** DuckDB's type of a column. */
 const duckDbType = ({ type, element }: Omit<Field, 'name'>): string =>
@@ -47,7 +38,8 @@ const duckDbType = ({ type, element }: Omit<Field, 'name'>): string =>
 /** A column of a file in DuckLake's words. */
 export function fieldOf({ name, type }: DescribedColumn): Field {
   const { scalar, isList } = scalarOf(type);
-  return isList ? { name, type: 'list', element: DUCKLAKE_TYPES[scalar] } : { name, type: DUCKLAKE_TYPES[scalar] };
+  const { ducklake } = DUCKDB_SCALARS[scalar];
+  return isList ? { name, type: 'list', element: ducklake } : { name, type: ducklake };
 }
 
 /** The columns that a table should have, in order. */

@@ -1,11 +1,11 @@
 import pLimit from 'p-limit';
 import { daysBetween } from '../../base/days.ts';
-import type { Window } from '../../extract/window.ts';
+import { hasDuplicateOrMissingIds, type Window } from '../../extract/window.ts';
 import { typedColumns } from '../../table/columns.ts';
 import { castTo, typedNull } from '../sql/columns.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount } from '../sql/rows/counts.ts';
-import { type FileQuery, fileQuery, idsAreKeys, type WindowLoad } from '../sql/rows/file-query.ts';
+import { type FileQuery, fileQuery, type WindowLoad } from '../sql/rows/file-query.ts';
 import { type StagedExtra, withStaged } from '../sql/rows/staging.ts';
 import type { FileTable } from './file-table.ts';
 import type { WrittenFile } from './log.ts';
@@ -46,7 +46,7 @@ export class EarlyWriter {
 
   /** Begins to write the rows of a window. A failure shows when they are written again for its batch. */
   begin(load: WindowLoad): void {
-    if (load.window.receipt.rows === 0 || !idsAreKeys(load.window)) return;
+    if (load.window.receipt.rows === 0 || hasDuplicateOrMissingIds(load.window)) return;
     const write = async () => {
       if (this.#isClosed || this.#table.engine.isLowOnMemory) return undefined;
       return { form: formOf(load), files: await writePlain(this.#table, load) };
@@ -90,7 +90,7 @@ export async function writeIncoming(
   const beside = filled.map((load) => {
     const written = early.get(load.window);
     if (written?.form === formOf(load)) return written.files;
-    return idsAreKeys(load.window) ? limit(() => writePlain(table, load)) : undefined;
+    return hasDuplicateOrMissingIds(load.window) ? undefined : limit(() => writePlain(table, load));
   });
   const plain = await Promise.all(beside);
   const files: IncomingFile[] = [];

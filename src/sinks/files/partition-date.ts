@@ -1,6 +1,8 @@
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../schema/groups.ts';
 import { columnKey } from '../../table/columns.ts';
 import type { FileColumn } from '../../table/incoming.ts';
+import { TYPES } from '../../types/index.ts';
+import { withoutNullText } from '../../types/sql.ts';
 import {
   DATE,
   DATETIME_DASH,
@@ -8,11 +10,9 @@ import {
   DATETIME_GAP,
   DATETIME_OFFSET,
   DATETIME_OVERLAP,
+  type Evidence,
   NULL_TEXT,
-} from '../../types/evidence.ts';
-import { TYPES } from '../../types/index.ts';
-import { withoutNullText } from '../../types/sql.ts';
-import type { Evidence } from '../../types/type.ts';
+} from '../../types/type.ts';
 import type { WindowLoad } from '../sql/rows/file-query.ts';
 import { cell } from '../sql/rows/read-csv.ts';
 
@@ -80,7 +80,7 @@ function isRead(load: WindowLoad, column: FileColumn, evidence: Evidence): boole
   const target = load.planned.get(column.key);
   if (load.zone !== undefined || target === undefined || target.type === null || target.isRefused) return false;
   if (target.readAs !== 'datetime' || !target.isClean) return false;
-  return (evidence & ~TIMES) === 0 && TYPES.datetime.native(target.windowEvidence, false);
+  return (evidence & ~TIMES) === 0 && TYPES.datetime.native(target.batchEvidence, false);
 }
 
 /** The date in a text that may be anything. */

@@ -35,12 +35,12 @@ export async function findSuperseded(
   files: readonly IncomingFile[],
 ): Promise<Superseded | undefined> {
   const { engine } = table;
-  const { columns, windows, idsAreKeys } = batch;
+  const { columns, windows, hasDuplicateOrMissingIds } = batch;
   if (files.length === 0) return { counts: new Map(), isKept: 'true', files, idRepeats: new Map() };
   const incoming = relationOf(files);
   if (windows.length > 1 && (await mayShareIds(engine, incoming))) return undefined;
   if (stored.length === 0) {
-    const idRepeats = idsAreKeys ? new Map() : await countNumbered(engine, incoming, columns);
+    const idRepeats = hasDuplicateOrMissingIds ? await countNumbered(engine, incoming, columns) : new Map();
     return { counts: new Map(), isKept: 'true', files, idRepeats };
   }
   const paths = copiesOf(stored);
@@ -57,8 +57,8 @@ export async function findSuperseded(
   const kept = `(SELECT _key FROM ${readFiles(paths)} WHERE ${isKept})`;
   const changed = await renumber(engine, reread, found, kept);
   const renumbered = changed === 0 ? files : await withNewKeys(table, files);
-  const idRepeats =
-    changed === 0 && idsAreKeys ? new Map() : await countNumbered(engine, relationOf(renumbered), columns);
+  const isNumbered = changed > 0 || hasDuplicateOrMissingIds;
+  const idRepeats = isNumbered ? await countNumbered(engine, relationOf(renumbered), columns) : new Map();
   return { counts, isKept, files: renumbered, idRepeats };
 }
 

@@ -1,10 +1,9 @@
 import type { CsvMemory } from '../../csv/csv-memory.ts';
 import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../../csv/tokenizer.ts';
-import { classify } from '../../types/classify.ts';
 import type { ColumnCodec } from '../../types/codec.ts';
-import { DATETIME_GAP, DATETIME_OFFSET } from '../../types/evidence.ts';
-import { cellFits, TYPES } from '../../types/index.ts';
+import { cellFits, classify, TYPES } from '../../types/index.ts';
 import { copyBytes, isNull, writeString } from '../../types/json-text.ts';
+import { DATETIME_GAP, DATETIME_OFFSET } from '../../types/type.ts';
 import { Zone } from '../../types/zone.ts';
 import type { StreamName } from './property-names.ts';
 import type { RecordMemory } from './record-memory.ts';
@@ -90,16 +89,16 @@ export class RecordEncoder {
     output.reserve(this.#roomFor(b, tokenizer, key));
     const to = output.out;
     const simd = this.#simd?.holds(to) ? this.#simd : undefined;
-    const open = simd?.writeHead(output.at) ?? copyBytes(this.#head, 0, this.#head.length, to, output.at);
-    let at = plan.key ? writeKey(KEY_LABEL, key, ordinal, simd, to, open) : open;
+    const dataStart = simd?.writeHead(output.at) ?? copyBytes(this.#head, 0, this.#head.length, to, output.at);
+    let at = plan.key ? writeKey(KEY_LABEL, key, ordinal, simd, to, dataStart) : dataStart;
     at = this.#writeCells(b, tokenizer, simd, to, at);
     // A row that names no event is one of its own: its key stands in for the log id.
     if (!key.hasLogId && plan.name === 'event_logs') at = writeKey(LOG_ID_LABEL, key, ordinal, simd, to, at);
     if (plan.position && key.positionEnd > key.positionStart) at = writePosition(key, to, at);
-    if (at === open) at = copyBytes(this.#placeholder, 0, this.#placeholder.length, to, at);
+    if (at === dataStart) at = copyBytes(this.#placeholder, 0, this.#placeholder.length, to, at);
     if (this.#mismatches.length > 0) at = this.#writeMismatches(b, tokenizer, to, at);
     else at = copyBytes(END, 0, END.length, to, at);
-    to[open] = OPEN_BRACE;
+    to[dataStart] = OPEN_BRACE;
     output.at = at;
     this.records++;
   }
@@ -179,8 +178,8 @@ export class RecordEncoder {
       from = 0;
     }
     if (isNull(bytes, from, end)) return start;
-    const stop = this.#writeValue(bytes, from, end, to, at, cells[k] >> COLUMN_SHIFT);
-    if (stop !== MISMATCH) return stop;
+    const valueEnd = this.#writeValue(bytes, from, end, to, at, cells[k] >> COLUMN_SHIFT);
+    if (valueEnd !== MISMATCH) return valueEnd;
     this.#mismatches.push(k);
     this.rescued[cells[k] >> COLUMN_SHIFT]++;
     return copyBytes(NULL, 0, NULL.length, to, at);

@@ -1,10 +1,10 @@
+import { internalError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import type { SpoolFile } from '../../extract/window.ts';
 import { headerColumns } from '../../schema/groups.ts';
 import type { PlainJson } from '../../types/codec.ts';
-import { NULL_TEXT } from '../../types/evidence.ts';
 import { fitsWholly, TYPES } from '../../types/index.ts';
-import { COLUMN_TYPES, type ColumnType, type Evidence } from '../../types/type.ts';
+import { COLUMN_TYPES, type ColumnType, type Evidence, NULL_TEXT } from '../../types/type.ts';
 import { ITEM_POSITION, KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
 
 /** One stream of the configured catalog, as far as its records depend on it. */
@@ -136,23 +136,34 @@ interface PropertySchema {
 /** The column type behind a property of a configured JSON schema; text where the schema names no type. */
 function propertyType(schema: unknown): PropertyType {
   const property: PropertySchema = isObject(schema) ? schema : {};
-  const type = TYPE_OF_KIND.get(kindOf(property));
+  const kind = kindsOf(property).find((name) => TYPE_OF_KIND.has(name));
+  const type = kind === undefined ? undefined : TYPE_OF_KIND.get(kind);
   return { type, asInstants: type === 'datetime' && property.airbyte_type !== 'timestamp_without_timezone' };
 }
 
 const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
-/** Formats that say what a text is; a text of any other format is just that. No type has times of a day. */
-const FORMATS = new Set<unknown>(['time', ...COLUMN_TYPES.map((type) => TYPES[type].jsonSchema(false).format)]);
+const TYPE_OF_KIND = typesByKind();
 
-const TYPE_OF_KIND: ReadonlyMap<string, ColumnType> = new Map(
-  COLUMN_TYPES.map((type) => [kindOf(TYPES[type].jsonSchema(false)), type]),
-);
+/** The type that a catalog asks for by the narrowest kind of its schema. No type has times of a day, which are not just text. */
+function typesByKind(): ReadonlyMap<string, ColumnType | undefined> {
+  const types = new Map<string, ColumnType | undefined>([['string time', undefined]]);
+  for (const type of COLUMN_TYPES) {
+    const [kind] = kindsOf(TYPES[type].jsonSchema(false));
+    const other = types.get(kind);
+    if (other !== undefined) throw internalError(`Columns of type ${other} and ${type} have one JSON schema, ${kind}.`);
+    types.set(kind, type);
+  }
+  return types;
+}
 
-/** A JSON type with what tells column types of it apart: `integer`, `string date`, `array of number`. */
-function kindOf({ type, format, airbyte_type, items }: PropertySchema): string {
+/**
+ * A JSON type with what may tell column types of it apart, the narrowest first: `string date`, `string`; `array of number`. What no
+ * column type has, says nothing: a text of another format is just text.
+ */
+function kindsOf({ type, format, airbyte_type, items }: PropertySchema): string[] {
   const types: readonly unknown[] = Array.isArray(type) ? type : [type ?? 'string'];
   const kind = JSON_TYPES.find((name) => types.includes(name)) ?? 'other';
-  if (kind === 'string') return format !== undefined && FORMATS.has(format) ? `string ${format}` : kind;
-  if (kind === 'number') return airbyte_type === 'integer' ? 'integer' : kind;
-  return kind === 'array' ? `array of ${isObject(items) ? kindOf({ ...items, format: undefined }) : 'string'}` : kind;
+  if (kind === 'array') return kindsOf(isObject(items) ? items : {}).map((item) => `array of ${item}`);
+  if (kind === 'number' && airbyte_type === 'integer') return ['integer'];
+  return [...[format, airbyte_type].flatMap((name) => (name === undefined ? [] : `${kind} ${name}`)), kind];
 }

@@ -3,11 +3,11 @@
 
 import { statSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
-import type { SpoolFile, Window } from '../../extract/window.ts';
+import { hasDuplicateOrMissingIds, type SpoolFile, type Window } from '../../extract/window.ts';
 import type { StreamName } from './property-names.ts';
 import { planRecords, type RecordStream } from './record-plan.ts';
 import type { EncodedBlock, FileJob, RowBlock, Task } from './record-runner.ts';
-import { hasDuplicateOrMissingIds, WindowKeys } from './window-keys.ts';
+import { WindowKeys } from './window-keys.ts';
 import { type WorkerOptions, WorkerPool } from './worker-pool.ts';
 
 export interface RecordWriterOptions {
@@ -64,7 +64,7 @@ export class RecordWriter {
     if (streams.length === 0) return totals.result();
     const blocks = window.files.flatMap(blocksOf);
     const run = (tasks: readonly Task[]) => this.#pool.run(jobs, window.receipt.bytes, tasks);
-    const keys = keysFor(window.files, streams);
+    const keys = keysFor(window, streams);
     if (keys !== undefined) {
       for await (const result of run(blocks.map((block) => ({ kind: 'hash', ...block })))) {
         signal.throwIfAborted();
@@ -91,10 +91,10 @@ export function blocksOf({ path, rowEnds }: Pick<SpoolFile, 'path' | 'rowEnds'>,
 }
 
 /** Undefined where each row by itself tells its key and whether it stands for its event; else one more pass over the files tells. */
-function keysFor(files: readonly SpoolFile[], streams: readonly RecordStream[]): WindowKeys | undefined {
+function keysFor(window: Window, streams: readonly RecordStream[]): WindowKeys | undefined {
   const events = streams.some((stream) => stream.name === 'event_logs');
-  const keys = hasDuplicateOrMissingIds(files);
-  const rows = files.reduce((sum, file) => sum + file.rows, 0);
+  const keys = hasDuplicateOrMissingIds(window);
+  const rows = window.files.reduce((sum, file) => sum + file.rows, 0);
   return events || keys ? new WindowKeys(rows, { events, keys }) : undefined;
 }
 

@@ -1,4 +1,3 @@
-import type { SpoolFile } from '../../extract/window.ts';
 import { HASH_WORDS, HashTable } from './hash-table.ts';
 
 /** What the rows of one block hash to. */
@@ -31,10 +30,6 @@ export interface BlockKeys {
 }
 
 const NUMBERED = /^(.*)#([1-9][0-9]{0,17})$/s;
-
-/** True when the rows of a window's files may not all have their id as their key. */
-export const hasDuplicateOrMissingIds = (files: readonly SpoolFile[]): boolean =>
-  files.length > 1 || files.some((file) => file.hasDuplicateOrMissingIds);
 
 /** The number in the key of the `ordinal`-th row of a base id; `reserved` numbers are skipped. */
 export function keyNumber(ordinal: number, reserved: readonly number[] | undefined): number {

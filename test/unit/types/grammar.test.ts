@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { civilSeconds, FIELDS, MICROS, OFFSET, parseTime, setCivil } from '../../../src/types/calendar.ts';
-import { classify } from '../../../src/types/classify.ts';
+import { classify } from '../../../src/types/index.ts';
 import { EVIDENCE_BITS, type EvidenceName, evidenceNames } from '../../support/evidence.ts';
 
 // What a cell is, once more: by patterns, Date, JSON and BigInt. Every cell that one edit makes of those below is tried.

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { classify } from '../../../src/types/classify.ts';
-import { cellFits, TYPES, typeOf } from '../../../src/types/index.ts';
+import { cellFits, classify, TYPES, typeOf } from '../../../src/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
 import { EVIDENCE_BITS, type EvidenceName, evidenceNames, jsonBound } from '../../support/evidence.ts';

@@ -1,4 +1,4 @@
-import type { Window } from '../../../extract/window.ts';
+import { hasDuplicateOrMissingIds, type Window } from '../../../extract/window.ts';
 import { changeRecords, columnChanges } from '../../../table/changes.ts';
 import { incomingColumns } from '../../../table/incoming.ts';
 import { type PlannedColumn, planColumns, type Rules } from '../../../table/plan.ts';
@@ -8,7 +8,7 @@ import type { Zone } from '../../../types/zone.ts';
 import type { Commit } from '../../sink.ts';
 import type { Engine } from '../engine/engine.ts';
 import { eventNamesIn, rescuedOfBatch } from './counts.ts';
-import { hasRowsWithoutId, idsAreKeys, type WindowLoad } from './file-query.ts';
+import { hasRowsWithoutId, type WindowLoad } from './file-query.ts';
 import type { RereadBatch } from './superseded.ts';
 
 /** What a batch of windows does to the columns of a place, and how the rows of each window are read. */
@@ -47,7 +47,7 @@ export function planBatch(
     }),
     live: receipts.filter(({ rows_live: live }) => live > 0),
     hasRowsWithoutId: loads.some(hasRowsWithoutId),
-    idsAreKeys: windows.every(idsAreKeys),
+    hasDuplicateOrMissingIds: windows.some(hasDuplicateOrMissingIds),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { PlannedColumn } from '../../../table/plan.ts';
-import { NULL_TEXT, STRING } from '../../../types/evidence.ts';
 import { sqlWiden, TYPES } from '../../../types/index.ts';
+import { NULL_TEXT, STRING } from '../../../types/type.ts';
 import type { Zone } from '../../../types/zone.ts';
 import { anyOf, jsonMember } from '../engine/quote.ts';
 
@@ -20,7 +20,7 @@ export interface CellSql {
  * may not type them.
  */
 export function cellSql(column: PlannedColumn, expr: string, zone: Zone | undefined, wantsText: boolean): CellSql {
-  const { readAs, type, isClean, isRefused, windowEvidence: evidence } = column;
+  const { readAs, type, isClean, isRefused, batchEvidence: evidence } = column;
   if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: refused(column, expr) };
   if (readAs === null || type === null) return { column, reader: 'VARCHAR', value: undefined, rescue: undefined };
   const codec = TYPES[readAs];
@@ -56,7 +56,7 @@ export function rescueKey(column: { source: string; occurrence: number; name: st
 
 /** Every cell of a column that the table does not take; `null` counts only where the column is text. */
 function refused(column: PlannedColumn, expr: string): CellSql['rescue'] {
-  const isText = (column.windowEvidence & STRING) !== 0;
+  const isText = (column.batchEvidence & STRING) !== 0;
   const condition = isText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
   return { condition, member: jsonMember(rescueKey(column), expr, condition) };
 }

@@ -90,11 +90,6 @@ export function filesByHeader(loads: readonly WindowLoad[]): WindowFilePart[][] 
   return [...groupBy(parts, ({ load }) => JSON.stringify(load.window.files[0].header)).values()];
 }
 
-/** True when the ids of a window are its keys as they stand: the order of its rows then does not matter. */
-export function idsAreKeys(window: Window): boolean {
-  return window.files.length === 1 && !window.files[0].hasDuplicateOrMissingIds;
-}
-
 /** True when a row of the window has no id, so that its key is a hash. */
 export function hasRowsWithoutId(load: WindowLoad): boolean {
   return load.window.files.some(

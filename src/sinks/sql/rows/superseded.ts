@@ -31,8 +31,8 @@ export interface RereadBatch {
   readonly live: readonly NumberedWindow[];
   /** True if a row of theirs has no id, so that its key is a hash. */
   readonly hasRowsWithoutId: boolean;
-  /** True if the ids of all their rows are their keys as they stand. */
-  readonly idsAreKeys: boolean;
+  /** True if one of theirs may not have its id as its key. */
+  readonly hasDuplicateOrMissingIds: boolean;
 }
 
 /** Such windows with their rows and those of the older ones. Both relations have at least the columns of `keyColumns`. */
