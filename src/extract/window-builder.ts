@@ -4,7 +4,7 @@ import { configError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import { unlisted } from '../schema/column-edits.ts';
-import { mergeColumns } from '../schema/merge.ts';
+import { mergeColumns } from '../schema/scan.ts';
 import type { Waiting } from './batch.ts';
 import { Cursor, foundBy } from './cursor.ts';
 import { type DaysResult, type Download, type ExportFile, sentAtOf } from './download/download.ts';

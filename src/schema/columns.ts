@@ -17,8 +17,7 @@ import { DETAIL_LOG_ID, eventNameIndex, type HeaderColumn, hashed } from './grou
 import { IdHashes, type IdSample } from './id-hashes.ts';
 import { NameSet } from './name-set.ts';
 import { PlainColumns } from './plain-columns.ts';
-import type { ColumnScan, FirstSeen } from './scan.ts';
-import { shapeOf } from './shape.ts';
+import { type ColumnScan, type FirstSeen, shapeOf } from './scan.ts';
 import { TimeRanges } from './time-range.ts';
 
 /** Which cells of a column are still examined: all, none, or those that its name asks for. assembly/observe.ts has the same. */

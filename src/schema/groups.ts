@@ -1,6 +1,9 @@
 import columns from '../../schemas/columns.json' with { type: 'json' };
 import { type ColumnType, isColumnType } from '../types/type.ts';
-import { COLUMN_GROUPS, type ColumnGroup } from './scan.ts';
+
+/** Where a column belongs, from its name alone. */
+export const COLUMN_GROUPS = ['unified_id', 'system', 'standard', 'standard_item', 'custom_item', 'custom'] as const;
+export type ColumnGroup = (typeof COLUMN_GROUPS)[number];
 
 export const UNIFIED_ID = 'df_unified_id';
 export const EVENT_NAME = 'df_event_name';

@@ -3,14 +3,16 @@
 import { configError } from '../base/errors.ts';
 import { DROP, type RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
-import { COLUMN_SHIFT, readNames, STRIDE } from '../csv/tokenizer.ts';
+import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, readNames, STRIDE, Unquoter } from '../csv/tokenizer.ts';
 import { Zone } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';
-import { headerColumns, missingColumns } from './groups.ts';
+import { headerColumns, missingColumns, UNIFIED_ID } from './groups.ts';
 import type { IdSample } from './id-hashes.ts';
 import type { ColumnScan } from './scan.ts';
-import { type DropRow, SuppressedRows } from './suppressed-rows.ts';
+
+/** True for a `df_unified_id` (text in UTF-8, quotes undone, not empty) whose rows are to be left out. */
+type DropRow = (bytes: Uint8Array, start: number, end: number) => boolean;
 
 export interface ScannerOptions extends RowLimits {
   /** IANA name of the zone of datetimes that carry none. */
@@ -188,5 +190,39 @@ export class Scanner {
       this.#badCells++;
       this.#firstBad ??= { row: source.rows + 1, column: this.#arrived[column] };
     });
+  }
+}
+
+/** Finds and counts the rows of people on the suppression list. */
+class SuppressedRows {
+  /** Rows found. */
+  rows = 0;
+  readonly #dropRow: DropRow | undefined;
+  readonly #unquoter = new Unquoter();
+  #column = -1;
+
+  constructor(dropRow: DropRow | undefined) {
+    this.#dropRow = dropRow;
+  }
+
+  open(header: readonly string[]): void {
+    this.#column = header.indexOf(UNIFIED_ID);
+  }
+
+  /** True when the tokenizer's last row belongs to such a person; it is counted. */
+  has(b: Uint8Array, tokenizer: RowTokenizer): boolean {
+    if (this.#dropRow === undefined || this.#column < 0) return false;
+    const { cells, used } = tokenizer;
+    let k = 0;
+    while (k < used && cells[k] >> COLUMN_SHIFT < this.#column) k += STRIDE;
+    if (k >= used || cells[k] >> COLUMN_SHIFT !== this.#column) return false;
+    const isDropped = this.#asks(this.#dropRow, b, cells[k], cells[k + 1], cells[k + 2]);
+    if (isDropped) this.rows++;
+    return isDropped;
+  }
+
+  #asks(dropRow: DropRow, b: Uint8Array, head: number, start: number, end: number): boolean {
+    if ((head & DOUBLED) === 0) return dropRow(b, start, end);
+    return dropRow(this.#unquoter.text, 0, this.#unquoter.unquote(b, start, end));
   }
 }

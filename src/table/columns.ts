@@ -1,8 +1,7 @@
 // This folder: the model of what a target holds (columns, receipts, cursor, event names, column changes, runs) and what a
 // batch of windows makes of it. Pure: no DuckDB, no disk.
 
-import { KNOWN_COLUMNS } from '../schema/groups.ts';
-import type { ColumnGroup } from '../schema/scan.ts';
+import { type ColumnGroup, KNOWN_COLUMNS } from '../schema/groups.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
 
 /** The tables that a target may have. */

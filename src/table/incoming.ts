@@ -1,6 +1,6 @@
 import type { FileScan } from '../extract/window.ts';
-import { EVENT_NAME, eventNameIndex, headerColumns } from '../schema/groups.ts';
-import type { ColumnGroup, FirstSeen } from '../schema/scan.ts';
+import { type ColumnGroup, EVENT_NAME, eventNameIndex, headerColumns } from '../schema/groups.ts';
+import type { FirstSeen } from '../schema/scan.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
 import { columnKey } from './columns.ts';
 

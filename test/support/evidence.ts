@@ -1,5 +1,7 @@
-import type { Evidence } from '../../src/types/type.ts';
+import { cellFits, TYPES } from '../../src/types/index.ts';
+import type { ColumnType, Evidence } from '../../src/types/type.ts';
 import * as types from '../../src/types/type.ts';
+import type { Zone } from '../../src/types/zone.ts';
 
 type Constants = typeof types;
 export type EvidenceName = {
@@ -21,3 +23,18 @@ export function evidenceNames(evidence: Evidence): EvidenceName[] {
 
 /** The bytes for which a codec's `writeJson` must be given room. */
 export const jsonBound = (length: number): number => length * 8 + 40;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+export const fitsBytes = (type: ColumnType, cell: string, zone: Zone | undefined): boolean => {
+  const bytes = encoder.encode(`#${cell}#`);
+  return cellFits(type, bytes, 1, bytes.length - 1, zone);
+};
+
+export const jsonOf = (type: ColumnType, cell: string, zone: Zone | undefined): string => {
+  const bytes = encoder.encode(`#${cell}#`);
+  const out = new Uint8Array(3 + jsonBound(bytes.length - 2));
+  const end = TYPES[type].writeJson(bytes, 1, bytes.length - 1, out, 3, zone);
+  return decoder.decode(out.subarray(3, end));
+};

@@ -1,7 +1,7 @@
 import { configError, EXIT, messageOf } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import { editsOf } from '../../extract/session.ts';
-import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/scan.ts';
+import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/groups.ts';
 import { type ColumnProfile, type FileProfile, profileFile } from '../../sinks/sql/profile.ts';
 import { TYPES } from '../../types/index.ts';
 import { Zone } from '../../types/zone.ts';

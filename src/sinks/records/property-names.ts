@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import {
+  type ColumnGroup,
   EVENT_NAME,
   EVENT_NAME_ALTERNATIVE,
   eventNameIndex,
   type HeaderColumn,
   ITEM_PREFIX,
 } from '../../schema/groups.ts';
-import type { ColumnGroup } from '../../schema/scan.ts';
 import { compareBytes, foldName } from '../../table/names.ts';
 
 /** The streams, in the order in which `discover` lists them. */

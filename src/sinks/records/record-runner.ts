@@ -3,7 +3,6 @@ import { internalError } from '../../base/errors.ts';
 import { COLUMN_SHIFT, RowTokenizer, STRIDE } from '../../csv/tokenizer.ts';
 import { headerColumns } from '../../schema/groups.ts';
 import { isNull } from '../../types/json-text.ts';
-import { hashBytes, WORDS } from './hash-table.ts';
 import { RecordEncoder } from './record-encoder.ts';
 import { RecordMemory } from './record-memory.ts';
 import type { RecordPlan } from './record-plan.ts';
@@ -11,6 +10,7 @@ import { RowKey } from './row-key.ts';
 import {
   type BlockKeys,
   type HashedRows,
+  hashBytes,
   KEY_AT,
   keyNumber,
   LAST_RANK,
@@ -18,6 +18,7 @@ import {
   OWN_EVENT,
   RANK_AT,
   ROW_WORDS,
+  WORDS,
 } from './window-keys.ts';
 
 /** All that the rows of one file need to become records; plain data, so that it may go to a worker. */

@@ -7,8 +7,7 @@ import { codeOf, configError, messageOf, UserError } from '../../base/errors.ts'
 import { MalformedCsv } from '../../csv/malformed.ts';
 import { SpoolWriter } from '../../extract/spool/spool-writer.ts';
 import { type ColumnEdits, unlisted } from '../../schema/column-edits.ts';
-import { DETAIL_LOG_ID, missingColumns } from '../../schema/groups.ts';
-import type { ColumnGroup } from '../../schema/scan.ts';
+import { type ColumnGroup, DETAIL_LOG_ID, missingColumns } from '../../schema/groups.ts';
 import { type CellPosition, Scanner, type ScanResult } from '../../schema/scanner.ts';
 import { FIRST_COLUMNS } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Window } from '../../../src/extract/window.ts';
+import * as forms from '../../support/column-types.ts';
 import fc from '../../support/property.ts';
 import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
-import * as forms from '../types/generated-cells.ts';
 
 const RUNS = 2;
 const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;

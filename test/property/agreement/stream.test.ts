@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import * as forms from '../../support/column-types.ts';
 import fc from '../../support/property.ts';
 import { AgreementFixture, type Held } from '../../support/targets/agreement.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
-import * as forms from '../types/generated-cells.ts';
 
 const RUNS = 5;
 /** Two: a list of longs that first became one of doubles and then text is written as the doubles. */

@@ -4,9 +4,9 @@ import { RowTokenizer, SENTINEL } from '../../../src/csv/tokenizer.ts';
 import { Columns } from '../../../src/schema/columns.ts';
 import { headerColumns } from '../../../src/schema/groups.ts';
 import { Zone } from '../../../src/types/zone.ts';
+import * as forms from '../../support/column-types.ts';
 import fc from '../../support/property.ts';
 import { quoted } from '../../support/targets/duckdb.ts';
-import * as forms from '../types/generated-cells.ts';
 
 const ROWS = 12;
 const NAMES = [

@@ -6,10 +6,10 @@ import { classify, fitsWholly, TYPES } from '../../../src/types/index.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { COLUMN_TYPES, type ColumnType, STRING } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
+import { canonical, exactJson, formsOf, sqlText } from '../../support/column-types.ts';
+import { jsonOf } from '../../support/evidence.ts';
 import fc from '../../support/property.ts';
-import { comparableJson, comparableSql, jsonOf, sqlComparable } from './agree.ts';
 import { Duck } from './duck.ts';
-import { formsOf } from './generated-cells.ts';
 
 const encoder = new TextEncoder();
 const evidenceOf = (cell: string, zone: Zone | undefined) => {
@@ -54,7 +54,7 @@ describe('the fast path for a clean column', () => {
       `CREATE OR REPLACE TABLE native AS FROM read_csv(${literal(file)}, auto_detect = false, header = false, delim = ',', ` +
         `quote = '"', escape = '"', new_line = '\\n', columns = {'n': 'INTEGER', 'c': '${TYPES[type].duckdb(false)}'})`,
     );
-    return (await duck.rows(`SELECT ${sqlComparable(type, 'c', false)} FROM native ORDER BY n`)).map((row) => row[0]);
+    return (await duck.rows(`SELECT ${sqlText(type, 'c', false)} FROM native ORDER BY n`)).map((row) => row[0]);
   }
 
   for (const name of [undefined, 'Asia/Seoul', 'America/New_York']) {
@@ -65,14 +65,14 @@ describe('the fast path for a clean column', () => {
         await fc.assert(
           fc.asyncProperty(columns(type, zone), async ({ cells, evidence }) => {
             await duck.load(cells);
-            const sql = sqlComparable(type, codec.sqlClean('c', evidence, zone), zone !== undefined);
-            const values = (await duck.column(sql)).map((text) => comparableSql(type, text));
-            const expected = cells.map((cell) => comparableJson(type, jsonOf(type, cell, zone)));
+            const sql = sqlText(type, codec.sqlClean('c', evidence, zone), zone !== undefined);
+            const values = (await duck.column(sql)).map((text) => canonical(type, text));
+            const expected = cells.map((cell) => canonical(type, exactJson(jsonOf(type, cell, zone))));
             expect(values.map((value, i) => ({ cell: cells[i], value }))).toEqual(
               expected.map((value, i) => ({ cell: cells[i], value })),
             );
             if (!codec.native(evidence, zone !== undefined)) return;
-            const native = (await readNatively(type, cells)).map((text) => comparableSql(type, text));
+            const native = (await readNatively(type, cells)).map((text) => canonical(type, text));
             expect(native).toEqual(expected);
           }),
           { numRuns: 10 },

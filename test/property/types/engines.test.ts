@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TYPES } from '../../../src/types/index.ts';
 import { COLUMN_TYPES } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
+import { canonical, cells, exactJson, sqlText } from '../../support/column-types.ts';
+import { fitsBytes, jsonOf } from '../../support/evidence.ts';
 import fc from '../../support/property.ts';
-import { comparableJson, comparableSql, fitsBytes, jsonOf, sqlComparable } from './agree.ts';
 import { Duck } from './duck.ts';
-import { cells } from './generated-cells.ts';
 
 const ZONES = [undefined, 'Asia/Seoul', 'America/New_York', 'America/Sao_Paulo', 'Pacific/Apia'];
 
@@ -25,11 +25,11 @@ describe('the SQL and the bytes of a codec', () => {
           for (const type of name === undefined ? COLUMN_TYPES : (['datetime'] as const)) {
             const codec = TYPES[type];
             const fits = await duck.column(codec.sqlFits('c', zone));
-            const values = await duck.column(sqlComparable(type, codec.sql('c', zone), zone !== undefined));
+            const values = await duck.column(sqlText(type, codec.sql('c', zone), zone !== undefined));
             batch.forEach((cell, i) => {
               const isFit = fitsBytes(type, cell, zone);
-              const expected = isFit ? comparableJson(type, jsonOf(type, cell, zone)) : null;
-              expect({ cell, type, fits: fits[i], value: comparableSql(type, values[i]) }).toEqual({
+              const expected = isFit ? canonical(type, exactJson(jsonOf(type, cell, zone))) : null;
+              expect({ cell, type, fits: fits[i], value: canonical(type, values[i]) }).toEqual({
                 cell,
                 type,
                 fits: isFit,

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sqlWiden, TYPES, widenings } from '../../../src/types/index.ts';
 import { COLUMN_TYPES } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
+import { WIDENINGS } from '../../support/column-types.ts';
 import { Duck } from './duck.ts';
 
 describe('widening a stored column', () => {
@@ -11,38 +12,17 @@ describe('widening a stored column', () => {
   });
   afterAll(() => duck.close());
 
-  const cases = [
-    ['boolean', 'string', ['true', 'FALSE'], ['TRUE', 'FALSE']],
-    ['long', 'string', ['9007199254740993', '-5'], ['9007199254740993', '-5']],
-    ['long', 'double', ['7'], ['7.0']],
-    ['double', 'string', ['1.50', '1.0E7', '-0.0'], ['1.5', '10000000', '-0.0']],
-    ['date', 'string', ['0001-01-01', '2024-02-29'], ['0001-01-01', '2024-02-29']],
-    ['date', 'datetime', ['2024-02-29'], ['2024-02-29 00:00:00']],
-    [
-      'datetime',
-      'string',
-      ['2026.1.2 3:04', '2026-01-02 03:04:05.5', '2026-01-02T03:04:05.000001', '0001-01-01 00:00:00'],
-      ['2026-01-02 03:04:00.000', '2026-01-02 03:04:05.500', '2026-01-02 03:04:05.000001', '0001-01-01'],
-    ],
-    ['long[]', 'double[]', ['[1,null]'], ['[1.0, NULL]']],
-    ['long[]', 'string[]', ['[1,null]'], ['[1, NULL]']],
-    ['long[]', 'string', ['[ 1, null ]', '[]'], ['[1,null]', '[]']],
-    ['double[]', 'string', ['[1.50,2]'], ['[1.5,2]']],
-    ['double[]', 'string[]', ['[1.50,2]'], ['[1.5, 2]']],
-    ['string[]', 'string', ['["a,\\"b"]', '["1.5",null]'], ['["a,\\"b"]', '[1.5,null]']],
-  ] as const;
-
-  for (const [from, to, cells, expected] of cases) {
+  for (const { from, to, cells, texts } of WIDENINGS) {
     it(`${from} becomes ${to} by its canonical text [R32]`, async () => {
       await duck.load(cells);
       const sql = sqlWiden(TYPES[from].sql('c'), from, to);
-      expect(await duck.column(`CAST(${sql} AS VARCHAR)`)).toEqual(expected);
+      expect(await duck.column(`CAST(${sql} AS VARCHAR)`)).toEqual(texts);
     });
   }
 
   it('is shown by a case for each type and each that it widens to [R32]', () => {
     const all = COLUMN_TYPES.flatMap((from) => widenings(from).map((to) => `${from} ${to}`));
-    expect([...new Set(cases.map(([from, to]) => `${from} ${to}`))].sort()).toEqual(all.sort());
+    expect(WIDENINGS.map(({ from, to }) => `${from} ${to}`).sort()).toEqual(all.sort());
   });
 
   it('every widening yields the declared type in a table with rows', async () => {

@@ -3,8 +3,8 @@ import { cellFits, TYPES } from '../../../src/types/index.ts';
 import { DATETIME_DASH, DATETIME_GAP } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
 import { sqlWall } from '../../../src/types/zone-sql.ts';
+import { jsonOf } from '../../support/evidence.ts';
 import fc from '../../support/property.ts';
-import { jsonOf } from './agree.ts';
 import { Duck } from './duck.ts';
 
 /** The first five differ between Node 20.20.2 and DuckDB 1.5.6. */

@@ -10,7 +10,7 @@ import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
 import { TYPES } from '../../../src/types/index.ts';
 import { literal } from '../../../src/types/sql.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
-import { sqlComparable } from '../../property/types/agree.ts';
+import { canonical, exactJson, sqlText } from '../column-types.ts';
 import { scanIn } from '../scan.ts';
 import { streamedColumns } from './arrow.ts';
 import { ParquetFixture } from './parquet.ts';
@@ -74,9 +74,7 @@ export class AgreementFixture extends ParquetFixture {
     const rescued = textsOf('_rescued');
     return heldOf(
       textsOf('_key').map((key, row) => {
-        const values = own.map((column) =>
-          column === undefined ? null : canonical(column.type, column.values[row], (item) => item),
-        );
+        const values = own.map((column) => (column === undefined ? null : canonical(column.type, column.values[row])));
         return [String(key), { values, rescued: JSON.parse(String(rescued[row] ?? '{}')) }];
       }),
     );
@@ -87,7 +85,7 @@ export class AgreementFixture extends ParquetFixture {
       const rows = async (sql: string) => (await connection.runAndReadAll(sql)).getRowsJson();
       const columns = await this.#columns(rows, window);
       const texts = columns.map(({ name, type }) =>
-        type === null ? 'NULL' : `CAST(${sqlComparable(type, identifier(name), asInstants)} AS VARCHAR)`,
+        type === null ? 'NULL' : `CAST(${sqlText(type, identifier(name), asInstants)} AS VARCHAR)`,
       );
       // As JSON: a U+FEFF at the start of a text would get lost on the way otherwise.
       const held = await rows(
@@ -150,52 +148,17 @@ function heldOf(rows: readonly (readonly [string, HeldRow])[]): Held {
 
 function rowOf(cells: readonly (string | null)[], columns: readonly Column[]): [string, HeldRow] {
   const [key, rescued, ...texts] = cells;
-  const values = texts.map((text, i) => canonical(columns[i].type ?? 'string', text, (item) => item));
+  const values = texts.map((text, i) => canonical(columns[i].type ?? 'string', text));
   return [String(key), { values, rescued: JSON.parse(rescued ?? '{}') }];
 }
 
-/** Numbers keep their digits: outside strings each becomes a text that starts with `#`. */
-const NUMBERS = /("(?:[^"\\]|\\.)*")|(-?\d[-+.\deE]*)/g;
-
 function recordOf(line: string, columns: readonly Column[]): [string, HeldRow] {
-  const { record } = JSON.parse(line.replace(NUMBERS, (_, text, number) => text ?? `"#${number}"`));
+  const { record } = exactJson(line);
   const { _key, _rescued, ...data } = record.data;
-  const plain = (item: unknown) => String(item).replace(/^#/, '');
   const values = columns.map(({ name, type }) => {
     const value = Object.hasOwn(data, name) ? data[name] : null;
     // A column of nothing but `null` has no type; the records of one that is called a string hold the text.
-    return type === null ? null : canonical(type, value, plain);
+    return type === null ? null : canonical(type, value);
   });
   return [_key, { values, rescued: _rescued ?? {} }];
 }
-
-/** One form for values of all sinks: doubles as their shortest text, datetimes in microseconds of UTC or wall clock. */
-function canonical(
-  type: ColumnType,
-  value: unknown,
-  plain: (item: unknown) => unknown,
-): string | readonly unknown[] | null {
-  if (value === null || value === undefined) return null;
-  const items = (): unknown[] => (typeof value === 'string' ? JSON.parse(value) : (value as unknown[]));
-  const numbers = (text: (item: unknown) => unknown) => items().map((item) => (item === null ? null : text(item)));
-  switch (type) {
-    case 'boolean':
-    case 'date':
-    case 'string':
-      return String(value);
-    case 'long':
-      return String(plain(value));
-    case 'double':
-      return double(plain(value));
-    case 'datetime':
-      return String(value).replace(/Z$/, '').padEnd('2026-01-02T03:04:05.000000'.length, '0');
-    case 'long[]':
-      return numbers(plain);
-    case 'double[]':
-      return numbers((item) => double(plain(item)));
-    case 'string[]':
-      return items();
-  }
-}
-
-const double = (text: unknown): string => (Object.is(Number(text), -0) ? '-0' : String(Number(text)));

@@ -7,6 +7,7 @@ import type { Window } from '../../../src/extract/window.ts';
 import { type ArrowOptions, writeArrow } from '../../../src/sinks/arrow/write-arrow.ts';
 import type { Streamed } from '../../../src/sinks/sink.ts';
 import { type ColumnType, isColumnType } from '../../../src/types/type.ts';
+import { arrowAt } from '../column-types.ts';
 import { DuckDbFixture } from './duckdb.ts';
 
 /** A file for a stream and the spool files of the windows made here. */
@@ -71,44 +72,5 @@ function typeOf(metadata: ReadonlyMap<string, string>): ColumnType {
 }
 
 function valuesOf(data: Data | undefined, type: ColumnType): unknown[] {
-  if (data === undefined) return [];
-  const offsets = data.valueOffsets;
-  const items = isScalar(type) ? [] : valuesOf(data.children[0], ITEMS[type]);
-  return Array.from({ length: data.length }, (_, row) => {
-    if (!data.getValid(row)) return null;
-    return isScalar(type) ? valueAt(data, row, type) : items.slice(offsets[row], offsets[row + 1]);
-  });
-}
-
-type List = Extract<ColumnType, `${string}[]`>;
-type Scalar = Exclude<ColumnType, List>;
-const isScalar = (type: ColumnType): type is Scalar => !type.endsWith('[]');
-const ITEMS: Readonly<Record<List, Scalar>> = { 'string[]': 'string', 'long[]': 'long', 'double[]': 'double' };
-
-function valueAt(data: Data, row: number, type: Scalar): string | number | boolean {
-  const offsets = data.valueOffsets;
-  switch (type) {
-    case 'boolean':
-      return (data.values[row >> 3] & (1 << (row & 7))) !== 0;
-    case 'date':
-      return new Date(data.values[row] * DAY_MS).toISOString().slice(0, 10);
-    case 'datetime':
-      return instantText(data.values[row]);
-    case 'long':
-      return `${data.values[row]}`;
-    case 'double':
-      return data.values[row];
-    case 'string':
-      // Not by the library's own reading, which takes a U+FEFF at the start of a text away.
-      return Buffer.from(data.values.subarray(offsets[row], offsets[row + 1])).toString();
-  }
-}
-
-const DAY_MS = 86_400_000;
-
-/** Microseconds since 1970 as `2026-01-02T03:04:05.000000`. */
-function instantText(micros: bigint): string {
-  const rest = ((micros % 1_000_000n) + 1_000_000n) % 1_000_000n;
-  const date = new Date(Number((micros - rest) / 1_000n));
-  return `${date.toISOString().slice(0, 19)}.${String(rest).padStart(6, '0')}`;
+  return data === undefined ? [] : Array.from({ length: data.length }, (_, row) => arrowAt(type, data, row));
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mergeColumns } from '../../../src/schema/merge.ts';
-import type { ColumnScan } from '../../../src/schema/scan.ts';
+import { type ColumnScan, mergeColumns } from '../../../src/schema/scan.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
 import { DATE, DATETIME_DASH, DOUBLE, LONG, LONG_WIDE, NULL_TEXT, STRING } from '../../../src/types/type.ts';
 import { scanIn } from '../../support/scan.ts';

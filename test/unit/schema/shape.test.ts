@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { shapeOf } from '../../../src/schema/shape.ts';
+import { shapeOf } from '../../../src/schema/scan.ts';
 
 const shape = (text: string) => {
   const bytes = new TextEncoder().encode(`x${text}x`);

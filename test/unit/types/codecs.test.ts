@@ -4,25 +4,7 @@ import { streamSchema } from '../../../src/sinks/arrow/stream-schema.ts';
 import { FIRST_COLUMNS } from '../../../src/table/columns.ts';
 import { TYPES } from '../../../src/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
-
-const string = { type: ['string', 'null'] };
-
-/** What platforms and readers of a target see of a type. */
-const CONTRACT = {
-  boolean: [{ type: ['boolean', 'null'] }, 'BOOLEAN', 'Bool'],
-  long: [{ type: ['integer', 'null'] }, 'BIGINT', 'Int64'],
-  double: [{ type: ['number', 'null'] }, 'DOUBLE', 'Float64'],
-  date: [{ ...string, format: 'date' }, 'DATE', 'Date32<DAY>'],
-  datetime: [
-    { ...string, format: 'date-time', airbyte_type: 'timestamp_without_timezone' },
-    'TIMESTAMP',
-    'Timestamp<MICROSECOND>',
-  ],
-  string: [string, 'VARCHAR', 'Utf8'],
-  'string[]': [{ type: ['array', 'null'], items: string }, 'VARCHAR[]', 'List<Utf8>'],
-  'long[]': [{ type: ['array', 'null'], items: { type: ['integer', 'null'] } }, 'BIGINT[]', 'List<Int64>'],
-  'double[]': [{ type: ['array', 'null'], items: { type: ['number', 'null'] } }, 'DOUBLE[]', 'List<Float64>'],
-} as const;
+import { contractOf } from '../../support/column-types.ts';
 
 const page = readFileSync(new URL('../../../docs/types.md', import.meta.url), 'utf8');
 const rows = [...page.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row.split(' | '));
@@ -35,7 +17,8 @@ describe('the codec of a type', () => {
   it.each(COLUMN_TYPES)('of %s has its JSON schema, DuckDB type and Arrow type [R65]', (type) => {
     const codec = TYPES[type];
     expect(codec.type).toBe(type);
-    expect([codec.jsonSchema(false), codec.duckdb(false), arrowType(type, false)]).toEqual(CONTRACT[type]);
+    const { jsonSchema, duckdb, arrow } = contractOf(type);
+    expect([codec.jsonSchema(false), codec.duckdb(false), arrowType(type, false)]).toEqual([jsonSchema, duckdb, arrow]);
   });
 
   it.each(COLUMN_TYPES)('of %s stands in docs/types.md with its DuckDB types [R65]', (type) => {
