@@ -19,7 +19,8 @@ import { chmod, type FileHandle, link, lstat, open, readdir, rename, rm, writeFi
 import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../base/errors.ts';
 
-const OWNER_FILE = 0o600;
+/** The mode of a file that its owner alone may read. */
+export const OWNER_FILE = 0o600;
 const PERMISSIONS = 0o777;
 
 /** A unique temporary path beside a file, for its next version until that is complete. */

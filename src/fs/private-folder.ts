@@ -43,7 +43,7 @@ export const isPrivateFolder = (path: string): boolean => folderOwner(path) === 
  * sentence: `The spool folder`, `set spool_dir to another`.
  */
 export function makePrivateFolder(path: string, what: string, remedy: string): void {
-  makeFolders(path, OWNER_FOLDER);
+  makeFolders(path);
   if (folderOwner(path) !== 'others') return;
   throw configError(
     `${what} ${path} is a link, belongs to another user or is open to others: remove it or ${remedy}.`,
@@ -52,17 +52,17 @@ export function makePrivateFolder(path: string, what: string, remedy: string): v
 }
 
 /**
- * Makes a folder and those above it, as far as they are missing; their names are on the disk when this returns. Throws the
+ * Makes a folder and those above it for this user alone, as far as they are missing; their names are on the disk when this returns. Throws the
  * system's error. Node's own recursion never ends where a parent exists and still nothing can be made in it, as under
  * /proc.
  */
-export function makeFolders(path: string, mode: number): void {
+export function makeFolders(path: string): void {
   if (isFolder(path)) return;
   const parent = dirname(path);
   // Below a file the system reports ENOTDIR.
-  if (parent !== path && statsOf(parent) === undefined) makeFolders(parent, mode);
+  if (parent !== path && statsOf(parent) === undefined) makeFolders(parent);
   try {
-    mkdirSync(path, { mode });
+    mkdirSync(path, { mode: OWNER_FOLDER });
   } catch (error) {
     // Another process was quicker.
     if (!isFolder(path)) throw error;

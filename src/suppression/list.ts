@@ -148,7 +148,7 @@ export async function suppress(
     if (!isPlaceholder(text)) entries.set(suppressionHmac(key, Buffer.from(text)), hashKey);
   }
   try {
-    makeFolders(dirname(path), 0o700);
+    makeFolders(dirname(path));
     const lock = { what, clock, waitMs: LOCK_WAIT_MS, signal };
     return await withLockFile(lockOf(path), lock, () => append(path, entries, key));
   } catch (error) {

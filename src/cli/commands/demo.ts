@@ -6,7 +6,7 @@ import { EXIT } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import { startSimulator } from '../../simulator/index.ts';
 import { type QueryResult, queryDuckDb } from '../../sinks/duckdb/query.ts';
-import { reportDuckDb } from '../../sinks/duckdb/report.ts';
+import { reportDuckDb } from '../../sinks/duckdb/read.ts';
 import { openDuckDbSink } from '../../sinks/duckdb/sink.ts';
 import { argument, command, text, withDefault } from '../command.ts';
 import type { Context } from '../context.ts';

@@ -1,6 +1,6 @@
 import { addDays, type Day, daysBetween, daysOf } from '../../base/days.ts';
 import { count } from '../../base/quantities.ts';
-import type { TargetReport } from '../../sinks/report.ts';
+import type { TargetReport } from '../../sinks/target.ts';
 import { draw } from './charts.ts';
 import type { ReportedDay } from './days.ts';
 import { type Html, html, list } from './html.ts';

@@ -5,7 +5,7 @@ import { dayAt } from '../../base/days.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { countLedger, LedgerCounts } from '../../deletion/ledger/counts.ts';
-import type { TargetReport } from '../../sinks/report.ts';
+import type { TargetReport } from '../../sinks/target.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import { calendar, type ReportedDay, reportedDays } from './days.ts';

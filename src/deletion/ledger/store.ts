@@ -144,7 +144,7 @@ const ledgerError = (error: unknown, folder: string): unknown =>
 
 function makeFolder(folder: string): void {
   try {
-    makeFolders(folder, 0o700);
+    makeFolders(folder);
   } catch (error) {
     throw configError(`The ledger's folder ${folder} cannot be made: ${messageOf(error)}.`, { cause: error });
   }

@@ -27,7 +27,7 @@ export class RunFolder {
    */
   static async open(root: string, clock: Clock, what: 'arrow' | 'files', errorOf = spoolError): Promise<RunFolder> {
     try {
-      makeFolders(root, 0o700);
+      makeFolders(root);
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(resolve(root), `dfinery-${what}-`));
       return new RunFolder(path, takeLease(path, clock));

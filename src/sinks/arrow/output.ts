@@ -2,11 +2,9 @@ import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
-import { RecordBatchStreamWriter, type Schema } from 'apache-arrow';
 import { codeOf } from '../../base/errors.ts';
-import { moveFile, removeTemporaries, replaceablePath, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { moveFile, OWNER_FILE, removeTemporaries, replaceablePath, temporaryPathOf } from '../../fs/atomic-file.ts';
 
-const OWNER_FILE = 0o600;
 /** A run of today may still be waiting for its first window. */
 const ABANDONED_MS = 86_400_000;
 
@@ -58,51 +56,6 @@ export function fileOutput(path: string, now: number): Output {
       await rm(draft, { force: true });
     },
   };
-}
-
-/** What ends a stream: a message without content. */
-export const END_BYTES = 8;
-
-/** The messages of an Arrow IPC stream, into a Node stream: `write` resolves once the reader's side took them. */
-export class IpcStream {
-  /** The schema, which is written with what comes first. */
-  #begin: Uint8Array | undefined;
-  readonly #end: Uint8Array;
-  readonly #out: Writable;
-  #failed: Error | undefined;
-  readonly #onError = (error: Error) => {
-    this.#failed ??= error;
-  };
-
-  constructor(out: Writable, schema: Schema) {
-    this.#out = out;
-    out.on('error', this.#onError);
-    const writer = new RecordBatchStreamWriter();
-    writer.reset(undefined, schema);
-    writer.finish();
-    const empty = writer.toUint8Array(true);
-    this.#begin = empty.subarray(0, -END_BYTES);
-    this.#end = empty.subarray(-END_BYTES);
-  }
-
-  /** Writes whole messages. */
-  async write(messages: Uint8Array): Promise<void> {
-    if (this.#failed) throw this.#failed;
-    if (this.#begin !== undefined) this.#out.write(this.#begin);
-    this.#begin = undefined;
-    await new Promise<void>((resolve, reject) => {
-      this.#out.write(messages, (error) => (error ? reject(error) : resolve()));
-    });
-  }
-
-  end(): Promise<void> {
-    return this.write(this.#end);
-  }
-
-  /** Removes its listener from the stream, which may be used further. */
-  release(): void {
-    this.#out.off('error', this.#onError);
-  }
 }
 
 /** True when the reader closed its end of the stream: no failure of this program. */

@@ -15,9 +15,8 @@ import { incomingColumns } from '../../table/incoming.ts';
 import { planColumns, type Rules } from '../../table/plan.ts';
 import type { Streamed } from '../sink.ts';
 import type { PlaceOptions } from '../target.ts';
-import { fileOutput, IpcStream, isReaderGone, streamOutput } from './output.ts';
-import { batchRows, recordBatches } from './record-batches.ts';
-import { streamSchema } from './stream-schema.ts';
+import { batchRows, IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
+import { fileOutput, isReaderGone, streamOutput } from './output.ts';
 import { TypedFiles } from './typed-files.ts';
 
 export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | 'env'> {

@@ -1,11 +1,8 @@
 import type { TableName } from '../../table/columns.ts';
-import { type FileNote, notedOf, noteOf } from '../files/file-note.ts';
 import type { DataFile, NewFile } from '../files/log.ts';
+import { type FileNote, type LoggedColumn, notedOf, noteOf } from '../files/log-entries.ts';
 import { PARTITION } from '../files/parquet-file.ts';
-import type { LoggedColumn } from '../files/statistics.ts';
-
-import type { Action, Add } from './protocol/actions.ts';
-import { damaged, parseJson } from './protocol/entry.ts';
+import { type Action, type Add, damaged, parseJson } from './protocol/entry.ts';
 import type { DeltaField } from './schema.ts';
 
 /** The tag of our own on the files of the log. */

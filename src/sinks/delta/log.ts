@@ -16,15 +16,13 @@ import {
   type Snapshot,
   type TableLog,
 } from '../files/log.ts';
-import { loggedColumns, rangedColumns } from '../files/statistics.ts';
+import { loggedColumns, rangedColumns } from '../files/log-entries.ts';
 import { checkErasable, eraseFiles, expiredFiles, type KnownFiles, storeFiles } from '../files/stored-files.ts';
 import type { Engine } from '../sql/engine/engine.ts';
-import { openStorage } from '../storage/open.ts';
-import { checkConditionalWrites } from '../storage/probe.ts';
+import { checkConditionalWrites, openStorage } from '../storage/open.ts';
 import type { Storage } from '../storage/storage.ts';
 import { addOf, removeOf, statsText } from './data-file.ts';
-import type { Action } from './protocol/actions.ts';
-import { LOG_FOLDER } from './protocol/entry.ts';
+import { type Action, LOG_FOLDER } from './protocol/entry.ts';
 import { fieldsOf, readableName } from './schema.ts';
 import { derivedAction, stateActions, stateOfDomains } from './state.ts';
 import { type CommitInfo, DeltaTable } from './table.ts';

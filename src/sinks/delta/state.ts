@@ -4,9 +4,8 @@ import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
-import { entryChanges, isReceiptEntry, stateEntries, stateFrom } from '../files/state-entries.ts';
-import type { Action } from './protocol/actions.ts';
-import { damaged, parseJson } from './protocol/entry.ts';
+import { entryChanges, isReceiptEntry, stateEntries, stateFrom } from '../files/log-entries.ts';
+import { type Action, damaged, parseJson } from './protocol/entry.ts';
 
 /** The description of a table in its log. Schema: schemas/delta-table.json. */
 export interface TableInfo {

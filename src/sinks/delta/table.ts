@@ -8,12 +8,19 @@ import { PARTITION } from '../files/parquet-file.ts';
 import { DEFAULT_RETENTION_MS, isDraft, isOwnFile } from '../files/stored-files.ts';
 import type { Stored } from '../storage/storage.ts';
 import { dataFileOf } from './data-file.ts';
-import type { Action, Add, MetaData } from './protocol/actions.ts';
 import { type LogPlace, writeCheckpoint } from './protocol/checkpoint.ts';
-import { beforeVersion, entryPath, LAST_CHECKPOINT, LOG_FOLDER, logFileOf } from './protocol/entry.ts';
-import { checkProtocol, protocolOf, supports } from './protocol/features.ts';
+import {
+  type Action,
+  type Add,
+  beforeVersion,
+  entryPath,
+  LAST_CHECKPOINT,
+  LOG_FOLDER,
+  logFileOf,
+  type MetaData,
+} from './protocol/entry.ts';
 import { type LogSnapshot, readSnapshot } from './protocol/snapshot.ts';
-import { type DeltaField, fieldsIn, schemaString } from './schema.ts';
+import { checkProtocol, type DeltaField, fieldsIn, protocolOf, schemaString, supports } from './schema.ts';
 import { type Domains, isReceiptDomain, type TableInfo, tableInfoOf } from './state.ts';
 
 /** The application id of this program in the log's `txn` actions. */

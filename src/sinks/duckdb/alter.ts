@@ -26,7 +26,7 @@ export async function alterEvents(
   const added = plan.filter((c) => c.before === null && c.type !== null);
   const changed = plan.filter(isRetyped);
   if (added.length + changed.length === 0) return;
-  const rows = Number((await engine.row('SELECT count(*) AS n FROM events')).n);
+  const rows = await engine.count('events');
   const isNarrowed = changed.some((column) => !isWidening(column, zone !== undefined));
   if (rows > 0 && !isNarrowed && added.length * ADD_COST <= rows) {
     return alterEach(engine, added.filter(isTyped), changed, zone);

@@ -5,17 +5,15 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { refuseSecondName } from '../files/failures.ts';
-import { copiesOfOriginal, refuseCopy } from '../sql/copies.ts';
-import { checkLogPath, fileExists, realFile } from '../sql/engine/database-file.ts';
+import { copiesOfOriginal, refuseCopy, withRewritten } from '../sql/copies.ts';
+import { checkLogPath, fileExists, newFile, realFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, REWRITING } from '../sql/engine/engine.ts';
-import { newFile } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
-import { withRewritten } from '../sql/rewritten-file.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource } from '../sql/views.ts';
 import type { PeopleFound, PeopleQuery, Purged, PurgeTrial, Rewritten } from '../target.ts';
-import { eventRowsOf } from './people.ts';
+import { eventRowsOf } from './read.ts';
 import { COPIED, checkStore, EVENT_NAMES_TABLE, STORE_TABLES } from './store.ts';
 
 export type RewriteOptions = Omit<EngineOptions, 'readOnly'>;
@@ -113,11 +111,9 @@ async function copyLocked<L extends Lookup | undefined, T>(
       await checkStore(engine);
       refuseSecondName(engine.file);
       const lookup = await find(engine);
-      const { n } = await engine.row(
-        "SELECT count(*) AS n FROM duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'",
-      );
+      const columns = await engine.count("duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'");
       const fill = () => copyRows(engine, lookup);
-      return await withRewritten(COPIED, engine, newFile(Number(n)), fill, async (path, copied) => {
+      return await withRewritten(COPIED, engine, newFile(columns), fill, async (path, copied) => {
         options.signal?.throwIfAborted();
         return then(engine, { ...copied, path }, lookup);
       });
@@ -142,7 +138,7 @@ async function openSettled(options: RewriteOptions): Promise<Engine> {
 async function copyRows(engine: Engine, lookup: Lookup | undefined): Promise<Omit<Copied, 'path'>> {
   const rowsRemoved = await copyTables(engine, lookup);
   await checkCounts(engine, rowsRemoved);
-  return { rows: await countOf(engine, 'rewritten', { schema: 'main', name: 'events' }), rowsRemoved };
+  return { rows: await engine.count('rewritten.main.events'), rowsRemoved };
 }
 
 /** What cannot be copied is named: a generated column or a foreign key makes DuckDB refuse the copy of a table. */
@@ -201,18 +197,14 @@ async function tablesOf(engine: Engine): Promise<Table[]> {
 async function checkCounts(engine: Engine, rowsRemoved: number): Promise<void> {
   for (const table of await tablesOf(engine)) {
     const isEvents = table.schema === 'main' && table.name === 'events';
-    const wanted = (await countOf(engine, 'target', table)) - (isEvents ? rowsRemoved : 0);
-    const found = await countOf(engine, 'rewritten', table);
+    const wanted = (await engine.count(qualifiedName('target', table))) - (isEvents ? rowsRemoved : 0);
+    const found = await engine.count(qualifiedName('rewritten', table));
     const mayBeFewer = table.schema === 'main' && table.name === EVENT_NAMES_TABLE;
     if (found === wanted || (mayBeFewer && found < wanted)) continue;
     throw internalError(
       `the copy of ${engine.file} has ${found} rows in ${table.name} instead of ${wanted}: nothing was changed.`,
     );
   }
-}
-
-async function countOf(engine: Engine, database: string, table: Table): Promise<number> {
-  return Number((await engine.row(`SELECT count(*) AS n FROM ${qualifiedName(database, table)}`)).n);
 }
 
 const qualifiedName = (database: string, { schema, name }: Table) =>

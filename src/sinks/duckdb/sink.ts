@@ -1,4 +1,4 @@
-// This folder: the target `duckdb`: one file with the table `events` (alter, superseded), the program's own tables (store), and
+// This folder: the target `duckdb`: one file with the table `events` (alter), the program's own tables (store), and
 // analytical views (models).
 
 import type { Logger } from '../../base/log.ts';
@@ -12,19 +12,18 @@ import { priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { identityOf, moveIdentity, publish } from '../sql/copies.ts';
-import { checkLogPath } from '../sql/engine/database-file.ts';
+import { checkLogPath, isWide } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { isRefusedByIndex } from '../sql/engine/faults.ts';
-import { isWide } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { planBatch, settleBatch } from '../sql/rows/batch.ts';
+import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { checkRowCount, rowsByWindow } from '../sql/rows/counts.ts';
 import { filesByHeader, filesQuery, type WindowLoad } from '../sql/rows/file-query.ts';
 import { withStaged } from '../sql/rows/staging.ts';
+import { countNumbered, findSupersededRows, mayShareIds, RENUMBERED, renumber } from '../sql/rows/superseded.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/store.ts';
 import { COPIED, createViews, prepareStore, RunTable, writeState } from './store.ts';
-import { supersede } from './superseded.ts';
 
 /** Removed rows after which their blocks are given back to the file, so that a full re-read does not double it. */
 const CHECKPOINT_ROWS = 100_000;
@@ -185,3 +184,34 @@ const loadStaged = (engine: Engine, load: WindowLoad): Promise<number> =>
 
 const namesOf = (columns: readonly PlannedColumn[]): string =>
   ['_key', '_dfinery_window', '_rescued', ...columns.map(({ name }) => name)].map(identifier).join(', ');
+
+/**
+ * Removes the rows that a batch, whose own rows are in `events` already, supersedes (S13), and gives rows whose key is taken
+ * another number. Windows that share ids are taken one by one: a later one may supersede rows of the earlier. Inside a transaction.
+ * Gives how many rows are gone, and by window how many of the batch have a number in their key.
+ */
+async function supersede(engine: Engine, batch: PlannedBatch) {
+  const { windows, columns } = batch;
+  const all = `(SELECT * FROM events WHERE _dfinery_window >= ${windows[0].window})`;
+  const isOneByOne = windows.length > 1 && (await mayShareIds(engine, all));
+  let [removed, renumbered] = [0, 0];
+  for (const step of isOneByOne ? windows.map((window) => [window]) : [windows]) {
+    const live = [...batch.live, ...windows.slice(0, windows.indexOf(step[0]))];
+    if (live.length === 0) continue;
+    const [first, last] = [step[0].window, step[step.length - 1].window];
+    const older = `events WHERE _dfinery_window < ${first}`;
+    const stored = `(SELECT * FROM ${older})`;
+    const isIncoming = `_dfinery_window BETWEEN ${first} AND ${last}`;
+    const reread = { ...batch, windows: step, live, stored, incoming: `(SELECT * FROM events WHERE ${isIncoming})` };
+    const found = await findSupersededRows(engine, reread);
+    for (const condition of found.conditions) removed += await engine.run(`DELETE FROM ${older} AND ${condition}`);
+    const changed = await renumber(engine, reread, found, stored);
+    if (changed === 0) continue;
+    renumbered += changed;
+    await engine.run(
+      `UPDATE events SET _key = r.next FROM ${RENUMBERED} r WHERE ${isIncoming} AND events._key = r.key`,
+    );
+  }
+  const isNumbered = renumbered > 0 || batch.hasDuplicateOrMissingIds;
+  return { removed, idRepeats: isNumbered ? await countNumbered(engine, all, columns) : new Map() };
+}

@@ -18,9 +18,9 @@ export const duckdb: StatefulTarget = withCopies(
     async upkeep() {
       const [{ readDuckDbState }, { verifyDuckDb }, { rewriteDuckDb }, { reportDuckDb }] = await Promise.all([
         import('./store.ts'),
-        import('./verify.ts'),
+        import('./read.ts'),
         import('./rewrite.ts'),
-        import('./report.ts'),
+        import('./read.ts'),
       ]);
       return {
         readState: (file, options) => readDuckDbState({ ...options, file }),
@@ -31,7 +31,7 @@ export const duckdb: StatefulTarget = withCopies(
     },
     async people() {
       const [{ peopleInDuckDb, rowsInDuckDb }, { checkPurgeDuckDb, purgeDuckDb }] = await Promise.all([
-        import('./people.ts'),
+        import('./read.ts'),
         import('./rewrite.ts'),
       ]);
       return {

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute } from 'node:path';
-import pLimit, { type LimitFunction } from 'p-limit';
+import type { LimitFunction } from 'p-limit';
+import pLimit from 'p-limit';
 import { configError, messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { VERSION } from '../../base/version.ts';
@@ -12,18 +13,15 @@ import { literal } from '../../types/sql.ts';
 import { refuseSecondName } from '../files/failures.ts';
 import type { IdentifiedColumn, IdentifiedTable } from '../files/field-ids.ts';
 import { PARTITION } from '../files/parquet-file.ts';
-import { COPIES_TABLE, type CopiedFormat, identityOf } from '../sql/copies.ts';
-import { realFile } from '../sql/engine/database-file.ts';
+import { COPIES_TABLE, type CopiedFormat, identityOf, withRewritten } from '../sql/copies.ts';
+import { realFile, SMALL_BLOCKS } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, type Row, withFile } from '../sql/engine/engine.ts';
-import { SMALL_BLOCKS } from '../sql/engine/new-file.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { withRewritten } from '../sql/rewritten-file.ts';
 
 /** The version of DuckLake's format that is read and written here. */
 const FORMAT = '1.0';
 /** Rows of one INSERT. */
 const INSERT_ROWS = 1_000;
-const OWNER_FOLDER = 0o700;
 
 /** The tables of a catalog in format 1.0, as the reference extension makes them. */
 const CATALOG_TABLES: readonly string[] = [
@@ -156,7 +154,7 @@ export class Catalog {
 
   /** Runs work in one transaction of the catalog, which is made if missing. Throws what the work throws, or UserError. */
   write<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
-    makeFolders(dirname(this.file), OWNER_FOLDER);
+    makeFolders(dirname(this.file));
     return this.#open(false, (engine) => engine.transaction(() => work(engine), this.#options.signal));
   }
 
@@ -485,8 +483,8 @@ export async function lostNames(engine: Engine): Promise<Set<string>> {
 async function readInlined(engine: Engine, at: At, names: ReadonlySet<string>): Promise<Map<TableName, number>> {
   const found = new Map<TableName, number>();
   for (const { table, inlined } of await inlinedTables(engine, at, names)) {
-    const { n } = await engine.row(`SELECT count(*) AS n FROM ${identifier(inlined)} WHERE end_snapshot IS NULL`);
-    if (Number(n) > 0) found.set(table, (found.get(table) ?? 0) + Number(n));
+    const rows = await engine.count(`${identifier(inlined)} WHERE end_snapshot IS NULL`);
+    if (rows > 0) found.set(table, (found.get(table) ?? 0) + rows);
   }
   return found;
 }

@@ -21,9 +21,8 @@ import {
   type Snapshot,
   type TableLog,
 } from '../files/log.ts';
+import { entryChanges, type LoggedColumn, loggedColumns, rangedColumns } from '../files/log-entries.ts';
 import { NO_DATE, PARTITION } from '../files/parquet-file.ts';
-import { entryChanges } from '../files/state-entries.ts';
-import { type LoggedColumn, loggedColumns, rangedColumns } from '../files/statistics.ts';
 import {
   checkErasable,
   DEFAULT_RETENTION_MS,

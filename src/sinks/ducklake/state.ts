@@ -3,10 +3,8 @@ import { jsonOf } from '../../base/json.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
-import { type FileNote, notedOf, noteOf } from '../files/file-note.ts';
 import { type DataFile, liveRows, type NewFile, type Snapshot } from '../files/log.ts';
-import { stateEntries, stateFrom } from '../files/state-entries.ts';
-import type { LoggedColumn } from '../files/statistics.ts';
+import { type FileNote, type LoggedColumn, notedOf, noteOf, stateEntries, stateFrom } from '../files/log-entries.ts';
 import { type Lake, type LakeFile, unusable } from './catalog.ts';
 
 /** What the catalog has no place for of a file. */

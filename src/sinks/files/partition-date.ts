@@ -13,8 +13,7 @@ import {
   type Evidence,
   NULL_TEXT,
 } from '../../types/type.ts';
-import type { WindowLoad } from '../sql/rows/file-query.ts';
-import { cell } from '../sql/rows/read-csv.ts';
+import { cell, type WindowLoad } from '../sql/rows/file-query.ts';
 
 /** The keys of the columns whose date a row is filed under, the first that has one. */
 const DATED = [columnKey(SERVER_DATETIME, 1), columnKey(CORRECTION_DATETIME, 1)];

@@ -5,6 +5,7 @@ import { internalError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
 import { hashedIn } from '../../extract/state.ts';
+import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import type { StoredColumn } from '../../table/columns.ts';
@@ -26,7 +27,6 @@ import { changeOf, rewritten, sizeOf } from './rewrite.ts';
 
 /** Attempts at a purge whose commit another writer was quicker than. */
 const MAX_ATTEMPTS = 5;
-const OWNER_FILE = 0o600;
 
 /**
  * The people of a place as they are now. Read-only, but that a change which a dead writer left half-way is finished: it may be

@@ -1,7 +1,7 @@
 import type { StoredColumn } from '../../table/columns.ts';
-import type { TargetReport } from '../report.ts';
 import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../sql/report.ts';
 import { rescuedCells } from '../sql/rows/counts.ts';
+import type { TargetReport } from '../target.ts';
 import { eventRows } from './columns.ts';
 import { type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './file-table.ts';
 import type { DataFile } from './log.ts';

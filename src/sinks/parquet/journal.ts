@@ -98,7 +98,7 @@ function unlessAbsent(error: unknown): void {
 
 /** Moves a file into place, making the folder; one that was moved before is left there. */
 async function moveInto(from: string, to: string): Promise<void> {
-  makeFolders(dirname(to), 0o700);
+  makeFolders(dirname(to));
   await rename(from, to).catch(unlessAbsent);
 }
 

@@ -5,7 +5,7 @@ import { chmod, lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { codeOf, configError, EXIT, transientError, UserError } from '../../base/errors.ts';
-import { removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
+import { OWNER_FILE, removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES } from '../../table/columns.ts';
@@ -35,8 +35,6 @@ import { execute, recover, type Step } from './journal.ts';
 import { type FolderPaths, manifestOf, parseManifest, pathsIn, readIfThere, snapshotOf } from './manifest.ts';
 
 const LAYOUT: Layout = { isUniform: true };
-const OWNER_FOLDER = 0o700;
-const OWNER_FILE = 0o600;
 const POLL_MS = 100;
 /** Files synced to disk at the same time. */
 const CONCURRENCY = 4;
@@ -64,7 +62,7 @@ export const PARQUET: FilesFormat = {
         );
       }
       await refuseForeign(paths);
-      makeFolders(paths.own, OWNER_FOLDER);
+      makeFolders(paths.own);
       return await openForWriting(paths, options);
     } catch (error) {
       throw folderError(error, paths.root);
@@ -97,7 +95,7 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
       options.logger.warn('parquet.recovered', 'A run that died while it committed a window is finished now.');
     }
     await rm(paths.temporary, LEFT_OVER);
-    makeFolders(paths.temporary, OWNER_FOLDER);
+    makeFolders(paths.temporary);
     for (const path of [paths.journal, paths.manifest]) await removeTemporaries(path, 0, 0);
     const log = new FolderLog(paths, engine, options);
     await log.refresh();

@@ -9,8 +9,8 @@ import type { ColumnChange } from '../../table/changes.ts';
 import { isTableName, type StoredColumn, type TableName } from '../../table/columns.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { namesOf } from '../files/columns.ts';
-import { type FileNote, notedOf, noteOf } from '../files/file-note.ts';
 import type { DataFile, Snapshot } from '../files/log.ts';
+import { type FileNote, notedOf, noteOf } from '../files/log-entries.ts';
 import { NO_DATE } from '../files/parquet-file.ts';
 
 /** The folders and files of ours beside the datasets. Paths are absolute, which a reader names as they are given to it. */

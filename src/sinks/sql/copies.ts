@@ -2,11 +2,12 @@ import { constants, existsSync, rmSync, statSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
-import { moveFile } from '../../fs/atomic-file.ts';
+import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
+import { literal } from '../../types/sql.ts';
 import type { StatefulTarget } from '../target.ts';
-import { checkLogPath, copyMode, fileExists, realFile } from './engine/database-file.ts';
-import type { Engine, EngineOptions } from './engine/engine.ts';
+import { checkLogPath, copyMode, copyOwner, fileExists, realFile, sweep } from './engine/database-file.ts';
+import { type Engine, type EngineOptions, REWRITING } from './engine/engine.ts';
 
 // Copies for readers (S52), of a DuckDB file or of a catalog of DuckLake. A database has an id, and says which file it is by what the
 // file system says of that file, which a plain copy of it does not share. A copy for readers carries the id of its database as a
@@ -309,3 +310,34 @@ export async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Pr
 
 const copiesIn = async (engine: Engine): Promise<string[]> =>
   (await engine.rows(`SELECT path FROM ${COPIES_TABLE} ORDER BY path`)).map(({ path }) => String(path));
+
+/**
+ * Writes the database of an open file anew, in a file beside it that is removed in the end unless `then` has put it in the former
+ * one's place. `how`: of a new file; `fill`: puts what is to be kept into the database `rewritten`. Throws what they throw, or UserError.
+ */
+export async function withRewritten<F, T>(
+  format: CopiedFormat,
+  engine: Engine,
+  how: string,
+  fill: () => Promise<F>,
+  then: (path: string, filled: F) => Promise<T>,
+): Promise<T> {
+  const { file } = engine;
+  const path = `${file}${REWRITING}`;
+  const former = identityOf(file);
+  sweep(path);
+  // Whoever was to name one of them had this file's lock, and died.
+  await removeTemporaries(file, 0, 0);
+  try {
+    await engine.run('SET preserve_insertion_order = true');
+    await engine.run(`ATTACH ${literal(path)} AS rewritten (${how})`);
+    copyOwner(file, path);
+    const filled = await fill();
+    await moveIdentity(format, engine, { from: former, to: identityOf(path), schema: 'rewritten' });
+    await engine.run('DETACH rewritten');
+    return await then(path, filled);
+  } finally {
+    // Once it has taken the place of the file, a file of its name is that of the next process, which has the new file's lock.
+    if (identityOf(file) === former) sweep(path);
+  }
+}

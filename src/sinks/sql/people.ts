@@ -84,14 +84,13 @@ export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<L
   }
   const named = unified.isAmong(PEOPLE);
   const condition = column === undefined ? named : `(${column.isAmong(IDS)} OR ${named})`;
-  const { count } = await engine.row(`SELECT count(*) AS count FROM ${from} WHERE ${condition}`);
   const idsAt = (numbers: ReadonlySet<number>) => query.ids.filter((_, n) => numbers.has(n));
   const found = {
     unifiedIds: [...unifiedIds].map((text): UnifiedId => ({ text, hashKey: unified.hashKeyOf(text) })),
     people: new Set([...unifiedIds].map((text) => unified.personOf(text))).size,
     ids: idsAt(ids),
     idsWithoutUnifiedId: idsAt(idsWithoutUnifiedId),
-    rows: Number(count),
+    rows: await engine.count(`${from} WHERE ${condition}`),
     shared: column === undefined ? 0 : await countShared(engine, from, column, unified),
     warnings,
   };

@@ -19,7 +19,7 @@ import { Zone } from '../../types/zone.ts';
 import { type Engine, openEngine } from './engine/engine.ts';
 import { engineError } from './engine/faults.ts';
 import { type CellSql, cellSql } from './rows/cells.ts';
-import { cell, readCsv } from './rows/read-csv.ts';
+import { cell, readCsv } from './rows/file-query.ts';
 
 export interface ProfileOptions {
   readonly file: string;

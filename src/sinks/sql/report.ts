@@ -3,7 +3,7 @@ import { CORRECTION_DATETIME, EVENT_NAME, SERVER_DATETIME } from '../../schema/g
 import { type StoredColumn, type Typed, typedColumns } from '../../table/columns.ts';
 import { Zone } from '../../types/zone.ts';
 import { sqlWall } from '../../types/zone-sql.ts';
-import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../report.ts';
+import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../target.ts';
 import type { Engine, Row } from './engine/engine.ts';
 import { identifier } from './engine/quote.ts';
 import { rescuedCells } from './rows/counts.ts';

@@ -2,14 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { chmod, copyFile, lstat, readdir, readFile, rm, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../../base/errors.ts';
-import { createFile, hasNoLinks, moveFile, replaceFile, syncFile, syncFolder } from '../../fs/atomic-file.ts';
+import {
+  createFile,
+  hasNoLinks,
+  moveFile,
+  OWNER_FILE,
+  replaceFile,
+  syncFile,
+  syncFolder,
+} from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { compareBytes } from '../../table/names.ts';
 import { folderError } from '../files/failures.ts';
 import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
-
-const OWNER_FILE = 0o600;
-const OWNER_FOLDER = 0o700;
 
 /** A folder of a local disk. A commit is a hard link to a complete file that is synced to disk. */
 export class DiskStorage implements Storage {
@@ -112,7 +117,7 @@ export class DiskStorage implements Storage {
 
   #made(path: string): string {
     const file = this.#place(path);
-    makeFolders(dirname(file), OWNER_FOLDER);
+    makeFolders(dirname(file));
     return file;
   }
 

@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
 import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync } from 'hyparquet';
+import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import type { ParquetPart } from './storage.ts';
 
 /** Bytes. */
@@ -10,7 +11,6 @@ const FOOTER_BYTES = 128 * 1024;
 const MAX_GAP = 256 * 1024;
 /** Bytes of one request, and of what is held in memory. */
 const MAX_PIECE = 16 * 1024 * 1024;
-const OWNER_FILE = 0o600;
 
 interface Piece {
   readonly from: number;

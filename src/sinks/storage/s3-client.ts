@@ -2,8 +2,17 @@ import { readFileSync } from 'node:fs';
 import { Agent } from 'node:https';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { type Env, quietSdkVersionWarning } from '../../base/env.ts';
-import { configError, messageOf } from '../../base/errors.ts';
+import {
+  codeOf,
+  configError,
+  type ErrorDetails,
+  internalError,
+  messageOf,
+  transientError,
+  UserError,
+} from '../../base/errors.ts';
 import { endpointProblem } from '../../config/base-url.ts';
+import { isDiskFull } from '../../fs/disk-failure.ts';
 
 /** Attempts at one request, the first included; the SDK waits longer before each. */
 const MAX_ATTEMPTS = 5;
@@ -57,3 +66,72 @@ export interface BucketAccess {
 /** Options of a request. */
 export const optionsOf = ({ signal }: Pick<BucketAccess, 'signal'>) =>
   signal === undefined ? {} : { abortSignal: signal };
+
+const CREDENTIALS = new Set([
+  'CredentialsProviderError',
+  'InvalidAccessKeyId',
+  'SignatureDoesNotMatch',
+  'ExpiredToken',
+  'ExpiredTokenException',
+  'InvalidToken',
+  'TokenRefreshRequired',
+  'UnauthorizedAccess',
+  'AuthorizationHeaderMalformed',
+]);
+const PASSING = new Set([
+  'SlowDown',
+  'RequestTimeout',
+  'RequestTimeTooSkewed',
+  'TimeoutError',
+  'ThrottlingException',
+  'TooManyRequestsException',
+  'InternalError',
+  'ServiceUnavailable',
+  'ConditionalRequestConflict',
+  'OperationAborted',
+]);
+
+/** The status of an answer of S3; undefined for an error of another kind. */
+export const statusOf = (thrown: unknown): number | undefined =>
+  (thrown as { readonly $metadata?: { readonly httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode;
+export const nameOfFault = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : 'Error');
+
+/** What went wrong with a store, as a failure that names the address and who must act. */
+export function s3Error(thrown: unknown, address: string, signal: AbortSignal | undefined): UserError {
+  signal?.throwIfAborted();
+  if (thrown instanceof UserError) return thrown;
+  const [name, status] = [nameOfFault(thrown), statusOf(thrown)];
+  const details: ErrorDetails = { cause: thrown, internal: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
+  if (isDiskFull(thrown)) {
+    return transientError('No space is left in spool_dir: make room, or set spool_dir to another disk.', details);
+  }
+  if (name === 'NoSuchBucket') return configError(`${address}: there is no such bucket.`, details);
+  if (name === 'AccessDenied' || status === 403 || status === 401 || CREDENTIALS.has(name)) {
+    return configError(
+      `${address}: the credentials were refused (${name}): give the SDK's credential chain a key that may use this ` +
+        'bucket, and the right AWS_REGION.',
+      details,
+    );
+  }
+  if (/region (is missing|not accepted)/i.test(messageOf(thrown))) {
+    return configError(`${address}: no region is known: set AWS_REGION.`, details);
+  }
+  const reason = status !== undefined && status >= 300 ? `${status} ${name}` : (codeOf(thrown) ?? name);
+  if (isPassing(thrown)) {
+    return transientError(`${address} does not answer as it should (${reason}): try again later.`, details);
+  }
+  if (status === undefined)
+    return internalError(`A request to ${address} could not be made (${name}): please report it.`, details);
+  return configError(
+    `${address} refused a request (${reason}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
+    details,
+  );
+}
+
+/** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
+export function isPassing(thrown: unknown): boolean {
+  const [name, status] = [nameOfFault(thrown), statusOf(thrown)];
+  if (PASSING.has(name) || status === 408 || status === 429 || (status !== undefined && status >= 500))
+    return status !== 501;
+  return (status === undefined || status < 300) && codeOf(thrown) !== undefined;
+}

@@ -4,8 +4,7 @@ import type {
   ObjectIdentifier,
 } from '@aws-sdk/client-s3';
 import { configError, transientError, type UserError } from '../../base/errors.ts';
-import { type BucketAccess, optionsOf } from './s3-client.ts';
-import { nameOfFault, statusOf } from './s3-faults.ts';
+import { type BucketAccess, nameOfFault, optionsOf, statusOf } from './s3-client.ts';
 
 /** Keys of one request, by the protocol. */
 const MAX_DELETED = 1_000;

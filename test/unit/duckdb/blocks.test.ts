@@ -1,9 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { begunRun } from '../../../src/table/runs.ts';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 

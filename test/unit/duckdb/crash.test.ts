@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');

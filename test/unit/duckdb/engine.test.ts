@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { temporaryPathOf } from '../../../src/fs/atomic-file.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { type Engine, type EngineOptions, openEngine } from '../../../src/sinks/sql/engine/engine.ts';
 import { engineError, isOutOfMemory, isRefusedByIndex } from '../../../src/sinks/sql/engine/faults.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { csvOf, DuckDbFixture, quoted } from '../../support/targets/duckdb.ts';
 
 let fixture: DuckDbFixture;

@@ -1,10 +1,10 @@
 import { linkSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { checkPurgeDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/verify.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 

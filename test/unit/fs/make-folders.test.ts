@@ -14,8 +14,8 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 describe('folders', () => {
   it('are created with their parents, once', () => {
     const path = join(root, 'a', 'b', 'c');
-    makeFolders(path, 0o700);
-    makeFolders(path, 0o700);
+    makeFolders(path);
+    makeFolders(path);
     for (const one of [path, join(root, 'a')]) expect(statSync(one).mode & 0o777).toBe(0o700);
   });
 
@@ -25,12 +25,12 @@ describe('folders', () => {
       synced.push(fs.readlinkSync(`/proc/self/fd/${fd}`));
       return real(fd);
     };
-    await withCall(fs, 'fsyncSync', sync, () => makeFolders(join(root, 'upper', 'lower'), 0o700));
+    await withCall(fs, 'fsyncSync', sync, () => makeFolders(join(root, 'upper', 'lower')));
     expect(synced).toEqual([root, join(root, 'upper')].map((path) => fs.realpathSync(path)));
     const refused = () => {
       throw systemError('EIO');
     };
-    const made = withCall(fs, 'fsyncSync', refused, async () => makeFolders(join(root, 'refused'), 0o700));
+    const made = withCall(fs, 'fsyncSync', refused, async () => makeFolders(join(root, 'refused')));
     await expect(made).rejects.toThrow('EIO');
   });
 
@@ -42,16 +42,15 @@ describe('folders', () => {
       const refused = () => {
         throw systemError(code);
       };
-      await withCall(fs, call, refused, () => makeFolders(join(root, code), 0o700));
+      await withCall(fs, call, refused, () => makeFolders(join(root, code)));
       expect(statSync(join(root, code)).isDirectory()).toBe(true);
     }
   });
 
   it('fail with the error of the system when a file is in the way', () => {
     writeFileSync(join(root, 'file'), '');
-    expect(() => makeFolders(join(root, 'file'), 0o700)).toThrow('EEXIST');
-    for (const below of ['below', 'far/below'])
-      expect(() => makeFolders(join(root, 'file', below), 0o700)).toThrow('ENOTDIR');
+    expect(() => makeFolders(join(root, 'file'))).toThrow('EEXIST');
+    for (const below of ['below', 'far/below']) expect(() => makeFolders(join(root, 'file', below))).toThrow('ENOTDIR');
   });
 
   it('may be created by another process at the same time', async () => {
@@ -60,24 +59,24 @@ describe('folders', () => {
       return real(...all);
     };
     const path = join(root, 'contested', 'folder');
-    await withCall(fs, 'mkdirSync', quicker, () => makeFolders(path, 0o700));
+    await withCall(fs, 'mkdirSync', quicker, () => makeFolders(path));
     expect(statSync(path).isDirectory()).toBe(true);
   });
 
   it('fail for a circular symbolic link, and not for ENOTDIR below a file', async () => {
     symlinkSync('circle', join(root, 'circle'));
-    expect(() => makeFolders(join(root, 'circle'), 0o700)).toThrow('ELOOP');
+    expect(() => makeFolders(join(root, 'circle'))).toThrow('ELOOP');
     const asNode20 = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
       const found = real(...all);
       if (found === undefined) throw systemError('ENOTDIR');
       return found;
     };
     const path = join(root, 'new', 'folder');
-    await expect(withCall(fs, 'statSync', asNode20, () => makeFolders(path, 0o700))).resolves.toBeUndefined();
+    await expect(withCall(fs, 'statSync', asNode20, () => makeFolders(path))).resolves.toBeUndefined();
     expect(statSync(path).isDirectory()).toBe(true);
   });
 
   it.runIf(process.platform === 'linux')('fail at once when nothing can be created', () => {
-    expect(() => makeFolders('/proc/dfinery/below', 0o700)).toThrow(/ENOENT|EPERM|EACCES/);
+    expect(() => makeFolders('/proc/dfinery/below')).toThrow(/ENOENT|EPERM|EACCES/);
   });
 });

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { streamSchema } from '../../../src/sinks/arrow/stream-schema.ts';
+import { streamSchema } from '../../../src/sinks/arrow/ipc-stream.ts';
 import { FIRST_COLUMNS } from '../../../src/table/columns.ts';
 import { TYPES } from '../../../src/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';

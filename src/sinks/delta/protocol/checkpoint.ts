@@ -6,8 +6,7 @@ import { literal } from '../../../types/sql.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { pathLiteral } from '../../sql/engine/quote.ts';
 import type { Storage } from '../../storage/storage.ts';
-import type { Action } from './actions.ts';
-import { checkpointPath, LAST_CHECKPOINT, parseAction, parseJson } from './entry.ts';
+import { type Action, checkpointPath, LAST_CHECKPOINT, parseAction, parseJson } from './entry.ts';
 
 /** DuckDB's own limit for a JSON value, unless one is longer: a schema of very many columns. */
 const USUAL_LINE_BYTES = 16 * 1024 * 1024;

@@ -1,8 +1,9 @@
 import pLimit from 'p-limit';
 import { objectIn } from '../../../base/json.ts';
-import type { Action, Add, MetaData, Protocol, Remove, Txn } from './actions.ts';
 import { type LogPlace, readCheckpoint } from './checkpoint.ts';
 import {
+  type Action,
+  type Add,
   beforeVersion,
   damaged,
   entryPath,
@@ -10,7 +11,11 @@ import {
   LAST_CHECKPOINT,
   LOG_FOLDER,
   logFileOf,
+  type MetaData,
+  type Protocol,
   parseEntry,
+  type Remove,
+  type Txn,
 } from './entry.ts';
 
 /** Entries fetched at once. */

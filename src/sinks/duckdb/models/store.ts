@@ -48,11 +48,11 @@ async function createModels(engine: Engine, { columns, timezone }: TableState): 
 
 /** Recreates the models where a file has them: after a change of the columns they read. */
 export async function refreshModels(engine: Engine, state: TableState): Promise<void> {
-  const { n } = await engine.row(
-    `SELECT count(*) AS n FROM duckdb_views()
+  const models = await engine.count(
+    `duckdb_views()
     WHERE database_name = current_database() AND schema_name = ${literal(ANALYTICS)} AND ends_with(comment, ${literal(MARK)})`,
   );
-  if (Number(n) > 0) await createModels(engine, state);
+  if (models > 0) await createModels(engine, state);
 }
 
 /** Names of models that a table, or a view or macro without our mark, has in the schema. */

@@ -8,9 +8,17 @@ import type { Clock } from '../../../base/clock.ts';
 import { configError } from '../../../base/errors.ts';
 import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
-import { checkLogPath, realFile, sweep, sweepSpilled } from './database-file.ts';
+import {
+  checkLogPath,
+  makeFile,
+  realFile,
+  remakeForWideTables,
+  SMALL_BLOCKS,
+  sweep,
+  sweepNewFiles,
+  sweepSpilled,
+} from './database-file.ts';
 import { engineError, isLocked, isMisread, isOutOfMemory } from './faults.ts';
-import { makeFile, remakeForWideTables, SMALL_BLOCKS, sweepNewFiles } from './new-file.ts';
 
 /** Suffix of the copy that replaces a file. */
 export const REWRITING = '.rewriting';
@@ -153,6 +161,11 @@ export class Engine {
   /** The only row of a result. */
   async row(sql: string, values?: readonly DuckDBValue[]): Promise<Row> {
     return (await this.rows(sql, values))[0] ?? {};
+  }
+
+  /** How many rows a relation has; it may end with a condition. */
+  async count(from: string): Promise<number> {
+    return Number((await this.row(`SELECT count(*) AS n FROM ${from}`)).n);
   }
 
   /** Stops the statements under way. */

@@ -188,7 +188,7 @@ export async function renumber(
   const { incoming, columns } = reread;
   const { base } = rowSql(columns);
   const withNumber = `(SELECT _key, ${base} AS base FROM ${incoming} WHERE contains(_key, '#'))`;
-  const hasNumbers = (await countOf(engine, withNumber)) > 0;
+  const hasNumbers = (await engine.count(withNumber)) > 0;
   const bases = [
     ...(candidates > 0 ? [`SELECT base FROM ${CANDIDATES} WHERE key NOT IN (SELECT key FROM ${SUPERSEDED})`] : []),
     ...(hasNumbers
@@ -197,9 +197,9 @@ export async function renumber(
   ];
   if (bases.length === 0) return 0;
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${BASES} AS ${bases.join(' UNION ')}`);
-  if ((await countOf(engine, BASES)) === 0) return 0;
+  if ((await engine.count(BASES)) === 0) return 0;
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${RENUMBERED} AS ${renumbered(incoming, base, kept)}`);
-  return countOf(engine, RENUMBERED);
+  return engine.count(RENUMBERED);
 }
 
 /** New keys of the rows with a base id of BASES, in the order they have; numbers of all other rows are taken. */
@@ -219,6 +219,3 @@ export const baseId = (columns: readonly StoredColumn[]): string => rowSql(colum
 /** Rows that have a number in their key, because another row has their id, by window. `from`: the relation of the rows. */
 export const countNumbered = (engine: Engine, from: string, columns: readonly StoredColumn[]) =>
   rowsByWindow(engine, `${from} WHERE _key <> ${rowSql(columns).base}`);
-
-const countOf = async (engine: Engine, from: string): Promise<number> =>
-  Number((await engine.row(`SELECT count(*) AS n FROM ${from}`)).n);

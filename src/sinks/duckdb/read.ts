@@ -1,0 +1,93 @@
+import { statSync } from 'node:fs';
+import { hashedIn } from '../../extract/state.ts';
+import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from '../../table/differences.ts';
+import { coveredDays } from '../../table/receipts.ts';
+import type { TableState } from '../../table/state.ts';
+import { TYPES } from '../../types/index.ts';
+import { Zone } from '../../types/zone.ts';
+import { shortName } from '../sql/columns.ts';
+import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
+import { type EventRows, findPeople, jsonOfRows } from '../sql/people.ts';
+import { countColumns, countEvents } from '../sql/report.ts';
+import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
+import type { PeopleFound, PeopleQuery, PersonRow, TargetReport } from '../target.ts';
+import { checkStore, readRuns, readState, withStore } from './store.ts';
+
+// What is read of a file, which is opened for reading alone: its people, its report, its differences. Throws UserError.
+
+type Options = Omit<EngineOptions, 'readOnly'>;
+
+const reading = <T>(options: Options, work: (engine: Engine) => Promise<T>): Promise<T> =>
+  withStore({ ...options, readOnly: true }, work);
+
+/** The rows of an open file, for a look-up of people. */
+export async function eventRowsOf(engine: Engine): Promise<EventRows> {
+  const { timezone, columns, exportState } = await readState(engine);
+  const zone = timezone === null ? undefined : new Zone(timezone);
+  return { engine, from: 'events', columns, hashed: hashedIn(exportState), zone, place: engine.file };
+}
+
+/** Who is found in a file. */
+export const peopleInDuckDb = (options: Options, query: PeopleQuery): Promise<PeopleFound> =>
+  reading(options, async (engine) => (await findPeople(await eventRowsOf(engine), query)).found);
+
+/** The rows of the people found, of `events`: the views hold nothing else. */
+export async function* rowsInDuckDb(options: Options, query: PeopleQuery): AsyncGenerator<PersonRow> {
+  const engine = await openEngine({ ...options, readOnly: true });
+  try {
+    const { rows, condition } = await engine.guarded(async () => {
+      await checkStore(engine);
+      const source = await eventRowsOf(engine);
+      return { rows: source, condition: (await findPeople(source, query)).condition };
+    });
+    for await (const row of jsonOfRows(rows, condition)) yield { table: 'events', row };
+  } finally {
+    await engine.close();
+  }
+}
+
+/** All that a report says of a file. */
+export function reportDuckDb(options: Options): Promise<TargetReport> {
+  return reading(options, async (engine) => {
+    const state = await readState(engine);
+    const source = { events: 'events', columns: state.columns, timezone: state.timezone };
+    return {
+      state,
+      ...(await countEvents(engine, source)),
+      columns: await countColumns(engine, source),
+      sizeBytes: statSync(engine.file).size,
+      runs: await readRuns(engine),
+    };
+  });
+}
+
+/** Compares the rows of a file with its receipts. */
+export function verifyDuckDb(options: Options): Promise<Difference[]> {
+  return reading(options, async (engine) => {
+    const state = await readState(engine);
+    return [
+      ...checkLiveRows(state.receipts, await rowsByWindow(engine, 'events')),
+      ...checkKeys(await countKeyFaults(engine, 'events')),
+      ...checkDays(state.exportState, coveredDays(state.receipts)),
+      ...(await checkColumns(engine, state)),
+    ];
+  });
+}
+
+/** The map and the table say the same; a zone makes all datetimes instants. */
+async function checkColumns(engine: Engine, { columns, timezone }: TableState): Promise<Difference[]> {
+  const rows = await engine.rows(
+    `SELECT column_name AS name, data_type AS type FROM duckdb_columns()
+    WHERE database_name = current_database() AND schema_name = 'main' AND table_name = 'events'`,
+  );
+  const actual = new Map(rows.map(({ name, type }) => [String(name), shortName(String(type))]));
+  const typed = columns.flatMap(({ name, type }) => (type === null ? [] : [{ name, type }]));
+  const expected = new Map(typed.map(({ name, type }) => [name, TYPES[type].duckdb(timezone !== null)]));
+  for (const own of ['_key', '_dfinery_window', '_rescued']) actual.delete(own);
+  return [...new Set([...expected.keys(), ...actual.keys()])].flatMap((name) => {
+    const [should, is] = [expected.get(name), actual.get(name)];
+    return should === is
+      ? []
+      : [difference('columns', `column ${name} should be ${should ?? 'absent'} and is ${is ?? 'absent'}`)];
+  });
+}
