@@ -234,9 +234,11 @@ interface ListDefinition extends Pick<ColumnCodec, 'type' | 'sql' | 'widenings' 
 }
 
 function listCodec({ item, sqlItem, write, ...definition }: ListDefinition): ColumnCodec {
+  // Made once: `cellFits` asks for it with each cell.
+  const [local, instants] = [false, true].map((asInstants) => LIST_EMPTY | listsOf(item.cells(asInstants)));
   return codecOf({
     ...definition,
-    cells: (asInstants) => LIST_EMPTY | listsOf(item.cells(asInstants)),
+    cells: (asInstants) => (asInstants ? instants : local),
     mixesForms: true,
     duckdb: () => `${sqlItem}[]`,
     plainJson: (_, evidence) => (write === writeAsString && (evidence & NUMBERS) !== 0 ? 'other' : 'list'),
