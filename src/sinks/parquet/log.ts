@@ -205,15 +205,15 @@ class FolderLog implements TableLog {
   /** A commit replaces files under their names: nothing of the old ones is left. */
   async erase(): Promise<void> {}
 
-  /** Releases the folder; may be called after any failure, and twice. */
+  /** Releases the folder; may be called after any failure. */
   async close(key: string): Promise<void> {
     try {
-      await this.#engine.close();
-      await rm(`${this.#paths.lock}.tmp`, LEFT_OVER);
+      // As long as the folder is locked: what waits there afterwards is the next writer's.
       if (!this.#isPending) await rm(this.#paths.temporary, LEFT_OVER);
     } catch (error) {
       throw folderError(error, this.#paths.root);
     } finally {
+      await this.#engine.close();
       held.delete(key);
     }
   }

@@ -36,6 +36,9 @@ describe('leftovers of dead runs beside a DuckDB file', () => {
     mkdirSync(spilled);
     for (const name of ['duckdb_temp_block-1.block', 'duckdb_temp_storage_DEFAULT-0.tmp', 'mine.txt'])
       writeFileSync(join(spilled, name), 'x');
+    const spilledByReader = `${spilled}-0123456789ab`;
+    mkdirSync(spilledByReader);
+    writeFileSync(join(spilledByReader, 'duckdb_temp_storage_DEFAULT-0.tmp'), 'x');
     for (const end of ['.rewriting', '.rewriting.wal', '.mine']) writeFileSync(`${fixture.file}${end}`, 'x');
     const now = Date.now() / 1_000;
     const [old, young] = [temporaryPathOf(fixture.file), temporaryPathOf(fixture.file)];
@@ -63,6 +66,25 @@ describe('leftovers of dead runs beside a DuckDB file', () => {
 });
 
 describe('a DuckDB file', () => {
+  it('is read by two at once, of which each spills into a folder of its own [R895]', async () => {
+    await using(async () => {});
+    const folderOf = async (engine: Engine) =>
+      String((await engine.row("SELECT current_setting('temp_directory') AS t")).t);
+    await using(
+      async (one) => {
+        await using(
+          async (other) => {
+            const [first, second] = [await folderOf(one), await folderOf(other)];
+            expect(first).not.toBe(second);
+            for (const folder of [first, second]) expect(folder).toMatch(/events\.duckdb\.tmp-[0-9a-f]{12}$/);
+          },
+          { readOnly: true },
+        );
+      },
+      { readOnly: true },
+    );
+  });
+
   it('is not created for reading', async () => {
     await expect(open({ readOnly: true })).rejects.toMatchObject({ exitCode: 2 });
     expect(existsSync(fixture.file)).toBe(false);

@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EXIT } from '../../../src/base/errors.ts';
+import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import { begunRun } from '../../../src/table/runs.ts';
 import { failureOf } from '../../support/failure.ts';
 import { csvOf } from '../../support/targets/duckdb.ts';
@@ -45,6 +46,23 @@ describe('a Parquet folder', () => {
     expect(fixture.files()).toHaveLength(before.length + 2);
     await (await fixture.openFolder()).close();
     expect(fixture.files()).toEqual(before);
+  });
+
+  it('leaves what the next writer puts there as soon as the lock is free [R896]', async () => {
+    const sink = await fixture.openFolder();
+    await sink.commit([fixture.window('2026-01-01', CSV)], fixture.signal);
+    const waiting = join(fixture.root, '_dfinery/tmp');
+    const close = Engine.prototype.close;
+    const closing = vi.spyOn(Engine.prototype, 'close').mockImplementationOnce(async function (this: Engine) {
+      expect(existsSync(waiting)).toBe(false);
+      await close.call(this);
+      mkdirSync(waiting);
+      writeFileSync(join(waiting, 'events-0.part'), 'of the next writer');
+    });
+    await sink.close();
+    expect(closing).toHaveBeenCalledOnce();
+    closing.mockRestore();
+    expect(existsSync(join(waiting, 'events-0.part'))).toBe(true);
   });
 
   it('cannot be a file', async () => {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
@@ -9,9 +10,9 @@ import {
   rmSync,
   statSync,
 } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
-import { configError, messageOf } from '../../../base/errors.ts';
+import { codeOf, configError, messageOf } from '../../../base/errors.ts';
 import { moveFile, nameTemporary, OWNER_FILE, removeTemporaries, temporaryPathOf } from '../../../fs/atomic-file.ts';
 import { literal } from '../../../types/sql.ts';
 
@@ -40,9 +41,26 @@ export function sweep(path: string): void {
   for (const name of [path, `${path}.wal`]) rmSync(name, { force: true });
 }
 
-/** Removes what a run that died had spilled into its temporary folder. */
-export function sweepSpilled(folder: string): void {
-  if (!existsSync(folder)) return;
+const SPILL = '.tmp';
+
+/** Where DuckDB puts what memory does not hold. Readers of a file have one each: by their names, files of two in one folder are the same. */
+export const spillFolder = (file: string, isShared: boolean): string =>
+  `${file}${SPILL}${isShared ? `-${randomBytes(6).toString('hex')}` : ''}`;
+
+/** Removes what runs that died had spilled. Whoever has the file open for writing has no readers beside it, but some may just be ending. */
+export function sweepSpilled(file: string): void {
+  const own = basename(spillFolder(file, false));
+  for (const name of readdirSync(dirname(file))) {
+    if (!name.startsWith(own) || !/^(-[0-9a-f]{12})?$/.test(name.slice(own.length))) continue;
+    try {
+      removeSpilled(join(dirname(file), name));
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') throw error;
+    }
+  }
+}
+
+function removeSpilled(folder: string): void {
   const names = readdirSync(folder);
   const spilled = names.filter((name) => name.startsWith('duckdb_temp_'));
   for (const name of spilled) rmSync(join(folder, name), { force: true });

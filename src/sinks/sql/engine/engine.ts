@@ -14,6 +14,7 @@ import {
   realFile,
   remakeForWideTables,
   SMALL_BLOCKS,
+  spillFolder,
   sweep,
   sweepNewFiles,
   sweepSpilled,
@@ -313,7 +314,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       autoinstall_known_extensions: 'false',
       autoload_known_extensions: 'false',
       memory_limit: options.memoryLimit ?? `${Math.floor(availableMemory() / 2 ** 21)}MiB`,
-      temp_directory: `${file}.tmp`,
+      temp_directory: spillFolder(file, options.readOnly === true),
       max_temp_directory_size: SPILL_LIMIT,
       preserve_insertion_order: 'false',
     }).catch(() => {
@@ -329,7 +330,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       await connection.run(`SET max_vacuum_tasks = ${NO_JOINING}`);
       sweep(`${file}${REWRITING}`);
       await sweepNewFiles(file, options.clock.now());
-      sweepSpilled(`${file}.tmp`);
+      sweepSpilled(file);
     }
     return new Engine({ ...options, file }, { instance, connection, isNew: !existed, onClose });
   } catch (error) {
