@@ -5,14 +5,16 @@ import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import { noTableError } from '../files/failures.ts';
-import { type FilesFormat, type OpenFilesOptions, openWithoutLock } from '../files/file-table.ts';
+import { openWithoutLock } from '../files/file-table.ts';
 import {
   type DataFile,
   type FileChange,
+  type FilesFormat,
   type Layout,
   LostRace,
   liveRows,
   type NewFile,
+  type OpenFilesOptions,
   type Snapshot,
   type TableLog,
 } from '../files/log.ts';

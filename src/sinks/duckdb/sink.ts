@@ -213,5 +213,5 @@ async function supersede(engine: Engine, batch: PlannedBatch) {
     );
   }
   const isNumbered = renumbered > 0 || batch.hasDuplicateOrMissingIds;
-  return { removed, idRepeats: isNumbered ? await countNumbered(engine, all, columns) : new Map() };
+  return { removed, idRepeats: isNumbered ? await countNumbered(engine, all, columns) : new Map<number, number>() };
 }

@@ -11,13 +11,15 @@ import { lastWindow } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import { FieldIds } from '../files/field-ids.ts';
-import { type FilesFormat, FileTable, type OpenFilesOptions, openWithoutLock } from '../files/file-table.ts';
+import { FileTable, openWithoutLock } from '../files/file-table.ts';
 import {
   type DataFile,
   type FileChange,
+  type FilesFormat,
   type Layout,
   LostRace,
   type NewFile,
+  type OpenFilesOptions,
   type Snapshot,
   type TableLog,
 } from '../files/log.ts';

@@ -10,48 +10,21 @@ import { Zone } from '../../types/zone.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import type { Storage } from '../storage/storage.ts';
-import type { PlaceOptions } from '../target.ts';
 import { failureOf, folderError, noTableError } from './failures.ts';
-import type { DataFile, FileChange, NewFile, ReadableFile, Snapshot, TableLog, WrittenFile } from './log.ts';
+import type {
+  DataFile,
+  FileChange,
+  FilesFormat,
+  NewFile,
+  OpenFilesOptions,
+  OpenPlace,
+  ReadableFile,
+  Snapshot,
+  TableLog,
+  WrittenFile,
+} from './log.ts';
 import { PARTITION, readFiles, type SizedQuery, type Writer, writeFile } from './parquet-file.ts';
 import { dataFilePath } from './stored-files.ts';
-
-/** What opening a place needs. */
-export interface OpenFilesOptions extends PlaceOptions {
-  /** A folder, a file, or an address, as the target takes it. */
-  readonly place: string;
-  /** Stands for the storage of the place; by default the place's own. */
-  readonly storage?: Storage | undefined;
-  /** Where the data go of a catalog that is to be made; undefined: beside it. */
-  readonly data?: string | undefined;
-  /** How long files that left the table stay for its readers, ms; undefined: as its last load said. */
-  readonly retentionMs?: number | undefined;
-  /** True: a change that a dead writer left half-way is finished before the place is read. */
-  readonly finishesChange?: boolean | undefined;
-  /** True: no rows are to be read. */
-  readonly isStateEnough?: boolean | undefined;
-}
-
-/** An open place: a target's own storage, log and engine. */
-export interface OpenPlace {
-  readonly storage: Storage;
-  readonly log: TableLog;
-  readonly engine: Engine;
-  /** An empty folder for files that wait. */
-  readonly folder: string;
-  /** Releases everything; may be called after any failure. */
-  close(): Promise<void>;
-}
-
-/** A kind of place: one for each target that keeps Parquet files. */
-export interface FilesFormat {
-  /** What it is called in messages. */
-  readonly noun: 'folder' | 'place' | 'catalog' | 'database';
-  /** True if a lock keeps other writers out while a place is open for writing. */
-  readonly hasOneWriter: boolean;
-  /** Opens a place: to read, to change what is there, or to load, for which it is made if missing. */
-  open(options: OpenFilesOptions, mode: 'read' | 'rewrite' | 'load'): Promise<OpenPlace>;
-}
 
 /** Files copied or uploaded at the same time. */
 const CONCURRENCY = 4;

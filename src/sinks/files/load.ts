@@ -15,14 +15,16 @@ import { keyColumns } from '../sql/rows/superseded.ts';
 import { columnsIn, columnsOfBatch, isChangedBy, selectAfter } from './columns.ts';
 import { derive, type Files } from './derive.ts';
 import { failureOf, otherTimezone } from './failures.ts';
-import { type FilesFormat, FileTable, type OpenFilesOptions } from './file-table.ts';
+import { FileTable } from './file-table.ts';
 import { type EarlyFiles, EarlyWriter, type IncomingFile, writeIncoming } from './incoming-files.ts';
 import {
   type DataFile,
   type FileChange,
+  type FilesFormat,
   filesAfter,
   liveRows,
   type NewFile,
+  type OpenFilesOptions,
   type ReadableFile,
   windowsOf,
 } from './log.ts';

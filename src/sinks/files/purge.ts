@@ -13,15 +13,16 @@ import { type EventRows, findPeople, jsonOfRows, type Lookup, peopleColumns } fr
 import { eventNamesIn } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, PersonRow, Purged, PurgeTrial } from '../target.ts';
 import { columnsIn, eventRows, selectOf } from './columns.ts';
+import { copiesOf, type FileTable, readingTable, withTable } from './file-table.ts';
 import {
-  copiesOf,
+  type DataFile,
+  type FileChange,
   type FilesFormat,
-  type FileTable,
+  LostRace,
+  type NewFile,
   type OpenFilesOptions,
-  readingTable,
-  withTable,
-} from './file-table.ts';
-import { type DataFile, type FileChange, LostRace, type NewFile, type ReadableFile } from './log.ts';
+  type ReadableFile,
+} from './log.ts';
 import { FILE, readFiles } from './parquet-file.ts';
 import { changeOf, rewritten, sizeOf } from './rewrite.ts';
 

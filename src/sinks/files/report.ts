@@ -3,8 +3,8 @@ import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../sql/re
 import { rescuedCells } from '../sql/rows/counts.ts';
 import type { TargetReport } from '../target.ts';
 import { eventRows } from './columns.ts';
-import { type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './file-table.ts';
-import type { DataFile } from './log.ts';
+import { type FileTable, readingTable } from './file-table.ts';
+import type { DataFile, FilesFormat, OpenFilesOptions } from './log.ts';
 import { readRuns } from './runs.ts';
 
 /** All that a report says of a place. Read-only. Throws UserError. */

@@ -3,8 +3,16 @@ import { receiptsWith } from '../../table/receipts.ts';
 import type { Rewritten } from '../target.ts';
 import { columnsIn, selectOf, sortedBy } from './columns.ts';
 import { derive, type Files } from './derive.ts';
-import { type FilesFormat, type FileTable, type OpenFilesOptions, withTable } from './file-table.ts';
-import { type DataFile, type FileChange, filesAfter, liveRows, type NewFile } from './log.ts';
+import { type FileTable, withTable } from './file-table.ts';
+import {
+  type DataFile,
+  type FileChange,
+  type FilesFormat,
+  filesAfter,
+  liveRows,
+  type NewFile,
+  type OpenFilesOptions,
+} from './log.ts';
 import { ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 
 /** Bytes of files that one commit replaces in an object store: what the spool folder must hold at a time. */

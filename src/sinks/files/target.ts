@@ -1,5 +1,5 @@
 import type { StatefulTarget } from '../target.ts';
-import type { FilesFormat } from './file-table.ts';
+import type { FilesFormat } from './log.ts';
 
 type Description = Pick<StatefulTarget, 'name' | 'place' | 'noun' | 'summaries' | 'hasData'>;
 

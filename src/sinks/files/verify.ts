@@ -9,8 +9,8 @@ import { shortName } from '../sql/columns.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource, eventItems } from '../sql/views.ts';
 import { columnsIn } from './columns.ts';
-import { copiesOf, type FilesFormat, type FileTable, type OpenFilesOptions, readingTable } from './file-table.ts';
-import { type DataFile, liveRows, type ReadableFile } from './log.ts';
+import { copiesOf, type FileTable, readingTable } from './file-table.ts';
+import { type DataFile, type FilesFormat, liveRows, type OpenFilesOptions, type ReadableFile } from './log.ts';
 import { countRows, fingerprint, readFiles } from './parquet-file.ts';
 
 /** Compares every file with the log, and all rows with the receipts. Read-only. Throws UserError. */

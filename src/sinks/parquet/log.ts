@@ -11,19 +11,16 @@ import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { folderError, linkError, secondNameError } from '../files/failures.ts';
-import {
-  type FilesFormat,
-  forgetReadFiles,
-  type OpenFilesOptions,
-  type OpenPlace,
-  openWithoutLock,
-} from '../files/file-table.ts';
+import { forgetReadFiles, openWithoutLock } from '../files/file-table.ts';
 import {
   type DataFile,
   type FileChange,
+  type FilesFormat,
   filesAfter,
   type Layout,
   type NewFile,
+  type OpenFilesOptions,
+  type OpenPlace,
   type Snapshot,
   type TableLog,
 } from '../files/log.ts';

@@ -11,7 +11,7 @@ import { SeededRandom } from '../../support/seeded-random.ts';
 import { csvOf, DuckDbFixture, on } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { query } from '../../support/targets/query.ts';
-import { statefulTarget, type TargetName } from '../../support/targets/target-fixture.ts';
+import { statefulTarget, TARGETS, type TargetName } from '../../support/targets/target-fixture.ts';
 
 /** Kills of a place. The soak takes more. */
 const KILLS = process.env.SOAK_SEEDS === undefined ? 3 : 60;
@@ -54,20 +54,12 @@ const rowsOf = (day: string) =>
     }),
   );
 
-/** By the name of a target: a place below `live`, or in the bucket. */
-const PLACES: Readonly<Record<TargetName | 'delta in a bucket', string>> = {
-  duckdb: 'live/a.duckdb',
-  parquet: 'live/parquet',
-  delta: 'live/delta',
-  'delta in a bucket': 's3://bucket/lake',
-  ducklake: 'live/lake.ducklake',
-};
-type Name = keyof typeof PLACES;
+const BUCKET = 'delta in a bucket';
+type Name = TargetName | typeof BUCKET;
 
-const placeWords = (name: Name): readonly [target: string, place: string] => {
-  const place = PLACES[name];
-  return [name === 'delta in a bucket' ? 'delta' : name, place.startsWith('s3:') ? place : at(place)];
-};
+/** A target and its place: below `live`, or in the bucket. */
+const placeWords = (name: Name): readonly [target: string, place: string] =>
+  name === BUCKET ? ['delta', 's3://bucket/lake'] : [name, at('live', name)];
 
 async function load(name: Name): Promise<void> {
   const [target, place] = placeWords(name);
@@ -101,7 +93,7 @@ async function found(texts: readonly string[]): Promise<string[]> {
   return where;
 }
 
-it.each(Object.keys(PLACES) as Name[])(
+it.each<Name>([...TARGETS, BUCKET])(
   'after kill -9 at any step of a purge of %s the same command finishes it, and no other row is lost [R626]',
   async (name) => {
     const env = { ...s3.env, DFINERY_SUPPRESSION_KEY: 'a suppression key of 32 characters' };

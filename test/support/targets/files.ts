@@ -1,6 +1,7 @@
 import { DELTA } from '../../../src/sinks/delta/log.ts';
-import { type FilesFormat, type OpenFilesOptions, readFilesState } from '../../../src/sinks/files/file-table.ts';
+import { readFilesState } from '../../../src/sinks/files/file-table.ts';
 import { type FilesSinkOptions, openFilesSink } from '../../../src/sinks/files/load.ts';
+import type { FilesFormat, OpenFilesOptions } from '../../../src/sinks/files/log.ts';
 import { checkPurgeFiles, peopleInFiles, purgeFiles } from '../../../src/sinks/files/purge.ts';
 import { reportFiles } from '../../../src/sinks/files/report.ts';
 import { compactFiles } from '../../../src/sinks/files/rewrite.ts';

@@ -1,8 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type FilesFormat, openWithoutLock } from '../../../src/sinks/files/file-table.ts';
-import { type FileChange, filesAfter, LostRace, type Snapshot, type TableLog } from '../../../src/sinks/files/log.ts';
+import { openWithoutLock } from '../../../src/sinks/files/file-table.ts';
+import {
+  type FileChange,
+  type FilesFormat,
+  filesAfter,
+  LostRace,
+  type Snapshot,
+  type TableLog,
+} from '../../../src/sinks/files/log.ts';
 import { storeFiles } from '../../../src/sinks/files/stored-files.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
