@@ -70,7 +70,7 @@ export class WindowBuilder {
     }
     if (this.#refusal === undefined || known.answered) return;
     throw configError(
-      `The service refuses the export of ${plan.firstDay}, which is not over everywhere yet: ${this.#refusal}`,
+      `The service refuses the export of ${plan.days[0]}, which is not over everywhere yet: ${this.#refusal}`,
     );
   }
 

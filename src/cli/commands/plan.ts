@@ -2,7 +2,7 @@ import { formatDuration } from '../../base/durations.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { exportsNeeded } from '../../extract/plan/exports-needed.ts';
+import { exportsNeeded, plannedWindows } from '../../extract/plan/forecast.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import { openQuota } from '../../extract/session.ts';
 import type { ExportQuota } from '../../service/quota/quota.ts';
@@ -71,9 +71,14 @@ async function readState(
 function asJson({ planned, needed, forecast, settings }: PlanOutput) {
   return {
     v: 1,
-    from_date: planned.firstDay ?? null,
-    to_date: planned.lastDay ?? null,
-    windows: planned.windows.map(({ first, last, from, to }) => ({ first, last, from_date: from, to_date: to })),
+    from_date: planned.days[0] ?? null,
+    to_date: planned.days.at(-1) ?? null,
+    windows: plannedWindows(planned).map(({ first, last, from, to }) => ({
+      first,
+      last,
+      from_date: from,
+      to_date: to,
+    })),
     exports_least: needed.least,
     exports_most: needed.most,
     exports_startable_now: forecast.startableNow,
@@ -87,8 +92,8 @@ function asJson({ planned, needed, forecast, settings }: PlanOutput) {
 }
 
 function asLines({ planned, needed, forecast, now }: PlanOutput): string[] {
-  if (planned.firstDay === undefined) return [`Nothing to read: the cursor is at ${planned.cursor}.`];
-  const rows = planned.windows.map(({ first, last }, i) => [
+  if (planned.days.length === 0) return [`Nothing to read: the cursor is at ${planned.cursor}.`];
+  const rows = plannedWindows(planned).map(({ first, last }, i) => [
     `${i + 1}`,
     first,
     last,
@@ -102,7 +107,7 @@ function asLines({ planned, needed, forecast, now }: PlanOutput): string[] {
   return [
     ...tableLines(['window', 'first day', 'last day', ''], shown),
     '',
-    `  ${count(planned.windows.length, 'window')}, ${exports}; ${forecast.left} are left of this hour's, ${forecast.startableNow} may start now.`,
+    `  ${count(rows.length, 'window')}, ${exports}; ${forecast.left} are left of this hour's, ${forecast.startableNow} may start now.`,
     wait === 0
       ? '  The quota delays none of them.'
       : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,

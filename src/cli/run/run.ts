@@ -7,6 +7,7 @@ import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { hashesOf } from '../../extract/export-request.ts';
 import { discardShared } from '../../extract/extract.ts';
+import { plannedWindows } from '../../extract/plan/forecast.ts';
 import { deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
 import type { Sharing } from '../../extract/ports.ts';
 import { extractDeps, extractOptions, openExportSession } from '../../extract/session.ts';
@@ -139,6 +140,7 @@ function joined([first, ...others]: readonly TargetRun[], { redactor }: Context)
 async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | StreamSink): Promise<void> {
   const began = outer.clock.now();
   const progress = createProgress(outer);
+  const planned = plannedWindows(plan).length;
   const context: Context = { ...outer, logger: outer.loggerThrough(progress.wrap) };
   const session = openExportSession(run.config, context, run.maxWaitMs);
   const counts = newLoadCounts();
@@ -150,7 +152,7 @@ async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | St
   const show = () =>
     progress.update({
       windows: counts.stored.windows,
-      planned: Math.max(plan.windows.length, counts.stored.windows),
+      planned: Math.max(planned, counts.stored.windows),
       rows: counts.stored.rows,
       bytes: counts.bytes,
       quotaLeft: session.quota.forecast(1).left,

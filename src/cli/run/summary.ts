@@ -56,7 +56,7 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
     exports,
     bytes,
     seconds,
-    from_date: plan.firstDay ?? null,
+    from_date: plan.days[0] ?? null,
     next_from_date: counts.nextFromDate ?? plan.state.from_date,
     to_date_inclusive: counts.inclusive ?? plan.inclusive ?? null,
     columns_added: stored.columnsAdded,

@@ -86,13 +86,6 @@ export interface DayRange {
   readonly last: Day;
 }
 
-/** A planned window: the days it is for, and the days it will request. */
-export interface WindowPlan extends DayRange {
-  readonly from: Day;
-  /** Sent as `to_date`; an assumption while the end-day rule is not proved yet. */
-  readonly to: Day;
-}
-
 export const only = (day: Day): DayRange => ({ first: day, last: day });
 
 export const lengthOf = (range: DayRange): number => daysBetween(range.first, range.last) + 1;
@@ -137,14 +130,4 @@ export class DayRanges {
     }
     return { first, last };
   }
-}
-
-/** All windows of a plan. While nothing is proved the first is a single day: the export that can prove the rule (S2). */
-export function planWindows(days: readonly Day[], windowDays: number, inclusive: boolean | undefined): WindowPlan[] {
-  const ranges = new DayRanges(days);
-  const out: WindowPlan[] = [];
-  for (let next = ranges.next(inclusive === undefined ? 1 : windowDays); next; next = ranges.next(windowDays)) {
-    out.push({ ...next, from: next.first, to: toDateFor(next, inclusive ?? true) });
-  }
-  return out;
 }

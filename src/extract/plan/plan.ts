@@ -7,7 +7,7 @@ import type { Filters } from '../../service/export/protocol.ts';
 import { filtersOf, hashedAfter, hashesOf, type RequestHashes, type RequestSettings } from '../export-request.ts';
 import { parseState, StateError } from '../state.ts';
 import type { ExportState, PriorLoads } from '../window.ts';
-import { Coverage, lastSettledDay, latestToday, oldestDays, planWindows, type WindowPlan } from './days.ts';
+import { Coverage, lastSettledDay, latestToday, oldestDays } from './days.ts';
 import { clampWarning, gapWarning, type PlanWarning, retentionLimitWarnings } from './gaps.ts';
 
 /** Everything an extraction will do, decided before the first call. */
@@ -35,14 +35,9 @@ export interface Plan {
   readonly lookbackDays: number;
   /** Days to read, in order. */
   readonly days: readonly Day[];
-  readonly firstDay: Day | undefined;
-  readonly lastDay: Day | undefined;
-  readonly windows: readonly WindowPlan[];
   /** Days of `days` that are gaps unless this machine's clock is ahead: the answer to their request decides (S5). */
   readonly likelyGaps: readonly Day[];
-  /** A day from here on that the service no longer exports is a gap; before it the plan is clamped. */
-  readonly gapFrom: Day | undefined;
-  /** Whether a day that the service no longer exports is a gap: wanted from `gapFrom` on, and not complete already. */
+  /** Whether a day that the service no longer exports is a gap: wanted, and not complete already; else the plan is clamped. */
   readonly isGap: (day: Day) => boolean;
   readonly onGap: 'fail' | 'warn';
   /** First wanted day: the cursor is the first incomplete day from here on. */
@@ -96,15 +91,7 @@ export function planRun(input: PlanInput): Plan {
     settleHours: input.delivery === 'settled' ? settings.settleHours : undefined,
     lookbackDays: lookbackOf(input),
     days,
-    firstDay: days[0],
-    lastDay: days.at(-1),
-    windows: planWindows(
-      days.filter((day) => !likelyGaps.includes(day)),
-      settings.windowDays,
-      inclusive,
-    ),
     likelyGaps,
-    gapFrom: bounds.gapFrom,
     isGap: (day) => bounds.gapFrom !== undefined && day >= bounds.gapFrom && !coverage.has(day),
     onGap: settings.onGap,
     start: bounds.start,

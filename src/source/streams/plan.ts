@@ -1,10 +1,10 @@
 import { type ConfiguredStream, textIn } from '../../airbyte/input.ts';
-import { addDays, type Day, earlierOf, laterOf } from '../../base/days.ts';
+import { addDays, type Day, laterOf } from '../../base/days.ts';
 import { configError, type UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { hashesOf } from '../../extract/export-request.ts';
-import { missesLateRows, oldestDays, planWindows } from '../../extract/plan/days.ts';
+import { missesLateRows, oldestDays } from '../../extract/plan/days.ts';
 import { deliveryOf, type Plan, type PlanInput, planRun } from '../../extract/plan/plan.ts';
 import { parseState, StateError } from '../../extract/state.ts';
 import { type ExportState, NO_PRIOR_LOADS } from '../../extract/window.ts';
@@ -121,7 +121,7 @@ function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, re
   const oldest = oldestDays(input.now, input.settings.historyDays).probably;
   const from = laterOf(laterOf(resumed.from_date, next), oldest);
   const plan = planRun({ ...input, from, prior: { ...NO_PRIOR_LOADS, state: resumed } });
-  return tagged({ ...plan, gapFrom: undefined, isGap: () => false }, stream);
+  return tagged({ ...plan, isGap: () => false }, stream);
 }
 
 const tagged = (plan: Plan, { syncId }: ConfiguredStream): Plan =>
@@ -198,8 +198,6 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
   const settled = plans.every((plan) => plan.delivery === 'settled');
   const settleHours = plans.flatMap((plan) => plan.settleHours ?? []);
   const most = known.max_window_days ?? primary.windowDays;
-  const windowDays = Math.min(most, ...plans.map((plan) => plan.windowDays));
-  const likelyGaps = days.filter((day) => plans.some((plan) => plan.likelyGaps.includes(day)));
   return {
     ...primary,
     delivery: settled ? 'settled' : 'fresh',
@@ -213,24 +211,12 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
     lookbackDays: Math.min(...plans.map((plan) => plan.lookbackDays)),
     inclusive: primary.ruleConfigured ? primary.inclusive : inclusive,
     rangesInclusive: primary.ruleConfigured ? primary.rangesInclusive : ranges,
-    windowDays,
+    windowDays: Math.min(most, ...plans.map((plan) => plan.windowDays)),
     days,
-    firstDay: days[0],
-    lastDay: days.at(-1),
-    likelyGaps,
-    windows: planWindows(
-      days.filter((day) => !likelyGaps.includes(day)),
-      windowDays,
-      inclusive,
-    ),
-    gapFrom: earliest(plans.map((plan) => plan.gapFrom)),
+    likelyGaps: days.filter((day) => plans.some((plan) => plan.likelyGaps.includes(day))),
     // One stream that misses the day is enough; the others have it, or never wanted it.
     isGap: (day) => plans.some((plan) => plan.isGap(day)),
     state: { ...primary.state, ...known },
     warnings: [],
   };
-}
-
-function earliest(days: readonly (Day | undefined)[]): Day | undefined {
-  return days.reduce((a, b) => (a === undefined || b === undefined ? (a ?? b) : earlierOf(a, b)), undefined);
 }

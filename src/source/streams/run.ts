@@ -75,7 +75,8 @@ export class StreamRun {
 
   /** True while days are left to read, once the ones before the cursor have all been read. */
   #isWithin(state: ExportState, { to, covers_to }: Receipt): boolean {
-    const { lastDay, state: first } = this.plan;
+    const { days, state: first } = this.plan;
+    const lastDay = days.at(-1);
     const isLast = lastDay === undefined || (covers_to ?? to) >= lastDay;
     return !isLast && (sinceOf(first) !== undefined || state.from_date > first.from_date);
   }

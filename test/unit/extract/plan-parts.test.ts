@@ -12,10 +12,10 @@ import {
   lengthOf,
   missesLateRows,
   oldestDays,
-  planWindows,
   toDateFor,
   todayUtc,
 } from '../../../src/extract/plan/days.ts';
+import { plannedWindows } from '../../../src/extract/plan/forecast.ts';
 import {
   clampWarning,
   gapError,
@@ -122,7 +122,9 @@ describe('ranges of days', () => {
   it('are requested with the further day that their end needs, the first alone while the rule is unproved', () => {
     const days = daysOf('2026-03-01', '2026-03-04');
     const asked = (inclusive: boolean | undefined) =>
-      planWindows(days, 3, inclusive).map(({ from, to }) => `${from.slice(8)}..${to.slice(8)}`);
+      plannedWindows({ days, likelyGaps: [], windowDays: 3, inclusive }).map(
+        ({ from, to }) => `${from.slice(8)}..${to.slice(8)}`,
+      );
     expect([asked(true), asked(false), asked(undefined)]).toEqual([
       ['01..03', '04..04'],
       ['01..04', '04..05'],

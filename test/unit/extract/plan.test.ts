@@ -3,7 +3,7 @@ import { addDays, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
-import { exportsNeeded } from '../../../src/extract/plan/exports-needed.ts';
+import { exportsNeeded, plannedWindows } from '../../../src/extract/plan/forecast.ts';
 import { checkState, formWarnings, type PlanInput, type PlanSettings } from '../../../src/extract/plan/plan.ts';
 import { hashedIn, parseState, StateError } from '../../../src/extract/state.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/window.ts';
@@ -101,9 +101,9 @@ const rows: Row[] = [
   ],
   ['a resumed run', MARCH, {}, { resume: true }, '03-05 03-11 03-11..04-01 gap 03-11 0', []],
   ['an earlier start', MARCH, start('03-03'), {}, '03-03 03-03 03-03..04-01 gap 03-03 0', ['plan.retention_limit']],
-  ['--from', MARCH, {}, { from: '2026-03-08' }, '03-05 03-11 03-08..04-01 gap 03-08 0', []],
+  ['--from', MARCH, {}, { from: '2026-03-08' }, '03-05 03-11 03-08..04-01 gap 03-11 0', []],
   ['--to', MARCH, {}, { to: '2026-03-12' }, '03-05 03-11 03-10..03-12 gap 03-11 0', []],
-  ['one day', MARCH, {}, { from: '2026-03-08', to: '2026-03-08' }, '03-05 03-11 03-08..03-08 gap 03-08 0', []],
+  ['one day', MARCH, {}, { from: '2026-03-08', to: '2026-03-08' }, '03-05 03-11 03-08..03-08 gap 03-11 0', []],
   [
     'named days that have expired',
     NO_PRIOR_LOADS,
@@ -158,12 +158,16 @@ const rows: Row[] = [
 describe('the plan', () => {
   it.each(rows)('for %s [R1][R4][R7][R10]', (_name, prior, settings, more, wanted, warnings) => {
     const plan = planFor(clock, prior, settings, more);
-    const days = plan.firstDay === undefined ? '-' : `${plan.firstDay.slice(5)}..${plan.lastDay?.slice(5)}`;
-    const gap = plan.gapFrom === undefined ? '' : ` gap ${plan.gapFrom.slice(5)} ${plan.likelyGaps.length}`;
+    const [first, last] = [plan.days[0], plan.days.at(-1)];
+    const days = first === undefined ? '-' : `${first.slice(5)}..${last?.slice(5)}`;
+    const gapFrom = daysOf('2026-02-01', '2026-05-31').find(plan.isGap);
+    const gap = gapFrom === undefined ? '' : ` gap ${gapFrom.slice(5)} ${plan.likelyGaps.length}`;
     expect(`${plan.start.slice(5)} ${plan.cursor.slice(5)} ${days}${gap}`).toBe(wanted);
     expect(plan.warnings.map(({ event }) => event)).toEqual(warnings);
-    expect(plan.days).toEqual(plan.firstDay === undefined ? [] : daysOf(plan.firstDay, plan.lastDay ?? ''));
-    expect(plan.windows.map(({ first }) => first)).toEqual(plan.days.filter((day) => !plan.likelyGaps.includes(day)));
+    expect(plan.days).toEqual(first === undefined ? [] : daysOf(first, last ?? ''));
+    expect(plannedWindows(plan).map(({ first }) => first)).toEqual(
+      plan.days.filter((day) => !plan.likelyGaps.includes(day)),
+    );
   });
 
   it('knows whether its start moves with the history of the service', () => {
@@ -178,7 +182,11 @@ describe('the plan', () => {
     const isPartial = (more: object) => planFor(clock, MARCH, {}, more).isPartial;
     expect([{}, FULL, { from: '2026-03-08' }, { to: '2026-03-12' }].map(isPartial)).toEqual([false, false, true, true]);
     const named = planFor(clock, MARCH, {}, { from: '2026-03-06', to: '2026-03-08' });
-    expect([named.firstDay, named.lastDay, named.state.from_date]).toEqual(['2026-03-06', '2026-03-08', '2026-03-11']);
+    expect([named.days[0], named.days.at(-1), named.state.from_date]).toEqual([
+      '2026-03-06',
+      '2026-03-08',
+      '2026-03-11',
+    ]);
   });
 
   it('proves the rule first when no row may come twice', () => {
@@ -286,6 +294,12 @@ describe('the number of exports of a plan', () => {
     expect(need(NO_PRIOR_LOADS, { ...known, ...start('03-01') })).toEqual({ least: 10, most: 10 });
     expect(need(NO_PRIOR_LOADS, { ...known, ...start('03-01'), windowDays: 4 })).toEqual({ least: 3, most: 3 });
     expect(need(NO_PRIOR_LOADS, { ...known, ...start('02-25'), windowDays: 4 })).toEqual({ least: 4, most: 4 });
+  });
+
+  it('is of windows as short as the service is known to export [R999]', () => {
+    const split = { ...MARCH, state: { ...(MARCH.state as object), max_window_days: 2, to_date_inclusive: true } };
+    expect(need(split, { windowDays: 5, endDate: '2026-03-14', lookbackDays: 0 })).toEqual({ least: 2, most: 2 });
+    expect(need(split, { windowDays: 1, endDate: '2026-03-14', lookbackDays: 0 })).toEqual({ least: 4, most: 4 });
   });
 
   it('is at most two a day before, and four when no row may come twice', () => {

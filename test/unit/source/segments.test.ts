@@ -62,11 +62,11 @@ describe('the days of several streams', () => {
       inclusive: false,
     });
     expect(plan.days).toEqual(segment.days);
-    expect(plan.gapFrom).toBe('2026-01-15');
+    expect(segment.days.find(plan.isGap)).toBe('2026-01-15');
     // Whichever stream is the first.
     const [other] = segmentsOf([known, settled]);
-    const { proveFirst, settleHours, lookbackDays, gapFrom } = segmentPlan(other, {});
-    expect([proveFirst, settleHours, lookbackDays, gapFrom]).toEqual([true, 3, 0, '2026-01-15']);
+    const { proveFirst, settleHours, lookbackDays, isGap } = segmentPlan(other, {});
+    expect([proveFirst, settleHours, lookbackDays, other.days.find(isGap)]).toEqual([true, 3, 0, '2026-01-15']);
     const later = segmentPlan(segment, { to_date_inclusive: true, max_window_days: 1 });
     expect(later).toMatchObject({ inclusive: true, windowDays: 1, state: { to_date_inclusive: true } });
   });
