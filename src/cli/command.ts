@@ -6,8 +6,13 @@ import type { PlaceOptions, Target } from '../sinks/target.ts';
 import type { Context } from './context.ts';
 import type { Outcome } from './outcome.ts';
 
-/** One command, in a file of its own: its options, and what it does with them. */
+/** One command: how it is called, its options, and what it does with them. */
 export interface Command<O extends OptionTable = OptionTable> {
+  /** `verify duckdb <file>`. */
+  readonly usage: string;
+  readonly summary: string;
+  /** What it does to any target: the list of all commands has one line for those that begin with the same word. */
+  readonly family?: string;
   /** By name in camel case: `maxWait` is `--max-wait`. */
   readonly options: O;
   /** The end of its help. */
@@ -20,6 +25,9 @@ export interface Command<O extends OptionTable = OptionTable> {
    */
   failed?(outcome: Outcome, values: Partial<ValuesOf<O>>, context: Context): Promise<void>;
 }
+
+/** The words of a command: `verify`, `duckdb`. */
+export const wordsOf = ({ usage }: Command): string[] => usage.replace(/ [<[].*/, '').split(' ');
 
 /** The values of a command's options. */
 export type ValuesOf<O extends OptionTable> = {

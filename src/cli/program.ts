@@ -4,8 +4,8 @@
 import { configError, EXIT, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
-import { choice, flag, type OptionTable, printFailure, withDefault } from './command.ts';
-import { COMMANDS, commandAt, wordsOf } from './commands/index.ts';
+import { type Command, choice, flag, type OptionTable, printFailure, withDefault, wordsOf } from './command.ts';
+import { COMMANDS } from './commands/index.ts';
 import { contextOf, type Io } from './context.ts';
 import { outcomeOf } from './outcome.ts';
 import { configurationKeyIn, parseArguments, parserOf, wordsIn } from './parse.ts';
@@ -27,26 +27,25 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
     io.terminal.result(VERSION);
     return EXIT.done;
   }
-  const words = await commandWords(argv);
+  const { words, commands } = await commandsIn(argv);
   if (global.help === true || words[0] === 'help' || words.at(-1) === 'help') {
     const help = await helpOf(words[0] === 'help' ? words.slice(1) : words);
     for (const line of help.split('\n')) io.terminal.result(line);
     return EXIT.done;
   }
-  const known = commandAt(words);
-  // For an unknown target a command of the same word is loaded, so that its options and its report of failures still apply.
-  const entry = known ?? COMMANDS.find((one) => wordsOf(one)[0] === words[0]);
-  const command = await entry?.load();
+  const known = commandAt(words, commands);
+  // For an unknown target a command of the same word stands in, so that its options and its report of failures still apply.
+  const command = known ?? commands[0];
   const options: OptionTable & typeof GLOBAL_OPTIONS = { ...command?.options, ...GLOBAL_OPTIONS };
-  const { values, problem } = parseArguments(argv, options, entry ? wordsOf(entry) : words);
+  const { values, problem } = parseArguments(argv, options, command ? wordsOf(command) : words);
   const { logLevel = 'info', logFormat = 'text', json } = values;
   const held = json === true ? holdResults(io.terminal, io.clock) : undefined;
   const context = contextOf({ ...io, terminal: held?.terminal ?? io.terminal }, { logLevel, logFormat });
   try {
-    if (command === undefined || known === undefined) throw configurationKeyIn(argv, options) ?? unknownCommand(words);
+    if (known === undefined) throw configurationKeyIn(argv, options) ?? unknownCommand(words, commands);
     if (problem !== undefined) throw problem;
     (await import('../config/environment.ts')).refuseUnknownNames(io.env);
-    return await command.run(values, context);
+    return await known.run(values, context);
   } catch (error) {
     const outcome = outcomeOf(error, context.signal);
     outcome.log(context.logger);
@@ -57,30 +56,34 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   }
 }
 
-/** The words of a command line from its command on, without options and their values, wherever those stand. */
-async function commandWords(argv: readonly string[]): Promise<string[]> {
+/** The words of a command line from its command on, without options and their values, and the commands that begin with the first. */
+async function commandsIn(argv: readonly string[]): Promise<{ words: string[]; commands: readonly Command[] }> {
   const all = wordsIn(argv, GLOBAL_OPTIONS);
-  if (all[0] === 'help') return all;
   // What stands before the command may be the value of one of its options.
-  const name = all.find((word) => COMMANDS.some((one) => wordsOf(one)[0] === word));
-  if (name === undefined) return all;
-  const commands = await Promise.all(COMMANDS.filter((one) => wordsOf(one)[0] === name).map((one) => one.load()));
+  const name = all[0] === 'help' ? undefined : all.find((word) => Object.hasOwn(COMMANDS, word));
+  if (name === undefined) return { words: all, commands: [] };
+  const { commands } = await COMMANDS[name]();
   const options: OptionTable = Object.assign({}, ...commands.map((one) => one.options), GLOBAL_OPTIONS);
   const words = wordsIn(argv, options);
-  return words.slice(words.indexOf(name));
+  return { words: words.slice(words.indexOf(name)), commands };
 }
 
+/** The command that these words begin with. */
+const commandAt = (words: readonly string[], commands: readonly Command[]): Command | undefined =>
+  commands.find((one) => wordsOf(one).every((word, i) => word === words[i]));
+
 /** Names the first word that is no command, or the second that is no target of it, and what there is. */
-function unknownCommand([first, second]: readonly string[]): UserError {
-  const commands = COMMANDS.map(wordsOf);
-  const targets = commands.flatMap(([word, target]) => (word === first && target !== undefined ? [target] : []));
-  const names = targets.length > 0 ? targets : [...new Set(commands.map(([word]) => word))];
+function unknownCommand([first, second]: readonly string[], commands: readonly Command[]): UserError {
+  const isCommand = commands.length > 0;
+  const names = isCommand ? targetsOf(commands) : Object.keys(COMMANDS);
   const wanted = `wanted ${names.join(', ')}`;
   if (first === undefined) return configError(`which command? See dfinery-elt --help; ${wanted}.`);
-  if (targets.length === 0) return configError(`there is no command ${JSON.stringify(first)}: ${wanted}.`);
+  if (!isCommand) return configError(`there is no command ${JSON.stringify(first)}: ${wanted}.`);
   if (second === undefined) return configError(`${first} needs a target: ${wanted}.`);
   return configError(`${first} knows no ${JSON.stringify(second)}: ${wanted}.`);
 }
+
+const targetsOf = (commands: readonly Command[]): string[] => commands.flatMap((one) => wordsOf(one).slice(1));
 
 const EPILOGUE = [
   'Exit: 0 done; 1 a defect, or verify found a difference; 2 usage or configuration; 3 try again later;',
@@ -92,18 +95,23 @@ const HELP_COLUMNS = 110;
 
 /** The help of the command of these words, of all commands that begin with the first of them, or of the program. */
 async function helpOf(words: readonly string[]): Promise<string> {
-  const entry = commandAt(words);
-  const ofVerb = COMMANDS.filter((one) => wordsOf(one)[0] === words[0]);
-  const command = await (entry ?? ofVerb[0])?.load();
-  const parser = parserOf({ ...(entry && command?.options), ...GLOBAL_OPTIONS })
+  const names = Object.keys(COMMANDS).filter((name) => name === words[0]);
+  const commands = names.length > 0 ? (await COMMANDS[names[0]]()).commands : [];
+  const command = commandAt(words, commands);
+  const parser = parserOf({ ...command?.options, ...GLOBAL_OPTIONS })
     .scriptName('dfinery-elt')
     .wrap(HELP_COLUMNS)
-    .epilogue(command?.epilogue?.() ?? EPILOGUE);
-  if (entry !== undefined) return parser.usage(`$0 ${entry.usage}\n\n${entry.summary}`).getHelp();
-  const listed = new Map(ofVerb.map(({ usage, summary }) => [usage, summary]));
-  // Commands that name a target are told in one line.
-  if (listed.size === 0)
-    for (const one of COMMANDS) listed.set(one.family ? wordsOf(one)[0] : one.usage, one.family ?? one.summary);
-  for (const [usage, summary] of listed) parser.command(usage, summary);
-  return parser.usage(`$0 ${ofVerb.length > 0 ? `${words[0]} <target>` : '<command>'}`).getHelp();
+    .epilogue((command ?? commands[0])?.epilogue?.() ?? EPILOGUE);
+  if (command !== undefined) return parser.usage(`$0 ${command.usage}\n\n${command.summary}`).getHelp();
+  for (const { usage, summary } of commands) parser.command(usage, summary);
+  if (commands.length > 0) return parser.usage(`$0 ${words[0]} <target>`).getHelp();
+  for (const [name, load] of Object.entries(COMMANDS)) {
+    const { commands } = await load();
+    const [{ usage, summary, family }] = commands;
+    const targets = targetsOf(commands);
+    const all = `${family}: ${targets.slice(0, -1).join(', ')} or ${targets.at(-1)}`;
+    if (family === undefined) parser.command(usage, summary);
+    else parser.command(name, all);
+  }
+  return parser.usage('$0 <command>').getHelp();
 }

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Command } from '../../src/cli/command.ts';
-import { COMMANDS, wordsOf } from '../../src/cli/commands/index.ts';
+import { type Command, wordsOf } from '../../src/cli/command.ts';
+import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { contextOf, type Io } from '../../src/cli/context.ts';
 import { outcomeOf } from '../../src/cli/outcome.ts';
 import { optionName, parseArguments } from '../../src/cli/parse.ts';
@@ -21,8 +21,8 @@ const commands = new Map<string, Command>();
 /** Loads what commands load when they are run: no simulation waits for files of the program. */
 export async function loadCommands(): Promise<void> {
   await loadConnectors();
-  for (const entry of COMMANDS) {
-    if (USED.test(entry.usage)) commands.set(wordsOf(entry).join(' '), await entry.load());
+  for (const load of Object.values(COMMANDS)) {
+    for (const one of (await load()).commands) if (USED.test(one.usage)) commands.set(wordsOf(one).join(' '), one);
   }
   for (const target of ['duckdb', 'files', 'parquet', 'delta', 'arrow']) {
     const folder = join(import.meta.dirname, '../../src/sinks', target);

@@ -25,15 +25,19 @@ export function exitOf({ kind, usable, code }: Pick<ProbeVerdict, 'kind' | 'usab
   return kind === 'inconclusive' && !usable ? EXIT.later : EXITS[kind];
 }
 
-export const check = command({
-  options: { config: CONFIG_OPTION, json: jsonOption('The verdict') },
-  async run({ config: path, json }, context) {
-    const config = loadSourceConfig(path, context);
-    const { verdict, sentence, code } = await checkSource(config, context);
-    printResult(verdict, [sentence], json, context);
-    return code;
-  },
-});
+export const commands = [
+  command({
+    usage: 'check',
+    summary: 'One smallest export: is the configuration right, and does the service answer?',
+    options: { config: CONFIG_OPTION, json: jsonOption('The verdict') },
+    async run({ config: path, json }, context) {
+      const config = loadSourceConfig(path, context);
+      const { verdict, sentence, code } = await checkSource(config, context);
+      printResult(verdict, [sentence], json, context);
+      return code;
+    },
+  }),
+];
 
 /** Makes the check, which costs an export; `sentence` is for people, `verdict` for scripts. */
 export async function checkSource(config: SourceConfig, context: Context) {

@@ -1,11 +1,14 @@
 import { EXIT } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
-import type { StatefulTarget } from '../../sinks/target.ts';
+import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { command, optionsForPlace, placeOptions, printResult } from '../command.ts';
 
 /** `compact TARGET PLACE`. */
-export const compactIn = (target: StatefulTarget) =>
+export const commands = STATEFUL_TARGETS.map((target) =>
   command({
+    usage: `compact ${target.name} <${target.place.name}>`,
+    family: 'A target written anew',
+    summary: target.summaries.compact,
     options: optionsForPlace(target),
     async run({ place, ...values }, context) {
       const upkeep = await target.upkeep();
@@ -15,4 +18,5 @@ export const compactIn = (target: StatefulTarget) =>
       printResult(result, [`${place}: ${count(rows, 'row')}, ${size}.`], values.json, context);
       return EXIT.done;
     },
-  });
+  }),
+);

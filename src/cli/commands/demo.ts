@@ -47,32 +47,36 @@ FROM event_logs GROUP BY ALL ORDER BY day DESC LIMIT 14`;
 
 const DEFAULT_FILE = 'dfinery-demo.duckdb';
 
-export const demo = command({
-  options: {
-    file: argument('file', withDefault(DEFAULT_FILE, text('The DuckDB file; a second run loads only what is new'))),
-  },
-  async run({ file }, context) {
-    const { clock, terminal } = context;
-    terminal.result(
-      `An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`,
-    );
-    terminal.result('');
-    const summary = await loadDemo(file, context);
-    terminal.result(describeSummary(summary, file));
-    terminal.result('');
-    const place = { file, lockWaitMs: 0, clock, memoryLimit: '512MB' };
-    const queries = [CHART_QUERY, ...DEMO_QUERIES.map((query) => query.sql)];
-    const [chart, ...answers] = await queryDuckDb(place, queries);
-    for (const line of [...chartLines(chart), ...queryLines(answers)]) terminal.result(line);
-    const output = `${file.replace(/\.duckdb$/, '')}.html`;
-    const request = { target: `duckdb ${file}`, output, historyDays: DEFAULT_HISTORY_DAYS };
-    await writeReport(await reportDuckDb(place), request, context);
-    terminal.result(`A page about it, to be opened in a browser: ${output}`);
-    terminal.result('');
-    for (const line of nextSteps(file)) terminal.result(line);
-    return EXIT.done;
-  },
-});
+export const commands = [
+  command({
+    usage: 'demo [file]',
+    summary: 'The embedded service into a DuckDB file, and what is then in it; no account needed',
+    options: {
+      file: argument('file', withDefault(DEFAULT_FILE, text('The DuckDB file; a second run loads only what is new'))),
+    },
+    async run({ file }, context) {
+      const { clock, terminal } = context;
+      terminal.result(
+        `An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`,
+      );
+      terminal.result('');
+      const summary = await loadDemo(file, context);
+      terminal.result(describeSummary(summary, file));
+      terminal.result('');
+      const place = { file, lockWaitMs: 0, clock, memoryLimit: '512MB' };
+      const queries = [CHART_QUERY, ...DEMO_QUERIES.map((query) => query.sql)];
+      const [chart, ...answers] = await queryDuckDb(place, queries);
+      for (const line of [...chartLines(chart), ...queryLines(answers)]) terminal.result(line);
+      const output = `${file.replace(/\.duckdb$/, '')}.html`;
+      const request = { target: `duckdb ${file}`, output, historyDays: DEFAULT_HISTORY_DAYS };
+      await writeReport(await reportDuckDb(place), request, context);
+      terminal.result(`A page about it, to be opened in a browser: ${output}`);
+      terminal.result('');
+      for (const line of nextSteps(file)) terminal.result(line);
+      return EXIT.done;
+    },
+  }),
+];
 
 async function loadDemo(file: string, context: Context): Promise<Summary> {
   const spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-demo-'));
@@ -81,27 +85,18 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
   try {
     // A fixed start in the past would leave a gap when the demo is run again after a month.
     const start = addDays(dayAt(context.clock.now()), 1 - DAYS);
-    const { config } = parseSourceConfig(
-      {
-        base_url: simulator.url,
-        service_id: SIMULATED.serviceId,
-        export_token: SIMULATED.tokens.export,
-        start_date: start,
-        spool_dir: spoolDir,
-        on_gap: 'warn',
-      },
-      () => undefined,
-    );
-    const { clock, logger, signal } = context;
-    const run = {
-      config,
-      days: { from: undefined, to: undefined, fullRefresh: false },
-      maxWaitMs: undefined,
-      storedBaseUrl: STORED_BASE_URL,
-      report,
+    const given = {
+      base_url: simulator.url,
+      service_id: SIMULATED.serviceId,
+      export_token: SIMULATED.tokens.export,
+      start_date: start,
+      spool_dir: spoolDir,
+      on_gap: 'warn',
     };
-    const open = () => openDuckDbSink({ ...config, file, clock, logger, signal });
-    await sync(run, open, context);
+    const { config } = parseSourceConfig(given, () => undefined);
+    const days = { from: undefined, to: undefined, fullRefresh: false };
+    const run = { config, days, maxWaitMs: undefined, storedBaseUrl: STORED_BASE_URL, report };
+    await sync(run, () => openDuckDbSink({ ...config, ...context, file }), context);
   } finally {
     await simulator.close();
     rmSync(spoolDir, { recursive: true, force: true });

@@ -5,18 +5,22 @@ import { CONFIG_OPTION, command, duration } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import type { SchemaFile } from '../schema-file.ts';
 
-export const discover = command({
-  options: { config: CONFIG_OPTION, maxWait: duration('Longest wait for the quota (30s, 20m, 1h)') },
-  async run(values, context) {
-    const config = loadSourceConfig(values.config, context);
-    const session = openExportSession(config, context, values.maxWait);
-    try {
-      const columns = await discoverColumns(config, extractDeps(config, session.service, context));
-      const file: SchemaFile = { v: 1, columns };
-      for (const line of JSON.stringify(file, null, 2).split('\n')) context.terminal.result(line);
-      return EXIT.done;
-    } finally {
-      await session.close();
-    }
-  },
-});
+export const commands = [
+  command({
+    usage: 'discover',
+    summary: 'The typed schema of the export, as JSON for --schema; costs two exports',
+    options: { config: CONFIG_OPTION, maxWait: duration('Longest wait for the quota (30s, 20m, 1h)') },
+    async run(values, context) {
+      const config = loadSourceConfig(values.config, context);
+      const session = openExportSession(config, context, values.maxWait);
+      try {
+        const columns = await discoverColumns(config, extractDeps(config, session.service, context));
+        const file: SchemaFile = { v: 1, columns };
+        for (const line of JSON.stringify(file, null, 2).split('\n')) context.terminal.result(line);
+        return EXIT.done;
+      } finally {
+        await session.close();
+      }
+    },
+  }),
+];

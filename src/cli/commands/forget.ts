@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
 import { type CaseResult, runDeletionCase } from '../../deletion/case.ts';
-import type { LedgerOutput } from '../../deletion/ledger/ledger.ts';
 import type { PurgeRequest } from '../../deletion/purge.ts';
 import { reportTable } from '../../deletion/report.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
@@ -64,28 +63,31 @@ const PEOPLE = ['id', 'file', 'query'] as const satisfies Name[];
 /** One of these is what the command is about. */
 const SUBJECTS = [...PEOPLE, 'verifyLedger', 'proof'] as const satisfies Name[];
 
-/** Options that mean nothing without one of others. */
-const COMPANIONS: readonly { readonly keys: readonly string[]; readonly of: readonly Name[]; readonly why?: string }[] =
-  [
-    { keys: ['execute', 'purge'], of: PEOPLE },
-    { keys: ['confirm'], of: ['execute'] },
-    { keys: ['duckdb'], of: ['query'] },
-    { keys: ['column'], of: ['file'] },
-    { keys: ['head'], of: ['verifyLedger', 'proof'] },
-    { keys: ['ledgerDir'], of: ['proof'], why: 'a deletion writes to the ledger_dir of its configuration' },
-    { keys: Object.keys(PURGE_OPTIONS), of: ['purge'], why: 'people are looked up in what was loaded' },
-  ];
+/** Options that mean nothing without one of others, and why. */
+const COMPANIONS: readonly (readonly [keys: readonly string[], of: readonly Name[], why?: string])[] = [
+  [['execute', 'purge'], PEOPLE],
+  [['confirm'], ['execute']],
+  [['duckdb'], ['query']],
+  [['column'], ['file']],
+  [['head'], ['verifyLedger', 'proof']],
+  [['ledgerDir'], ['proof'], 'a deletion writes to the ledger_dir of its configuration'],
+  [Object.keys(PURGE_OPTIONS), ['purge'], 'people are looked up in what was loaded'],
+];
 
-export const forget = command({
-  options: OPTIONS,
-  epilogue: destinationEnvironmentHelp,
-  async run(values, context) {
-    refuseIdleOptions(values);
-    if (values.verifyLedger !== undefined) return printLedgerVerdict(values.verifyLedger, values, context);
-    if (values.proof !== undefined) return printProof(values.proof, values, context);
-    return forgetPeople(values, context);
-  },
-});
+export const commands = [
+  command({
+    usage: 'forget',
+    summary: 'Deletes profiles at the service, after a plan that is confirmed by its hash; proves what was deleted',
+    options: OPTIONS,
+    epilogue: destinationEnvironmentHelp,
+    async run(values, context) {
+      refuseIdleOptions(values);
+      if (values.verifyLedger !== undefined) return printLedgerVerdict(values.verifyLedger, values, context);
+      if (values.proof !== undefined) return printProof(values.proof, values, context);
+      return forgetPeople(values, context);
+    },
+  }),
+];
 
 /** Throws for options that would be ignored. */
 function refuseIdleOptions(values: Values): void {
@@ -94,7 +96,7 @@ function refuseIdleOptions(values: Values): void {
   if (SUBJECTS.filter((key) => given.has(key)).length !== 1) {
     throw configError(`It takes exactly one of ${names(SUBJECTS)}.`);
   }
-  for (const { keys, of, why } of COMPANIONS) {
+  for (const [keys, of, why] of COMPANIONS) {
     const idle = keys.find((key) => given.has(key));
     if (idle === undefined || of.some((key) => given.has(key))) continue;
     throw configError(`${names([idle as Name])} needs ${names(of)}${why === undefined ? '' : `: ${why}`}.`);
@@ -103,7 +105,7 @@ function refuseIdleOptions(values: Values): void {
 
 /** Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. Prints the report. */
 async function forgetPeople(values: Values, context: Context): Promise<ExitCode> {
-  const { clock, random, logger, signal, env } = context;
+  const { clock, random, logger, signal, env, terminal } = context;
   const { execute, confirm } = values;
   if (execute && confirm === undefined) {
     throw configError(
@@ -117,7 +119,14 @@ async function forgetPeople(values: Values, context: Context): Promise<ExitCode>
   try {
     const result = await runDeletionCase({
       config,
-      io: { clock, random, logger, signal, lines: logLines(context) },
+      // Without a folder the ledger's lines go to stderr at any log level; a line that cannot be written is a failure.
+      io: {
+        clock,
+        random,
+        logger,
+        signal,
+        lines: { write: (lines) => terminal.record(lines.join('\n')), close: async () => {} },
+      },
       consent: execute && confirm !== undefined ? { confirm } : undefined,
       deleter,
       purge,
@@ -150,11 +159,9 @@ function printReport({ report, hash, failure }: CaseResult, json: boolean, conte
   const { logger, redactor } = context;
   const isPlan = report.mode === 'dry_run';
   const error = failure === undefined ? null : redactor.mask(failure.message);
-  const lines = [
-    ...reportTable(report).split('\n'),
-    ...(report.head === null ? [] : [`ledger head: ${report.head}`]),
-    ...(isPlan ? [`hash: ${hash}`] : []),
-  ];
+  const lines = reportTable(report).split('\n');
+  if (report.head !== null) lines.push(`ledger head: ${report.head}`);
+  if (isPlan) lines.push(`hash: ${hash}`);
   printResult({ ...report, hash, exit: failure?.exitCode ?? EXIT.done, error }, lines, json, context);
   if (!isPlan || failure !== undefined) return;
   if (report.guard !== null) logger.warn('forget.guard', report.guard);
@@ -227,14 +234,4 @@ function spoolDirIn(file: string): string | undefined {
   const config = readJsonFile(file, 'the configuration file');
   const dir = typeof config === 'object' && config !== null && 'spool_dir' in config ? config.spool_dir : undefined;
   return typeof dir === 'string' ? dir : undefined;
-}
-
-/** Without a folder the ledger's lines are written to stderr at any log level; a line that cannot be written is a failure. */
-function logLines({ terminal }: Context): LedgerOutput {
-  return {
-    async write(lines) {
-      await terminal.record(lines.join('\n'));
-    },
-    async close() {},
-  };
 }

@@ -20,23 +20,27 @@ const OPTIONS = {
   overwrite: flag('With --yes: replace a file that is there'),
 };
 
-export const init = command({
-  options: OPTIONS,
-  async run({ config: path, yes, overwrite, ...given }, context) {
-    const prompts = yes ? undefined : requirePrompts(context);
-    const exists = existsSync(path);
-    if (exists) await allowReplacing(path, overwrite, prompts);
-    const answers = await gather(given, prompts, context);
-    const code = await checkAnswers(answers, context);
-    if (code !== EXIT.done) {
-      context.logger.warn('init.refused', `${path} was not written.`);
-      return code;
-    }
-    await write(path, answers, exists);
-    for (const line of nextSteps(path)) context.terminal.result(line);
-    return EXIT.done;
-  },
-});
+export const commands = [
+  command({
+    usage: 'init',
+    summary: 'Asks for address, service and token, tries them, and writes dfinery.json without the token',
+    options: OPTIONS,
+    async run({ config: path, yes, overwrite, ...given }, context) {
+      const prompts = yes ? undefined : requirePrompts(context);
+      const exists = existsSync(path);
+      if (exists) await allowReplacing(path, overwrite, prompts);
+      const answers = await gather(given, prompts, context);
+      const code = await checkAnswers(answers, context);
+      if (code !== EXIT.done) {
+        context.logger.warn('init.refused', `${path} was not written.`);
+        return code;
+      }
+      await write(path, answers, exists);
+      for (const line of nextSteps(path)) context.terminal.result(line);
+      return EXIT.done;
+    },
+  }),
+];
 
 function requirePrompts({ prompts }: Context): Prompts {
   if (prompts !== undefined) return prompts;

@@ -24,23 +24,27 @@ const LOCATIONS = Object.fromEntries(
   ]),
 );
 
-export const plan = command({
-  options: { ...LOCATIONS, config: CONFIG_OPTION, ...DAY_OPTIONS, json: jsonOption('The plan') },
-  async run(values, context) {
-    const { config, settings } = explainSourceConfig(values.config, context);
-    const prior = priorLoadsOf(await readState(values, config, context));
-    const now = context.clock.now();
-    const planned = planLocal(config, prior, values, now);
-    const quota = openQuota(config, context);
-    const needed = exportsNeeded(planned);
-    const forecast = quota.forecast(needed.most);
-    await quota.close();
-    for (const { event, message } of planned.warnings) context.logger.warn(event, message);
-    const output = { planned, needed, forecast, now, settings };
-    printResult(asJson(output), asLines(output), values.json, context);
-    return EXIT.done;
-  },
-});
+export const commands = [
+  command({
+    usage: 'plan',
+    summary: 'Windows, exports and time of the next sync, before any call',
+    options: { ...LOCATIONS, config: CONFIG_OPTION, ...DAY_OPTIONS, json: jsonOption('The plan') },
+    async run(values, context) {
+      const { config, settings } = explainSourceConfig(values.config, context);
+      const prior = priorLoadsOf(await readState(values, config, context));
+      const now = context.clock.now();
+      const planned = planLocal(config, prior, values, now);
+      const quota = openQuota(config, context);
+      const needed = exportsNeeded(planned);
+      const forecast = quota.forecast(needed.most);
+      await quota.close();
+      for (const { event, message } of planned.warnings) context.logger.warn(event, message);
+      const output = { planned, needed, forecast, now, settings };
+      printResult(asJson(output), asLines(output), values.json, context);
+      return EXIT.done;
+    },
+  }),
+];
 
 interface PlanOutput {
   readonly planned: Plan;

@@ -4,7 +4,8 @@ import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { countLedger } from '../../deletion/ledger/counts.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import type { StatefulTarget, TargetReport } from '../../sinks/target.ts';
+import type { TargetReport } from '../../sinks/target.ts';
+import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { command, optionsForPlace, placeOptions, printResult, required, text, whole, withDefault } from '../command.ts';
 import { type Context, secretOf } from '../context.ts';
 import { type PageOptions, reportPage } from '../report/page.ts';
@@ -16,8 +17,11 @@ const OPTIONS = {
 };
 
 /** `report TARGET PLACE -o FILE`. */
-export const reportOn = (target: StatefulTarget) =>
+export const commands = STATEFUL_TARGETS.map((target) =>
   command({
+    usage: `report ${target.name} <${target.place.name}>`,
+    family: 'A page about a target',
+    summary: `One page about ${target.noun}: days, events, columns, runs`,
     options: { ...optionsForPlace(target), ...OPTIONS },
     async run({ place, output, ledgerDir, historyDays, ...values }, context) {
       const deletions =
@@ -28,7 +32,8 @@ export const reportOn = (target: StatefulTarget) =>
       printResult({ v: 1, target: place, output }, [`The report is in ${output} (${size}).`], values.json, context);
       return EXIT.done;
     },
-  });
+  }),
+);
 
 /** The page holds counts alone, and those who read it may be other users. */
 const PAGE_PERMISSIONS = 0o644;

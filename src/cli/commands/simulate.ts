@@ -11,40 +11,49 @@ export const SIMULATED = {
   seed: 'dfinery-elt',
 } as const;
 
-export const simulate = command({
-  options: {
-    port: withDefault('8585', whole('Port on 127.0.0.1; 0 takes a free one', 0, 65_535)),
-    scenario: text('JSON file with data, unknowns and faults (docs/simulator.md)'),
-    rowsPerDay: whole('Events a day, about'),
-  },
-  async run({ port, scenario: file, rowsPerDay }, { clock, logger, signal, terminal }) {
-    const scenario = file === undefined ? undefined : parseScenario(readJsonFile(file, 'the scenario'));
-    const started = {
-      ...SIMULATED,
-      clock,
-      port,
-      ...(scenario && { scenario }),
-      ...(rowsPerDay !== undefined && { rowsPerDay }),
-    };
-    const simulator = await startSimulator(started).catch((error: unknown) => {
-      throw codeOf(error) === undefined
-        ? error
-        : configError(`--port ${port} cannot be used (${codeOf(error)}): give another, or 0 for a free one.`, {
-            cause: error,
-          });
-    });
-    try {
-      const { serviceId, tokens } = SIMULATED;
-      terminal.result(JSON.stringify({ base_url: simulator.url, service_id: serviceId, export_token: tokens.export }));
-      logger.info(
-        'simulate.ready',
-        `listening on ${simulator.url}; the line on stdout is a source configuration for it.`,
-      );
-      logger.info('simulate.tokens', `Export token ${tokens.export}, Import token ${tokens.import}; stop with Ctrl-C.`);
-      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-    } finally {
-      await simulator.close();
-    }
-    return EXIT.done;
-  },
-});
+export const commands = [
+  command({
+    usage: 'simulate',
+    summary: 'The embedded service: both operations over HTTP on loopback, with limits and faults on demand',
+    options: {
+      port: withDefault('8585', whole('Port on 127.0.0.1; 0 takes a free one', 0, 65_535)),
+      scenario: text('JSON file with data, unknowns and faults (docs/simulator.md)'),
+      rowsPerDay: whole('Events a day, about'),
+    },
+    async run({ port, scenario: file, rowsPerDay }, { clock, logger, signal, terminal }) {
+      const scenario = file === undefined ? undefined : parseScenario(readJsonFile(file, 'the scenario'));
+      const started = {
+        ...SIMULATED,
+        clock,
+        port,
+        ...(scenario && { scenario }),
+        ...(rowsPerDay !== undefined && { rowsPerDay }),
+      };
+      const simulator = await startSimulator(started).catch((error: unknown) => {
+        throw codeOf(error) === undefined
+          ? error
+          : configError(`--port ${port} cannot be used (${codeOf(error)}): give another, or 0 for a free one.`, {
+              cause: error,
+            });
+      });
+      try {
+        const { serviceId, tokens } = SIMULATED;
+        terminal.result(
+          JSON.stringify({ base_url: simulator.url, service_id: serviceId, export_token: tokens.export }),
+        );
+        logger.info(
+          'simulate.ready',
+          `listening on ${simulator.url}; the line on stdout is a source configuration for it.`,
+        );
+        logger.info(
+          'simulate.tokens',
+          `Export token ${tokens.export}, Import token ${tokens.import}; stop with Ctrl-C.`,
+        );
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      } finally {
+        await simulator.close();
+      }
+      return EXIT.done;
+    },
+  }),
+];

@@ -60,15 +60,19 @@ const optionsOf = ({ place, publishes, hasData }: Target) => ({
 type Values = ValuesOf<ReturnType<typeof optionsOf>>;
 
 /** `sync TARGET PLACE`. */
-export const syncInto = (target: Target) =>
+export const commands = TARGETS.map((target) =>
   command({
+    usage: `sync ${target.name} <${target.place.name}>`,
+    family: 'The export into a local target',
+    summary: target.summaries.sync,
     options: optionsOf(target),
     epilogue: sourceEnvironmentHelp,
     run: (values, context) => reportRun(target, values, context, (...to) => load(target, values, ...to)),
     async failed(refusal, values, context) {
       await reportRun(target, values, context, async () => {}, refusal);
     },
-  });
+  }),
+);
 
 /** What is known of a run, for its summary and its notification. */
 interface Report extends RunReport {

@@ -1,10 +1,13 @@
 import { EXIT } from '../../base/errors.ts';
-import type { StatefulTarget } from '../../sinks/target.ts';
+import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { command, optionsForPlace, placeOptions, printResult } from '../command.ts';
 
 /** `verify TARGET PLACE`: prints what differs, or that nothing does. */
-export const verifyIn = (target: StatefulTarget) =>
+export const commands = STATEFUL_TARGETS.map((target) =>
   command({
+    usage: `verify ${target.name} <${target.place.name}>`,
+    family: 'A target against its receipts',
+    summary: `The rows of ${target.noun} against the receipts of what was loaded; exit 1 where they differ`,
     options: optionsForPlace(target),
     async run({ place, ...values }, context) {
       const differences = await (await target.upkeep()).verify(place, placeOptions(values, context));
@@ -14,4 +17,5 @@ export const verifyIn = (target: StatefulTarget) =>
       printResult({ v: 1, target: place, differences }, shown, values.json, context);
       return isSame ? EXIT.done : EXIT.failed;
     },
-  });
+  }),
+);

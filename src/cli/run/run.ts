@@ -149,16 +149,17 @@ async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | St
   session.quota.onWait((until) => {
     waitingUntil = until;
   });
-  const show = () =>
+  const ticker = setInterval(() => {
+    const { windows, rows } = counts.stored;
     progress.update({
-      windows: counts.stored.windows,
-      planned: Math.max(planned, counts.stored.windows),
-      rows: counts.stored.rows,
+      windows,
+      planned: Math.max(planned, windows),
+      rows,
       bytes: counts.bytes,
       quotaLeft: session.quota.forecast(1).left,
       waitingUntil,
     });
-  const ticker = setInterval(show, TICK_MS);
+  }, TICK_MS);
   try {
     await load(plan, sink, deps);
   } finally {
