@@ -21,7 +21,7 @@ export interface Command<O extends OptionTable = OptionTable> {
   run(values: ValuesOf<O>, context: Context): Promise<ExitCode>;
   /**
    * Gives scripts the failure of a run, or of a command line that was refused; then `values` holds what could be read.
-   * By default `printFailure`.
+   * By default one JSON object where `--json` is given.
    */
   failed?(outcome: Outcome, values: Partial<ValuesOf<O>>, context: Context): Promise<void>;
 }
@@ -163,13 +163,4 @@ export function placeOptions(
 /** Prints the result of a command: one JSON object for scripts, else lines for people. */
 export function printResult(result: object, lines: readonly string[], json: boolean, { terminal }: Context): void {
   for (const line of json ? [JSON.stringify(result)] : lines) terminal.result(line);
-}
-
-/** A failure that was logged, for those who wanted the result as JSON. */
-export async function printFailure(
-  { exit, message }: Outcome,
-  { json }: Readonly<Record<string, unknown>>,
-  { terminal, redactor }: Context,
-): Promise<void> {
-  if (json === true) terminal.result(JSON.stringify({ v: 1, kind: 'failure', exit, error: redactor.mask(message) }));
 }

@@ -4,7 +4,8 @@
 import { configError, EXIT, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { VERSION } from '../base/version.ts';
-import { type Command, choice, flag, type OptionTable, printFailure, withDefault, wordsOf } from './command.ts';
+import { refuseUnknownNames } from '../config/environment.ts';
+import { type Command, choice, flag, type OptionTable, withDefault, wordsOf } from './command.ts';
 import { COMMANDS } from './commands/index.ts';
 import { contextOf, type Io } from './context.ts';
 import { outcomeOf } from './outcome.ts';
@@ -44,13 +45,16 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   try {
     if (known === undefined) throw configurationKeyIn(argv, options) ?? unknownCommand(words, commands);
     if (problem !== undefined) throw problem;
-    (await import('../config/environment.ts')).refuseUnknownNames(io.env);
+    refuseUnknownNames(io.env);
     return await known.run(values, context);
   } catch (error) {
     const outcome = outcomeOf(error, context.signal);
     outcome.log(context.logger);
-    await (command?.failed ?? printFailure)(outcome, values, context);
-    return outcome.exit;
+    const { exit, message } = outcome;
+    const failure = { v: 1, kind: 'failure', exit, error: context.redactor.mask(message) };
+    if (command?.failed !== undefined) await command.failed(outcome, values, context);
+    else if (json === true) context.terminal.result(JSON.stringify(failure));
+    return exit;
   } finally {
     await held?.release();
   }

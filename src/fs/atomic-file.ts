@@ -18,9 +18,11 @@ import {
 import { chmod, type FileHandle, link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../base/errors.ts';
+import { diskError } from './disk-failure.ts';
 
 /** The mode of a file that its owner alone may read. */
 export const OWNER_FILE = 0o600;
+const NAMED_FILE = 0o644;
 const PERMISSIONS = 0o777;
 
 /** A unique temporary path beside a file, for its next version until that is complete. */
@@ -93,10 +95,18 @@ export function replaceablePath(path: string): string | undefined {
 }
 
 /**
- * Writes a small file that a user has named. A reader sees the old text or the new one, whole; a device, a pipe or a file mounted
- * alone is written as it is. `mode`: of a file that is new. Throws the system's error.
+ * Writes a small file that a user has named, and that others may read: it holds counts alone. A reader sees the old text or the new
+ * one, whole; a device, a pipe or a file mounted alone is written as it is. Throws a UserError, which calls the file `what`.
  */
-export function writeNamedFile(path: string, text: string, mode: number): void {
+export function writeNamedFile(path: string, text: string, what: string): void {
+  try {
+    replaceOrWrite(path, text);
+  } catch (error) {
+    throw diskError(error, { what, path });
+  }
+}
+
+function replaceOrWrite(path: string, text: string): void {
   const found = statSync(path, { throwIfNoEntry: false });
   const replaced = replaceablePath(path);
   if (replaced === undefined) {
@@ -104,7 +114,7 @@ export function writeNamedFile(path: string, text: string, mode: number): void {
     return;
   }
   try {
-    replaceSmallFile(replaced, text, (found?.mode ?? mode) & PERMISSIONS);
+    replaceSmallFile(replaced, text, (found?.mode ?? NAMED_FILE) & PERMISSIONS);
   } catch (error) {
     if (found === undefined) throw error;
     writeFileSync(path, text);

@@ -3,7 +3,6 @@ import { megabytes } from '../../base/quantities.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { countLedger } from '../../deletion/ledger/counts.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
-import { diskError } from '../../fs/disk-failure.ts';
 import type { TargetReport } from '../../sinks/target.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { command, optionsForPlace, placeOptions, printResult, required, text, whole, withDefault } from '../command.ts';
@@ -35,9 +34,6 @@ export const commands = STATEFUL_TARGETS.map((target) =>
   }),
 );
 
-/** The page holds counts alone, and those who read it may be other users. */
-const PAGE_PERMISSIONS = 0o644;
-
 /** Path of the page, and what is on it. */
 export interface ReportRequest extends Omit<PageOptions, 'now'> {
   readonly output: string;
@@ -46,10 +42,6 @@ export interface ReportRequest extends Omit<PageOptions, 'now'> {
 /** Writes the page of a target; returns its bytes. Throws a UserError where it cannot be written. */
 export async function writeReport(found: TargetReport, request: ReportRequest, { clock }: Context): Promise<number> {
   const page = reportPage(found, { ...request, now: clock.now() });
-  try {
-    writeNamedFile(request.output, page, PAGE_PERMISSIONS);
-  } catch (error) {
-    throw diskError(error, { what: `the report ${request.output}`, path: request.output });
-  }
+  writeNamedFile(request.output, page, `the report ${request.output}`);
   return Buffer.byteLength(page);
 }

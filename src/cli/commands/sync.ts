@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { configError, type ExitCode } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
+import { writeNamedFile } from '../../fs/atomic-file.ts';
 import type { Target } from '../../sinks/target.ts';
 import { TARGETS } from '../../sinks/targets.ts';
 import { isTableName, TABLES } from '../../table/columns.ts';
@@ -23,7 +24,7 @@ import type { Context } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { type Notification, notificationOf, notify } from '../run/notify.ts';
 import { sync, syncAll } from '../run/run.ts';
-import { describeSummary, EMPTY_SUMMARY, giveSummary, type RunReport } from '../run/summary.ts';
+import { describeSummary, EMPTY_SUMMARY, type RunReport, type Summary } from '../run/summary.ts';
 import { pinnedTypes } from '../schema-file.ts';
 
 const tables = wordOption(
@@ -79,7 +80,10 @@ interface Report extends RunReport {
   historyDays: number;
 }
 
-/** Does the work, and gives its outcome, or `refusal`, to those who asked for it: the log, a file, an address, stdout. */
+/**
+ * Does the work, and gives its outcome, or `refusal`, to those who asked for it: the log, the file of `--xcom`, an address, and
+ * with `--json` the last line of all output (S50).
+ */
 async function reportRun(
   target: Target,
   values: Partial<Values>,
@@ -100,18 +104,26 @@ async function reportRun(
     failure ??= outcomeOf(error, signal);
   }
   const outcome = failure && { exit: failure.exit, error: redactor.mask(failure.message) };
-  const summary = { ...report.summary, ...outcome };
+  let summary: Summary = { ...report.summary, ...outcome };
   const name = isStdout(target, values) ? 'the stream' : (values.place ?? '');
   const hasResult = failure === undefined || summary.windows > 0 || summary.also.length > 0;
   if (hasResult) logger.info('run.summary', describeSummary(summary, name));
   // A refusal is in the log already.
   if (failure !== refusal) failure?.log(logger);
-  const wanted = { json: values.json === true, xcom: values.xcom };
-  return giveSummary(summary, wanted, context, async (final) => {
-    if (notification === undefined) return;
-    const command = `sync ${target.name} ${values.place ?? ''}`;
-    await notify(notification, { summary: final, command, target: name, historyDays: report.historyDays }, context);
-  });
+  const { xcom, place = '' } = values;
+  try {
+    if (xcom !== undefined) writeNamedFile(xcom, `${JSON.stringify(summary)}\n`, `the file of --xcom, ${xcom},`);
+  } catch (error) {
+    const { exit, message, log } = outcomeOf(error, signal);
+    log(logger);
+    if (summary.error === null) summary = { ...summary, exit, error: redactor.mask(message) };
+  }
+  if (notification !== undefined) {
+    const command = `sync ${target.name} ${place}`;
+    await notify(notification, { summary, command, target: name, historyDays: report.historyDays }, context);
+  }
+  if (values.json === true) context.terminal.result(JSON.stringify(summary));
+  return summary.exit;
 }
 
 async function load(target: Target, values: Values, report: Report, context: Context): Promise<void> {

@@ -3,12 +3,8 @@ import { formatDuration } from '../../base/durations.ts';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
-import { writeNamedFile } from '../../fs/atomic-file.ts';
-import { diskError } from '../../fs/disk-failure.ts';
 import type { LoadCounts } from '../../sinks/load.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
-import type { Context } from '../context.ts';
-import { outcomeOf } from '../outcome.ts';
 
 /** What a run did for one further target. */
 export interface AlsoSummary {
@@ -68,18 +64,6 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
   };
 }
 
-/** It holds counts alone, and an orchestrator's side car may be another user. */
-const XCOM_PERMISSIONS = 0o644;
-
-/** Writes the summary for an orchestrator; the folder must exist. */
-export function writeXcom(path: string, summary: Summary): void {
-  try {
-    writeNamedFile(path, `${JSON.stringify(summary)}\n`, XCOM_PERMISSIONS);
-  } catch (error) {
-    throw diskError(error, { what: `the file of --xcom, ${path},`, path });
-  }
-}
-
 /** The summary as a sentence or two for people. */
 export function describeSummary(summary: Summary, target: string): string {
   return [describeTarget(summary, target), ...summary.also.map(describeAlso)].join(' ');
@@ -100,43 +84,20 @@ function describeTarget(summary: Summary, target: string): string {
     `${count(summary.rows, 'row')} in ${count(summary.windows, 'window')} (${megabytes(summary.bytes)}, ${count(summary.exports, 'export')})`,
     `committed to ${target} in ${formatDuration(summary.seconds * 1_000)}`,
   ];
+  const some = (n: number, noun: string, more = '') => (n > 0 ? [`${count(n, noun)}${more}`] : []);
   const extras = [
-    summary.columns_added.length > 0 && `${count(summary.columns_added.length, 'new column')}`,
-    summary.columns_widened.length > 0 && `${count(summary.columns_widened.length, 'column')} of another type`,
-    summary.id_repeats > 0 && `${count(summary.id_repeats, 'row')} with an id that another row has`,
-    summary.rescued_cells > 0 && `${count(summary.rescued_cells, 'cell')} rescued`,
-    summary.suppressed_rows > 0 && `${count(summary.suppressed_rows, 'row')} of forgotten people held out`,
-    summary.gaps.length > 0 && `${count(summary.gaps.length, 'day')} lost at the service`,
-    summary.next_from_date !== null && `the next run starts at ${summary.next_from_date}`,
-  ].filter((part): part is string => typeof part === 'string');
+    ...some(summary.columns_added.length, 'new column'),
+    ...some(summary.columns_widened.length, 'column', ' of another type'),
+    ...some(summary.id_repeats, 'row', ' with an id that another row has'),
+    ...some(summary.rescued_cells, 'cell', ' rescued'),
+    ...some(summary.suppressed_rows, 'row', ' of forgotten people held out'),
+    ...some(summary.gaps.length, 'day', ' lost at the service'),
+    ...(summary.next_from_date === null ? [] : [`the next run starts at ${summary.next_from_date}`]),
+  ];
   return `${parts.join(' ')}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;
 }
 
 /** What a run did so far; the run replaces it. */
 export interface RunReport {
   summary: Summary;
-}
-
-/**
- * Gives the summary to scripts: in the file of `--xcom`, to `send`, which must not throw, and with `--json` as the last line
- * of all output (S50). Returns the exit code.
- */
-export async function giveSummary(
-  summary: Summary,
-  { json, xcom }: { readonly json: boolean; readonly xcom: string | undefined },
-  { terminal, logger, redactor, signal }: Context,
-  send: (summary: Summary) => Promise<void>,
-): Promise<ExitCode> {
-  let given = summary;
-  try {
-    if (xcom !== undefined) writeXcom(xcom, given);
-  } catch (error) {
-    const { exit, message, log } = outcomeOf(error, signal);
-    log(logger);
-    // The first failure is the one to report.
-    if (given.error === null) given = { ...given, exit, error: redactor.mask(message) };
-  }
-  await send(given);
-  if (json) terminal.result(JSON.stringify(given));
-  return given.exit;
 }

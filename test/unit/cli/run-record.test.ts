@@ -1,13 +1,10 @@
-import { lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { configError, transientError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { withRunRecord } from '../../../src/cli/run/run.ts';
-import { EMPTY_SUMMARY, summaryOf, writeXcom } from '../../../src/cli/run/summary.ts';
+import { EMPTY_SUMMARY, summaryOf } from '../../../src/cli/run/summary.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/window.ts';
 import { newLoadCounts } from '../../../src/sinks/load.ts';
 import type { RunRecord } from '../../../src/table/runs.ts';
@@ -69,18 +66,4 @@ it('the summary counts the plan when nothing happened, and what happened otherwi
     to_date_inclusive: false,
     gaps: ['2026-03-11', '2026-03-12'],
   });
-});
-
-it('the summary file is written through a symbolic link, which stays a link', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'dfinery-xcom-'));
-  try {
-    const [file, link] = [join(folder, 'return.json'), join(folder, 'link.json')];
-    writeFileSync(file, 'old');
-    symlinkSync(file, link);
-    writeXcom(link, EMPTY_SUMMARY);
-    expect(lstatSync(link).isSymbolicLink()).toBe(true);
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(EMPTY_SUMMARY);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
 });

@@ -58,13 +58,13 @@ describe('replacing a file', () => {
     // Other tests of this process may hold its umask.
     chmodSync(path, 0o640);
     symlinkSync(path, link);
-    writeNamedFile(link, 'new', 0o644);
+    writeNamedFile(link, 'new', 'the page');
     expect([lstatSync(link).isSymbolicLink(), text(), mode()]).toEqual([true, 'new', 0o640]);
     const device = join(dir, 'device');
     symlinkSync('/dev/null', device);
-    writeNamedFile(device, 'new', 0o644);
+    writeNamedFile(device, 'new', 'the page');
     expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
-    expect(() => writeNamedFile(dir, 'new', 0o644)).toThrow('EISDIR');
+    expect(() => writeNamedFile(dir, 'new', 'the page')).toThrow(/The page .*EISDIR/);
   });
 
   it('keeps the previous file, and no temporary one, if it fails', async () => {
