@@ -13,7 +13,7 @@ import { systemError, withCall } from '../../support/system-calls.ts';
 
 const KEY = new LedgerKey(new Secret('k'.repeat(32)));
 const ID = 'a'.repeat(64);
-const asking = (attempt: number) => ({ kind: 'before', id: ID, attempt }) as const;
+const request = (attempt: number) => ({ kind: 'before', id: ID, attempt }) as const;
 const answered = (outcome: 'done' | 'retry', code: string, status: number | null) =>
   ({ kind: 'after', id: ID, attempt: 1, outcome, code, status }) as const;
 
@@ -61,7 +61,7 @@ async function hasEnded(promise: Promise<unknown>): Promise<boolean> {
 
 describe('the ledger of a run', () => {
   it.each<[string, () => Promise<void>]>([
-    ['before', () => ledger.write(asking(1))],
+    ['before', () => ledger.write(request(1))],
     ['purge', () => ledger.write({ kind: 'purge', target: 'duckdb x', outcome: 'done', counts: { rows: 1 } })],
     ['close', () => ledger.write({ kind: 'close', counts: { done: 1 } })],
   ])('lets nobody go on before the line is on disk: %s', async (kind, add) => {
@@ -74,10 +74,10 @@ describe('the ledger of a run', () => {
   });
 
   it('writes waiting lines together, in the order of the calls, each chained to the one before', async () => {
-    const first = ledger.write(asking(1));
-    const second = ledger.write(asking(2));
+    const first = ledger.write(request(1));
+    const second = ledger.write(request(2));
     ledger.add(answered('retry', '50000', null));
-    const third = ledger.write(asking(3));
+    const third = ledger.write(request(3));
     expect(output.kinds()).toEqual([['before']]);
     await output.end();
     expect([await hasEnded(first), await hasEnded(second)]).toEqual([true, false]);
@@ -104,7 +104,7 @@ describe('the ledger of a run', () => {
 
   it('has the last line on disk as its head', async () => {
     expect(ledger.head).toBe(GENESIS);
-    const first = ledger.write(asking(1));
+    const first = ledger.write(request(1));
     ledger.add(answered('done', '20000', 200));
     expect(ledger.head).toBe(GENESIS);
     await output.end();
@@ -113,8 +113,8 @@ describe('the ledger of a run', () => {
   });
 
   it('accepts no line after a failed write, and can still be closed', async () => {
-    const first = ledger.write(asking(1));
-    const second = ledger.write(asking(2));
+    const first = ledger.write(request(1));
+    const second = ledger.write(request(2));
     first.catch(() => {});
     second.catch(() => {});
     await output.end(new Error('no space'));

@@ -113,7 +113,7 @@ describe('the state of a run', () => {
     return Object.keys(windows.at(-1)?.state ?? {}).filter((key) => !['question', 'service'].includes(key));
   };
 
-  it('holds what was learned about the service and nothing else', async () => {
+  it('holds what was found out about the service and nothing else', async () => {
     const always = ['version', 'from_date', 'start_date', 'last_receipt'];
     expect((await keysOf({})).sort()).toEqual([...always, 'to_date_inclusive'].sort());
     fixture.close();
@@ -121,11 +121,11 @@ describe('the state of a run', () => {
     fixture.close();
     expect((await keysOf(PROVED)).sort()).toEqual([...always].sort());
     fixture.close();
-    const learned = await keysOf(PROVED, { finalNewline: false });
-    expect(learned.sort()).toEqual([...always, 'final_newline'].sort());
+    const found = await keysOf(PROVED, { finalNewline: false });
+    expect(found.sort()).toEqual([...always, 'final_newline'].sort());
   });
 
-  it('keeps what an earlier run learned', async () => {
+  it('keeps what an earlier run found out', async () => {
     open({ finalNewline: false, endDeclared: true });
     fixture.target.state = {
       version: 1,

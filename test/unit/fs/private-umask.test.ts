@@ -26,7 +26,7 @@ describe('the modes of files of the library', () => {
     }
   });
 
-  it('are released by the last holder, once each', () => {
+  it('are released by the last user, once each', () => {
     const [first, second] = [holdPrivateUmask(), holdPrivateUmask()];
     first();
     first();

@@ -283,7 +283,7 @@ describe('the concurrency limit', () => {
       expect([480 * MINUTE - 1, 480 * MINUTE].map((ms) => within(ms, times))).toEqual([1, 2]);
   });
 
-  it('is at least the learned one, by any clock, and at most the configured one', () => {
+  it('is at least the one that was found, by any clock, and at most the configured one', () => {
     expect([within(-HOUR_MS, 1, 3), within(0, 1, 9), within(99 * HOUR_MS, 1, 2)]).toEqual([3, 5, 5]);
   });
 });
