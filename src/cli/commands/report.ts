@@ -3,11 +3,10 @@ import { megabytes } from '../../base/quantities.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { countLedger } from '../../deletion/ledger/counts.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
-import type { TargetReport } from '../../sinks/target.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { command, optionsForPlace, placeOptions, printResult, required, text, whole, withDefault } from '../command.ts';
-import { type Context, secretOf } from '../context.ts';
-import { type PageOptions, reportPage } from '../report/page.ts';
+import { secretOf } from '../context.ts';
+import { reportPage } from '../report/page.ts';
 
 const OPTIONS = {
   output: { ...required(text('The page, one file of HTML')), short: '-o' },
@@ -26,22 +25,12 @@ export const commands = STATEFUL_TARGETS.map((target) =>
       const deletions =
         ledgerDir === undefined ? undefined : await countLedger(ledgerDir, secretOf('DFINERY_LEDGER_KEY', context));
       const found = await (await target.upkeep()).report(place, placeOptions(values, context));
-      const request = { target: `${target.name} ${place}`, output, historyDays, deletions };
-      const size = megabytes(await writeReport(found, request, context));
+      const options = { target: `${target.name} ${place}`, now: context.clock.now(), historyDays, deletions };
+      const page = reportPage(found, options);
+      writeNamedFile(output, page, `the report ${output}`);
+      const size = megabytes(Buffer.byteLength(page));
       printResult({ v: 1, target: place, output }, [`The report is in ${output} (${size}).`], values.json, context);
       return EXIT.done;
     },
   }),
 );
-
-/** Path of the page, and what is on it. */
-export interface ReportRequest extends Omit<PageOptions, 'now'> {
-  readonly output: string;
-}
-
-/** Writes the page of a target; returns its bytes. Throws a UserError where it cannot be written. */
-export async function writeReport(found: TargetReport, request: ReportRequest, { clock }: Context): Promise<number> {
-  const page = reportPage(found, { ...request, now: clock.now() });
-  writeNamedFile(request.output, page, `the report ${request.output}`);
-  return Buffer.byteLength(page);
-}

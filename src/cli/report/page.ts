@@ -19,7 +19,7 @@ type Deletions = Awaited<ReturnType<typeof countLedger>>;
 const MAX_RECORDS = 100;
 const MAX_PROBLEMS = 20;
 
-export interface PageOptions {
+interface PageOptions {
   /** What is reported on, as the command line names it. */
   readonly target: string;
   /** Instant at which the report is made (ms). */
