@@ -1,4 +1,5 @@
 import { addDays, type Day, daysBetween, daysOf } from '../../base/days.ts';
+import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
 import type { TargetReport } from '../../sinks/target.ts';
 import { draw } from './charts.ts';
@@ -46,25 +47,21 @@ function received(days: readonly ReportedDay[]): Html {
 }
 
 function byName(report: TargetReport): Html {
-  const reported = report.events.map(({ day, name, events }) => ({ day, name: shownName(name), events }));
-  const totals = new Map<string, number>();
-  for (const { name, events } of reported) totals.set(name, (totals.get(name) ?? 0) + events);
-  const order = [...totals].sort(([a, x], [b, y]) => Number(a === REST) - Number(b === REST) || y - x);
-  const all = reported.map(({ day }) => day).sort();
+  const all = report.events.map(({ day }) => day).sort();
   const [first, last] = [all[0], all[all.length - 1]];
-  const series = order.map(([name]) => ({ name, values: daysOf(first, last).map(() => 0) }));
-  const valuesByName = new Map(series.map(({ name, values }) => [name, values]));
-  for (const { day, name, events } of reported) {
-    const values = valuesByName.get(name);
-    if (values) values[daysBetween(first, day)] += events;
-  }
+  const named = [...groupBy(report.events, ({ name }) => shownName(name))].map(([name, own]) => {
+    const values = daysOf(first, last).map(() => 0);
+    for (const { day, events } of own) values[daysBetween(first, day)] += events;
+    return { name, values, total: own.reduce((sum, { events }) => sum + events, 0) };
+  });
+  const series = named.sort((a, b) => Number(a.name === REST) - Number(b.name === REST) || b.total - a.total);
   const chart = draw({
     description: 'Events a day by name; the totals are in the table below.',
     unit: 'events',
     series,
     labels: dayLabels(first, last),
   });
-  const table = list('Events by name', { event: ([name]) => name, events: ([, events]) => events }, order);
+  const table = list('Events by name', { event: ({ name }) => name, events: ({ total }) => total }, series);
   return html`<section><h2>Events by name</h2>${chart}<details><summary>Totals</summary>${table}</details></section>`;
 }
 

@@ -48,6 +48,7 @@ describe('the command line', () => {
     [['forget', '--verify-ledger', 'x', '--head', ''], '--head is empty.'],
     [['forget', '--proof', '', '--ledger-dir', 'x'], '--proof is empty.'],
     [['forget', '--id'], '--id is empty.'],
+    [['report', 'duckdb', 'x', '-o'], '--output is empty.'],
     [['forget', '--id', '--execute'], '--id is empty.'],
     [['forget', '--id', '--'], '--id is empty.'],
     [['sync', 'duckdb', 'x', '--xcom', '--', '--config', '/none'], '--xcom is empty.'],
