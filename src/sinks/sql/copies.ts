@@ -6,8 +6,8 @@ import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { literal } from '../../types/sql.ts';
 import type { StatefulTarget } from '../target.ts';
-import { checkLogPath, copyMode, copyOwner, fileExists, realFile, sweep } from './engine/database-file.ts';
-import { type Engine, type EngineOptions, REWRITING } from './engine/engine.ts';
+import { checkLogPath, copyMode, copyOwner, fileExists, REWRITING, realFile, sweep } from './engine/database-file.ts';
+import type { Engine, EngineOptions } from './engine/engine.ts';
 
 // Copies for readers (S52), of a DuckDB file or of a catalog of DuckLake. A database has an id, and says which file it is by what the
 // file system says of that file, which a plain copy of it does not share. A copy for readers carries the id of its database as a

@@ -18,6 +18,9 @@ import { literal } from '../../../types/sql.ts';
 
 const PERMISSIONS = 0o777;
 
+/** Suffix of the copy that replaces a file. */
+export const REWRITING = '.rewriting';
+
 /**
  * The file that a path leads to: through a link, what is written beside a file (its log) and what replaces it would else
  * belong to the link.

@@ -11,6 +11,7 @@ import { literal } from '../../../types/sql.ts';
 import {
   checkLogPath,
   makeFile,
+  REWRITING,
   realFile,
   remakeForWideTables,
   SMALL_BLOCKS,
@@ -21,8 +22,6 @@ import {
 } from './database-file.ts';
 import { engineError, isLocked, isMisread, isOutOfMemory } from './faults.ts';
 
-/** Suffix of the copy that replaces a file. */
-export const REWRITING = '.rewriting';
 /** Maximum size of spilled data of a query. */
 const SPILL_LIMIT = '100GB';
 /**

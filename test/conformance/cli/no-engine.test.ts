@@ -1,0 +1,23 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { EXIT } from '../../../src/base/errors.ts';
+import { CliChild, PROGRAM } from '../../support/processes/cli-child.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'dfinery-no-engine-'));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+it.each([
+  { argv: ['--help'], code: EXIT.done },
+  { argv: ['sync', 'duckdb', '--help'], code: EXIT.done },
+  { argv: ['sync', 'duckdb', 'events.duckdb', '--config', 'no-such-file'], code: EXIT.usage },
+  { argv: ['check', '--config', 'no-such-file'], code: EXIT.usage },
+  { argv: ['plan', '--config', 'no-such-file'], code: EXIT.usage },
+])('$argv loads no native library: DuckDB is loaded where a place is opened [R897]', async ({ argv, code }) => {
+  const hook = join(dir, 'no-library.cjs');
+  writeFileSync(hook, "process.dlopen = () => { throw new Error('a native library is loaded'); };");
+  const { stderr, ...ended } = await new CliChild(PROGRAM, argv, { NODE_OPTIONS: `--require ${hook}` }).ended;
+  expect(stderr).not.toContain('native library');
+  expect(ended).toMatchObject({ code });
+});
