@@ -9,9 +9,9 @@ import { TimeLimitReached, withinTime } from '../http/abort.ts';
 import { codingOf } from '../http/body.ts';
 import { NO_LIMITS, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
-import { type Post, type RawAnswer, Transport } from '../http/transport.ts';
+import { type Post, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
-import { DELETION_OUTCOMES, type DeletionFacts, type DeletionKind, deletionFacts } from './outcomes.ts';
+import { DELETION_OUTCOMES, type DeletionKind, deletionFacts } from './outcomes.ts';
 import { type DeletionAnswer, type DeletionService, deletionPost, isSendable } from './protocol.ts';
 
 export interface DeletionServiceOptions
@@ -27,45 +27,54 @@ const TIMEOUT_MS = 60_000;
 const MAX_BYTES = 64 * 1024;
 
 /** The deletion operation over HTTP: one request and its answer, classified by `outcomes.ts`; retries and pacing are the caller's. */
-export function createDeletionService(options: DeletionServiceOptions): DeletionService {
-  const transport = new Transport({
-    baseUrl: options.baseUrl,
-    env: options.env ?? systemEnv,
-    clock: options.clock,
-    keptConnections: options.maxConcurrentRequests,
-  });
-  let hasDeleted = false;
-  return {
-    async deleteProfile(externalId, signal) {
-      const answer = await deleteOne(transport, { ...options, hasDeleted }, externalId, signal);
-      hasDeleted ||= answer.kind === 'done';
-      return answer;
-    },
-    close: () => transport.close(),
-  };
-}
+export const createDeletionService = (options: DeletionServiceOptions): DeletionService => new DeletionClient(options);
 
-async function deleteOne(
-  transport: Transport,
-  options: DeletionServiceOptions & Pick<DeletionFacts, 'hasDeleted'>,
-  externalId: string,
-  signal: AbortSignal,
-): Promise<DeletionAnswer> {
-  signal.throwIfAborted();
-  const { clock, hasDeleted, timeoutMs = TIMEOUT_MS } = options;
-  if (!isSendable(externalId)) {
-    return unanswered('rejected', 'not_text', 'The id is empty or no valid Unicode text: nothing was sent for it.');
+class DeletionClient implements DeletionService {
+  readonly #options: DeletionServiceOptions;
+  readonly #transport: Transport;
+  #hasDeleted = false;
+
+  constructor(options: DeletionServiceOptions) {
+    const { baseUrl, env = systemEnv, clock, maxConcurrentRequests: keptConnections } = options;
+    this.#options = options;
+    this.#transport = new Transport({ baseUrl, env, clock, keptConnections });
   }
-  const { serviceId, importToken } = options;
-  const post = deletionPost(externalId, clock.now(), serviceId, importToken);
-  try {
-    return await withinTime(timeoutMs, { clock, signal }, (limited) =>
-      exchange(transport, post, { clock, hasDeleted }, limited),
-    );
-  } catch (error) {
+
+  close(): Promise<void> {
+    return this.#transport.close();
+  }
+
+  async deleteProfile(externalId: string, signal: AbortSignal): Promise<DeletionAnswer> {
     signal.throwIfAborted();
-    if (error instanceof UserError) throw error;
-    return networkAnswer(error, transport.host);
+    if (!isSendable(externalId)) {
+      return unanswered('rejected', 'not_text', 'The id is empty or no valid Unicode text: nothing was sent for it.');
+    }
+    const { clock, serviceId, importToken, timeoutMs = TIMEOUT_MS } = this.#options;
+    const post = deletionPost(externalId, clock.now(), serviceId, importToken);
+    try {
+      return await withinTime(timeoutMs, { clock, signal }, (limited) => this.#exchange(post, limited));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof UserError) throw error;
+      return networkAnswer(error, this.#transport.host);
+    }
+  }
+
+  async #exchange(post: Post, signal: AbortSignal): Promise<DeletionAnswer> {
+    const answer = await this.#transport.send(post, signal);
+    try {
+      const text = await wholeText(answer.body);
+      const about = { host: this.#transport.host, hasDeleted: this.#hasDeleted };
+      const facts = deletionFacts(answer.status, codingOf(answer) === 'identity' ? text : '', about);
+      const { kind, code = facts.code ?? `http_${answer.status}`, message } = firstMatch(DELETION_OUTCOMES, facts);
+      this.#hasDeleted ||= kind === 'done';
+      const { remaining, resetAt, retryAt } = readLimits(answer.headers, this.#options.clock.now());
+      const waitUntil = Math.max(resetAt ?? 0, retryAt ?? 0) || undefined;
+      const limits = { remaining, resetAt: kind === 'wait' ? waitUntil : resetAt };
+      return { kind, code, status: answer.status, message: message(facts), limits };
+    } finally {
+      answer.disconnect();
+    }
   }
 }
 
@@ -77,22 +86,6 @@ const unanswered = (kind: DeletionKind, code: string, message: string): Deletion
   limits: NO_LIMITS,
 });
 
-async function exchange(
-  transport: Transport,
-  post: Post,
-  { clock, hasDeleted }: { readonly clock: Clock; readonly hasDeleted: boolean },
-  signal: AbortSignal,
-): Promise<DeletionAnswer> {
-  const answer = await transport.send(post, signal);
-  try {
-    const text = await wholeText(answer.body);
-    const read = codingOf(answer) === 'identity' ? text : '';
-    return answerFrom(answer, deletionFacts(answer.status, read, { host: transport.host, hasDeleted }), clock.now());
-  } finally {
-    answer.disconnect();
-  }
-}
-
 /** A whole body as text; one that is longer than any answer to a deletion reads as nothing. Throws where it is cut. */
 async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
@@ -103,19 +96,6 @@ async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
-}
-
-function answerFrom({ status, headers }: RawAnswer, facts: DeletionFacts, now: number): DeletionAnswer {
-  const row = firstMatch(DELETION_OUTCOMES, facts);
-  const { remaining, resetAt, retryAt } = readLimits(headers, now);
-  const waitUntil = Math.max(resetAt ?? 0, retryAt ?? 0) || undefined;
-  return {
-    kind: row.kind,
-    code: row.code ?? facts.code ?? `http_${status}`,
-    status,
-    message: row.message(facts),
-    limits: { remaining, resetAt: row.kind === 'wait' ? waitUntil : resetAt },
-  };
 }
 
 /** A connection that broke after the request was sent may have deleted the profile: a second request is harmless. */
