@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
-import { noTableError } from '../files/failures.ts';
 import { openWithoutLock } from '../files/file-table.ts';
 import {
   type DataFile,
@@ -21,7 +20,7 @@ import {
 import { loggedColumns, rangedColumns } from '../files/log-entries.ts';
 import { checkErasable, eraseFiles, expiredFiles, type KnownFiles, storeFiles } from '../files/stored-files.ts';
 import type { Engine } from '../sql/engine/engine.ts';
-import { checkConditionalWrites, openStorage } from '../storage/open.ts';
+import { openStorage } from '../storage/open.ts';
 import type { Storage } from '../storage/storage.ts';
 import { addOf, removeOf, statsText } from './data-file.ts';
 import { type Action, LOG_FOLDER } from './protocol/entry.ts';
@@ -39,24 +38,14 @@ export const DELTA: FilesFormat = {
   hasOneWriter: false,
   async open(options, mode) {
     const storage = options.storage ?? (await openStorage(options.place, options.env, options.signal));
-    // Before a folder for this run is made there.
-    if (mode === 'rewrite' && !(await hasFiles(storage, `events/${LOG_FOLDER}`))) {
-      storage.close();
-      throw noTableError(options.place);
-    }
-    return openWithoutLock(storage, options, mode, async (engine, folder) => {
-      if (mode !== 'read') await checkConditionalWrites(storage);
+    const logOf = async (engine: Engine, folder: string) => {
       const log = new DeltaLog(storage, engine, folder, options);
       await log.refresh();
       return log;
-    });
+    };
+    return openWithoutLock(storage, options, mode, logOf, `events/${LOG_FOLDER}`);
   },
 };
-
-async function hasFiles(storage: Storage, folder: string): Promise<boolean> {
-  for await (const _ of storage.list(folder)) return true;
-  return false;
-}
 
 class DeltaLog implements TableLog {
   readonly layout: Layout = { isUniform: false, columnName: readableName };

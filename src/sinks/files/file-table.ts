@@ -9,6 +9,7 @@ import type { TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
+import { checkConditionalWrites } from '../storage/open.ts';
 import type { Storage } from '../storage/storage.ts';
 import { failureOf, folderError, noTableError } from './failures.ts';
 import type {
@@ -171,13 +172,16 @@ export const copiesOf = (files: readonly ReadableFile[]): string[] => files.map(
 
 /**
  * Opens a place with an engine and a folder of this run alone: for reading, and for writing where not a lock but the commit
- * decides between two writers. Closes the storage, too, then and after any failure. Throws what `logOf` throws, or UserError.
+ * decides between two writers. `logFolder`: where in the storage the log is, if that is where it is; without a file in it there is
+ * nothing to rewrite, and nothing is made there. Closes the storage, too, then and after any failure. Throws what `logOf` throws, or
+ * UserError.
  */
 export async function openWithoutLock<L extends TableLog>(
   storage: Storage,
   options: OpenFilesOptions,
   mode: 'read' | 'rewrite' | 'load',
   logOf: (engine: Engine, folder: string) => Promise<L>,
+  logFolder?: string,
 ): Promise<OpenPlace & { readonly log: L }> {
   let run: RunFolder | undefined;
   let engine: Engine | undefined;
@@ -190,15 +194,24 @@ export async function openWithoutLock<L extends TableLog>(
     }
   };
   try {
+    if (mode === 'rewrite' && logFolder !== undefined && !(await hasFiles(storage, logFolder))) {
+      throw noTableError(options.place);
+    }
     const root = mode === 'read' ? options.spoolDir : (storage.workFolder ?? options.spoolDir);
     run = await RunFolder.open(root, options.clock, 'files', root === storage.workFolder ? folderError : undefined);
     engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
     await forgetReadFiles(engine);
+    if (mode !== 'read' && logFolder !== undefined) await checkConditionalWrites(storage);
     return { storage, log: await logOf(engine, run.path), engine, folder: run.path, close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+async function hasFiles(storage: Storage, folder: string): Promise<boolean> {
+  for await (const _ of storage.list(folder)) return true;
+  return false;
 }
 
 /** Files are replaced under their names: what the engine read of one says nothing about the next. */

@@ -6,6 +6,9 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { exitOf } from '../../../src/cli/commands/check.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
+import { STATEFUL_TARGETS, TARGETS } from '../../../src/sinks/targets.ts';
+
+const namesOf = (targets: typeof TARGETS) => targets.map(({ name }) => name).join(', ');
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -181,9 +184,9 @@ describe('the command line', () => {
 
   it.each([
     [['nonsense', 'x', '--json'], 'there is no command "nonsense": wanted demo, init, sync, '],
-    [['sync', 'nonsense', 'x'], 'sync knows no "nonsense": wanted duckdb, parquet, delta, ducklake, arrow.'],
-    [['sync'], 'sync needs a target: wanted duckdb, parquet, delta, ducklake, arrow.'],
-    [['verify', 'arrow', 'x'], 'verify knows no "arrow": wanted duckdb, parquet, delta, ducklake.'],
+    [['sync', 'nonsense', 'x'], `sync knows no "nonsense": wanted ${namesOf(TARGETS)}.`],
+    [['sync'], `sync needs a target: wanted ${namesOf(TARGETS)}.`],
+    [['verify', 'arrow', 'x'], `verify knows no "arrow": wanted ${namesOf(STATEFUL_TARGETS)}.`],
     [['plan', '--log-level', 'loud'], '--log-level is "loud", wanted one of debug, info, '],
   ])('names the unknown word and the known ones in one line: %j [R890]', async (argv, sentence) => {
     const { code, text: said } = await run(...argv);
