@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { hashedIn } from '../../extract/state.ts';
+import { typedColumns } from '../../table/columns.ts';
 import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from '../../table/differences.ts';
 import { coveredDays } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
@@ -81,8 +82,9 @@ async function checkColumns(engine: Engine, { columns, timezone }: TableState): 
     WHERE database_name = current_database() AND schema_name = 'main' AND table_name = 'events'`,
   );
   const actual = new Map(rows.map(({ name, type }) => [String(name), shortName(String(type))]));
-  const typed = columns.flatMap(({ name, type }) => (type === null ? [] : [{ name, type }]));
-  const expected = new Map(typed.map(({ name, type }) => [name, TYPES[type].duckdb(timezone !== null)]));
+  const expected = new Map(
+    typedColumns(columns).map(({ name, type }) => [name, TYPES[type].duckdb(timezone !== null)]),
+  );
   for (const own of ['_key', '_dfinery_window', '_rescued']) actual.delete(own);
   return [...new Set([...expected.keys(), ...actual.keys()])].flatMap((name) => {
     const [should, is] = [expected.get(name), actual.get(name)];

@@ -6,6 +6,7 @@ import type { FileTable } from '../files/file-table.ts';
 import type { FileChange, NewFile } from '../files/log.ts';
 import { PARTITION, readFiles } from '../files/parquet-file.ts';
 import { changeOf } from '../files/rewrite.ts';
+import { describe } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
 import type { Lake, LakeFile } from './catalog.ts';
@@ -33,8 +34,8 @@ async function rewritten(table: FileTable, file: LakeFile, catalog: string): Pro
   const { engine } = table;
   const { state } = table.snapshot;
   const local = await table.fetchOne(changedFile(file));
-  const described = await engine.rows(`DESCRIBE SELECT * FROM ${readFiles([local])}`);
-  const there = new Set(described.map(({ column_name: name }) => String(name)));
+  const described = await describe(engine, `SELECT * FROM ${readFiles([local])}`);
+  const there = new Set(described.map(({ name }) => name));
   const where = await notDeleted(table, file);
   const from = `(SELECT * FROM read_parquet([${pathLiteral(local)}], hive_partitioning = false, file_row_number = true) WHERE ${where})`;
   const known = state.receipts.map(({ window }) => window);

@@ -6,7 +6,7 @@ import { plainCount } from '../../base/quantities.ts';
 import type { PriorLoads, Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
-import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
+import { plannedTogether, type Rules } from '../../table/plan.ts';
 import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
@@ -19,7 +19,6 @@ import { FileTable } from './file-table.ts';
 import { type EarlyFiles, EarlyWriter, type IncomingFile, writeIncoming } from './incoming-files.ts';
 import {
   type DataFile,
-  type FileChange,
   type FilesFormat,
   filesAfter,
   liveRows,
@@ -75,13 +74,6 @@ async function clean({ place, storage, log }: FileTable, logger: Logger): Promis
     const message = `${place}: files that are no longer needed could not be removed; the next run tries again.`;
     logger.warn('files.rubbish', message, { error: messageOf(error) });
   }
-}
-
-/** A batch that is written beside the tables. */
-interface PreparedBatch {
-  readonly change: FileChange;
-  readonly commit: Commit;
-  readonly columns: readonly PlannedColumn[];
 }
 
 class FilesSink implements Sink {
@@ -193,10 +185,7 @@ class FilesSink implements Sink {
   }
 
   /** Writes every file that the windows add or change, beside the tables; undefined if some of them share ids. */
-  async #prepare(
-    windows: readonly Window[],
-    early: ReadonlyMap<Window, EarlyFiles | undefined>,
-  ): Promise<PreparedBatch | undefined> {
+  async #prepare(windows: readonly Window[], early: ReadonlyMap<Window, EarlyFiles | undefined>) {
     const table = this.#table;
     const state = this.#state;
     const batch = this.#planned(windows);
@@ -214,7 +203,7 @@ class FilesSink implements Sink {
       live: liveRows(filesAfter(table.log.snapshot?.files ?? [], change)),
       now: this.#clock.now(),
     });
-    return { change: { kind: 'load', ...change, state: after }, commit, columns };
+    return { change: { kind: 'load', ...change, state: after } as const, commit, columns };
   }
 
   /** The files of `events` that go and come: of a uniform layout one file a date, else the files of the batch as they are. */

@@ -1,4 +1,3 @@
-import type { StoredColumn } from '../../table/columns.ts';
 import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../sql/report.ts';
 import { rescuedCells } from '../sql/rows/counts.ts';
 import type { TargetReport } from '../target.ts';
@@ -8,28 +7,19 @@ import type { DataFile, FilesFormat, OpenFilesOptions } from './log.ts';
 import { readRuns } from './runs.ts';
 
 /** All that a report says of a place. Read-only. Throws UserError. */
-export function reportFiles(format: FilesFormat, options: OpenFilesOptions): Promise<TargetReport> {
-  return readingTable(format, options, reportOf);
-}
-
-async function reportOf(table: FileTable): Promise<TargetReport> {
-  const { state, files } = table.snapshot;
-  return {
-    state,
-    ...(await countedIn(table, state.columns, state.timezone)),
-    sizeBytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+export const reportFiles = (format: FilesFormat, options: OpenFilesOptions): Promise<TargetReport> =>
+  readingTable(format, options, async (table) => ({
+    state: table.snapshot.state,
+    ...(await countedIn(table)),
+    sizeBytes: table.snapshot.files.reduce((sum, { bytes }) => sum + bytes, 0),
     runs: await readRuns(table.storage),
-  };
-}
+  }));
 
 type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 'columns'>;
 
 /** Values of columns are counted in the rows, or in a log that has the nulls of every file: then few columns are read. */
-async function countedIn(
-  table: FileTable,
-  columns: readonly StoredColumn[],
-  timezone: string | null,
-): Promise<Counted> {
+async function countedIn(table: FileTable): Promise<Counted> {
+  const { columns, timezone } = table.snapshot.state;
   const files = table.filesOf('events');
   const filled = filledIn(files);
   const read = filled === undefined ? columns : columns.filter(({ group }) => group === 'system');

@@ -11,11 +11,6 @@ const PATH = /^_dfinery\/runs\/\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}\.\d{3}Z-[0-9a
 /** Objects read at once. */
 const CONCURRENCY = 16;
 
-/** What such an object holds. */
-interface RunObject {
-  readonly run: RunRecord;
-}
-
 /** The paths of the runs of a place, oldest first. */
 async function listRuns(storage: Storage): Promise<string[]> {
   const paths: string[] = [];
@@ -37,7 +32,7 @@ export async function readRuns(storage: Storage): Promise<RunRecord[]> {
     // Another run removed it.
     if (bytes === undefined) return [];
     const found = jsonOf(bytes.toString('utf8'));
-    if (valid<RunObject>(found)) return [found.run];
+    if (valid<{ run: RunRecord }>(found)) return [found.run];
     const file = `${storage.address}/${path}`;
     throw configError(`${file} is no record of a run of this program: restore it from a copy, or remove it.`, {
       where: { file },
@@ -84,7 +79,7 @@ export class RunObjects implements RunHistory {
       const bytes = await this.#storage.read(path);
       if (bytes === undefined) continue;
       const found = jsonOf(bytes.toString('utf8'));
-      if (!valid<RunObject>(found) || found.run.ended !== null) break;
+      if (!valid<{ run: RunRecord }>(found) || found.run.ended !== null) break;
       began.unshift(found.run.began);
     }
     return began;

@@ -2,20 +2,16 @@ import { randomUUID } from 'node:crypto';
 import type { Env } from '../../base/env.ts';
 import { configError } from '../../base/errors.ts';
 import { DiskStorage } from './disk.ts';
-import { openS3Storage } from './s3.ts';
+import { openS3Storage, type S3Place } from './s3.ts';
 import type { Storage } from './storage.ts';
-
-type Address =
-  | { readonly kind: 'disk'; readonly dir: string }
-  | { readonly kind: 's3'; readonly bucket: string; readonly prefix: string };
 
 const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 
-/** Where a target lies: `s3://BUCKET/PREFIX`, or a folder. Throws UserError for any other scheme. */
-function parseAddress(text: string): Address {
+/** The parts of `s3://BUCKET/PREFIX`; undefined for a folder. Throws UserError for any other scheme. */
+function bucketOf(text: string): Omit<S3Place, 'address'> | undefined {
   const scheme = SCHEME.exec(text)?.[1]?.toLowerCase();
-  if (scheme === undefined) return { kind: 'disk', dir: text };
+  if (scheme === undefined) return undefined;
   if (scheme !== 's3') {
     throw configError(`${scheme}:// is not a place that sync can write to: give a folder or s3://BUCKET/PREFIX.`);
   }
@@ -25,14 +21,14 @@ function parseAddress(text: string): Address {
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
     throw configError(`${text} has an empty or dotted part in its prefix: wanted s3://BUCKET/PREFIX.`);
   }
-  return { kind: 's3', bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
+  return { bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
 }
 
 /** The place behind an address. Nothing is asked of it yet. Throws UserError for an address of another kind. */
 export async function openStorage(text: string, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
-  const address = parseAddress(text);
-  if (address.kind === 'disk') return new DiskStorage(address.dir);
-  return await openS3Storage({ ...address, address: text.replace(/\/+$/, '') }, env, signal);
+  const bucket = bucketOf(text);
+  if (bucket === undefined) return new DiskStorage(text);
+  return await openS3Storage({ ...bucket, address: text.replace(/\/+$/, '') }, env, signal);
 }
 
 const FIRST = 'first';
