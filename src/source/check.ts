@@ -73,39 +73,30 @@ const NO_EVENT = 'dfinery_elt_check_no_such_event';
  * aborted, with the signal's reason.
  */
 export async function probeExport(options: ProbeOptions, signal: AbortSignal): Promise<ProbeVerdict> {
-  const { clock, baseUrl } = options;
+  const { clock, baseUrl, quota, logger } = options;
   const { host } = new URL(baseUrl);
-  const seen = { isConnected: false };
-  options.logger.info('check.cost', COST);
-  try {
-    signal.throwIfAborted();
-    return await withinTime(TIMEOUT_MS, { clock, signal }, (limited) => probe(options, host, limited, seen));
-  } catch (error) {
-    signal.throwIfAborted();
-    return unanswered(error, host, seen.isConnected);
-  }
-}
-
-async function probe(
-  options: ProbeOptions,
-  host: string,
-  signal: AbortSignal,
-  seen: { isConnected: boolean },
-): Promise<ProbeVerdict> {
-  const { clock, quota, logger } = options;
+  let isConnected = false;
   const service = createExportService({
     ...options,
     quota: { enter: () => quota.enterNow(), close: async () => {} },
     stallMs: TIMEOUT_MS * 2,
     onConnect: () => {
-      seen.isConnected = true;
+      isConnected = true;
     },
   });
-  try {
-    const first = await service.exportEvents(smallest(clock.now()), signal);
-    if (first.kind !== 'invalid') return await verdictOf(first, host, clock.now());
+  const probe = async (limited: AbortSignal) => {
+    const first = await service.exportEvents(smallest(clock.now()), limited);
+    if (first.kind !== 'invalid') return verdictOf(first, host, clock.now());
     logger.info('check.second', `${first.message} The check asks once more, without the event.`);
-    return await verdictOf(await service.exportEvents(unfiltered(clock.now()), signal), host, clock.now());
+    return verdictOf(await service.exportEvents(unfiltered(clock.now()), limited), host, clock.now());
+  };
+  logger.info('check.cost', COST);
+  try {
+    signal.throwIfAborted();
+    return await withinTime(TIMEOUT_MS, { clock, signal }, probe);
+  } catch (error) {
+    signal.throwIfAborted();
+    return unanswered(error, host, isConnected);
   } finally {
     await service.close();
   }

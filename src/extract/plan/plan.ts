@@ -112,7 +112,7 @@ export function planRun(input: PlanInput): Plan {
       ...(gaps.length > 0 && { gaps: [...gaps].sort() }),
       ...(startsOver && { by_cursor: true }),
     },
-    warnings: [...formWarnings(state, hashes), ...warningsOf(bounds, likelyGaps, cursor)],
+    warnings: [...(otherColumns(state, hashes) ? [OLD_FORM] : []), ...warningsOf(bounds, likelyGaps, cursor)],
   };
 }
 
@@ -271,8 +271,8 @@ export function checkState(
   return { state, startsOver };
 }
 
-/** The rows of a target are in another form than this run would give them (S47). */
-const otherColumns = (state: ExportState | undefined, hashes: RequestHashes): boolean =>
+/** Whether the rows of a target are in another form than this run would give them (S47). */
+export const otherColumns = (state: ExportState | undefined, hashes: RequestHashes): boolean =>
   state?.question !== undefined && state.columns !== hashes.columns;
 
 const OTHER_COLUMNS =
@@ -281,10 +281,7 @@ const REREAD_COLUMNS =
   'put them back, use another target, or read everything again with --full-refresh. Rows of days that the ' +
   'service no longer exports keep the old form';
 
-/** Warns that a full refresh with other column lists or another key does not reach days that are no longer exported. */
-export const formWarnings = (state: ExportState | undefined, hashes: RequestHashes): PlanWarning[] =>
-  otherColumns(state, hashes) ? [OLD_FORM] : [];
-
+/** A full refresh does not reach days that are no longer exported. */
 const OLD_FORM: PlanWarning = {
   event: 'columns.changed',
   message:

@@ -4,7 +4,7 @@ import { UserError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { hashesOf } from '../../../src/extract/export-request.ts';
 import { exportsNeeded, plannedWindows } from '../../../src/extract/plan/forecast.ts';
-import { checkState, formWarnings, type PlanInput, type PlanSettings } from '../../../src/extract/plan/plan.ts';
+import { checkState, otherColumns, type PlanInput, type PlanSettings } from '../../../src/extract/plan/plan.ts';
 import { hashedIn, parseState, StateError } from '../../../src/extract/state.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/window.ts';
 import { at, FakeClock, planFor, SETTINGS } from '../../support/extract/extraction.ts';
@@ -369,10 +369,14 @@ describe('a stored state', () => {
     const other = hashesOf({ ...SETTINGS, columnsDrop: ['phone'] });
     expect(problem(() => checkState(state, other, { now }))).toBe('columns');
     expect(checkState(state, other, { now, fullRefresh: true })).toMatchObject({ startsOver: true });
-    expect(formWarnings(parseState(state), other).map(({ event }) => event)).toEqual(['columns.changed']);
-    expect([formWarnings(parseState(state), hashes), formWarnings(undefined, other)]).toEqual([[], []]);
+    const refreshed = planFor(clock, { ...NO_PRIOR_LOADS, state }, { columnsDrop: ['phone'] }, FULL);
+    expect(refreshed.warnings.map(({ event }) => event)).toContain('columns.changed');
+    expect([otherColumns(parseState(state), hashes), otherColumns(undefined, other)]).toEqual([false, false]);
     const older = { version: 1, from_date: '2026-03-20' };
-    expect([formWarnings(parseState(older), other), checkState(older, other, { now }).startsOver]).toEqual([[], false]);
+    expect([otherColumns(parseState(older), other), checkState(older, other, { now }).startsOver]).toEqual([
+      false,
+      false,
+    ]);
   });
 
   it('is in the future after the last day that has begun anywhere', () => {
