@@ -139,7 +139,7 @@ async function planCase(list: DeletionList, ledgers: LedgerStore, options: CaseO
     const decision = decisions.get(ledgers.key.idHash(id));
     if (decision !== undefined) list.decide(id, decision);
   }
-  const purge = options.purge && (await Purge.open(options.purge, list.ids()));
+  const purge = options.purge && (await Purge.open(options.purge, list.ids(), config));
   const left = [...purging.keys()].filter((place) => !purge?.names.includes(place));
   if (left.length > 0) io.logger.warn('purge.left', leftSentence(left));
   const wanted = isPurgeOnly ? [] : list.idsWith(undefined);

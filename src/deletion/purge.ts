@@ -4,6 +4,7 @@ import { configError, EXIT, transientError, UserError } from '../base/errors.ts'
 import { isPlaceholder } from '../base/placeholder.ts';
 import { count } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
+import { serviceHash } from '../extract/export-request.ts';
 import { liveSpoolFolders, purgeSpools, sweepRunFolders } from '../extract/spool/run-folder.ts';
 import { foreignSpoolFolders, spoolFolders } from '../extract/spool/spool.ts';
 import { UNIFIED_ID } from '../schema/groups.ts';
@@ -13,6 +14,7 @@ import { suppress } from '../suppression/list.ts';
 import type { ListedId } from './input/deletion-list.ts';
 import { rowsFromFile } from './input/id-list.ts';
 import type { Ledger } from './ledger/ledger.ts';
+import type { ServiceName } from './ledger/unfinished.ts';
 
 /** A place whose rows of the people are removed. */
 export interface PurgePlace {
@@ -117,6 +119,8 @@ export class Purge {
   readonly #request: PurgeRequest;
   readonly #listed: readonly ListedId[];
   readonly #mapping: Mapping | undefined;
+  /** Hash of the service that the ids are of. */
+  readonly #service: string;
   readonly #warned = new Set<string>();
   /** Who is looked for: first the whole list, then those who are deleted. */
   #ids: readonly string[];
@@ -125,17 +129,23 @@ export class Purge {
   /** Why downloads of dead runs are still there. */
   #spoolFailure: UserError | undefined;
 
-  private constructor(request: PurgeRequest, listed: readonly ListedId[], mapping: Mapping | undefined) {
+  private constructor(
+    request: PurgeRequest,
+    listed: readonly ListedId[],
+    mapping: Mapping | undefined,
+    service: string,
+  ) {
     this.#request = request;
+    this.#service = service;
     this.#listed = listed;
     this.#mapping = mapping;
     this.#ids = listed.map(({ id }) => id);
   }
 
   /** Counts what each place holds now. Throws UserError for a place that cannot be looked into. */
-  static async open(request: PurgeRequest, listed: readonly ListedId[]): Promise<Purge> {
+  static async open(request: PurgeRequest, listed: readonly ListedId[], service: ServiceName): Promise<Purge> {
     const mapping = request.mapping === undefined ? undefined : await readMapping(request.mapping, listed);
-    const purge = new Purge(request, listed, mapping);
+    const purge = new Purge(request, listed, mapping, serviceHash(service));
     await purge.#forecast();
     return purge;
   }
@@ -185,7 +195,7 @@ export class Purge {
     for (const place of this.#request.places) {
       const people = await place.target.people();
       const found = await people.find(place.path, this.#query, this.#request.options);
-      this.#say(found);
+      this.#say(place, found);
       this.#states.push({ place, found });
     }
     if (this.#ids.length > 0 && this.#states.every(({ found }) => found.rows === 0)) {
@@ -263,7 +273,7 @@ export class Purge {
       state.done = done;
       state.found = done.found;
       if (done.unreached.length > 0) state.failure = transientError(done.unreached.join(' '));
-      this.#say(done.found);
+      this.#say(state.place, done.found);
     } catch (error) {
       options.signal?.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
@@ -364,7 +374,13 @@ export class Purge {
     );
   }
 
-  #say({ warnings, idsWithoutUnifiedId }: PeopleFound): void {
+  #say({ target, path }: PurgePlace, { service, warnings, idsWithoutUnifiedId }: PeopleFound): void {
+    if (service !== undefined && service !== this.#service) {
+      this.#warn(
+        'purge.service',
+        `${target.name} ${path} holds the data of another service than the one of this configuration (base_url or service_id differ): the same ID may be another person there.`,
+      );
+    }
     for (const warning of warnings) this.#warn('purge.hashed', warning);
     if (idsWithoutUnifiedId.length === 0 || this.#request.suppression === undefined) return;
     this.#warn(

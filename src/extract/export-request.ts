@@ -17,14 +17,21 @@ export interface RequestHashes {
 }
 
 export function hashesOf(source: RequestSettings): RequestHashes {
-  const service = ['dfinery', source.baseUrl, source.serviceId];
+  const service = serviceWords(source);
   const columns = columnEdits(source);
   return {
-    service: sha256(service),
+    service: serviceHash(source),
     question: sha256([...service, ...canonical(source), ...(columns === undefined ? [] : [columns])]),
     ...(columns !== undefined && { columns: sha256(columns) }),
   };
 }
+
+const serviceWords = ({ baseUrl, serviceId }: Pick<SourceConfig, 'baseUrl' | 'serviceId'>) =>
+  ['dfinery', baseUrl, serviceId] as const;
+
+/** How the state names a service. */
+export const serviceHash = (service: Pick<SourceConfig, 'baseUrl' | 'serviceId'>): string =>
+  sha256(serviceWords(service));
 
 /** The column lists, which change the rows that the service sends; undefined if there are none. */
 function columnEdits(source: RequestSettings): unknown {

@@ -45,6 +45,9 @@ export function parseState(value: unknown): ExportState | undefined {
 /** The hashed columns of a target, by its stored state; empty if none was ever hashed. */
 export const hashedIn = (state: unknown): readonly HashedColumns[] => parseState(state)?.hashed ?? [];
 
+/** The service whose data a target holds, by its stored state: a hash; undefined where it does not say. */
+export const serviceIn = (state: unknown): string | undefined => parseState(state)?.service;
+
 function problemText({ instancePath, message, params }: SchemaError): string {
   const problem = params.allowedValue === undefined ? (message ?? 'is wrong') : `must be ${params.allowedValue}`;
   return `${instancePath.slice(1) || 'it'} ${problem}`;

@@ -143,6 +143,8 @@ export interface PeopleFound {
   readonly rows: number;
   /** People whose rows also carry other ids in the column (S55). */
   readonly shared: number;
+  /** Of the service whose data the place holds: its hash, as the state has it; undefined where that does not say. */
+  readonly service: string | undefined;
   /** Sentences about rows that were out of reach. */
   readonly warnings: readonly string[];
 }

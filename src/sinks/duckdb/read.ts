@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { hashedIn } from '../../extract/state.ts';
+import { hashedIn, serviceIn } from '../../extract/state.ts';
 import { typedColumns } from '../../table/columns.ts';
 import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from '../../table/differences.ts';
 import { coveredDays } from '../../table/receipts.ts';
@@ -25,7 +25,15 @@ const reading = <T>(options: Options, work: (engine: Engine) => Promise<T>): Pro
 export async function eventRowsOf(engine: Engine): Promise<EventRows> {
   const { timezone, columns, exportState } = await readState(engine);
   const zone = timezone === null ? undefined : new Zone(timezone);
-  return { engine, from: 'events', columns, hashed: hashedIn(exportState), zone, place: engine.file };
+  return {
+    engine,
+    from: 'events',
+    columns,
+    hashed: hashedIn(exportState),
+    service: serviceIn(exportState),
+    zone,
+    place: engine.file,
+  };
 }
 
 /** Who is found in a file. */

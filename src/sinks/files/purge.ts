@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { internalError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
-import { hashedIn } from '../../extract/state.ts';
+import { hashedIn, serviceIn } from '../../extract/state.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
@@ -146,7 +146,15 @@ async function lookUp(table: FileTable, query: PeopleQuery, isWhole = false): Pr
   const names = new Set(['_rescued', ...wanted.map(({ name }) => name)]);
   const files = await (isWhole ? table.fetch(stored) : table.fetchColumns(stored, names));
   const from = isWhole ? eventRows(files, columns, zone) : eventRows(files, wanted, zone, ['_rescued']);
-  const rows: EventRows = { engine, from, columns, hashed: hashedIn(exportState), zone, place };
+  const rows: EventRows = {
+    engine,
+    from,
+    columns,
+    hashed: hashedIn(exportState),
+    service: serviceIn(exportState),
+    zone,
+    place,
+  };
   return { lookup: await findPeople(rows, query), from, files };
 }
 

@@ -26,6 +26,7 @@ export interface EventRows {
   readonly from: string | undefined;
   readonly columns: readonly StoredColumn[];
   readonly hashed: readonly HashedColumns[];
+  readonly service: string | undefined;
   /** Zone of the datetimes; undefined: they have none. */
   readonly zone: Zone | undefined;
   /** Its name for messages. */
@@ -51,12 +52,12 @@ const PADS = [0x36, 0x5c];
  * names. Throws a configuration failure for a column that is not there, and for one whose hashes need another key.
  */
 export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<Lookup> {
-  const { engine, from } = rows;
+  const { engine, from, service } = rows;
   const column = query.column === undefined ? undefined : new Cells(rows, query, query.column);
   const unified = new Cells(rows, query, UNIFIED_ID);
   const warnings = [...(column?.hashWarnings() ?? []), ...unifiedWarnings(rows, unified, query)];
   await createKeys(engine);
-  if (from === undefined) return { found: { ...NOBODY, warnings }, condition: 'false' };
+  if (from === undefined) return { found: { ...NOBODY, service, warnings }, condition: 'false' };
   const [ids, idsWithoutUnifiedId] = [new Set<number>(), new Set<number>()];
   if (column === undefined) {
     await addKeys(engine, unified, PEOPLE, mappedBy(query));
@@ -92,6 +93,7 @@ export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<L
     idsWithoutUnifiedId: idsAt(idsWithoutUnifiedId),
     rows: await engine.count(`${from} WHERE ${condition}`),
     shared: column === undefined ? 0 : await countShared(engine, from, column, unified),
+    service,
     warnings,
   };
   return { found, condition };
@@ -104,6 +106,7 @@ const NOBODY: PeopleFound = {
   idsWithoutUnifiedId: [],
   rows: 0,
   shared: 0,
+  service: undefined,
   warnings: [],
 };
 

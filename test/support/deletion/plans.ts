@@ -82,7 +82,7 @@ export async function planForget(
 
 /** A purge of one place, which has a row of everybody. */
 function purgeBy(removing: Removing, io: RunContext, spoolDir: string): PurgeRequest {
-  const nothing = { idsWithoutUnifiedId: [], shared: 0, warnings: [] };
+  const nothing = { idsWithoutUnifiedId: [], shared: 0, service: undefined, warnings: [] };
   const found = (ids: readonly string[]) => ({
     ...nothing,
     unifiedIds: ids.map((text) => ({ text, hashKey: undefined })),

@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { serviceHash } from '../../../src/extract/export-request.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
@@ -49,11 +50,17 @@ function configure(more: object = {}): void {
   writeFileSync(at('config.json'), JSON.stringify(config));
 }
 
-async function load(name: string, rows: readonly Cells[], day = DAY, copy?: string): Promise<void> {
+async function load(
+  name: string,
+  rows: readonly Cells[],
+  day = DAY,
+  { copy, service }: { copy?: string; service?: string } = {},
+): Promise<void> {
   const options = { ...fixture.targetOptions, tables: [], lockWaitMs: 0, spoolDir: at('spool'), env: () => undefined };
   const file = name.endsWith('.duckdb') ? await openDuckDbSink({ ...options, file: at(name) }) : undefined;
   const sink = file ?? (await openParquetSink({ ...options, place: at(name) }));
-  await sink.commit([fixture.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))))], fixture.signal);
+  const window = fixture.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
+  await sink.commit([{ ...window, state: { ...window.state, ...(service && { service }) } }], fixture.signal);
   if (copy !== undefined) await file?.publish(copy);
   await sink.close();
 }
@@ -246,6 +253,21 @@ describe('a purge', () => {
     expect([code, server.ids()]).toEqual([0, ['m1', 'm2', 'm2', 'm2']]);
   });
 
+  it('is warned of in the plan where a location has the data of another service, whose people have the same ids [R898]', async () => {
+    const sentences = async (baseUrl: string, name: string) => {
+      await load(name, [{ id: 'a', member: 'erna' }], DAY, { service: serviceHash({ baseUrl, serviceId: 's' }) });
+      const plan = await run(['--id', 'erna', ...placeWords(name), ...BY_MEMBER]);
+      expect(plan.code, plan.stderr).toBe(0);
+      return plan.stderr.split('\n').filter((line) => line.includes('the data of another service'));
+    };
+    for (const kind of ['.duckdb', '']) {
+      expect(await sentences(server.url, `same${kind}`)).toEqual([]);
+      expect(await sentences('https://other.example', `other${kind}`)).toEqual([
+        expect.stringContaining(`${at(`other${kind}`)} holds the data of another service`),
+      ]);
+    }
+  });
+
   it('does not begin, and no id is deleted, when the suppression list is not writable [R620]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     mkdirSync(at('suppressed.jsonl.lock'));
@@ -362,13 +384,13 @@ it('--forget-copy removes a copy of a place from the list of copies [R881]', asy
   await load('lake', [person('e1', 'u1', 'm1')]);
   const { code, stderr } = await run(['--id', 'm1', ...placeWords('lake'), ...BY_MEMBER, '--forget-copy', at('copy')]);
   expect([code, stderr]).toEqual([2, expect.stringContaining('exactly one duckdb FILE or ducklake FILE')]);
-  await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, at('copy'));
+  await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });
   const done = await run(['--id', 'm1', ...placeWords('a.duckdb'), ...BY_MEMBER, '--forget-copy', at('copy')]);
   expect([done.code, done.stderr]).toEqual([2, expect.stringContaining('is still there')]);
 });
 
 it('names a copy for readers that has a second hard link, and why it is kept [R714]', async () => {
-  await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, at('copy'));
+  await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });
   linkSync(at('copy'), at('other'));
   const { code, report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
   const why = `${at('copy')} (it has another name (a hard link)`;
@@ -377,7 +399,7 @@ it('names a copy for readers that has a second hard link, and why it is kept [R7
 });
 
 it('of a restored plain copy names the copies for readers that it cannot replace [R880]', async () => {
-  await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, at('copy'));
+  await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });
   copyFileSync(at('a.duckdb'), at('backup'));
   rmSync(at('a.duckdb'));
   copyFileSync(at('backup'), at('a.duckdb'));
