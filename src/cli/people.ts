@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import { idsFrom, idsFromFile, type ListOptions } from '../deletion/input/id-list.ts';
 import { type PurgePlace, placeName } from '../deletion/purge.ts';
 import { HashKey } from '../schema/hash-key.ts';
-import { queryDuckDb } from '../sinks/duckdb/query.ts';
+import type { EngineOptions } from '../sinks/sql/engine/engine.ts';
 import type { StatefulTarget } from '../sinks/target.ts';
 import { STATEFUL_TARGETS } from '../sinks/targets.ts';
 import { type PLACE_OPTIONS, text, type ValuesOf } from './command.ts';
@@ -48,7 +48,8 @@ async function* fromList(ids: readonly unknown[]): AsyncGenerator<unknown> {
   yield* ids;
 }
 
-async function* fromQuery(query: string, place: Parameters<typeof queryDuckDb>[0]): AsyncGenerator<unknown> {
+async function* fromQuery(query: string, place: Omit<EngineOptions, 'readOnly'>): AsyncGenerator<unknown> {
+  const { queryDuckDb } = await import('../sinks/duckdb/query.ts');
   const [result] = await queryDuckDb(place, [query]);
   if (result.header.length > 1) {
     throw configError(`The query gives ${result.header.length} columns, expected one with the external IDs.`);

@@ -6,9 +6,7 @@ import { EXIT } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { startSimulator } from '../../simulator/index.ts';
-import { type QueryResult, queryDuckDb } from '../../sinks/duckdb/query.ts';
-import { reportDuckDb } from '../../sinks/duckdb/read.ts';
-import { openDuckDbSink } from '../../sinks/duckdb/sink.ts';
+import type { QueryResult } from '../../sinks/duckdb/query.ts';
 import { argument, command, text, withDefault } from '../command.ts';
 import type { Context } from '../context.ts';
 import { reportPage } from '../report/page.ts';
@@ -66,6 +64,8 @@ export const commands = [
       terminal.result('');
       const place = { file, lockWaitMs: 0, clock, memoryLimit: '512MB' };
       const queries = [CHART_QUERY, ...DEMO_QUERIES.map((query) => query.sql)];
+      const { queryDuckDb } = await import('../../sinks/duckdb/query.ts');
+      const { reportDuckDb } = await import('../../sinks/duckdb/read.ts');
       const [chart, ...answers] = await queryDuckDb(place, queries);
       for (const line of [...chartLines(chart), ...queryLines(answers)]) terminal.result(line);
       const output = `${file.replace(/\.duckdb$/, '')}.html`;
@@ -97,6 +97,7 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
     const { config } = parseSourceConfig(given, () => undefined);
     const days = { from: undefined, to: undefined, fullRefresh: false };
     const run = { config, days, maxWaitMs: undefined, storedBaseUrl: STORED_BASE_URL, report };
+    const { openDuckDbSink } = await import('../../sinks/duckdb/sink.ts');
     await sync(run, () => openDuckDbSink({ ...config, ...context, file }), context);
   } finally {
     await simulator.close();

@@ -2,7 +2,10 @@
 
 import type { Command } from '../command.ts';
 
-/** The file of each command by its first word, in the order of help: loaded only when it was chosen, and for the list of all. */
+/**
+ * The file of each command by its first word, in the order of help: loaded only when it was chosen, and for the list of all.
+ * What loads DuckDB is imported where a command runs: the list needs none of it.
+ */
 export const COMMANDS: Readonly<Record<string, () => Promise<{ readonly commands: readonly Command[] }>>> = {
   demo: () => import('./demo.ts'),
   init: () => import('./init.ts'),

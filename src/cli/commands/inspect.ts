@@ -2,7 +2,7 @@ import { configError, EXIT, messageOf } from '../../base/errors.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import { editsOf } from '../../extract/session.ts';
 import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/groups.ts';
-import { type ColumnProfile, type FileProfile, profileFile } from '../../sinks/sql/profile.ts';
+import type { ColumnProfile, FileProfile } from '../../sinks/sql/profile.ts';
 import { TYPES } from '../../types/index.ts';
 import { Zone } from '../../types/zone.ts';
 import { argument, command, jsonOption, printResult, required, text } from '../command.ts';
@@ -23,6 +23,7 @@ export const commands = [
     },
     async run({ file, schema, timezone, config: path, json }, context) {
       const config = findSourceConfig(path, context);
+      const { profileFile } = await import('../../sinks/sql/profile.ts');
       const profile = await profileFile({
         edits: config && editsOf(config),
         file,

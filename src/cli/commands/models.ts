@@ -1,6 +1,5 @@
 import { EXIT } from '../../base/errors.ts';
 import { MODELS } from '../../sinks/duckdb/models/models.ts';
-import { writeModels } from '../../sinks/duckdb/models/store.ts';
 import { argument, command, PLACE_OPTIONS, printResult, required, text } from '../command.ts';
 import { tableLines } from '../table.ts';
 
@@ -15,6 +14,7 @@ export const commands = [
     },
     async run({ file, lockWait, json }, context) {
       const { clock, signal } = context;
+      const { writeModels } = await import('../../sinks/duckdb/models/store.ts');
       const names = await writeModels({ file, lockWaitMs: lockWait, clock, signal });
       const rows = MODELS.map(({ grain, parameters }, i) => [
         parameters === undefined ? names[i] : `${names[i]}(${parameters.join(', ')})`,
