@@ -201,7 +201,7 @@ async function checkOurs(engine: Engine): Promise<void> {
 
 /** Makes an empty lake in a file without tables. */
 export async function createLake(engine: Engine, dataPath: string, at: string): Promise<Lake> {
-  await engine.run(CATALOG_TABLES.map((table) => `CREATE TABLE ${table}`).join('; '));
+  for (const table of CATALOG_TABLES) await engine.run(`CREATE TABLE ${table}`);
   await insertRows(engine, 'ducklake_metadata', [
     ['version', FORMAT, null, null],
     ['created_by', `dfinery-elt ${VERSION}`, null, null],
@@ -211,15 +211,13 @@ export async function createLake(engine: Engine, dataPath: string, at: string): 
   await insertRows(engine, 'ducklake_schema', [[0, randomUUID(), 0, null, 'main', 'main/', true]]);
   await insertRows(engine, 'ducklake_snapshot', [[0, at, 0, 1, 0]]);
   await insertRows(engine, 'ducklake_snapshot_changes', [[0, 'created_schema:"main"', null, null, null]]);
-  return {
-    ...{ snapshotId: 0, schemaVersion: 0, nextCatalogId: 1, nextFileId: 0, schemaId: 0, schemaPath: 'main/', dataPath },
-    ...{ snapshots: [{ id: 0, time: Date.parse(at) }], tables: new Map(), files: [], inlinedRows: new Map() },
-    ...{ state: new Map(), copyOf: undefined },
-  };
+  const lake = await readLake(engine);
+  if (lake === undefined) throw new RangeError('a catalog that was just made is empty');
+  return lake;
 }
 
 export async function createOwnTables(engine: Engine): Promise<void> {
-  await engine.run(OWN_TABLES.map((table) => `CREATE TABLE IF NOT EXISTS ${table}`).join('; '));
+  for (const table of OWN_TABLES) await engine.run(`CREATE TABLE IF NOT EXISTS ${table}`);
   await engine.run(`INSERT INTO ${MARKS} SELECT CAST(uuid() AS VARCHAR), $1, NULL WHERE NOT EXISTS (FROM ${MARKS})`, [
     identityOf(engine.file),
   ]);

@@ -118,14 +118,18 @@ export function rangedColumns({ columns }: TableState): ReadonlySet<string> {
  */
 export async function loggedColumns(
   engine: Engine,
-  { local, statistics, absentLists }: NewFile,
+  { local, statistics }: NewFile,
   ranged: ReadonlySet<string>,
 ): Promise<Map<string, LoggedColumn>> {
   const ask = (value: string) => engine.row(`SELECT ${value} FROM ${readFiles([local])}`);
+  const lists = [...statistics].filter(([, { isList }]) => isList).map(([name]) => name);
+  const counts = lists.map((name) => `count(*) - count(${identifier(name)})`);
+  const { absentLists } = lists.length === 0 ? {} : await ask(`[${counts.join(', ')}] AS "absentLists"`);
+  const absentOf = new Map(lists.map((name, i) => [name, Number((absentLists as bigint[])[i])]));
   const logged = new Map<string, LoggedColumn>();
   for (const [name, own] of statistics) {
     const column = identifier(name);
-    const absent = absentLists.get(name) ?? own.nulls;
+    const absent = absentOf.get(name) ?? own.nulls;
     let { least, greatest } = ranged.has(name) ? own : NO_RANGE;
     // DuckDB tells no range of a column that has no value in one of several row groups.
     if (ranged.has(name) && own.values > 0 && least === null) {

@@ -46,8 +46,6 @@ export interface WrittenFile {
   readonly footerBytes: number;
   /** By column. */
   readonly statistics: ReadonlyMap<string, ColumnStatistics>;
-  /** Rows without a list, by the columns of lists; empty where no log tells them. */
-  readonly absentLists: ReadonlyMap<string, number>;
 }
 
 /** A Parquet file of a table. */
@@ -203,8 +201,6 @@ export function filesAfter(
   { removed, added }: Pick<FileChange, 'removed' | 'added'>,
 ): readonly DataFile[] {
   const leaving = new Set(removed.map(({ id }) => id));
-  const stored = added.map(
-    ({ local: _local, footerBytes: _bytes, statistics: _statistics, absentLists: _absent, ...file }) => file,
-  );
+  const stored = added.map(({ local: _local, footerBytes: _bytes, statistics: _statistics, ...file }) => file);
   return [...files.filter(({ id }) => !leaving.has(id)), ...stored].sort((a, b) => (a.path < b.path ? -1 : 1));
 }

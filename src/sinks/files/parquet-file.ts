@@ -8,7 +8,7 @@ import type { TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
 import { describe } from '../sql/columns.ts';
 import type { Engine, Row } from '../sql/engine/engine.ts';
-import { identifier, pathLiteral } from '../sql/engine/quote.ts';
+import { pathLiteral } from '../sql/engine/quote.ts';
 import type { ColumnStatistics, Layout, WrittenFile } from './log.ts';
 
 /** Rows of a row group: what a filter can skip or must read as one. */
@@ -54,7 +54,7 @@ export async function writeFile(into: Writer, file: SizedQuery, path: string): P
       ? `SELECT *, CAST(${file.date === null ? 'NULL' : literal(file.date)} AS DATE) AS ${PARTITION} FROM (${file.query})`
       : file.query;
   const [row] = await copy(into, { ...file, query }, path, 'USE_TMP_FILE false');
-  return await writtenFile(into, row);
+  return await writtenFile(row);
 }
 
 /** Writes a query that has an `event_date` into one file for each date, under a folder; gives them by date. */
@@ -69,7 +69,7 @@ export async function writeDates(
   const files = new Map<string | null, WrittenFile>();
   const dateOf = (row: Row) => (row.partition_keys as Entries<string | null>)[0].value;
   for (const [date, parts] of groupBy(rows, dateOf)) {
-    const written = await Promise.all(parts.map((part) => writtenFile(into, part)));
+    const written = await Promise.all(parts.map(writtenFile));
     files.set(date, written.length === 1 ? written[0] : await joinFiles(into, file, written));
   }
   return files;
@@ -108,7 +108,7 @@ const COLUMN = /^"((?:[^"]|"")*)"(\."element")?$/;
 
 type Entries<V> = readonly { readonly key: string; readonly value: V }[];
 
-async function writtenFile(into: Writer, row: Row): Promise<WrittenFile> {
+async function writtenFile(row: Row): Promise<WrittenFile> {
   const statistics = new Map<string, ColumnStatistics>();
   for (const { key, value } of row.column_statistics as Entries<Entries<string>>) {
     const [, quoted = '', element] = COLUMN.exec(key) ?? [];
@@ -126,17 +126,7 @@ async function writtenFile(into: Writer, row: Row): Promise<WrittenFile> {
   }
   const local = String(row.filename);
   const [rows, bytes, footerBytes] = [row.count, row.file_size_bytes, row.footer_size_bytes].map(Number);
-  const lists = [...statistics].filter(([, { isList }]) => isList && !into.layout.isUniform).map(([name]) => name);
-  const [sha256, absentLists] = await Promise.all([fingerprint(local), countAbsent(into, local, lists)]);
-  return { local, rows, bytes, footerBytes, statistics, absentLists, sha256 };
-}
-
-/** Rows of a file without a value, by column. */
-async function countAbsent(into: Writer, local: string, names: readonly string[]): Promise<Map<string, number>> {
-  if (names.length === 0) return new Map();
-  const counts = names.map((name, i) => `count(*) - count(${identifier(name)}) AS c${i}`);
-  const [row] = await into.rows(`SELECT ${counts.join(', ')} FROM ${readFiles([local])}`);
-  return new Map(names.map((name, i) => [name, Number(row[`c${i}`])]));
+  return { local, rows, bytes, footerBytes, statistics, sha256: await fingerprint(local) };
 }
 
 /** The SHA-256 of a file, in hex. Throws the system's error. */

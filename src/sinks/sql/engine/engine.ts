@@ -325,7 +325,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     await attach(connection, file, options);
     await connection.run('USE target');
     if (options.readOnly !== true) {
-      await limitWaiting(connection, options.smallBlocks === true);
+      await limitWaiting(connection);
       await connection.run(`SET max_vacuum_tasks = ${NO_JOINING}`);
       sweep(`${file}${REWRITING}`);
       await sweepNewFiles(file, options.clock.now());
@@ -357,15 +357,8 @@ async function attach(connection: DuckDBConnection, file: string, o: EngineOptio
   }
 }
 
-/**
- * Sets how much of the write-ahead log may wait. Of small tables nothing does: a commit then writes them into the file at once, in
- * one step as well, and closing has nothing left to write and to sync (measured: 12 to 50 ms less a commit).
- */
-async function limitWaiting(connection: DuckDBConnection, isSmall: boolean): Promise<void> {
-  if (isSmall) {
-    await connection.run("SET checkpoint_threshold = '1B'");
-    return;
-  }
+/** Sets how much of the write-ahead log may wait. */
+async function limitWaiting(connection: DuckDBConnection): Promise<void> {
   const limit = await connection.runAndReadAll(
     "SELECT CAST(parse_formatted_bytes(current_setting('memory_limit')) AS DOUBLE)",
   );
