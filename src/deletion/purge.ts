@@ -378,7 +378,8 @@ export class Purge {
     if (service !== undefined && service !== this.#service) {
       this.#warn(
         'purge.service',
-        `${target.name} ${path} holds the data of another service than the one of this configuration (base_url or service_id differ): the same ID may be another person there.`,
+        `${target.name} ${path} holds the data of another service than the one of this configuration (base_url or ` +
+          'service_id differ): the same ID may be another person there.',
       );
     }
     for (const warning of warnings) this.#warn('purge.hashed', warning);

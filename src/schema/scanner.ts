@@ -78,8 +78,8 @@ export class Scanner {
   #arrived: readonly string[] = [];
   #columns: Columns | undefined;
   #header: readonly string[] = [];
-  /** The line as it came, of an export: no event has the same text. */
-  #headerText: Uint8Array = new Uint8Array(0);
+  /** The line as it came; undefined unless this is an export, of which no event has the same text. */
+  #headerText: Uint8Array | undefined;
   #badCells = 0;
   #firstBad: CellPosition | undefined;
 
@@ -162,9 +162,9 @@ export class Scanner {
   }
 
   #isHeader(bytes: Uint8Array, start: number, { tokenizer }: RowSource): boolean {
-    const { length } = this.#headerText;
-    if (tokenizer.contentEnd - start !== length) return false;
-    return this.#headerText.every((byte, i) => bytes[start + i] === byte);
+    const text = this.#headerText;
+    if (text === undefined || tokenizer.contentEnd - start !== text.length) return false;
+    return text.every((byte, i) => bytes[start + i] === byte);
   }
 
   #edit(header: readonly string[], edits: ColumnEdits): boolean[] {

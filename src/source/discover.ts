@@ -9,8 +9,14 @@ import type { ExtractDeps } from '../extract/ports.ts';
 import { editsOf, extractDeps, openExportSession } from '../extract/session.ts';
 import { NO_PRIOR_LOADS } from '../extract/window.ts';
 import { editHeader } from '../schema/column-edits.ts';
-import type { ColumnGroup } from '../schema/groups.ts';
-import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, eventNameIndex, headerColumns, KNOWN_COLUMNS } from '../schema/groups.ts';
+import {
+  type ColumnGroup,
+  EVENT_NAME,
+  EVENT_NAME_ALTERNATIVE,
+  eventNameIndex,
+  headerColumns,
+  KNOWN_COLUMNS,
+} from '../schema/groups.ts';
 import { type ColumnScan, mergeColumns } from '../schema/scan.ts';
 import { compareBytes } from '../table/names.ts';
 import type { ColumnType } from '../types/type.ts';

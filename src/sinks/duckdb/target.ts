@@ -16,11 +16,10 @@ export const duckdb: StatefulTarget = withCopies(
       return openDuckDbSink({ ...options, file });
     },
     async upkeep() {
-      const [{ readDuckDbState }, { verifyDuckDb }, { rewriteDuckDb }, { reportDuckDb }] = await Promise.all([
+      const [{ readDuckDbState }, { reportDuckDb, verifyDuckDb }, { rewriteDuckDb }] = await Promise.all([
         import('./store.ts'),
         import('./read.ts'),
         import('./rewrite.ts'),
-        import('./read.ts'),
       ]);
       return {
         readState: (file, options) => readDuckDbState({ ...options, file }),

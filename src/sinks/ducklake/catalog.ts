@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute } from 'node:path';
-import type { LimitFunction } from 'p-limit';
-import pLimit from 'p-limit';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { configError, messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { VERSION } from '../../base/version.ts';

@@ -76,10 +76,10 @@ function isComplete(load: WindowLoad, index: number, column: FileColumn, evidenc
 
 /** True when the reader itself turns the cells into wall-clock times. */
 function isRead(load: WindowLoad, column: FileColumn, evidence: Evidence): boolean {
-  const target = load.planned.get(column.key);
-  if (load.zone !== undefined || target === undefined || target.type === null || target.isRefused) return false;
-  if (target.readAs !== 'datetime' || !target.isClean) return false;
-  return (evidence & ~TIMES) === 0 && TYPES.datetime.native(target.batchEvidence, false);
+  const stored = load.planned.get(column.key);
+  if (load.zone !== undefined || stored === undefined || stored.type === null || stored.isRefused) return false;
+  if (stored.readAs !== 'datetime' || !stored.isClean) return false;
+  return (evidence & ~TIMES) === 0 && TYPES.datetime.native(stored.batchEvidence, false);
 }
 
 /** The date in a text that may be anything. */

@@ -101,9 +101,9 @@ export function hasRowsWithoutId(load: WindowLoad): boolean {
 /** Undefined for a column without a single value in these files: nothing of it is read. */
 function cellOf(parts: readonly WindowFilePart[], column: FileColumn, wantsText: boolean): CellSql | undefined {
   const [{ load }] = parts;
-  const target = load.planned.get(column.key);
-  if (target === undefined || column.filled === 0) return undefined;
-  return cellSql(target, cell(column.index), zoneOfFiles(parts, column), wantsText);
+  const stored = load.planned.get(column.key);
+  if (stored === undefined || column.filled === 0) return undefined;
+  return cellSql(stored, cell(column.index), zoneOfFiles(parts, column), wantsText);
 }
 
 /** The zone for the times that a column has in these files. */
