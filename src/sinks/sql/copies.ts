@@ -99,12 +99,12 @@ export async function isPlainCopy(
 ): Promise<boolean> {
   if (!fileExists(original) || identityOf(realFile(original)) === identityOf(realFile(file))) return false;
   const { database } = await markOf(format, file, options);
-  const mark = await markOf(format, original, options).catch((error) => {
+  const found = await databaseAt(format, original, options).catch((error) => {
     // What is there now is no database of ours.
     if (error instanceof UserError && error.kind === 'config') return undefined;
     throw error;
   });
-  return mark !== undefined && databaseOf(mark, original) === database;
+  return found === database;
 }
 
 /** Throws a configuration failure for a copy for readers: what is to be changed is its database. */
@@ -126,7 +126,7 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
   const path = realFile(copy);
   if (!existsSync(dirname(path))) throw configError(`The folder of --publish ${copy} does not exist.`);
   if (!existsSync(path)) return;
-  const database = fileExists(file) ? databaseOf(await markOf(format, file, options), file) : undefined;
+  const database = fileExists(file) ? await databaseAt(format, file, options) : undefined;
   await checkPlace(format, { name: `--publish ${copy}`, path, file, database }, options);
 }
 
@@ -168,6 +168,16 @@ async function checkPlace(
   }
   if (mark.copyOf === null) throw refused(`it is a ${format.noun} of its own.`);
   if (mark.copyOf !== database) throw refused(`it is a copy of another ${format.noun}.`);
+}
+
+/** The id of the database that is in a file, as of `databaseOf`. */
+async function databaseAt(format: CopiedFormat, file: string, options: Options): Promise<string | undefined> {
+  for (;;) {
+    const identity = identityOf(realFile(file));
+    const mark = await markOf(format, file, options);
+    // A purge or `compact` may have put a new file in its place meanwhile: its mark is then to be read, not that of the former one.
+    if (identityOf(realFile(file)) === identity) return databaseOf(mark, file);
+  }
 }
 
 /** The mark of a file, which is opened for reading and checked. */

@@ -18,7 +18,7 @@ import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts
 import { type DuckDbSink, openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { COPIED } from '../../../src/sinks/duckdb/store.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
-import { checkCopy, republish } from '../../../src/sinks/sql/copies.ts';
+import { type CopiedFormat, checkCopy, republish } from '../../../src/sinks/sql/copies.ts';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -64,6 +64,21 @@ describe('the path of a copy for readers', () => {
 
   it('is one that DuckDB can write a file at, and named as given if not', async () => {
     await expect(check(join(fixture.dir, 'c?p.duckdb'))).rejects.toMatchObject(refused(/\/c\?p\.duckdb has a "\?"/));
+  });
+
+  it('holds a copy of this database also when that is written anew during the check [R899]', async () => {
+    await with1('a', (sink) => sink.publish(copy));
+    let replacements = 0;
+    const format: CopiedFormat = {
+      ...COPIED,
+      async withFile(options, work) {
+        const result = await COPIED.withFile(options, work);
+        if (replacements++ === 0) await rewriteDuckDb({ ...fixture.targetOptions, file: fixture.file });
+        return result;
+      },
+    };
+    await checkCopy(format, copy, fixture.file, fixture.targetOptions);
+    expect(replacements).toBeGreaterThan(1);
   });
 
   it('is not a folder', async () => {
