@@ -12,8 +12,8 @@ export const systemEnv: Env = Object.assign((name: string) => process.env[name],
 });
 
 /**
- * Takes back NODE_TLS_REJECT_UNAUTHORIZED=0, by which every TLS connection of the process would trust anybody. True when
- * it was set.
+ * Removes NODE_TLS_REJECT_UNAUTHORIZED=0, which would make every TLS connection of the process accept any certificate.
+ * Returns true if it was set.
  */
 export function requireTrustedCertificates(): boolean {
   const wasOff = process.env.NODE_TLS_REJECT_UNAUTHORIZED === '0';
@@ -22,8 +22,8 @@ export function requireTrustedCertificates(): boolean {
 }
 
 /**
- * Turns off the AWS SDK's warning about Node versions that it will no longer support: the version of the SDK is pinned. Uses
- * the SDK's own variable, unless the user has set it.
+ * Turns off the AWS SDK's warning about Node versions that it will no longer support: this program pins the version of
+ * the SDK. Uses the SDK's own variable, unless the user has set it.
  */
 export function quietSdkVersionWarning(): void {
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';

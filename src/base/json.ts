@@ -6,7 +6,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The value of a text; undefined for one that is not JSON. */
+/** Parses a text as JSON; undefined for a text that is not JSON. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -15,7 +15,7 @@ export function jsonOf(text: string): unknown {
   }
 }
 
-/** The object that a text from outside is; one without keys for any other text. */
+/** Parses a text from outside as a JSON object; an object without keys for any other text. */
 export function objectIn(text: string): JsonObject {
   const value = jsonOf(text.replace(/^\uFEFF/, ''));
   return isObject(value) ? value : {};

@@ -4,7 +4,10 @@ const NEWLINE = 0x0a;
 /** Maximum length of a line (bytes). */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
-/** The lines of a stream of bytes, as many at a time as a chunk completes; without their ends, valid until the next. */
+/**
+ * Yields the lines of a stream of bytes without their line ends: with each chunk the lines that it completes. They are
+ * valid until the next ones are requested.
+ */
 export async function* linesOf(input: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer[]> {
   const begun: Buffer[] = [];
   let begunBytes = 0;

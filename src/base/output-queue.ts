@@ -130,7 +130,7 @@ export class OutputQueue {
     }
   }
 
-  /** The oldest entries, as many texts as make a chunk, or bytes alone. */
+  /** Removes the oldest entries from the queue: texts up to the size of a chunk, or one entry of bytes. */
   #nextChunk(): Entry[] {
     if (this.#dropped > 0) this.#entries.unshift(this.#droppedEntry());
     let [count, bytes] = [0, 0];

@@ -2,11 +2,11 @@ import type { Random } from './random.ts';
 
 /** How often something is attempted, and the pauses between (ms). */
 export interface RetryPolicy {
-  /** In all, the first included. */
+  /** Attempts in all, the first one included. */
   readonly attempts: number;
-  /** Upper bound of the first pause; it doubles with each further one. */
+  /** Upper bound of the first pause (ms); it doubles with each further pause. */
   readonly baseMs: number;
-  /** Upper bound of any pause. */
+  /** Upper bound of any pause (ms). */
   readonly capMs: number;
 }
 
@@ -15,7 +15,10 @@ export function pauseAfter(attempt: number, { baseMs, capMs }: RetryPolicy, rand
   return Math.round(random() * Math.min(capMs, baseMs * 2 ** (attempt - 1)));
 }
 
-/** Runs `work` until it succeeds, so many times at most and without a pause, while `isPassing` holds for its error. */
+/**
+ * Runs `work` until it succeeds, at most `attempts` times and without pauses. Throws an error for which `isPassing` is
+ * false, and that of the last attempt.
+ */
 export async function attempted<T>(
   attempts: number,
   isPassing: (error: unknown) => boolean,

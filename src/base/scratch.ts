@@ -3,8 +3,9 @@ type Resizable = ArrayBuffer & { resize(bytes: number): void };
 const ResizableBuffer: new (bytes: number, options: { readonly maxByteLength: number }) => ArrayBuffer = ArrayBuffer;
 
 /**
- * Zeroed memory outside the heap for a large table that is needed for a while. A plain buffer that nobody refers to any
- * more is freed by a collection of the old generation, which a thread that makes few objects does not see for minutes.
+ * Zeroed memory outside the heap for a large table that is needed for a while. `free` is explicit, since a plain buffer
+ * that nobody refers to any more is freed by a collection of the old generation, which a thread that makes few objects
+ * may not run for minutes.
  */
 export class Scratch {
   readonly #buffer: Resizable;

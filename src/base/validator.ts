@@ -7,13 +7,13 @@ export interface Validator {
 
 /** One thing that is wrong with a value. */
 export interface SchemaError {
-  /** Where in the value: `/hashed/0/columns`; empty: the value itself. */
+  /** Path of the faulty part of the value, such as `/hashed/0/columns`; empty for the value itself. */
   readonly instancePath: string;
   readonly schemaPath: string;
   readonly keyword: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly message?: string;
-  /** What is there. */
+  /** The faulty value itself. */
   readonly data?: unknown;
   /** The schema that has the keyword. */
   readonly parentSchema?: Readonly<Record<string, unknown>>;

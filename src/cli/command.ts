@@ -11,17 +11,17 @@ export interface Command<O extends OptionTable = OptionTable> {
   /** `verify duckdb <file>`. */
   readonly usage: string;
   readonly summary: string;
-  /** What it does to any target: the list of all commands has one line for those that begin with the same word. */
+  /** Summary that stands in the list of all commands for all those that begin with the same word. */
   readonly family?: string;
-  /** By name in camel case: `maxWait` is `--max-wait`. */
+  /** Options by name in camel case: `maxWait` is `--max-wait`. */
   readonly options: O;
-  /** The end of its help. */
+  /** Text at the end of its help. */
   readonly epilogue?: () => string;
   /** Throws UserError. */
   run(values: ValuesOf<O>, context: Context): Promise<ExitCode>;
   /**
-   * Gives scripts the failure of a run, or of a command line that was refused; then `values` holds what could be read.
-   * By default one JSON object where `--json` is given.
+   * Reports the failure of a run, or of a command line that was refused, to scripts; after a refusal `values` holds
+   * what could be read. The default prints one JSON object if `--json` is given.
    */
   failed?(outcome: Outcome, values: Partial<ValuesOf<O>>, context: Context): Promise<void>;
 }
@@ -40,18 +40,18 @@ export const command = <O extends OptionTable>(definition: Command<O>): Command 
 /** An option of the command line. */
 export interface Option<T> {
   readonly describe: string;
-  /** Words that follow its name; 0: none, it is on or off. */
+  /** Number of words that follow its name; 0 for a flag. */
   readonly words: 0 | 1 | 2;
   /** True if it may be given several times. */
   readonly isList?: boolean;
   /** Its short name, `-o`. */
   readonly short?: string;
-  /** The name of the positional argument in messages; absent: it is an option. */
+  /** The name of a positional argument in messages; absent for an option. */
   readonly argument?: string;
-  /** What must be given; `fallback` stands for it where nothing is. */
+  /** True if it must be given. `fallback` is read where an option with a default is left out. */
   readonly isRequired?: boolean;
   readonly fallback?: string;
-  /** The value of the words that were given, none of them empty; throws a UserError, which calls the option `name`. */
+  /** Parses the words that were given, none of them empty; throws a UserError, which calls the option `name`. */
   read(words: readonly string[], name: string): T;
 }
 
@@ -63,7 +63,10 @@ export const flag = (describe: string): Option<boolean> => ({
   read: ([word]) => word === 'true',
 });
 
-/** An option of one word that `parse` reads, undefined when it is left out; undefined from `parse`: the word is not as `wanted`. */
+/**
+ * Makes an option of one word; its value is undefined when it is left out. `parse` returns undefined for a word that is
+ * refused because it is not `wanted`.
+ */
 export function wordOption<T>(
   describe: string,
   wanted: string,
@@ -115,23 +118,23 @@ export const places = (describe: string): Option<readonly (readonly [target: str
   read: (words) => words.flatMap((word, i) => (i % 2 === 0 ? [[word, words[i + 1]] as const] : [])),
 });
 
-/** The same option with a value where it is left out, as one would write it. */
+/** Gives an option a default, written as a user would write it. */
 export const withDefault = <T>(fallback: string, option: Option<T | undefined>): Option<T> =>
   ({ ...option, fallback }) as Option<T>;
 
-/** The same option, without which the command is refused. */
+/** Makes an option required: the command is refused without it. */
 export const required = <T>(option: Option<T | undefined>): Option<T> => ({ ...option, isRequired: true }) as Option<T>;
 
-/** The word after the command, which messages call `name`. */
+/** Makes an option a positional argument, the word after the command, which messages call `name`. */
 export const argument = <T>(name: string, option: Option<T>): Option<T> => ({ ...option, argument: name });
 
 /** `--config` of the commands that read a source configuration. */
 export const CONFIG_OPTION = text('Source configuration (JSON); default dfinery.json');
 
-/** `--json`, with what is printed: `The plan`. */
+/** `--json`; `what` names what it prints: `The plan`. */
 export const jsonOption = (what: string) => flag(`${what} as one JSON object on stdout`);
 
-/** The options for the days of a run; the same for its plan. */
+/** The options that choose the days, for `sync` and for `plan`. */
 export const DAY_OPTIONS = {
   from: day('First day, yyyy-MM-dd; with it exactly the days requested are read'),
   to: day('Last day, included'),
@@ -145,13 +148,13 @@ export const PLACE_OPTIONS = {
   json: jsonOption('The result'),
 };
 
-/** The same after the place of a target: `verify duckdb <file>`. */
+/** The options of a command whose argument is the place of a target, such as `verify duckdb <file>`. */
 export const optionsForPlace = ({ name, place }: Target) => ({
   place: argument(place.name, required(text(`What sync ${name} has loaded`))),
   ...PLACE_OPTIONS,
 });
 
-/** What such a command gives a target. */
+/** Makes the options that a target takes from the values of such a command. */
 export function placeOptions(
   { lockWait, spoolDir }: Omit<ValuesOf<typeof PLACE_OPTIONS>, 'json'>,
   { clock, logger, signal, env }: Context,

@@ -48,30 +48,36 @@ const DESTINATION: Kind<DestinationConfig> = {
 export const loadSourceConfig = (path: string | undefined, context: Context): SourceConfig =>
   load(SOURCE, path, context).config;
 
-/** The same, and for every key where its value came from. */
+/** Loads the source configuration, and tells for each key where its value came from. */
 export function explainSourceConfig(path: string | undefined, context: Context) {
   const { config, file, environment } = load(SOURCE, path, context);
   return { config, settings: settingsOf(sourceSchema, file, environment) };
 }
 
-/** The destination's configuration, in the same way. */
+/** Loads the destination's configuration from the environment over `--config`; unknown keys are refused. */
 export const loadDestinationConfig = (path: string | undefined, context: Context): DestinationConfig =>
   load(DESTINATION, path, context).config;
 
-/** The same for what only reads a ledger, which needs no token; undefined if no service is configured. */
+/**
+ * Loads the destination's configuration for a command that only reads a ledger and needs no token; undefined if no
+ * service is configured.
+ */
 export const findDestinationConfig = (path: string | undefined, context: Context): DestinationConfig | undefined =>
   find(DESTINATION, path, context, { import_token: '-' }, ['service_id']);
 
 /**
- * The source configuration as far as it concerns a local file, which needs no service. Undefined if there is
- * none: no `--config`, no dfinery.json here, no lists of columns in the environment.
+ * Loads the source configuration for a command that reads a local file and calls no service; undefined if there is
+ * neither `--config`, nor a dfinery.json in this folder, nor a list of columns in the environment.
  */
 export function findSourceConfig(path: string | undefined, context: Context): SourceConfig | undefined {
   const unused = { base_url: 'https://host', service_id: '-', export_token: '-' };
   return find(SOURCE, path, context, unused, ['columns_drop', 'columns_hash']);
 }
 
-/** For a command that does not call the service: `unused` stands in for keys that it does not need. */
+/**
+ * Loads a configuration for a command that does not call the service; `unused` holds values for required keys that it
+ * does not use.
+ */
 function find<C>(
   kind: Kind<C>,
   path: string | undefined,
@@ -84,7 +90,7 @@ function find<C>(
   return isWanted ? load(kind, path, context, unused).config : undefined;
 }
 
-/** The environment wins over the file. With `unused` the file need not be there. */
+/** Loads a configuration; the environment wins over the file. If `unused` is given, the file may be missing. */
 function load<C>(
   { schema, usual, parse }: Kind<C>,
   path: string | undefined,
@@ -138,8 +144,11 @@ function help(schema: ConfigSchema, unused: readonly string[] = []): string {
   ].join('\n');
 }
 
-/** The end of the help of commands that read the source configuration. */
+/** Text at the end of the help of commands that read the source configuration. */
 export const sourceEnvironmentHelp = (): string => help(sourceSchema);
 
-/** The end of the help of `forget`, whose consent is `--confirm` (S38), and whose list is of no stream. */
+/**
+ * Text at the end of the help of `forget`. It leaves out `dry_run`, which `--confirm` replaces (S38), and `streams`,
+ * since a list has none.
+ */
 export const destinationEnvironmentHelp = (): string => help(destinationSchema, ['dry_run', 'streams']);

@@ -35,7 +35,7 @@ function failed(failure: UserError): Outcome {
   };
 }
 
-/** The sentence, with the window and the attempt where it does not name them itself. */
+/** The message of an error; names its window and its attempt if the message itself does not. */
 function placed({ message, where }: UserError): string {
   if (where.window === undefined || message.includes(where.window)) return message;
   return `${where.window}${where.attempt === undefined ? '' : `, attempt ${where.attempt}`}: ${message}`;

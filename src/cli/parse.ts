@@ -6,16 +6,16 @@ import type { Option, OptionTable, ValuesOf } from './command.ts';
 
 /** What was read of a command line. */
 export interface Parsed<V> {
-  /** Of a command line with a problem, those that could be read. */
+  /** The values; if the command line has a problem, those that could be read. */
   readonly values: Partial<V>;
-  /** The first thing that is wrong with it. */
+  /** The first problem of the command line. */
   readonly problem: UserError | undefined;
 }
 
-/** `maxWait` as it is written: `max-wait`. */
+/** Converts the name of an option to the form of the command line: `maxWait` to `max-wait`. */
 const dashed = (key: string): string => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
 
-/** `maxWait` as messages write it: `--max-wait`; an argument: `FILE`. */
+/** The name of an option in messages: `--max-wait` for `maxWait`, `FILE` for an argument. */
 export const optionName = (key: string, { argument }: Option<unknown>): string =>
   argument?.toUpperCase() ?? `--${dashed(key)}`;
 
@@ -69,8 +69,8 @@ export function parseArguments<O extends OptionTable>(
     const { words: count, argument, isList, isRequired, fallback, short } = option;
     const name = optionName(key, option);
     const texts = argument === undefined ? (given.get(name) ?? []) : surplus.splice(0, 1);
-    // Of an option that is given twice the first value is read, and a flag with a value is on: scripts are told of the failure
-    // where they asked for it.
+    // An option that is given twice has its first value, and a flag that is given a value is on: `--json` and `--xcom`
+    // must take effect, so that scripts are told of the failure.
     if (isList !== true && timesGiven(argv, [name, short]) > 1) refuse(`${short ?? name} is given more than once.`);
     if (texts.some((text) => text === '' || (text.startsWith('--') && !argv.includes(`${name}=${text}`))))
       refuse(`${name} is empty.`);
@@ -86,7 +86,7 @@ export function parseArguments<O extends OptionTable>(
         problems.push(error);
       }
   }
-  // Where a command takes an ID, such a word may be one, which no log may show.
+  // Where a command takes an id, the surplus word may be one, so that no log may show it.
   const tooMany =
     'id' in table
       ? 'there is a word too many (an ID is given with --id)'
@@ -96,8 +96,8 @@ export function parseArguments<O extends OptionTable>(
 }
 
 /**
- * Refuses a configuration key that was written as an option; undefined if there is none. It is told before anything else that is
- * wrong: the word beside it may be a secret, which no message may repeat.
+ * Refuses a configuration key that was written as an option; undefined if there is none. This problem is reported
+ * before any other: the next word may be a secret, which no message may repeat.
  */
 export function configurationKeyIn(argv: readonly string[], table: OptionTable): UserError | undefined {
   for (const name of beforeDashes(argv).map(nameIn)) {
@@ -108,7 +108,7 @@ export function configurationKeyIn(argv: readonly string[], table: OptionTable):
   return undefined;
 }
 
-/** The name of an option that has its value in the same word. */
+/** The name of an option whose value stands in the same word, as in `--name=value`. */
 const nameIn = (word: string): string => word.split('=', 1)[0];
 
 const namesOf = (table: OptionTable): string[] =>
@@ -123,7 +123,7 @@ function parsedBy(table: OptionTable, argv: readonly string[], more: Readonly<Re
   const known = Object.values(table)
     .flatMap((option) => option?.short ?? [])
     .concat(namesOf(table));
-  // A value that is missing is undefined, and then read as empty.
+  // A missing value is undefined here, and is read as an empty text.
   const given = new Map(
     Object.entries(rest).map(([name, value]) => [
       name.length === 1 ? `-${name}` : `--${name}`,

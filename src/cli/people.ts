@@ -69,7 +69,10 @@ async function* fromQuery(query: string, place: Omit<EngineOptions, 'readOnly'>)
   }
 }
 
-/** `duckdb FILE or parquet DIR`: what is given for a place of one of these targets, each in these quotes. */
+/**
+ * Describes how a place of one of these targets is given, such as `duckdb FILE or parquet DIR`; `quote` is put around
+ * each.
+ */
 export function placeWords(targets: readonly StatefulTarget[], quote = ''): string {
   const places = targets.map(({ name, place }) => `${quote}${name} ${place.name.toUpperCase()}${quote}`);
   return places.join(' or ');

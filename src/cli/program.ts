@@ -63,7 +63,7 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
 /** The words of a command line from its command on, without options and their values, and the commands that begin with the first. */
 async function commandsIn(argv: readonly string[]): Promise<{ words: string[]; commands: readonly Command[] }> {
   const all = wordsIn(argv, GLOBAL_OPTIONS);
-  // What stands before the command may be the value of one of its options.
+  // A word before the command may be the value of an option.
   const name = all[0] === 'help' ? undefined : all.find((word) => Object.hasOwn(COMMANDS, word));
   if (name === undefined) return { words: all, commands: [] };
   const { commands } = await COMMANDS[name]();

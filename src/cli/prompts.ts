@@ -41,7 +41,7 @@ export function terminalPrompts(streams: {
   };
 }
 
-/** Ctrl-C and Ctrl-D at a question. */
+/** Turns Ctrl-C and Ctrl-D at a question into a failure. */
 function refuseExit(error: unknown): never {
   if (error instanceof Error && error.name === 'ExitPromptError') {
     throw configError('ended at a question; nothing was written.', { cause: error });

@@ -11,7 +11,7 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** The text as one printable line, cut to so many terminal columns. */
+/** Cuts a text, as one printable line, to a number of terminal columns. */
 export function cut(text: string, most: number): string {
   const shown = printable(text);
   if (widthOf(shown) <= most) return shown;
@@ -23,7 +23,7 @@ export function cut(text: string, most: number): string {
   return `${out}…`;
 }
 
-/** The words of a text in lines of at most so many terminal columns. */
+/** Wraps the words of a text into lines of at most `most` terminal columns. */
 export function wrapped(text: string, most: number): string[] {
   const lines = [''];
   for (const word of text.split(' ')) {

@@ -30,9 +30,9 @@ export interface ProcessTerminal extends Terminal {
   drain(signal: AbortSignal): Promise<void>;
 }
 
-/** How long to wait for a reader of the log that does not read, before a result and at the end of a run. */
+/** Time to wait for a reader of the log that does not read, before a result is written and at the end of a run (ms). */
 const READER_WAIT_MS = 3_000;
-/** The same after a signal to stop. */
+/** Time to wait for such a reader after a signal to stop (ms). */
 const STOPPING_WAIT_MS = 1_000;
 
 /** Opens both streams of this process. A result is written after the notes before it, in case both are the same stream. */
@@ -80,7 +80,9 @@ function refuseLoss(error: unknown): void {
   if (!READER_GONE.has(codeOf(error) ?? '')) throw diskError(error, { what: 'standard output', path: 'stdout' });
 }
 
-/** The same streams, to which every line goes as one printable line, whatever texts from outside are in it (S65). */
+/**
+ * Wraps a terminal so that each text becomes one printable line, whatever characters from outside it contains (S65).
+ */
 export const printableTerminal = (terminal: Terminal): Terminal => ({
   ...terminal,
   result: (line, on) => terminal.result(printable(line), on),

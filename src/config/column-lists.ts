@@ -8,11 +8,11 @@ const MIN_KEY_LENGTH = 32;
 type Known = (typeof known.columns)[number] & { readonly required?: boolean; readonly alternative?: string };
 
 const COLUMNS: readonly Known[] = known.columns;
-/** Every export has them, and tables, keys and days are made of them. */
+/** Columns that may not be dropped: every export has them, and tables, keys and days are made of them. */
 const REQUIRED = new Set(
   COLUMNS.filter((column) => column.required === true).flatMap(({ name, alternative }) => [name, alternative ?? name]),
 );
-/** Days, partitions and the cursor come from them. */
+/** Columns that may not be hashed: days, partitions and the cursor come from them. */
 const DATETIMES = new Set(COLUMNS.filter(({ type }) => type === 'datetime').map(({ name }) => name));
 
 /** What is wrong with `columns_drop`, `columns_hash` and `hash_key` as they stand together (S47). */

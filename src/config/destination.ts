@@ -7,10 +7,10 @@ import { flat } from './nearest.ts';
 import { type Parsed, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
 
-/** Bytes of UTF-8. */
+/** Default maximum length of an id (bytes of UTF-8). */
 export const DEFAULT_MAX_ID_LENGTH: number = schema.properties.max_id_length.default;
 
-/** What the schema cannot say. */
+/** Converts what the schema cannot express: a choice, and a value that becomes another. */
 const configOf = (values: ValuesOf<typeof schema>) => ({
   ...values,
   baseUrl: cleanBaseUrl(values.baseUrl),
@@ -29,7 +29,7 @@ export const parseDestinationConfig = (
 
 const PROPERTIES = Object.entries(schema.properties);
 const GUARDS = PROPERTIES.filter(([, { group }]) => group === 'guard').map(([name]) => name);
-/** Letters of a beginning that is enough to know a guard by. */
+/** Minimum number of letters that identify a key by its beginning. */
 const MIN_BEGINNING = 6;
 
 /** Unknown keys that are most likely a misspelt guard, which must not be ignored. */

@@ -37,16 +37,16 @@ export const variablesOf = ({ properties }: ConfigSchema): Variable[] =>
 
 /** Secrets that commands read beside the configuration; each also as `_FILE`. */
 const OTHER_SECRETS = ['DFINERY_LEDGER_KEY', 'DFINERY_NOTIFY_URL', 'DFINERY_SUPPRESSION_KEY'];
-/** What the scheduler examples read. The command line inherits them there, and does not use them. */
+/** Variables of the scheduler examples. The command line inherits them there, but does not read them. */
 const EXAMPLES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL', 'DOCKER_NETWORK'].map(
   (name) => `${PREFIX}${name}`,
 );
-/** Set in every pod of a namespace that has a Kubernetes service called dfinery…, by Kubernetes itself. */
+/** Variables that Kubernetes sets in every pod of a namespace with a service called dfinery…. */
 const OF_KUBERNETES = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
 
 /**
- * How to give a configuration key that was written as an option, `--window-days`; undefined if there is none of this name, or
- * if it is no secret and the command does not read the whole configuration.
+ * Tells how to give a configuration key that was written as an option, `--window-days`; undefined if there is no such
+ * key, or if it is no secret and the command does not read the whole configuration.
  */
 export function configurationHint(option: string, readsAll: boolean): string | undefined {
   const found = allVariables().find(({ key }) => key === option.replace(/^--/, '').replaceAll('-', '_'));
@@ -126,7 +126,7 @@ function readVariable({ name, key, property }: Variable, env: Env, problems: Pro
   }
 }
 
-/** The value of a text under a type; undefined if it has none. */
+/** Parses a text as a value of a type; undefined if it is none. */
 function typedValue(text: string, type: string | undefined): unknown {
   if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
   if (type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined;

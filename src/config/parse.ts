@@ -36,7 +36,7 @@ export type ValuesOf<S extends ConfigSchema> = {
     : ValueOf<S['properties'][K]>;
 };
 
-/** An empty text counts as not given. */
+/** Makes the values of a configuration; an empty text counts as not given. */
 function valuesOf<S extends ConfigSchema>(schema: S, filled: Readonly<Record<string, unknown>>): ValuesOf<S> {
   const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret }]) => {
     const value = filled[key] === '' ? undefined : filled[key];
@@ -47,7 +47,10 @@ function valuesOf<S extends ConfigSchema>(schema: S, filled: Readonly<Record<str
 
 const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
-/** What is wrong with the address of the service and the token, which `tokenKey` holds. A wrong type is left to the schema. */
+/**
+ * The problems of the address of the service and of the token, which `tokenKey` holds. The schema reports values of a
+ * wrong type.
+ */
 export function serviceProblems(filled: Readonly<Record<string, unknown>>, tokenKey: string): Problem[] {
   const { base_url: url, [tokenKey]: token } = filled;
   const problems: Problem[] = [];
@@ -62,7 +65,7 @@ export function serviceProblems(filled: Readonly<Record<string, unknown>>, token
   return problems;
 }
 
-/** No line ends, no control characters, nothing beyond one byte, no blank at either end. */
+/** A text that has no line ends, no control characters, nothing beyond one byte, and no blank at either end. */
 const HEADER_TEXT = /^[\x21-\x7e\x80-\xff]([\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?$/;
 
 /** True for a text that an HTTP header carries unchanged, a token for one. */
@@ -72,7 +75,7 @@ export interface Parsed<C> {
   readonly config: C;
   /** Unknown keys: refused by the command line, warned about by the connectors. */
   readonly unknown: readonly string[];
-  /** All that no message may show. */
+  /** The secrets of the configuration, which no message may show. */
   readonly secrets: readonly Secret[];
 }
 
@@ -103,7 +106,7 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
   const secrets = variablesOf(schema).filter(({ property }) => property.airbyte_secret);
   for (const { key, name } of secrets) if (filled[key] === undefined) Object.assign(filled, secretOf(key, name, env));
   const unknown = unknownKeys(schema, given);
-  // Which fills in the defaults.
+  // The validation also fills in the defaults.
   const mismatches = schemaProblems(valid, filled);
   refuse('the configuration is not usable', {
     problems: [...misspelt(given), ...mismatches],

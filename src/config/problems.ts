@@ -57,12 +57,12 @@ export function schemaProblems(valid: Validator, value: unknown): Problem[] {
   });
 }
 
-/** All that is known to be wrong with a configuration. */
+/** The problems of a configuration. */
 export interface Findings {
   readonly problems: readonly Problem[];
-  /** Of what a schema cannot express: they count for keys that have no problem yet. */
+  /** Problems that a schema cannot express; one is reported if its key has no other problem. */
   readonly further: readonly Problem[];
-  /** Keys to name as well; alone they are no reason to end. */
+  /** Unknown keys, named in the message as well; unknown keys alone are no reason to refuse. */
   readonly unknown: readonly string[];
   /** Values that no message may repeat, wherever else they were written by mistake. */
   readonly secrets: readonly unknown[];
@@ -70,7 +70,7 @@ export interface Findings {
   readonly names?: ReadonlyMap<string, string> | undefined;
 }
 
-/** Ends with every problem in one sentence, or returns when there is none. */
+/** Throws one configuration failure with every problem; returns if there is none. */
 export function refuse(what: string, { problems, further, unknown, secrets, names }: Findings): void {
   const named = new Set(problems.map(({ key }) => key.split('.')[0]));
   const all = [...problems, ...further.filter(({ key }) => !named.has(key))];

@@ -18,7 +18,10 @@ export type SchemaMode = 'evolve' | 'freeze' | 'fail';
 
 const DAY_MS = 86_400_000;
 
-/** What the schema cannot say: types narrower than a text, and values that become others, with units in the names of their fields. */
+/**
+ * Converts what the schema cannot express: types narrower than a text, and values that become others, with units in the
+ * names of their fields.
+ */
 function configOf({
   eventsConditionType,
   propertiesConditionType,

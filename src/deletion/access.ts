@@ -9,7 +9,7 @@ import { refusedSentence } from './report.ts';
 
 export interface AccessOptions extends Pick<PurgeRequest, 'places' | 'column' | 'mapping' | 'hashKey' | 'options'> {
   readonly ids: AsyncIterable<unknown>;
-  /** For its ledger; undefined: nothing is recorded. */
+  /** The configuration that names the ledger; undefined if nothing is recorded. */
   readonly config: DestinationConfig | undefined;
   /** Takes one line of JSON. */
   write(line: string): Promise<void>;
@@ -43,7 +43,9 @@ export async function accessPeople(request: AccessOptions): Promise<{ readonly i
   return { ids: listed.length, rows };
 }
 
-/** A run of its own in the ledger; its list is another one than that of a deletion of the same ids. */
+/**
+ * Records the access as a run of its own in the ledger; its list hash differs from that of a deletion of the same ids.
+ */
 async function record(
   list: DeletionList,
   places: readonly PurgePlace[],

@@ -42,16 +42,16 @@ export interface CaseOptions {
 
 export interface CaseResult {
   readonly report: DeletionReport;
-  /** Of exactly this list, this service and this purge: what a confirmation must repeat. */
+  /** Hash of exactly this list, this service and this purge, which a confirmation must repeat. */
   readonly hash: string;
   /** The failure that the case ends with; undefined on success. */
   readonly failure: UserError | undefined;
 }
 
-/** What is about to be done, before anything of it is. */
+/** The plan of a case, made before anything is sent or removed. */
 interface DeletionPlan {
   readonly list: DeletionList;
-  /** As they were before the first request. */
+  /** Counts of the list before the first request. */
   readonly counts: ListCounts;
   /** The ids to be requested. */
   readonly wanted: readonly string[];
@@ -60,7 +60,7 @@ interface DeletionPlan {
   readonly isPurgeOnly: boolean;
   /** The limit that the deletion or the purge exceeds, as a sentence. */
   readonly guard: string | undefined;
-  /** What the ledger calls this list: a keyed hash. */
+  /** Name of the list in the ledger: a keyed hash. */
   readonly listName: string;
   readonly hash: string;
 }
@@ -215,7 +215,10 @@ async function purgePlaces(
   }
 }
 
-/** Without its closing line the next run goes on with this one. Returns why the ledger could not be written. */
+/**
+ * Ends the run in the ledger: with a closing line if it is complete, else without one, so that the next run resumes it.
+ * Returns the failure if the ledger could not be written.
+ */
 async function closeRun(
   run: Ledger | undefined,
   { sent, isWorkedThrough }: DeletionOutcome,
@@ -246,7 +249,7 @@ function caseFailure(
 
 const isSettled = (purged: PurgeOutcome['purged']): boolean => purged === 'none' || purged === 'done';
 
-/** The UserError that this work ends with; rejects for anything else. */
+/** Runs `work` and returns the UserError that it throws; rejects with any other error. */
 async function failureIn(work: () => Promise<void>): Promise<UserError | undefined> {
   try {
     await work();
@@ -257,7 +260,7 @@ async function failureIn(work: () => Promise<void>): Promise<UserError | undefin
   }
 }
 
-/** Without `sent`: of a plan. */
+/** Makes the report of a case; of its plan if `sent` is absent. */
 function reportOf(
   { counts, wanted, purge, isPurgeOnly, guard }: DeletionPlan,
   elapsedMs: number,
@@ -284,14 +287,14 @@ function reportOf(
   };
 }
 
-/** Without a report this is the only message that has the head. */
+/** Logs the head of the ledger: this is the only message that has it when a run ends without a report. */
 async function logHead(ledger: Ledger, logger: Logger): Promise<void> {
   await ledger.sync().catch(() => {});
   const { head } = ledger;
   logger.warn('ledger.head', `Head of the ledger: ${head}`, { head });
 }
 
-/** Why a planned case is not carried out. */
+/** The reason not to execute a plan; undefined if it may be executed. */
 function refusalOf(
   plan: DeletionReport,
   hash: string,
@@ -310,7 +313,9 @@ function refusalOf(
 
 type GuardLimits = Pick<DestinationConfig, 'maxDeletionsPerSync' | 'maxDeletionsPercent' | 'knownProfiles'>;
 
-/** A percentage has no exact binary form: 0.57 of 10,000 must not come out below 57. */
+/**
+ * Factor against rounding errors: a percentage has no exact binary form, and 0.57 of 10,000 must not come out below 57.
+ */
 const ROUNDING = 1 + 2 ** -40;
 
 /** The limit that `count`, the ids about to be requested in this run, exceeds, as a sentence; undefined if none. */
@@ -330,7 +335,7 @@ export function guardProblem(count: number, limits: GuardLimits): string | undef
   );
 }
 
-/** Every id is decided, and the purge did not take place. */
+/** The failure of a run whose ids are all decided and whose purge did not take place. */
 const notPurged = ({ ledgerDir }: DestinationConfig): UserError =>
   transientError(
     `The run was stopped after its last request: the purge that was to follow it was not done. Run again with the same list: ${
@@ -340,7 +345,7 @@ const notPurged = ({ ledgerDir }: DestinationConfig): UserError =>
     }.`,
   );
 
-/** Who reads that a purge failed must know what was done before it and cannot be taken back. */
+/** The sentence about a failed purge. It also says what was done before it and cannot be taken back. */
 function openSentence(why: UserError | 'not begun', isPurgeOnly: boolean, { ledgerDir }: DestinationConfig): string {
   const before = isPurgeOnly ? '' : 'These people are deleted at the service; ';
   const again =

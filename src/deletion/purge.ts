@@ -33,9 +33,9 @@ export interface PurgeRequest {
   /** Every folder where downloads may lie. */
   readonly spoolDirs: readonly string[];
   readonly options: PlaceOptions;
-  /** True: no request is sent (S56). */
+  /** True if no request is sent (S56). */
   readonly isOnly: boolean;
-  /** Undefined: three for each id, ten at least (S55). */
+  /** Maximum number of people; undefined for three for each id, ten at least (S55). */
   readonly maxPeople: number | undefined;
   readonly allowsShared: boolean;
   readonly forgetCopies: readonly string[];
@@ -60,16 +60,16 @@ export interface PlaceReport {
   readonly error: string | null;
 }
 
-/** The same of all places together. */
+/** The sums of what all places hold, or held, of the people. */
 export interface PurgeSums {
   readonly people_to_purge: number;
   /** Ids that have a row in no place. */
   readonly ids_without_match: number;
-  /** Absent in a plan. */
+  /** The sum of what was removed; absent in a plan. */
   readonly purged?: Removed;
 }
 
-/** What was removed; with the names of the report and of the ledger. */
+/** Counts of what was removed, with the names of the report and of the ledger. */
 type Removed = Readonly<Record<'people' | 'rows' | 'files_rewritten' | 'bytes_before' | 'bytes_after', number>>;
 
 const removedBy = ({ found, rowsRemoved, files, bytesBefore, bytesAfter }: Purged): Removed => ({
@@ -119,14 +119,14 @@ export class Purge {
   readonly #request: PurgeRequest;
   readonly #listed: readonly ListedId[];
   readonly #mapping: Mapping | undefined;
-  /** Hash of the service that the ids are of. */
+  /** Hash of the service whose ids these are. */
   readonly #service: string;
   readonly #warned = new Set<string>();
   /** Who is looked for: first the whole list, then those who are deleted. */
   #ids: readonly string[];
   readonly #states: PlaceState[] = [];
   readonly #unreached: string[] = [];
-  /** Why downloads of dead runs are still there. */
+  /** The failure to remove the downloads of dead runs. */
   #spoolFailure: UserError | undefined;
 
   private constructor(
@@ -184,7 +184,7 @@ export class Purge {
     return this.#unreached;
   }
 
-  /** What a consent covers beside the list (S38). */
+  /** The values that a consent covers beside the list (S38). */
   get consent(): readonly unknown[] {
     const { column, isOnly } = this.#request;
     const pairs = [...(this.#mapping ?? [])].flatMap(([id, people]) => people.map((person) => [id, person]));
@@ -236,8 +236,8 @@ export class Purge {
   }
 
   /**
-   * Removes the people of these ids from every place, one after the other; a place that fails does not keep the others from
-   * it. Returns why people are still somewhere. Throws UserError when the ledger cannot be written.
+   * Removes the people of these ids from every place, one after the other; after a failure in one place the others are
+   * still purged. Returns the failures that leave people somewhere. Throws UserError when the ledger cannot be written.
    */
   async run(ids: readonly string[], ledger: Ledger, unfinished: Unfinished): Promise<readonly UserError[]> {
     this.#ids = ids;
@@ -298,7 +298,7 @@ export class Purge {
     });
   }
 
-  /** Downloads of dead runs hold rows of anybody; those of a run that is under way are its own. */
+  /** Removes the downloads of dead runs, which may hold rows of anybody; those of a live run are its own. */
   async #purgeSpools(): Promise<void> {
     const { spoolDirs, options } = this.#request;
     const now = options.clock.now();
@@ -322,7 +322,10 @@ export class Purge {
           );
   }
 
-  /** Who is known by a hash alone is on the list by the hash, with the key that it is under. */
+  /**
+   * Adds the people to the suppression list. A person who is known by a hash alone is added by the hash, with the check
+   * value of its key.
+   */
   async #suppress({ unifiedIds }: PeopleFound): Promise<void> {
     const { suppression, options } = this.#request;
     if (suppression === undefined) return;
@@ -397,7 +400,7 @@ export class Purge {
     this.#warn('purge.unreached', sentence);
   }
 
-  /** The same is found in the forecast, in the trial and in the purge. */
+  /** Logs a warning once, since the forecast, the trial and the purge find the same. */
   #warn(event: string, message: string): void {
     if (this.#warned.has(message)) return;
     this.#warned.add(message);
@@ -405,5 +408,5 @@ export class Purge {
   }
 }
 
-/** By place: what a run that broke off was about to remove. */
+/** Counts that an interrupted run was about to remove, by place. */
 type Unfinished = ReadonlyMap<string, Readonly<Record<string, number>>>;

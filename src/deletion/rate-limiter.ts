@@ -55,7 +55,10 @@ export class RateLimiter {
     return this.#waits;
   }
 
-  /** Resolves when a request may be announced: no earlier than it could be sent, so that a run that is killed leaves few in doubt. */
+  /**
+   * Resolves when a request may be announced: not before it could be sent, so that a run that is killed leaves few
+   * requests in doubt.
+   */
   waitForTurn(signal: AbortSignal): Promise<void> {
     return this.#paced(this.#turns, signal);
   }
@@ -82,7 +85,7 @@ export class RateLimiter {
     this.#waiters.shift()?.();
   }
 
-  /** Waits for the next of instants that are as far apart as the rate wants, outside of pauses. */
+  /** Waits for the next of a series of instants, as far apart as the rate requires, outside of pauses. */
   async #paced(instants: { next: number }, signal: AbortSignal): Promise<void> {
     do {
       await this.#whenAllowed(signal);
@@ -129,7 +132,10 @@ export class RateLimiter {
     return left < 0 ? share : Math.min(share, left);
   }
 
-  /** A clock that is set back while a deletion runs must not make the next request wait until it has caught up. */
+  /**
+   * The current time (ms), which never goes backward: a clock that is set back while a deletion runs must not delay the
+   * next request until it has caught up.
+   */
   #now(): number {
     const clock = this.#clock.now();
     if (clock < this.#lastClock) this.#setBackMs += this.#lastClock - clock;

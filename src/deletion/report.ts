@@ -5,18 +5,18 @@ import { type ListCounts, REFUSAL_TEXT } from './input/deletion-list.ts';
 import type { PlaceReport, PurgeSums } from './purge.ts';
 import type { RequestCounts } from './send-requests.ts';
 
-/** What a run did, or would do; written as JSON with these keys (schemas/deletion.json). Ids appear nowhere. */
+/** The report of what a run did, or would do, as JSON with these keys (schemas/deletion.json). Ids appear nowhere. */
 export interface DeletionReport extends ListCounts, Readonly<Omit<RequestCounts, 'stoppedBy'>>, Partial<PurgeSums> {
   readonly v: 1;
   readonly kind: 'deletion';
   readonly mode: 'dry_run' | 'executed';
-  /** Null: none was begun. */
+  /** Id of the run; null if none was begun. */
   readonly run: string | null;
   /** Ids with an unknown outcome, including those that were never requested. */
   readonly undecided: number;
-  /** The reason for which the guard stops a run (or would, in a dry run). */
+  /** The limit that stops a run (or would stop it, in a dry run), as a sentence. */
   readonly guard: string | null;
-  /** True where no request is sent, only rows are removed (S56). */
+  /** True if no request is sent and only rows are removed (S56). */
   readonly purge_only: boolean;
   /** What a purge finds in each place, and what it removed there. */
   readonly places: readonly PlaceReport[];
@@ -142,7 +142,7 @@ const codesOf = (codes: Readonly<Record<string, number>>): string =>
     .map(([code, n]) => `${code}: ${n}`)
     .join(', ');
 
-/** Of a list of which nobody is deleted. */
+/** The exit code of a run that deletes nobody of its list. */
 const exitOfRejected = (onRejected: DestinationConfig['onRejected']) =>
   onRejected === 'fail' ? EXIT.guard : EXIT.usage;
 

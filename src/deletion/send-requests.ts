@@ -13,7 +13,7 @@ import { RateLimiter, type RateLimits } from './rate-limiter.ts';
 /** How often one id is requested, and when the run gives up. A repeated deletion is harmless. */
 const DELETION_RETRY = {
   attempts: 6,
-  /** Of an answer of unknown meaning, which is unlikely to change. */
+  /** Attempts after an answer of unknown meaning, which is unlikely to change. */
   unclearAttempts: 2,
   baseMs: 500,
   capMs: 30_000,
@@ -171,7 +171,7 @@ class Sender {
           this.#counts.stoppedBy ??= answer;
           return this.#stopAll(answer);
         case 'wait':
-          // A wait is no attempt.
+          // A wait for the limit does not count as an attempt.
           if (this.#limiter.waits - this.#waitsBefore >= DELETION_RETRY.maxWaitsInARow) return this.#giveUp(answer);
           continue;
         case 'undecided':
@@ -222,7 +222,7 @@ class Sender {
     }
   }
 
-  /** The service has spoken, so it is there. */
+  /** Counts an outcome; an answer shows that the service is not down. */
   #decided(decision: Decision, answer: DeletionAnswer): Decision {
     this.#unansweredInARow = 0;
     this.#waitsBefore = this.#limiter.waits;

@@ -25,7 +25,7 @@ export const OWNER_FILE = 0o600;
 const NAMED_FILE = 0o644;
 const PERMISSIONS = 0o777;
 
-/** A unique temporary path beside a file, for its next version until that is complete. */
+/** A unique path beside a file for its next version, which is written there until it is complete. */
 export const temporaryPathOf = (path: string): string =>
   join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
 
@@ -46,7 +46,10 @@ export async function removeTemporaries(path: string, now: number, ageMs: number
   }
 }
 
-/** Replaces a file by one with this text; whatever happens, one of the two is there, whole. Throws the system's error. */
+/**
+ * Replaces a file, synced to disk; whatever happens, the old text or the new one is there, whole. Throws the system's
+ * error.
+ */
 export async function replaceFile(path: string, text: string, mode = OWNER_FILE): Promise<void> {
   const temporary = await temporaryWith(path, text, mode);
   try {
@@ -58,15 +61,15 @@ export async function replaceFile(path: string, text: string, mode = OWNER_FILE)
 }
 
 /**
- * The same at once, for a small file that may be lost with the power: readers see one of the two, whole. Throws the
- * system's error.
+ * Replaces a small file synchronously and without syncing it: readers see the old text or the new one, whole, but a
+ * power cut may lose it. Throws the system's error.
  */
 export const replaceSmallFile = (path: string, text: string, mode = OWNER_FILE): void =>
   replaceBy(temporaryPathOf(path), path, text, mode);
 
 /**
- * The same for a file that is written under a lock, by one process at a time. There is one temporary file: what a process left of it
- * that was killed, the next one replaces.
+ * Replaces a file that is written under a lock, synchronously and without syncing it. There is one temporary file: if a
+ * process is killed and leaves it, the next one replaces it.
  */
 export function replaceLockedFile(path: string, text: string): void {
   const temporary = `${path}.tmp`;
@@ -85,8 +88,8 @@ function replaceBy(temporary: string, path: string, text: string, mode: number):
 }
 
 /**
- * The path that a file which a user has named is replaced under: of a link the file that it leads to. Undefined for a device or a
- * pipe, which is written as it is.
+ * The path under which a file that a user has named is replaced: for a link, the file that it leads to. Undefined for a
+ * device or a pipe, which is written as it is.
  */
 export function replaceablePath(path: string): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false });
@@ -122,9 +125,9 @@ function replaceOrWrite(path: string, text: string): void {
 }
 
 /**
- * Gives a temporary file its lasting name, which is on disk when this returns; false where there is a file of that name. The temporary
- * file is gone in any case. `mayRename`: on a file system without hard links too, where two processes that look at the same
- * moment both succeed. Throws the system's error.
+ * Gives a temporary file its final name, which is synced to disk when this returns; false if a file of that name
+ * exists. The temporary file is gone in any case. With `mayRename` it works on a file system without hard links too;
+ * two processes that look at the same moment then both succeed. Throws the system's error.
  */
 export async function nameTemporary(temporary: string, path: string, mayRename = false): Promise<boolean> {
   try {
@@ -141,7 +144,10 @@ export async function nameTemporary(temporary: string, path: string, mayRename =
   return true;
 }
 
-/** Makes a file with this text, in the same way. */
+/**
+ * Creates a file with this text, synced to disk, under a name that must not exist, as `nameTemporary` does; false if a
+ * file of that name exists.
+ */
 export const createFile = async (path: string, text: string, mayRename = false): Promise<boolean> =>
   nameTemporary(await temporaryWith(path, text, OWNER_FILE), path, mayRename);
 
@@ -149,7 +155,7 @@ async function temporaryWith(path: string, text: string, mode: number): Promise<
   const temporary = temporaryPathOf(path);
   try {
     await writeFile(temporary, text, { flag: 'wx', mode: OWNER_FILE });
-    // Not left to the umask.
+    // The umask must not decide the mode.
     if (mode !== OWNER_FILE) await chmod(temporary, mode);
     await syncFile(temporary);
     return temporary;
@@ -208,7 +214,7 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** The same at once; a folder that this user may not read is left to the system. */
+/** Syncs the names in a folder synchronously; a folder that this user may not read is left to the system. */
 export function syncFolderAtOnce(path: string): void {
   let folder: number | undefined;
   try {

@@ -33,7 +33,7 @@ const MAX_BYTES = 4_096;
 /** Between the name of a lock and the token of the owner from whom it is stolen. */
 const STEAL = '.steal-';
 const OWNER_ONLY = 0o600;
-/** Never through a link, and never waiting for the other end of a pipe. */
+/** Flags that open a file without following a link and without waiting for the other end of a pipe. */
 const NO_FOLLOW_NO_WAIT = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 interface Owner {
@@ -66,7 +66,7 @@ export class LockFile {
     this.#keepAlive(clock);
   }
 
-  /** Takes the lock if it is free or its owner dead; undefined if not. */
+  /** Takes the lock if it is free or its owner is dead; else undefined. */
   static tryTake(path: string, { what, clock }: Pick<LockOptions, 'what' | 'clock'>): LockFile | undefined {
     const token = createOwnerFile(path) ?? steal(path, what);
     if (token === undefined) return undefined;
@@ -154,7 +154,7 @@ export interface Lease {
   release(): void;
 }
 
-/** Throws the system's error, `EEXIST` too if the file was removed meanwhile. */
+/** Takes a lease for a new run. Throws the system's error, `EEXIST` too if the file was removed meanwhile. */
 export function takeLease(folder: string, clock: Clock): Lease {
   const run = `r${randomBytes(8).toString('hex')}`;
   const path = leasePath(folder, run);
@@ -165,7 +165,7 @@ export function takeLease(folder: string, clock: Clock): Lease {
 
 const leasePath = (folder: string, run: string): string => join(folder, `${run}.lease`);
 
-/** The run that a file is the lease of. */
+/** The run whose lease a file is, by the name of the file. */
 export const leaseOf = (name: string): string | undefined => /^(r[0-9a-f]{16})\.lease$/.exec(name)?.[1];
 
 /** True while the run that wrote a file lives. Throws the system's error. */
@@ -183,14 +183,14 @@ export function isLeased(folder: string, run: string): boolean {
 /** True for a temporary file of a lock, or one whose process was killed: any process may remove it. */
 export const isLockTemporary = (name: string): boolean => /^\.(time|owner)-[0-9a-f]{12}\.tmp$/.test(name);
 
-/** Removes what processes left that were killed while they took the lock, which is held now, or another of its folder. */
+/** Removes what killed processes left while they took this lock, which is held now, or another lock of its folder. */
 function removeLeftovers(lock: string): void {
   const folder = dirname(lock);
   const stealing = `${basename(lock)}${STEAL}`;
   try {
     for (const name of readdirSync(folder)) {
       const path = join(folder, name);
-      // Whoever stole this lock is done: it has an owner that lives.
+      // This lock has an owner that lives, so that nobody steals it any more.
       if (name.startsWith(stealing)) removeIfThere(path);
       if (!isLockTemporary(name)) continue;
       const owner = readOwner(path);
@@ -198,7 +198,7 @@ function removeLeftovers(lock: string): void {
       if (owner !== undefined && (owner.identity === undefined || isDead(owner, path))) removeIfThere(path);
     }
   } catch {
-    // They hold nothing; the next process removes them.
+    // Files that stay lock nothing; the next process removes them.
   }
 }
 
@@ -208,18 +208,18 @@ const temporaryIn = (folder: string, kind: 'time' | 'owner'): string =>
 /** Takes the lock of a dead owner and returns the new token; undefined if the owner lives, or if another process steals it. */
 function steal(path: string, what: string): string | undefined {
   const owner = checkedOwner(path, what);
-  // Released since.
+  // The lock was released meanwhile.
   if (owner === undefined) return createOwnerFile(path);
   if (!isDead(owner, path)) return undefined;
   const stealing = `${path}${STEAL}${owner.token}`;
   if (createOwnerFile(stealing) === undefined) {
     const other = readOwner(stealing);
-    // Killed while it stole the lock: the next attempt may do it.
+    // The process that was stealing it was killed: the next attempt may steal it.
     if (other !== undefined && isDead(other, stealing)) removeIfThere(stealing);
     return undefined;
   }
   try {
-    // Otherwise it was stolen before the file was created.
+    // If the owner differs, the lock was stolen before the file was created.
     if (readOwner(path)?.token !== owner.token) return undefined;
     removeIfThere(path);
     return createOwnerFile(path);
@@ -283,7 +283,7 @@ function createOwnerFile(path: string): string | undefined {
   }
 }
 
-/** Throws the system's error, `EEXIST` where there is a file. */
+/** Creates a file with the text of an owner. Throws the system's error, `EEXIST` if there is a file. */
 function writeNew(path: string, token: string): void {
   const file = openSync(
     path,
@@ -312,7 +312,7 @@ function ownerIn(file: number): Owner {
   return { identity: undefined, token: `${ino}-${mtimeNs}`, ...parseOwner(text), rewrittenAt: Number(mtimeMs) };
 }
 
-/** Undefined for what this version does not write. */
+/** Parses the text of an owner's file; undefined for a text that this version does not write. */
 function parseOwner(text: string): Pick<Owner, 'token' | 'identity'> | undefined {
   const value = objectIn(text);
   const identity = identityFrom(value);
@@ -321,7 +321,7 @@ function parseOwner(text: string): Pick<Owner, 'token' | 'identity'> | undefined
   return isOwner ? { token, identity } : undefined;
 }
 
-/** Undefined if there is no such file. */
+/** Opens a file, runs `work` with it and closes it; undefined if there is no such file. */
 function withFile<T>(path: string, mode: number, work: (file: number) => T): T | undefined {
   let file: number;
   try {

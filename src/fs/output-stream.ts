@@ -13,11 +13,11 @@ export function openOutputStream(fd: 1 | 2): Writable {
   try {
     if (!isPipe(fd)) return createWriteStream('', { fd, autoClose: false });
     const out = new Socket({ fd, readable: false, writable: true });
-    // What waits to be written is waited for where it matters; a silent reader must not keep the process alive.
+    // Callers wait where it matters that everything is written; a silent reader must not keep the process alive.
     out.unref();
     return out;
   } catch {
-    // Nothing that can be opened a second time.
+    // This stream cannot be opened a second time.
     return ownStream(fd);
   }
 }

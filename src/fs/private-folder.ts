@@ -7,7 +7,7 @@ import { syncFolderAtOnce } from './atomic-file.ts';
 const OWNER_FOLDER = 0o700;
 const OTHERS = 0o077;
 
-/** Whose a folder is; `others` as well when they may look into it, or when it is a link or no folder. */
+/** Tells who owns a folder; `others` also if they may look into it, or if it is a link or no folder. */
 export function folderOwner(path: string): 'us' | 'others' | 'nobody' {
   let found: Stats | undefined;
   try {
@@ -21,7 +21,9 @@ export function folderOwner(path: string): 'us' | 'others' | 'nobody' {
   return uid === undefined || (found.uid === uid && (found.mode & OTHERS) === 0) ? 'us' : 'others';
 }
 
-/** True for what belongs to this user or to root, as a container's volume does; root trusts everybody's. */
+/**
+ * True for an owner that this process trusts: its own user or root, as for a container's volume; root trusts everybody.
+ */
 export function isTrustedOwner(uid: number): boolean {
   const own = process.getuid?.();
   return own === undefined || own === 0 || uid === own || uid === 0;
@@ -34,7 +36,7 @@ export async function checkWritable(folder: string): Promise<void> {
   });
 }
 
-/** True for a folder, no link, that belongs to this user and that nobody else may look into. */
+/** True for a folder, not a link, that belongs to this user and that nobody else may look into. */
 export const isPrivateFolder = (path: string): boolean => folderOwner(path) === 'us';
 
 /**
@@ -72,7 +74,10 @@ export function makeFolders(path: string): void {
 
 const isFolder = (path: string): boolean => statsOf(path)?.isDirectory() === true;
 
-/** Node 20 throws ENOTDIR for a path below a file, Node 24 finds nothing there. */
+/**
+ * Stats of a path; undefined if there is nothing. Node 20 throws ENOTDIR for a path below a file, Node 24 finds nothing
+ * there.
+ */
 function statsOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

@@ -4,9 +4,9 @@ let users = 0;
 let before: number | undefined;
 
 /**
- * While anybody holds it, all that this process makes is its owner's alone: for an engine that makes files by itself,
- * whose modes nobody asks for. Returns how to let go of it, once; the last to do so gives the process its umask back.
- * In a worker thread, where the umask cannot be set, that of the process stays.
+ * Sets the umask so that only their owner may read the files that this process makes, while at least one caller holds
+ * it: for an engine that creates files by itself. Returns a function that releases the hold; the last release restores
+ * the umask. In a worker thread, where the umask cannot be set, that of the process stays.
  */
 export function holdPrivateUmask(): () => void {
   if (users++ === 0) before = setUmask(PRIVATE);

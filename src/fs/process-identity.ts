@@ -6,11 +6,13 @@ import { isObject } from '../base/json.ts';
 /** What distinguishes a process from every other that may share a folder with it, in other containers and on other machines. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** For people. Two containers may share a host name. */
+  /** Name of the host, for messages; two containers may share one. */
   readonly host: string;
   /** Boot and namespaces in which `pid` means this process; empty if the system does not provide it. */
   readonly space: string;
-  /** Start time in the system's own ticks: process ids are given again. Empty if the system does not provide it. */
+  /**
+   * Start time in the system's own ticks, since a process id is used again. Empty if the system does not provide it.
+   */
   readonly started: string;
 }
 
@@ -24,7 +26,7 @@ export const OWN_IDENTITY: ProcessIdentity = {
   started: statusOf('self')?.started ?? '',
 };
 
-/** Whether a process lives, as far as that can be proved from here. */
+/** Tells whether a process lives, as far as that can be proved from here. */
 export function livenessOf({ pid, host, space, started }: ProcessIdentity): Liveness {
   if (space === '' || space !== OWN_IDENTITY.space || host !== OWN_IDENTITY.host) return 'unknown';
   if (!exists(pid)) return 'dead';
@@ -33,7 +35,7 @@ export function livenessOf({ pid, host, space, started }: ProcessIdentity): Live
   return found.isOver || found.started !== started ? 'dead' : 'alive';
 }
 
-/** A parsed identity; undefined if the value is not one. */
+/** Parses an identity; undefined if the value is not one. */
 export function identityFrom(value: unknown): ProcessIdentity | undefined {
   if (!isObject(value)) return undefined;
   const { pid, host, space, started } = value;
@@ -42,7 +44,7 @@ export function identityFrom(value: unknown): ProcessIdentity | undefined {
   return { pid, host, space, started };
 }
 
-/** A process that may not be signalled is there as well. */
+/** True if a process exists, also if this user may not signal it. */
 function exists(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -52,7 +54,10 @@ function exists(pid: number): boolean {
   }
 }
 
-/** From /proc; undefined where it is not readable. A process that ended and was not collected by its parent is over. */
+/**
+ * Status of a process from /proc; undefined if it is not readable. A process that has ended and was not collected by
+ * its parent is over.
+ */
 function statusOf(pid: string): { readonly started: string; readonly isOver: boolean } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -64,7 +69,9 @@ function statusOf(pid: string): { readonly started: string; readonly isOver: boo
   }
 }
 
-/** Start times are counted in the time namespace, where the system has one. */
+/**
+ * Identifies boot and namespaces; the time namespace is included, if there is one, since start times are counted in it.
+ */
 function processSpace(): string {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();

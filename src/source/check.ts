@@ -63,7 +63,7 @@ export interface ProbeOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId'
 
 const COST =
   'One export of the hourly limit is spent on this check, or two where the service refuses the event that does not exist.';
-/** From the first byte sent to the verdict. */
+/** Maximum time from the first byte sent to the verdict (ms). */
 const TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
 
@@ -102,7 +102,7 @@ export async function probeExport(options: ProbeOptions, signal: AbortSignal): P
   }
 }
 
-/** Yesterday in UTC: a day that is over nearly everywhere and can be exported everywhere. */
+/** A request for yesterday in UTC: a day that is over nearly everywhere and can be exported everywhere. */
 function smallest(now: number): ExportRequest {
   const day = addDays(dayAt(now), -1);
   const everything = { properties: [], propertiesCondition: 'all' } as const;
@@ -110,8 +110,8 @@ function smallest(now: number): ExportRequest {
 }
 
 /**
- * Two days without any filter: what a service refuses here is neither an event that it does not know, nor a range of
- * one day, nor a day that has not begun.
+ * A request for two days without any filter: if a service refuses it, the reason is neither an unknown event, nor a
+ * range of one day, nor a day that has not begun.
  */
 function unfiltered(now: number): ExportRequest {
   const request = smallest(now);

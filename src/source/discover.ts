@@ -69,7 +69,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
   return joined(whole ?? [], await sample(config, deps, { first, last }), config);
 }
 
-/** The columns of the days of `wanted`, each with the type of all its cells. */
+/** Exports the days of `wanted`; gives each of their columns the type of all its cells. */
 async function sample(config: SourceConfig, deps: ExtractDeps, wanted: DayRange): Promise<readonly ColumnScan[]> {
   const { first, last } = wanted;
   // One request, whichever way its last day is meant: nothing is proved here.
@@ -117,7 +117,7 @@ function joined(whole: readonly string[], scans: readonly ColumnScan[], config: 
   }));
 }
 
-/** A second column of one name is another column. */
+/** A column by its name and its number among columns of that name: a second column of one name is another column. */
 interface Name {
   readonly source: string;
   readonly nth: number;

@@ -48,7 +48,10 @@ export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Pr
   }
 }
 
-/** The names of a first line. `isWhole`: it had a line end; else it may have been cut in its last name (S60). */
+/**
+ * The column names in a first line. `isWhole`: the line had a line end; without one its last name may have been cut
+ * (S60).
+ */
 interface HeaderLine {
   readonly header: readonly string[];
   readonly isWhole: boolean;
@@ -57,7 +60,7 @@ interface HeaderLine {
 const UNCONFIRMED =
   'The columns could not be read: the first line of the export has no line end, and was another one each time. Try again later.';
 
-/** `serverTime`: as in `ExportAnswer`. */
+/** A refusal with `serverTime` as in `ExportAnswer`. */
 type HeaderRefusal = Refusal & { readonly serverTime?: number | undefined };
 
 async function requestHeader(request: ExportRequest, deps: HeaderDeps): Promise<HeaderLine | HeaderRefusal> {
@@ -88,7 +91,7 @@ export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<Head
       try {
         source.push(chunk);
       } catch (error) {
-        // What is wrong behind the header does not matter here.
+        // The header is complete, so that an error behind it does not matter here.
         if (found.header === undefined) throw error;
       }
       if (found.header !== undefined) return { header: found.header, isWhole: true };

@@ -15,7 +15,7 @@ import { RepeatedIds } from './repeated-ids.ts';
 import { type Segment, segmentPlan, segmentsOf } from './streams/plan.ts';
 import { type StreamRun, StreamSet } from './streams/run.ts';
 
-/** The `read` verb; `threads` says how workers are started. */
+/** Makes the `read` verb; `threads` says how workers are started. */
 export const readVerb =
   (threads: WorkerOptions): ReadVerb =>
   async (value, catalog, saved, context) => {
@@ -51,7 +51,9 @@ async function readAll(
   }
 }
 
-/** One after the other; what fails ends the streams that need it, and the others go on (S25). */
+/**
+ * Reads the segments one after the other; a failure ends the streams that need the segment, and the others go on (S25).
+ */
 async function readSegments(streams: StreamSet, reader: Reader, signal: AbortSignal): Promise<void> {
   const segments = segmentsOf(streams.runs);
   const left = (run: StreamRun, from: number) => segments.slice(from).some((segment) => segment.streams.includes(run));
@@ -88,7 +90,7 @@ const BEAT_MS = 10 * 60_000;
 
 /** Called while the run waits for a window. */
 export interface HeartbeatListener {
-  /** The limit is spent until `until` (ms since 1970): when the wait begins, and again at every beat. */
+  /** The limit is used up until `until` (ms since 1970). Called when the wait begins, and again at every beat. */
   limited(until: number): void;
   /** The wait for the limit is over. */
   resumed(): void;
@@ -118,7 +120,7 @@ export class Heartbeat {
     else this.#resumed();
   };
 
-  /** Beats until `work` is settled. */
+  /** Beats until `work` has settled. */
   async during<T>(work: Promise<T>): Promise<T> {
     this.#isIdle = true;
     if (this.#until !== undefined) this.#limited(this.#until);
@@ -200,7 +202,7 @@ export class Reader {
     for (const stream of streams) await stream.advance(window, plan, written.records.get(stream.name) ?? 0);
   }
 
-  /** A single window that is here already: its rows are counted, nothing is guessed. */
+  /** Writes the size of a single window that has already arrived: its rows are counted, so that nothing is guessed. */
   async #estimate(window: Window, streams: readonly StreamRun[]): Promise<void> {
     if (!streams.some((stream) => stream.name === 'events')) return;
     const { rows, bytes } = window.receipt;
@@ -209,7 +211,7 @@ export class Reader {
     await writer.write({ type: 'TRACE', trace: { type: 'ESTIMATE', emitted_at: clock.now(), estimate } });
   }
 
-  /** Names columns that are not sent, and those with cells that did not fit, once each. */
+  /** Logs the columns that are not sent, and those with cells that did not fit, once each. */
   #report(window: Window, written: WrittenWindow, streams: readonly StreamRun[]): void {
     const { logger } = this.#deps.context;
     for (const [stream, names] of written.unsent) {
@@ -236,7 +238,10 @@ export class Reader {
     logger.warn('cells.rescued', `${from}: cells that do not fit the configured types are null, ${lost}: ${cells}.`);
   }
 
-  /** Once a read (S66): a destination that merges by the key makes one row of two that share an id on different days. */
+  /**
+   * Warns once a read (S66): a destination that merges by the key makes one row of two that share an id on different
+   * days.
+   */
   #warnOfRepeatedIds(window: Window): void {
     const earlier = this.#ids.take(window);
     if (earlier === undefined || !this.#isNew('ids.repeat')) return;

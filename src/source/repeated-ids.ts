@@ -2,10 +2,13 @@ import { addDays, type Day } from '../base/days.ts';
 import type { Window } from '../extract/window.ts';
 import { HASH_END } from '../schema/id-hashes.ts';
 
-/** Ids that are remembered, about 40 bytes each; of more ids fewer are, the same ones of each window. */
+/**
+ * Maximum number of remembered ids, about 40 bytes each. Of more ids a sample is remembered, by the same rule for each
+ * window.
+ */
 const MAX_IDS = 200_000;
 
-/** What is looked at of a window. */
+/** The parts of a window that are looked at. */
 export interface WindowIds {
   readonly receipt: Pick<Window['receipt'], 'from' | 'to'>;
   readonly state: Pick<Window['state'], 'ranges_inclusive'>;
@@ -18,7 +21,10 @@ export class RepeatedIds {
   readonly #lastDays = new Map<number, Day>();
   #below = HASH_END;
 
-  /** Takes in a window; returns the last day of an earlier window, without a day in common, that has an id of this one. */
+  /**
+   * Remembers the ids of a window; returns the last day of an earlier window that has one of its ids and no day in
+   * common with it.
+   */
   take({ receipt, files, state }: WindowIds): Day | undefined {
     const { from, to } = receipt;
     const last = to > from && state.ranges_inclusive === false ? addDays(to, -1) : to;
@@ -37,7 +43,7 @@ export class RepeatedIds {
     return repeated;
   }
 
-  /** From now on only hashes below `below` are remembered. */
+  /** Limits the sample to hashes below `below`. */
   #lower(below: number): void {
     if (below >= this.#below) return;
     this.#below = below;

@@ -62,7 +62,7 @@ function isHeader(line: JsonObject, path: string, key: Secret): boolean {
   );
 }
 
-/** The person whom a line names; undefined for a line that names nobody, such as a header or a part of a line. */
+/** The HMAC in a line; undefined for a line that names nobody, such as a header or a part of a line. */
 const hmacIn = ({ hmac }: JsonObject): string | undefined =>
   typeof hmac === 'string' && HMAC.test(hmac) ? hmac : undefined;
 
@@ -156,7 +156,7 @@ export async function suppress(
   }
 }
 
-/** One lock a file, by whichever link it is reached. */
+/** The path of a list's lock, the same by whichever link the list is reached. */
 function lockOf(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false }) === undefined ? undefined : realpathSync(path);
   return `${found ?? join(realpathSync(dirname(path)), basename(path))}.lock`;
@@ -171,7 +171,7 @@ export function checkSuppression(path: string, key: Secret): void {
 }
 
 function isList(text: string, path: string, key: Secret): boolean {
-  // An empty file, or what a cut of the power leaves of a list that was just begun.
+  // The file is empty, or a power cut has left a part of a header that was just being written.
   if (headerLine(key).startsWith(text)) return true;
   const first = objectIn(text.split('\n', 1)[0]);
   return isHeader(first, path, key) || hmacIn(first) !== undefined;
@@ -179,7 +179,7 @@ function isList(text: string, path: string, key: Secret): boolean {
 
 const headerLine = (key: Secret): string => JSON.stringify(suppressionHeader(key));
 
-/** The lock is held. Takes out of `people` those who are on the list already. */
+/** Adds people to the list; removes from `people` those who are on it already. The caller holds the lock. */
 async function append(path: string, people: Map<string, string | undefined>, key: Secret): Promise<number> {
   checkSuppression(path, key);
   const file = await open(path, 'a+', 0o600);
@@ -187,7 +187,7 @@ async function append(path: string, people: Map<string, string | undefined>, key
     const bytes = await file.readFile();
     const lines = bytes.toString().split('\n');
     for (const line of lines) people.delete(hmacIn(objectIn(line)) ?? '');
-    // A last line without an end is whole, as an editor may leave it, or a crash cut it.
+    // A last line without a line end is whole if an editor left it so; else a crash cut it.
     const isEnded = hmacIn(objectIn(lines[lines.length - 1])) === undefined;
     const whole = isEnded ? bytes.lastIndexOf(NEWLINE) + 1 : bytes.length;
     if (people.size === 0 && whole > 0) return 0;
@@ -198,7 +198,7 @@ async function append(path: string, people: Map<string, string | undefined>, key
       await file.writeFile(`${isEnded ? '' : '\n'}${added.join('\n')}\n`);
       await file.sync();
     } catch (error) {
-      // Readers refuse a list with half a line, and rightly so.
+      // Readers refuse a list with half a line, so that it is removed again.
       await file.truncate(whole);
       throw error;
     }

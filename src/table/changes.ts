@@ -6,13 +6,13 @@ import { isRetyped, type PlannedColumn } from './plan.ts';
 
 /** A column that was added, widened, or missing for the first time (S49). */
 export interface ColumnChange {
-  /** Instant: ISO, UTC. */
+  /** Instant of the change (ISO, UTC). */
   readonly changedAt: string;
   readonly sourceName: string;
   readonly change: 'added' | 'widened' | 'missing';
   readonly fromType: ColumnType | null;
   readonly toType: ColumnType | null;
-  /** Of the window that makes it the id of the receipt: not its number, as in `_dfinery_window`. */
+  /** Id of the receipt of the window that makes the change: not its number, as in `_dfinery_window`. */
   readonly window: string;
   /** Shape of the first cell that caused the change: digits as 9, letters as a. */
   readonly shape: string | null;
@@ -33,19 +33,19 @@ interface ChangingWindow extends Pick<IncomingColumns, 'columns'> {
   readonly id: string;
 }
 
-/** What `changeRecords` needs to know beside the plan. */
+/** Values that `changeRecords` needs beside the plan. */
 interface ChangeContext {
-  /** In the order of the batch, at least one. */
+  /** The windows in the order of the batch, at least one. */
   readonly windows: readonly ChangingWindow[];
-  /** ISO, UTC. */
+  /** Instant of the changes (ISO, UTC). */
   readonly changedAt: string;
   /** True if nothing was committed before the batch. */
   readonly isFirst: boolean;
-  /** Those of earlier batches: that a column is missing is told once. */
+  /** Changes of earlier batches: a missing column is recorded once. */
   readonly earlier: readonly ColumnChange[];
 }
 
-/** What a batch changes in the columns of a target, each change with the first window that makes it. */
+/** The changes that a batch makes in the columns of a target, each with the first window that makes it. */
 export function changeRecords(
   columns: readonly PlannedColumn[],
   { windows, changedAt, isFirst, earlier }: ChangeContext,

@@ -16,19 +16,19 @@ export function isTableName(text: unknown): text is TableName {
 export interface StoredColumn {
   /** Its name in the export; the event name's is always `df_event_name`. */
   readonly source: string;
-  /** 1; 2, 3… for further columns of the same name in one header. */
+  /** 1 for the first column of that name in a header, 2, 3… for further ones. */
   readonly occurrence: number;
   /** Its name in `events`, which never changes. */
   readonly name: string;
   /** Its name in `event_items`; null for columns of other groups. */
   readonly itemName: string | null;
   readonly group: ColumnGroup;
-  /** Null while it has no table column. */
+  /** Its type; null while it has no table column. */
   readonly type: ColumnType | null;
-  /** Union over all committed windows. */
+  /** Union of the evidence of all committed windows. */
   readonly evidence: Evidence;
   readonly position: number;
-  /** Of the first cell seen. */
+  /** Shape of the first cell seen. */
   readonly firstShape: string | null;
 }
 
@@ -60,7 +60,7 @@ export const FIRST_COLUMNS: readonly StoredColumn[] = [...KNOWN_COLUMNS.values()
 /** Identifies a column of an export. */
 export const columnKey = (source: string, occurrence: number): string => `${occurrence}\0${source}`;
 
-/** A column without what only a plan knows of it. */
+/** Copies a column without the fields that only a plan has. */
 export function storedColumn(column: StoredColumn): StoredColumn {
   const { source, occurrence, name, itemName, group, type, evidence, position, firstShape } = column;
   return { source, occurrence, name, itemName, group, type, evidence, position, firstShape };

@@ -8,13 +8,13 @@ import type { StoredReceipt } from './receipts.ts';
 /** A difference between a target and its receipts. */
 export interface Difference {
   readonly check: 'files' | 'rows' | 'keys' | 'days' | 'columns';
-  /** For a person; names files, windows, days and columns, never a key. */
+  /** Sentence for a person; names files, windows, days and columns, never a key. */
   readonly message: string;
 }
 
 export const difference = (check: Difference['check'], message: string): Difference => ({ check, message });
 
-/** The rows of each window, as counted in the rows themselves, are those of its receipt (S14). */
+/** Checks that the rows of each window, counted in the rows themselves, are those of its receipt (S14). */
 export function checkLiveRows(
   receipts: readonly Pick<StoredReceipt, 'window' | 'from' | 'to' | 'rows' | 'rows_live'>[],
   counted: ReadonlyMap<number, number>,
@@ -38,7 +38,7 @@ export function checkLiveRows(
   ];
 }
 
-/** Every day from the first one wanted up to the cursor is covered by a receipt, or is a recorded gap. */
+/** Checks that every day from the first one wanted up to the cursor is covered by a receipt or is a recorded gap. */
 export function checkDays(stored: unknown, covered: ReadonlySet<Day>): Difference[] {
   const state = parseState(stored);
   if (state === undefined) return [];
@@ -49,7 +49,7 @@ export function checkDays(stored: unknown, covered: ReadonlySet<Day>): Differenc
   return [difference('days', `the cursor is at ${state.from_date}, but no receipt covers ${nameDays(missing)}`)];
 }
 
-/** Rows without a key, and keys that are not unique. */
+/** Reports rows without a key, and keys that are not unique. */
 export function checkKeys({ absent, repeated }: Readonly<Record<string, unknown>>): Difference[] {
   const found = [];
   if (Number(absent) > 0) found.push(difference('keys', `${plainCount(absent, 'row has', 'rows have')} no _key`));

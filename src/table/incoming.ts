@@ -10,11 +10,11 @@ export interface FileColumn {
   readonly source: string;
   readonly occurrence: number;
   readonly index: number;
-  /** Cells that are not empty. */
+  /** Number of cells that are not empty. */
   readonly filled: number;
 }
 
-/** What the scans of some files say of one column, over all of them. */
+/** One column of some files, as their scans together describe it. */
 export interface IncomingColumn {
   readonly key: string;
   readonly source: string;
@@ -26,9 +26,9 @@ export interface IncomingColumn {
 }
 
 export interface IncomingColumns {
-  /** By file, in the order of its header. */
+  /** Columns of each file, in the order of its header. */
   readonly files: readonly (readonly FileColumn[])[];
-  /** By key, in the order of first occurrence. */
+  /** Columns of all files by key, in the order of first occurrence. */
   readonly columns: ReadonlyMap<string, IncomingColumn>;
 }
 
@@ -38,7 +38,7 @@ export function incomingColumns(files: readonly FileScan[]): IncomingColumns {
   return { files: files.map((file) => columnsOfFile(file, columns)), columns };
 }
 
-/** The columns of a file, which are joined with those of the other files in `columns`. */
+/** The columns of a file; joins them in `columns` with those of the other files. */
 function columnsOfFile(file: FileScan, columns: Map<string, IncomingColumn>): FileColumn[] {
   const eventName = eventNameIndex(file.header);
   const counts = new Map<string, number>();

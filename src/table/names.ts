@@ -13,18 +13,18 @@ const UNNAMED = 'column';
 const encoder = new TextEncoder();
 
 /**
- * The form in which names are compared (S16): of names that DuckDB (which ignores ASCII case) or Spark takes for one, all have
- * the same. Spark lower-cases names where it looks for doubles, and where it looks for a column it compares each
- * character's upper case, or the lower case of that: `ſ` is `s`, `ς` is `σ`, `ı` and `İ` are `i`.
+ * Folds a name so that names which DuckDB (which ignores ASCII case) or Spark takes for one become equal (S16). Spark
+ * lower-cases names when it looks for duplicates; when it looks for a column, it compares each character's upper case,
+ * or the lower case of that: `ſ` is `s`, `ς` is `σ`, `ı` and `İ` are `i`.
  */
 export function foldName(name: string): string {
   return [...name.toLowerCase().replaceAll(DOTTED_I, 'i')].map((c) => simpleUpper(c).toLowerCase()).join('');
 }
 
-/** What the lower case of `İ` is. */
+/** The lower case of `İ`: two characters. */
 const DOTTED_I = 'i\u0307';
 
-/** The upper case of one character, where it is one character: `ß` is as it is. */
+/** The upper case of one character if that is one character; `ß` stays as it is. */
 function simpleUpper(character: string): string {
   const upper = character.toUpperCase();
   return upper.length === character.length ? upper : character;
@@ -48,8 +48,8 @@ export function assignNames(taken: Iterable<string>, incoming: readonly string[]
 }
 
 /**
- * Names of item columns without their prefix, where nothing else has that name; with it where dropping it collides.
- * `names` are table names.
+ * Names of item columns without their prefix; the prefix stays if the name without it is taken. `names` are table
+ * names.
  */
 export function assignItemNames(taken: Iterable<string>, names: readonly string[], prefix: string): string[] {
   const used = new Set([...taken].map(foldName));

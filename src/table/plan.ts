@@ -8,34 +8,38 @@ import { columnKey, FIRST_COLUMNS, isItem, type StoredColumn } from './columns.t
 import { type IncomingColumn, incomingColumns } from './incoming.ts';
 import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
 
-/** What decides the types of a table's columns besides the data. */
+/** The settings that decide, beside the data, the types of a table's columns. */
 export interface Rules {
-  /** Zone of datetimes without one; fixed by the first load of a target. */
+  /** Zone of datetimes that name none; fixed by the first load of a target. */
   readonly timezone: string | undefined;
-  /** By source name; takes precedence over everything else. */
+  /** Types by source name, which take precedence over everything else. */
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
   readonly schemaMode: SchemaMode;
   /** Types of a pinned schema, by source name. */
   readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
-  /** The name that a column is given by its name in the export, before it is told apart from others; else the same. */
+  /**
+   * Derives the name of a column from its name in the export, before equal names are numbered; absent: the same name.
+   */
   readonly columnName?: ((source: string) => string) | undefined;
 }
 
-/** What a batch of windows does to one column of the table; evidence and cells are those of the whole batch. */
+/**
+ * The change that a batch of windows makes to one column of the table; evidence and cells are those of the whole batch.
+ */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;
   /** Its type before this batch. */
   readonly before: ColumnType | null;
-  /** Of all windows before this batch. */
+  /** Evidence of all windows before this batch. */
   readonly storedEvidence: Evidence;
-  /** The type that the cells of the batch are read as before they become `type`; null: nothing of them is stored. */
+  /** The type that the cells of the batch are read as before they become `type`; null if none of them is stored. */
   readonly readAs: ColumnType | null;
   readonly batchEvidence: Evidence;
   /** True when every cell of the batch fits `readAs`. */
   readonly isClean: boolean;
   /** True when the table does not take the column: its cells go to `_rescued`. */
   readonly isRefused: boolean;
-  /** Of the first cell of the batch that `before` does not hold. */
+  /** Shape of the first cell of the batch that does not fit `before`. */
   readonly shape: string | undefined;
 }
 
@@ -46,14 +50,15 @@ export function isRetyped(column: PlannedColumn): column is Retyped {
   return column.before !== null && column.type !== null && column.type !== column.before;
 }
 
-/** True if no value can be lost. A type that is fixed may be narrower than some stored values. */
+/** True if the change loses no value: a fixed type may be narrower than some stored values. */
 export function isWidening({ before, type, storedEvidence }: Retyped, asInstants: boolean): boolean {
   return canWiden(before, type, storedEvidence, asInstants);
 }
 
 /**
- * How many of these windows, counted from the first, one plan stores exactly as a plan each would, at least 1 (S53). `windows`: the
- * files of each. A `schema_mode` other than `evolve` holds each window to the columns of those before it.
+ * The number of these windows, counted from the first, that one plan stores exactly as a plan for each would, at least
+ * 1 (S53). `windows` has the files of each. A `schema_mode` other than `evolve` compares each window with the columns
+ * of those before it, so that each needs its own plan.
  */
 export function plannedTogether(
   stored: readonly StoredColumn[],
@@ -74,8 +79,8 @@ export function plannedTogether(
 }
 
 /**
- * True if the cells of a window come to the same by a plan of its own and by one of several windows. A text that was stored as
- * another type first is written in its canonical form (S21) or, as `null`, not at all (S18).
+ * True if the cells of a window are stored alike by its own plan and by one plan of several windows. A text that was
+ * first stored as another type is written in its canonical form (S21), or not at all if it is `null` (S18).
  */
 function isStoredAlike(alone: PlannedColumn, together: PlannedColumn): boolean {
   const { batchEvidence, readAs } = alone;
@@ -88,8 +93,8 @@ function isStoredAlike(alone: PlannedColumn, together: PlannedColumn): boolean {
 }
 
 /**
- * What a batch of windows does to the columns of the table: names for new ones, types for all. `isFirst`: nothing was committed
- * yet, so `freeze` and `fail` have nothing to hold to but a pinned schema. Throws UserError under `fail`.
+ * Plans what a batch of windows does to the columns of the table: names for new ones, types for all. `isFirst`: nothing
+ * was committed yet, so that `freeze` and `fail` compare with a pinned schema alone. Throws UserError under `fail`.
  */
 export function planColumns(
   stored: readonly StoredColumn[],
@@ -105,7 +110,7 @@ export function planColumns(
   });
 }
 
-/** Columns that the map lacks, with names: those of a pinned schema and those of the window. */
+/** Columns of a pinned schema and of the batch that the table lacks, with their names. */
 function newColumns(
   stored: readonly StoredColumn[],
   incoming: ReadonlyMap<string, IncomingColumn>,
@@ -166,7 +171,7 @@ function planColumn(
   const batchEvidence = incoming?.evidence ?? 0;
   const named = namedType(column, rules);
   const fixed = named ?? fixedType(column, incoming, mode);
-  // Of a column that is a string already the text `null` is a value (S18).
+  // In a column that is a string already the text `null` is a value (S18).
   const isText = (fixed ?? column.type) === 'string';
   const hasValues = (batchEvidence & (isText ? ~0 : ~NULL_TEXT)) !== 0;
   const isNew = column.type === null && named === undefined;
@@ -192,7 +197,10 @@ function planColumn(
   return planned;
 }
 
-/** How the cells of a batch are read that become values of `type`, if any do: as the type they have, where no value is lost by it. */
+/**
+ * Decides how the cells of a batch that become values of `type` are read: as the type that they have, if it loses no
+ * value.
+ */
 function readingOf(
   batchEvidence: Evidence,
   fixed: ColumnType | undefined,
@@ -200,7 +208,7 @@ function readingOf(
   asInstants: boolean,
 ): Pick<PlannedColumn, 'readAs' | 'isClean'> {
   const seenAs = fixed ?? typeOf(batchEvidence, asInstants) ?? 'string';
-  // A date whose midnight the zone skips is a date, but no datetime: it is read as one, and rescued.
+  // A date whose midnight the zone skips is a date, but no datetime: it is read as a datetime, and rescued.
   const readAs = type !== null && canWiden(seenAs, type, batchEvidence, asInstants) ? seenAs : type;
   return { readAs, isClean: readAs === null || fitsWholly(batchEvidence, readAs, asInstants) };
 }

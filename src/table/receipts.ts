@@ -3,12 +3,12 @@ import { lastContained } from '../extract/plan/days.ts';
 import type { Receipt } from '../extract/window.ts';
 
 /**
- * A receipt as a target stores it, with the number of its window (`_dfinery_window` of its rows, from 1). Without the
- * header and the scans of the columns: those hold least and greatest values, which would outlive a purge.
+ * A receipt as a target stores it, with the number of its window (`_dfinery_window` of its rows, from 1). It lacks the
+ * header and the scans of the columns, which hold minimum and maximum values and would outlive a purge.
  */
 export type StoredReceipt = Omit<Receipt, 'header' | 'columns'> & {
   readonly window: number;
-  /** Rows that it last wrote and that are still there (S14). */
+  /** Rows that this window wrote last and that are still there (S14). */
   readonly rows_live: number;
   /** Rows whose key has a number, because another row has their id. */
   readonly id_repeats: number;
@@ -19,12 +19,15 @@ export function storedReceipt(receipt: Receipt, window: number, idRepeats: numbe
   return { ...rest, window, rows_live: receipt.rows, id_repeats: idRepeats };
 }
 
-/** The number of the last window, 0 if there is none. A receipt is dropped only for a later one, so none is given twice. */
+/**
+ * The number of the last window, 0 if there is none. A receipt is removed only for a later one, so that no number is
+ * used twice.
+ */
 export const lastWindow = (receipts: readonly Pick<StoredReceipt, 'window'>[]): number =>
   receipts.reduce((most, { window }) => Math.max(most, window), 0);
 
 /**
- * The receipts with the rows that each has now, without those that nothing needs any more. `live`: rows by window.
+ * The receipts with their current row counts, without those that nothing needs any more. `live` has the rows by window.
  */
 export function receiptsWith(
   receipts: readonly StoredReceipt[],
@@ -55,20 +58,20 @@ export function coveredDays(receipts: Iterable<Pick<Receipt, 'covers_from' | 'co
   return new Set([...receipts].flatMap((r) => (r.covers_to === null ? [] : daysOf(r.covers_from, r.covers_to))));
 }
 
-/** A window by its number and the days asked for, both as sent. */
+/** A window by its number, and the requested days. */
 export type NumberedWindow = Pick<StoredReceipt, 'window' | 'from' | 'to'>;
 
 /** A window of a batch. */
 export interface IncomingWindow extends NumberedWindow {
-  /** True if the service is known to leave `to` out. */
+  /** True if the service is known to exclude the day `to`. */
   readonly isExclusive: boolean;
 }
 
-/** The numbers of a stored window and of a window of a batch that asks for some of its days. */
+/** The numbers of a stored window and of a window of a batch that requests some of its days. */
 export interface SharedDays {
   readonly stored: number;
   readonly incoming: number;
-  /** True if all days of the stored window are asked for. */
+  /** True if all days of the stored window are requested. */
   readonly isWhole: boolean;
 }
 

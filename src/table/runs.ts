@@ -1,4 +1,4 @@
-/** One run that opened a target (S49); `ended`: null while it is running, or if it was killed. */
+/** One run that opened a target (S49). `ended` is null while it is running, or if it was killed. */
 export interface RunRecord {
   /** Instants: ISO, UTC. */
   readonly began: string;
@@ -24,7 +24,7 @@ export interface RunHistory {
   readonly isShared?: boolean;
   /** Stores the record of a run that begins. Returns when the runs just before it began that never ended, oldest first. */
   begin(run: RunRecord): Promise<string[]>;
-  /** Stores the same record with its end. */
+  /** Stores the record of the run with its end. */
   end(run: RunRecord): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export const begunRun = (began: string, version: string): RunRecord => ({
   bytes: 0,
 });
 
-/** Runs without an end after the last one that has one; `records`: oldest first. */
+/** When the runs began that come after the last one with an end; `records` are ordered oldest first. */
 export function unended(records: readonly Pick<RunRecord, 'began' | 'ended'>[]): string[] {
   const last = records.findLastIndex(({ ended }) => ended !== null);
   return records.slice(last + 1).map(({ began }) => began);

@@ -6,19 +6,19 @@ import { coveredDays, receiptsWith, rowsOf, type StoredReceipt } from './receipt
 
 /** What a target holds beside its rows. */
 export interface TableState {
-  /** Zone of all datetimes without one, null if they have none; fixed by the first load. */
+  /** Zone of all datetimes that name none, null if there is no such zone; fixed by the first load. */
   readonly timezone: string | null;
   /** `events`, and the tables that are kept with it. */
   readonly tables: readonly TableName[];
-  /** In the order of their positions. */
+  /** Columns in the order of their positions. */
   readonly columns: readonly StoredColumn[];
-  /** In the order of their windows. */
+  /** Receipts in the order of their windows. */
   readonly receipts: readonly StoredReceipt[];
   /** Names of events seen, sorted, for a day that must be split (S10). */
   readonly eventNames: readonly string[];
-  /** The cursor and what goes with it, as given with the last window. */
+  /** The cursor and its companions, as stored with the last window. */
   readonly exportState: ExportState | null;
-  /** Oldest first. */
+  /** Column changes, oldest first. */
   readonly changes: readonly ColumnChange[];
 }
 
@@ -39,13 +39,13 @@ export const newState = (timezone: string | null, tables: readonly TableName[]):
 export interface StoredBatch {
   /** All columns, as planned. */
   readonly columns: readonly StoredColumn[];
-  /** Of the batch, in order. */
+  /** Receipts of the batch, in order. */
   readonly receipts: readonly StoredReceipt[];
   readonly eventNames: Iterable<string>;
-  /** Of the last window. */
+  /** State of the last window. */
   readonly exportState: ExportState;
   readonly changes: readonly ColumnChange[];
-  /** Rows that are there after the batch, by the window that last wrote them. */
+  /** Rows that are there after the batch, by the number of the window that last wrote them. */
   readonly live: ReadonlyMap<number, number>;
 }
 
@@ -67,14 +67,14 @@ function withNames(known: readonly string[], more: Iterable<string>): string[] {
   return [...names].sort();
 }
 
-/** The event names that scans collected; undefined if a list is missing or may lack some. */
+/** The event names that the scans of these files found; undefined if a list is missing or may be incomplete. */
 export function scannedEventNames(files: readonly SpoolFile[]): string[] | undefined {
   const lists = files.map((file) => file.eventNames);
   if (lists.some((list) => list === undefined || list.length >= MAX_SCANNED_NAMES)) return undefined;
   return [...new Set(lists.flatMap((list) => list ?? []))];
 }
 
-/** What a plan needs to know of a state; undefined: nothing was loaded yet. */
+/** The part of a state that a plan needs; `loaded` is undefined if nothing was loaded yet. */
 export function priorLoadsOf(loaded: TableState | undefined): PriorLoads {
   if (loaded === undefined) return NO_PRIOR_LOADS;
   const { exportState, receipts, eventNames } = loaded;

@@ -28,7 +28,7 @@ import { outcomeOf } from '../outcome.ts';
 import { optionName } from '../parse.ts';
 import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, placeWords, storedPlaces } from '../people.ts';
 
-/** What a purge alone has. */
+/** Options that have a meaning only with a purge. */
 const PURGE_OPTIONS = {
   purgeColumn: text('Column of each place that holds the external ID'),
   mapping: MAPPING_OPTION,
@@ -60,10 +60,10 @@ type Values = ValuesOf<typeof OPTIONS>;
 
 type Name = keyof Values;
 const PEOPLE = ['id', 'file', 'query'] as const satisfies Name[];
-/** One of these is what the command is about. */
+/** Each says what the command is to do: exactly one of these options must be given. */
 const SUBJECTS = [...PEOPLE, 'verifyLedger', 'proof'] as const satisfies Name[];
 
-/** Options that mean nothing without one of others, and why. */
+/** Options that are refused unless one of the options in `of` is given, with the reason. */
 const COMPANIONS: readonly (readonly [keys: readonly string[], of: readonly Name[], why?: string])[] = [
   [['execute', 'purge'], PEOPLE],
   [['confirm'], ['execute']],
@@ -146,7 +146,7 @@ async function forgetPeople(values: Values, context: Context): Promise<ExitCode>
       );
     }
     if (result.failure === undefined) return EXIT.done;
-    // The report has it.
+    // The report, which is printed already, contains the failure.
     const outcome = outcomeOf(result.failure, signal);
     outcome.log(logger);
     return outcome.exit;
@@ -217,7 +217,7 @@ function suppressionOf(file: string | undefined, context: Context): PurgeRequest
   return { file, key };
 }
 
-/** Every folder that is named for downloads, the one of this command first (S37). */
+/** All spool folders that options, environment and configurations name; the one of this command comes first (S37). */
 function spoolDirsOf({ spoolDir, config }: Values, { env }: Context): readonly string[] {
   const named = [
     spoolDir,

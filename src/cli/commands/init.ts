@@ -93,7 +93,7 @@ function refuseMissing(found: Readonly<Record<string, string | undefined>>): voi
   throw configError(`init --yes asks nothing, and lacks ${named.join(', ')}.`);
 }
 
-/** The check that `dfinery-elt check` makes, with all other keys of the environment. */
+/** Checks the answers as `dfinery-elt check` does, with all other keys taken from the environment. */
 async function checkAnswers(answers: Answers, context: Context): Promise<ExitCode> {
   const { values, names } = readEnvironment(schema, context.env);
   const { config, secrets } = parseSourceConfig({ ...values, ...answers }, () => undefined, names);

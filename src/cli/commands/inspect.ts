@@ -119,12 +119,15 @@ const TITLES = {
 
 const MAX_NAME = 24;
 const GAP = 2;
-/** The values of a column are never cut to less. */
+/** Minimum width of the column of values (terminal columns). */
 const MIN_VALUES = 12;
-/** Columns without a value that are named. */
+/** Maximum number of empty columns that are named. */
 const MAX_EMPTY = 30;
 
-/** The columns of a file as lines for a terminal of so many columns: a table by group, then those without a value. */
+/**
+ * Renders the columns of a file for a terminal of that width: a table by group, then the names of the columns without a
+ * value.
+ */
 function profileLines({ columns, rows }: FileProfile, terminalColumns: number): string[] {
   const filled = COLUMN_GROUPS.map((group) => columns.filter((c) => c.group === group && c.filled > 0));
   const [header, rule, ...lines] = tableOf(filled.flat(), rows, terminalColumns);
@@ -151,7 +154,7 @@ function tableOf(columns: readonly ColumnProfile[], rows: number, terminalColumn
   return tableLines([...header, 'values'], lines, Number.MAX_SAFE_INTEGER);
 }
 
-/** From … to of what has an order, examples of the rest. */
+/** Describes the values of a column: minimum and maximum where its type has an order, else examples. */
 function describeValues({ type, minimum, maximum, examples }: ColumnProfile): string {
   const hasRange = type !== null && TYPES[type].range === 'table' && minimum !== null && maximum !== null;
   if (!hasRange) return examples.join(' | ');
@@ -160,7 +163,7 @@ function describeValues({ type, minimum, maximum, examples }: ColumnProfile): st
 
 const integerText = (n: number): string => n.toLocaleString('en-US');
 
-/** Never 0% of something, never 100% of less than all. */
+/** Formats a percentage so that 0% means none and 100% means all. */
 function percent(part: number, all: number): string {
   if (part === 0 || all === 0) return '0%';
   if (part === all) return '100%';

@@ -60,7 +60,7 @@ export const commands = [
   }),
 ];
 
-/** Throws a UserError that names the file for what its disk does not take. */
+/** Waits for a write to the file; throws a UserError that names the file if its disk refuses it. */
 async function onDisk(path: string | undefined, writing: Promise<void> | undefined): Promise<void> {
   try {
     await writing;
@@ -69,7 +69,7 @@ async function onDisk(path: string | undefined, writing: Promise<void> | undefin
   }
 }
 
-/** What is known about a person is for the owner's eyes alone, and replaces nothing. */
+/** Creates the output file, readable by its owner alone; refuses to replace an existing file. */
 async function newFile(path: string): Promise<FileHandle> {
   try {
     return await open(path, 'wx', 0o600);

@@ -54,7 +54,10 @@ interface PlanOutput {
   readonly settings: Readonly<Record<string, Setting>>;
 }
 
-/** What the place given by a target's option has stored; without such an option a first run is planned. */
+/**
+ * Reads what is stored in the place that a target's option names; without such an option the plan is that of a first
+ * run.
+ */
 async function readState(
   places: Readonly<Record<string, unknown>>,
   config: SourceConfig,

@@ -81,8 +81,8 @@ interface Report extends RunReport {
 }
 
 /**
- * Does the work, and gives its outcome, or `refusal`, to those who asked for it: the log, the file of `--xcom`, an address, and
- * with `--json` the last line of all output (S50).
+ * Runs `work` and reports its outcome, or `refusal`, wherever the user asked for it: in the log, the file of `--xcom`,
+ * a notification, and with `--json` the last line of all output (S50).
  */
 async function reportRun(
   target: Target,
@@ -108,7 +108,7 @@ async function reportRun(
   const name = isStdout(target, values) ? 'the stream' : (values.place ?? '');
   const hasResult = failure === undefined || summary.windows > 0 || summary.also.length > 0;
   if (hasResult) logger.info('run.summary', describeSummary(summary, name));
-  // A refusal is in the log already.
+  // A refusal has been logged already.
   if (failure !== refusal) failure?.log(logger);
   const { xcom, place = '' } = values;
   try {
@@ -147,14 +147,14 @@ async function load(target: Target, values: Values, report: Report, context: Con
 
 const isStdout = (target: Target, { place = '' }: Partial<Values>) => target.isStdout?.(place) === true;
 
-/** Where stdout carries data, results go to stderr. */
+/** Sends results to stderr if stdout carries the data. */
 function contextFor(target: Target, values: Partial<Values>, context: Context): Context {
   if (!isStdout(target, values)) return context;
   const { terminal } = context;
   return { ...context, terminal: { ...terminal, result: (line) => terminal.result(line, 'stderr') } };
 }
 
-/** The places to load: the first, and those of `--also TARGET PLACE`, each another than those before it. */
+/** The places to load: the first, and those of `--also TARGET PLACE`; all of them differ. */
 function placesToLoad(also: Values['also'], first: { readonly target: Target; readonly place: string }) {
   const all = [first];
   for (const [name, place] of also) {

@@ -11,9 +11,9 @@ export interface Chart {
   readonly labels: readonly { readonly at: number; readonly text: string }[];
 }
 
-/** Steps of the scale, about. */
+/** Approximate number of steps of the scale. */
 const STEPS = 4;
-/** Part of a slot that its bar fills. */
+/** Part of a slot that its bar fills (0 to 1). */
 const FILLED = 0.86;
 
 /**
@@ -42,7 +42,7 @@ function legend(series: Chart['series']): Html {
   return html`<ul class="legend">${entries}</ul>`;
 }
 
-/** A path a series, each on top of those before it. */
+/** Makes one SVG path for each series; its bars stand on those of the series before it. */
 function stacked(series: Chart['series'], slots: number, top: number): string[] {
   const below = new Array<number>(slots).fill(0);
   return series.map(({ values }) =>
@@ -57,7 +57,7 @@ function stacked(series: Chart['series'], slots: number, top: number): string[] 
   );
 }
 
-/** 1, 2 or 5 times a power of ten, so that about `STEPS` of them make the largest value. */
+/** The step of the scale: 1, 2 or 5 times a power of ten, so that about `STEPS` steps reach the largest value. */
 function stepOf(largest: number): number {
   const least = (largest || 1) / STEPS;
   const power = 10 ** Math.floor(Math.log10(least));

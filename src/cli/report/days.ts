@@ -19,7 +19,7 @@ type DayState = keyof typeof DAY_STATES;
 export interface ReportedDay {
   readonly day: Day;
   readonly state: DayState;
-  /** Of the latest export of that day alone; undefined where a window held more days. */
+  /** Rows of the latest export of that day alone; undefined if a window held more days. */
   readonly rows: number | undefined;
   readonly bytes: number | undefined;
   /** Days until the service no longer exports it, for a day that is lost soon. */
@@ -32,7 +32,7 @@ export const SOON_DAYS = 7;
 export const daysLeftOf = (day: Day, today: Day, historyDays: number): number =>
   daysBetween(addDays(today, -historyDays), day);
 
-/** Days shown; of a longer history the latest. */
+/** Maximum number of days shown; of a longer history the latest ones are shown. */
 const MAX_DAYS = 1_100;
 
 /** Every day from the first that was wanted through today, with what became of it. */
@@ -103,5 +103,5 @@ function cell({ day, state, rows, daysLeft }: ReportedDay): Html {
     ><time datetime="${day}">${Number(day.slice(8))}</time>${shown}<span class="hidden">: ${about}</span></td>`;
 }
 
-/** 0 for a Monday. */
+/** Number of a day in its week, 0 for Monday. */
 const weekdayOf = (day: Day): number => (new Date(startOf(day)).getUTCDay() + 6) % 7;

@@ -7,11 +7,11 @@ import type { ReportedDay } from './days.ts';
 import { type Html, html, list } from './html.ts';
 
 const REST = 'all others';
-/** Names are cut in legends and tables of charts. */
+/** Maximum length of a name in legends and tables of charts (characters). */
 const MAX_NAME_LENGTH = 60;
-/** Days with a text below them. */
+/** Approximate number of days that have a label below a chart. */
 const DAY_LABELS = 5;
-/** A span from so many days on has months and years below it. */
+/** Minimum length (days) of a span whose labels are months and years. */
 const LONG_SPAN_DAYS = 300;
 
 /** Rows and bytes a day, events by name, and the hours of the day. */
@@ -76,7 +76,7 @@ function byHour({ hours, state }: TargetReport): Html {
   return html`<section><h2>Hours of the day</h2>${chart}</section>`;
 }
 
-/** Some days of a span with their texts: `Jan 2`, of a long span `Jan 2026`. */
+/** Labels for some days of a span: `Jan 2`, or `Jan 2026` in a long span. */
 function dayLabels(first: Day, last: Day) {
   const span = daysBetween(first, last);
   const step = Math.max(1, Math.ceil((span + 1) / DAY_LABELS));

@@ -30,12 +30,15 @@ function htmlOf(part: Part): string {
   return printable(String(part)).replaceAll(/[&<>"']/g, (character) => ENTITIES[character]);
 }
 
-/** The columns of a table: heading → the cell of a row. A number gets separators; a column of numbers is aligned right. */
+/**
+ * The columns of a table: heading → function of a row that gives the cell. Numbers get separators, and a column of
+ * numbers is aligned right.
+ */
 type Columns<T> = Readonly<Record<string, (row: T) => string | number>>;
 
 const NUMERIC = /^\d[\d,]*(\.\d+)?( %| MB)?$/;
 
-/** A table of rows with a heading a column; it scrolls by itself where it is wider than the page. */
+/** A table of rows with one heading for each column; it scrolls by itself if it is wider than the page. */
 export function list<T>(label: string, columns: Columns<T>, rows: readonly T[]): Html {
   const cells = rows.map((row) => Object.values(columns).map((cell) => textIn(cell(row))));
   const alignmentOf = (i: number) => (cells.every((row) => NUMERIC.test(row[i])) ? 'number' : 'text');

@@ -15,7 +15,7 @@ import { STYLE } from './style.ts';
 
 type Deletions = Awaited<ReturnType<typeof countLedger>>;
 
-/** Of runs, and of changes of columns, the latest are shown. */
+/** Maximum number of runs, and of column changes, that the page shows: the latest ones. */
 const MAX_RECORDS = 100;
 const MAX_PROBLEMS = 20;
 
@@ -107,7 +107,7 @@ function runSection({ runs }: TargetReport): Html {
 <p>${count(runs.length, 'run')}, ${failed} of them not ended well; ${count(exports, 'export')} spent.</p>${table}</section>`;
 }
 
-/** `2026-01-02 03:04:05` of an instant in UTC. */
+/** Formats an instant in UTC as `2026-01-02 03:04:05`. */
 const timeText = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
 
 function runOutcome({ ended, exitCode, cause }: RunRecord): string {

@@ -78,7 +78,7 @@ export async function syncAll(run: SyncRun, targets: readonly TargetRun[], conte
   for (const one of targets) {
     const { target, place, report } = one;
     logger.info('sync.loading', `Loading ${target} ${place}.`, { target, place });
-    // What a target that failed still lacks stays for the next command.
+    // Keeps the files for the next command if a target has failed and still lacks them.
     const keep = one !== targets.at(-1) || targets.some(({ failure }) => failure !== undefined);
     const publish = one === targets[0] ? run.publish : undefined;
     try {
@@ -110,16 +110,16 @@ export async function syncAll(run: SyncRun, targets: readonly TargetRun[], conte
   throw new UserError(kind, sentences.join(' '), { exitCode: outcome.exit, cause: error });
 }
 
-/** All targets have committed: nothing needs the downloads any more. */
+/** Removes the shared downloads; called when all targets have committed. */
 async function removeShared(run: SyncRun, command: string, context: Context): Promise<void> {
-  // Days that were named may be wanted by other runs, whose files stay.
+  // If the days were named, other runs may need files of other commands: those stay.
   const isPartial = run.days.from !== undefined || run.days.to !== undefined;
   const { config } = run;
   const deps = { spoolDir: config.spoolDir, clock: context.clock, options: extractOptions(config) };
   await discardShared({ hashes: hashesOf(settingsOf(run)) }, deps, isPartial ? command : undefined);
 }
 
-/** The configuration by which a run is planned and known. */
+/** The configuration of the plan and of the stored state, whose service address `storedBaseUrl` replaces. */
 const settingsOf = ({ config, storedBaseUrl }: SyncRun): SourceConfig => ({
   ...config,
   baseUrl: storedBaseUrl ?? config.baseUrl,

@@ -42,7 +42,7 @@ export const EMPTY_SUMMARY = {
 /** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. */
 export type Summary = Readonly<typeof EMPTY_SUMMARY>;
 
-/** The summary of a load that goes on or has ended well. */
+/** The summary of a load that is in progress or has ended well. */
 export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summary {
   const { stored, exports, bytes } = counts;
   return {
@@ -97,7 +97,7 @@ function describeTarget(summary: Summary, target: string): string {
   return `${parts.join(' ')}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;
 }
 
-/** What a run did so far; the run replaces it. */
+/** The report of a run; the run replaces `summary` as it goes on. */
 export interface RunReport {
   summary: Summary;
 }

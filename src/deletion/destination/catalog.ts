@@ -5,11 +5,11 @@ import { configError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 
-/** The one object and key that `discover` offers for data activation. */
+/** The one object, and its key, that `discover` offers for data activation. */
 const PROFILES = 'profiles';
 const MATCHING_KEY = 'external_id';
 
-/** The one operation there is, for data activation. */
+/** The `discover` verb: offers the only operation that there is, for data activation. */
 export const discover: DiscoverVerb = async (value, context) => {
   openConfig(parseDestinationConfig(value, context.env), context);
   const operation = {
@@ -77,8 +77,8 @@ function activationProblem(stream: ConfiguredStream): string | undefined {
 }
 
 /**
- * A truncating sync would replace what is there, which a deletion cannot. PyAirbyte writes 1 into all three fields of
- * every stream, whatever the mode: that, and that alone, says nothing.
+ * Refuses a sync that truncates: it would replace what is there, which a deletion cannot do. PyAirbyte writes 1 into
+ * all three fields of every stream, whatever the mode: exactly that is accepted.
  */
 function generationProblem(stream: ConfiguredStream): string | undefined {
   const { generationId: generation, minimumGenerationId: minimum, syncId } = stream;

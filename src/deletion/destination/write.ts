@@ -51,7 +51,10 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
   }
 };
 
-/** LOG messages, for a container without persistent files: written to the platform's pipe when `write` resolves. */
+/**
+ * Writes the ledger's lines as LOG messages, for a container without persistent files; a line is written to the
+ * platform's pipe when `write` resolves.
+ */
 const logOutput = (writer: MessageWriter): LedgerOutput => ({
   async write(lines) {
     for (const line of lines) await writer.write(log('INFO', line, { event: 'ledger.line' }));
@@ -108,7 +111,7 @@ function logRefused(plan: DeletionReport, logger: Logger): void {
   if (refused !== undefined) logger.warn('erase.refused', `${refused}.`, { ...plan.refused });
 }
 
-/** A line of a log is one line (S65). */
+/** Logs the report line by line, since one message of a log is one line (S65). */
 function logReport(report: DeletionReport, logger: Logger): void {
   for (const line of reportTable(report).split('\n')) logger.info('erase.report', line);
 }

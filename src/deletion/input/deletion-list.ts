@@ -38,14 +38,14 @@ export type Decision = 'done' | 'rejected' | 'undecided';
 /** What a list holds, all known once the input has ended; with the names of a report. */
 export interface ListCounts {
   readonly received: number;
-  /** Rows, by `Refusal`. */
+  /** Refused rows by `Refusal`. */
   readonly refused: Readonly<Record<string, number>>;
   readonly duplicates: number;
   /** Different ids among the accepted rows. */
   readonly ids: number;
-  /** Of these, done by the unfinished run that this one goes on with. */
+  /** Ids that the unfinished run which this one resumes has deleted. */
   readonly done_before: number;
-  /** Rejected by it; they are not asked for again. */
+  /** Ids that it was told are rejected; they are not requested again. */
   readonly rejected_before: number;
 }
 
@@ -59,11 +59,13 @@ export interface ListedId {
   readonly row: number;
 }
 
-/** What an id, a row and a state take beside their text. */
+/** Memory that an id, a row and a state take beside their text (bytes). */
 const ID_BYTES = 150;
 const ROW_BYTES = 16;
 const STATE_BYTES = 300;
-/** Of the whole input: about seven million ids, a day and a night of deletions at the usual rate. */
+/**
+ * Maximum memory of the whole input (bytes): about seven million ids, which take a day and a night at the usual rate.
+ */
 const MAX_BYTES = 1024 ** 3;
 
 interface Entry extends ListedId {
@@ -73,12 +75,12 @@ interface Entry extends ListedId {
 }
 
 interface State {
-  /** Undefined: of all streams. */
+  /** Index of its stream; undefined for a state of all streams. */
   readonly stream: number | undefined;
   readonly text: string;
 }
 
-/** Takes the place of a state whose text was emitted, and is needed no more. */
+/** Replaces a state that was emitted, so that the memory of its text is freed. */
 const EMITTED: State = { stream: undefined, text: '' };
 
 /**
@@ -88,15 +90,15 @@ const EMITTED: State = { stream: undefined, text: '' };
 export class DeletionList {
   readonly #entries = new Map<string, Entry>();
   readonly #refused = new Map<Refusal, number>();
-  /** The rows and the states between them, in order, and the stream of each. */
+  /** The rows and the states between them, in order; `#streams` has the stream of each. */
   readonly #steps: (Entry | State | 'refused')[] = [];
   readonly #streams: number[] = [];
   #received = 0;
   #bytes = 0;
   #isStarted = false;
-  /** The first step that is not decided, or not emitted. */
+  /** Index of the first step that is not decided, or not emitted. */
   #at = 0;
-  /** The rows before it that no state has reported yet, by stream. */
+  /** Counts of the rows before `#at` that no state has reported yet, by stream. */
   readonly #unreported = new Map<number, { done: number; rejected: number }>();
   #emitting: Promise<void> = Promise.resolve();
   readonly #emit: EmitState;
@@ -106,21 +108,23 @@ export class DeletionList {
     this.#emit = emit;
   }
 
-  /** A row with whatever stands in its ID field; `mostBytes` of UTF-8. */
+  /** Adds a row with whatever stands in its id field; `mostBytes` counts UTF-8. */
   addRow(stream: number, id: unknown, mostBytes: number): void {
     const refusal = refusalOf(id, mostBytes);
     if (refusal !== undefined) this.#addRefused(stream, refusal);
     else this.#addId(stream, String(id));
   }
 
-  /** A row that withdraws the request for an id: it is refused itself, and so is every row before it with that id. */
+  /**
+   * Adds a row that withdraws the request for an id: it is refused itself, and so is every row before it with that id.
+   */
   addWithdrawn(stream: number, id: string | undefined): void {
     this.#addRefused(stream, 'withdrawn');
     const entry = id === undefined ? undefined : this.#entries.get(id);
     if (entry !== undefined) entry.isWithdrawn = true;
   }
 
-  /** `stream`: undefined for a state of all streams. */
+  /** Adds a state; `stream` is undefined for a state of all streams. */
   addState(stream: number | undefined, text: string): void {
     this.#addStep({ stream, text }, 0, text.length + STATE_BYTES);
   }
@@ -169,7 +173,9 @@ export class DeletionList {
     this.#advance();
   }
 
-  /** From now on states are emitted: a row is known to be accepted by the service, or there is none to be asked for. */
+  /**
+   * Allows states to be emitted: called when the service has accepted the first id, or when there is none to request.
+   */
   start(): void {
     this.#isStarted = true;
     this.#advance();

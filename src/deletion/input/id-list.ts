@@ -7,15 +7,21 @@ import { isObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 
 export interface ListOptions {
-  /** Column of a CSV, or member of JSON Lines (which begin with a brace), whatever the list is called; absent: one id a line. */
+  /**
+   * Name of the column of a CSV, or of the member of JSON Lines (which begin with a brace), whatever the file is
+   * called; absent for one id a line.
+   */
   readonly column?: string | undefined;
-  /** Name of the id field: as the first line of a plain list it is a header. */
+  /** Name of the id field: a first line with this text is the header of a plain list. */
   readonly header?: string | undefined;
 }
 
 /** Extensions of files with columns, whose lines must not be taken for ids. */
 const WITH_COLUMNS = ['.csv', '.tsv', '.json', '.jsonl', '.ndjson'];
-/** Characters of blank lines that are read before a list counts as one of plain lines. */
+/**
+ * Maximum number of blank characters that are read to find out the form of a list; after them it counts as a plain
+ * list.
+ */
 const MAX_BLANK = 64 * 1024;
 const MAX_RECORD = 64 * 1024 * 1024;
 
@@ -27,7 +33,7 @@ export async function* idsFromFile(path: string, options: ListOptions = {}): Asy
   yield* fromFile(path, (input) => idsFrom(input, path, options));
 }
 
-/** Several columns of each row of such a file, in one pass: a pipe can be read only once. */
+/** Yields several columns of each row of such a file in one pass, since a pipe can be read only once. */
 export const rowsFromFile = (path: string, columns: readonly string[]): AsyncGenerator<readonly unknown[]> =>
   fromFile(path, (input) => rowsFrom(input, path, columns));
 
@@ -40,7 +46,7 @@ async function* fromFile<T>(path: string, read: (input: Bytes) => AsyncIterable<
   }
 }
 
-/** The same from any stream of bytes; `name` is what failures call it. */
+/** Yields the id of each row of a stream of bytes, unchanged; failures call it `name`. */
 export async function* idsFrom(
   input: Bytes,
   name: string,
@@ -80,7 +86,10 @@ async function peeked(input: Bytes, name: string) {
   return { first, all };
 }
 
-/** Without a byte order mark, in whatever parts a pipe delivers it. Rejects invalid UTF-8: replacing bytes would make another id. */
+/**
+ * Decodes UTF-8, without its byte order mark, from parts of any size. Rejects invalid UTF-8: to replace bytes would
+ * make another id.
+ */
 async function* decoded(input: Bytes, name: string): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let line = 1;
@@ -124,12 +133,15 @@ async function* plainLines(
   }
 }
 
-/** What separates the cells of a CSV, whichever kind it is. */
+/** Characters that separate the cells of a CSV of any kind. */
 const SEPARATORS = /[,;\t|]/;
-/** What a column of ids is called where the id field has another name. */
+/** Usual names of a column of ids, looked for beside the name of the id field. */
 const USUAL_HEADERS = ['external_id', 'id'];
 
-/** Nobody is deleted for being called as the column of ids is: a first line that means the header is one, or a mistake. */
+/**
+ * Refuses a first line that looks like the name of the id column: it is a header or a mistake, and must not be deleted
+ * as an id.
+ */
 function refuseHeader(text: string, name: string, line: number, header: string | undefined): void {
   const wanted = new Set([...USUAL_HEADERS, header ?? ''].map(lettersOf));
   const cells = text.split(SEPARATORS);
@@ -142,7 +154,7 @@ function refuseHeader(text: string, name: string, line: number, header: string |
   );
 }
 
-/** A name as people tell it from another: without case, quotes and what stands between its words. */
+/** Reduces a name to its letters and digits in lower case, so that names that a person takes for the same are equal. */
 const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 
 async function* jsonMembers(

@@ -33,7 +33,7 @@ export function membersOf(text: string): Map<string, Span> {
   return found;
 }
 
-/** The same object with one member set to `value` (JSON text); everything else stays as it is, byte for byte. */
+/** Sets one member of an object in its text to `value` (JSON text); everything else stays as it is, byte for byte. */
 export function withMember(text: string, key: string, value: string): string {
   const members = membersOf(text);
   const span = members.get(key);
@@ -42,7 +42,7 @@ export function withMember(text: string, key: string, value: string): string {
   return `${text.slice(0, end).trimEnd()}${members.size > 0 ? ',' : ''}${JSON.stringify(key)}:${value}}`;
 }
 
-/** The end of the string that begins at `at`, behind its quote. */
+/** The index behind the closing quote of the string that begins at `at`. */
 function endOfString(text: string, at: number): number {
   for (let end = at + 1; end < text.length; end++) {
     if (text[end] === '\\') end++;

@@ -14,13 +14,13 @@ export type InputMessage =
   | {
       readonly kind: 'state';
       readonly line: number;
-      /** Undefined: of all streams. */
+      /** The stream of the state; undefined for a state of all streams. */
       readonly stream: StreamDescriptor | undefined;
       /** The text of the state object, unchanged. */
       readonly text: string;
     };
 
-/** Known to the protocol, of no concern here. */
+/** Types of messages that the protocol knows and a destination ignores. */
 const SKIPPED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG']);
 
 /**

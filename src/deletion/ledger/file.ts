@@ -15,7 +15,7 @@ const NAME = /^ledger-(\d{6,})-([0-9A-Za-z]+)\.jsonl$/;
 
 const OTHERS_MAY_WRITE = 0o022;
 
-/** Whether a folder of this mode lets other users take files away. */
+/** True if a folder of this mode lets other users remove files. */
 export const isOpenToOthers = (mode: number): boolean =>
   process.getuid !== undefined && (mode & OTHERS_MAY_WRITE) !== 0;
 
@@ -23,7 +23,7 @@ export const isOpenToOthers = (mode: number): boolean =>
 export interface LedgerFile {
   readonly path: string;
   readonly name: string;
-  /** Place in the chain, from 1. */
+  /** Place of the file in the chain, from 1. */
   readonly number: number;
   readonly run: string;
 }
@@ -42,7 +42,7 @@ export function ledgerFiles(folder: string): LedgerFile[] {
 export const fileName = (number: number, run: string): string =>
   `ledger-${String(number).padStart(6, '0')}-${run}.jsonl`;
 
-/** Undefined for a name that no file of a ledger has. */
+/** The file of this name; undefined if the name is not that of a file of a ledger. */
 export function fileOf(folder: string, name: string): LedgerFile | undefined {
   const [, number, run] = NAME.exec(name) ?? [];
   return number && run ? { path: join(folder, name), name, number: Number(number), run } : undefined;
@@ -147,14 +147,14 @@ export async function readSoundFile(file: LedgerFile, key: LedgerKey, see?: See)
   );
 }
 
-/** Bytes. */
+/** Maximum length of a line (bytes). */
 const MAX_LINE = 64 * 1024;
 
 /** The first line of a file, not verified; undefined for a file without a complete line. */
 export const openLineOf = (path: string): Partial<Line<'open'>> | undefined =>
   parseUnverified(readPart(path, () => 0).split('\n', 1)[0]);
 
-/** Whether the last complete line of a file is a closing line; not verified. */
+/** True if the last complete line of a file is a closing line; the line is not verified. */
 export function endsClosed(path: string): boolean {
   const lines = readPart(path, (size) => Math.max(0, size - MAX_LINE)).split('\n');
   return parseUnverified(lines.at(-2) ?? '')?.kind === 'close';

@@ -8,7 +8,7 @@ import { isTrustedOwner } from '../../fs/private-folder.ts';
 
 const KEY_FILE = 'ledger.key';
 const OTHERS = 0o077;
-/** Of a key (characters). */
+/** Minimum length of a key (characters). */
 const MIN_LENGTH = 32;
 
 /** The keys of a ledger, each derived from the configured one under a label of its own: no line can ever hold a key. */
@@ -37,12 +37,12 @@ export class LedgerKey {
     return hmac(this.#id, id);
   }
 
-  /** Of a list's hash: with the plain hash, a list of one id could be found by guessing. */
+  /** Keyed hash of a list's hash: with the plain hash, a list of one id could be found by guessing. */
   listHash(hash: string): string {
     return hmac(this.#list, hash);
   }
 
-  /** Of a line's text, for the chain. */
+  /** Code of a line's text for the chain. */
   mac(text: string): string {
     return hmac(this.#chain, text);
   }

@@ -3,7 +3,7 @@
 import { internalError } from '../../base/errors.ts';
 import type { LedgerKey } from './key.ts';
 
-/** What the first line of a ledger follows. */
+/** `prev` of the first line of a ledger. */
 export const GENESIS = '0'.repeat(64);
 
 type Counts = Readonly<Record<string, number>>;
@@ -11,7 +11,7 @@ type Counts = Readonly<Record<string, number>>;
 /** What a line says, beside what all lines of a run say. */
 export type LedgerContent = Readonly<
   | {
-      /** First of a file: what the run is, and which unfinished run it goes on with. */
+      /** First line of a file: it describes the run, and names the unfinished run that it resumes. */
       kind: 'open';
       base_url: string;
       service_id: string;

@@ -9,7 +9,7 @@ import { verifyLedger } from './verify.ts';
 /** Where a line of the ledger stands. */
 interface LinePlace {
   readonly file: string;
-  /** From 1. */
+  /** Number of the line, from 1. */
   readonly line: number;
 }
 
@@ -45,11 +45,11 @@ export interface Proof {
 
 export interface ProofQuery {
   readonly folder: string;
-  /** Absent: the key in the folder. */
+  /** The key of the ledger; absent: the key in its folder. */
   readonly key: Secret | undefined;
-  /** Absent: the only service in the ledger; a ledger of several services is refused. */
+  /** The service of the proof; absent: the only service in the ledger. A ledger of several services is then refused. */
   readonly service: ServiceName | undefined;
-  /** The code of a line that must be there: with it a tail that was cut off shows. */
+  /** The code of a line that must be there: it reveals a tail that was cut off. */
   readonly head?: string | undefined;
 }
 

@@ -15,14 +15,14 @@ import { findUnfinishedRuns, NO_UNFINISHED_RUNS, type UnfinishedRuns } from './u
 
 export interface StoreOptions {
   readonly config: DestinationConfig;
-  /** False: nothing is written or locked. */
+  /** False if nothing is written or locked. */
   readonly isReal: boolean;
   readonly clock: Clock;
-  /** Takes the lines of a run without a folder. */
+  /** Receives the lines of a run without a folder. */
   readonly lines: LedgerOutput | undefined;
 }
 
-/** Where a run leaves its proof must be known before anything is read. */
+/** Refuses a configuration without a ledger, before anything is read. */
 export function requireLedger(config: DestinationConfig): void {
   if (config.ledgerDir !== undefined || config.ledgerKey !== undefined) return;
   throw configError(
@@ -36,7 +36,7 @@ interface Folder {
   readonly key: LedgerKey;
   /** Code of its last line. */
   readonly head: string;
-  /** Of a real run. */
+  /** The lock of the folder, held by a real run alone. */
   readonly lock: LockFile | undefined;
 }
 
@@ -44,9 +44,9 @@ interface Folder {
 export class LedgerStore {
   readonly key: LedgerKey;
   readonly #options: StoreOptions;
-  /** Undefined: there is none, or none yet. */
+  /** The folder of the ledger; undefined if the ledger has none, or none yet. */
   readonly #folder: Folder | undefined;
-  /** That of the run, once it has begun. */
+  /** The ledger of the run, once it has begun. */
   #ledger: Ledger | undefined;
 
   private constructor(options: StoreOptions, key: LedgerKey, folder?: Folder) {
@@ -55,7 +55,10 @@ export class LedgerStore {
     this.#folder = folder;
   }
 
-  /** A real run makes the folder (0700) and its key where they are missing. The last file that has a line is verified. */
+  /**
+   * Opens the ledger of a configuration. A real run makes the folder (0700) and its key if they are missing. The last
+   * file that has a line is verified.
+   */
   static async open(options: StoreOptions): Promise<LedgerStore> {
     const { isReal, config } = options;
     const { ledgerDir, ledgerKey } = config;
@@ -67,7 +70,7 @@ export class LedgerStore {
     return new LedgerStore(options, folder.key, folder);
   }
 
-  /** `list`: the keyed hash of the list, as it stands in the first line of a ledger. */
+  /** Finds the unfinished runs; `list` is the keyed hash of the list, as it stands in the first line of a ledger. */
   async findUnfinished(list: string): Promise<UnfinishedRuns> {
     const { config, clock } = this.#options;
     if (this.#folder === undefined) return NO_UNFINISHED_RUNS;
@@ -93,12 +96,12 @@ export class LedgerStore {
     return ledger;
   }
 
-  /** Resolves when every line of the run so far is on disk; at once where no run has begun. */
+  /** Resolves when every line of the run so far is on disk; at once if no run has begun. */
   async sync(): Promise<void> {
     await this.#ledger?.sync();
   }
 
-  /** What could not be written has failed where it was added. */
+  /** Closes the ledger. A line that could not be written has failed already where it was added. */
   async close(): Promise<void> {
     await this.#ledger?.close().catch(() => {});
     this.#folder?.lock?.release();
@@ -150,7 +153,7 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** Whoever owns the folder can take files of the ledger away or put others in their place (S40). */
+/** Refuses a folder of another owner, who could remove files of the ledger or replace them (S40). */
 function refuseForeignFolder(folder: string): void {
   const { uid, mode } = statSync(folder);
   const where = { file: folder };

@@ -11,9 +11,12 @@ export type ServiceName = Pick<DestinationConfig, 'baseUrl' | 'serviceId'>;
 export interface UnfinishedRuns {
   /** The run to resume: of the same list, begun less than 24 hours ago, and without its end or with undecided ids. */
   readonly resumes: string | undefined;
-  /** By keyed hash of the id: what this run, and the runs it resumed, have verifiably decided and need not be asked again. */
+  /**
+   * Decisions that this run, and the runs that it resumed, have verifiably recorded, by keyed hash of the id; these ids
+   * are not requested again.
+   */
   readonly decisions: ReadonlyMap<string, 'done' | 'rejected'>;
-  /** By place: what they found there and were about to remove, without a line that says that they had. */
+  /** Counts that these runs found in a place and were about to remove, by place, if no line says that they did. */
   readonly purging: ReadonlyMap<string, Readonly<Record<string, number>>>;
   /** A sentence that names the runs that are not resumed, with their dates. */
   readonly notice: string | undefined;
@@ -70,7 +73,10 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
 export const isOfService = (open: OpenLine, { baseUrl, serviceId }: ServiceName): boolean =>
   open.base_url === baseUrl && open.service_id === serviceId;
 
-/** Absolute difference: after the clock was set back, a run that seems to begin a day ahead is not resumed either. */
+/**
+ * True if a run may be resumed. The difference is absolute: after the clock was set back, a run that seems to begin a
+ * day ahead is not resumed either.
+ */
 const isResumable = (open: OpenLine, { list, now }: UnfinishedQuery): boolean =>
   open.list === list && Math.abs(now - Date.parse(open.at ?? '')) < RESUMABLE_MS;
 
@@ -84,7 +90,7 @@ async function endOf(run: Run, key: LedgerKey): Promise<'done' | 'undecided' | '
   return undecided > 0 ? 'undecided' : 'done';
 }
 
-/** The run, after the one that it resumed, and so on: oldest first. */
+/** The run and, before it, the chain of runs that it resumed: oldest first. */
 function chainOf(latest: Run, runs: readonly Run[]): Run[] {
   const chain: Run[] = [];
   for (let at: Run | undefined = latest; at !== undefined && !chain.includes(at); ) {
@@ -95,7 +101,7 @@ function chainOf(latest: Run, runs: readonly Run[]): Run[] {
   return chain;
 }
 
-/** What these runs have decided, and what they were about to remove and did not say they had. */
+/** The decisions of these runs, and the removals that they announced and did not report as done. */
 async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery) {
   const decisions = new Map<string, 'done' | 'rejected'>();
   const purging = new Map<string, Readonly<Record<string, number>>>();
@@ -125,7 +131,7 @@ function noticeOf(left: readonly Run[]): string {
   );
 }
 
-/** An unchecked line may hold anything. */
+/** The date of a first line; the line is not verified, so that `at` may hold anything. */
 function dateOf({ at }: OpenLine): string {
   const ms = Date.parse(at ?? '');
   return Number.isNaN(ms) ? 'an unknown date' : new Date(ms).toISOString();

@@ -11,7 +11,7 @@ interface VerifiedFile {
   readonly file: string;
   readonly run: string;
   readonly lines: number;
-  /** False: the run is incomplete; a later one may have resumed it. */
+  /** False if the run is incomplete; a later one may have resumed it. */
   readonly closed: boolean;
   /** Bytes of a line that a crash cut off; such a line was never relied on. */
   readonly torn_bytes: number;
@@ -83,13 +83,13 @@ export async function verifyLedger(
   return { v: 1, kind: 'ledger_verdict', ok, files: verified, problems, notes, head: before.head ?? null };
 }
 
-/** The files before a file: the number of the last one, and the code of their last line. */
+/** Number of the last of the files before a file, and the code of their last line. */
 interface Before {
   readonly number: number | undefined;
   readonly head: string | undefined;
 }
 
-/** What is wrong with the place of a file in the chain. */
+/** The problems of the place of a file in the chain. */
 function placeProblems(name: string, number: number, first: string | undefined, before: Before): string[] {
   if (before.number === number) return [`${name}: another file has the number ${number}, too.`];
   if (before.number !== undefined && number !== before.number + 1) {

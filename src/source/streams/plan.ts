@@ -44,7 +44,10 @@ const SYNC_ID = 'sync_id';
 /** Key of a state that is repeated while waiting for the quota; ignored when the state is read. */
 export const WAITING_UNTIL = 'waiting_until';
 
-/** What one configured stream needs, before anything is sent. Without a plan: nothing, and its state is returned unchanged. */
+/**
+ * The plan of one configured stream, made before anything is sent. A stream without a plan needs nothing, and its state
+ * is returned unchanged.
+ */
 export type StreamPlan =
   | { readonly name: StreamName; readonly plan: Plan; readonly warning?: string }
   | { readonly name: StreamName; readonly state: JsonObject; readonly warning: string };
@@ -104,7 +107,9 @@ const OTHERS = {
     'service no longer exports keep the old form: clear the data in the platform where they must not.',
 } as const;
 
-/** Within a read that an earlier attempt began, the days before the cursor have been read already. */
+/**
+ * Plans an incremental read; if an earlier attempt began the read, the days before the cursor have been read already.
+ */
 function incrementalPlan(saved: JsonObject | undefined, input: Input): Plan {
   const state = parseState(usable(saved));
   const since = saved && state && readingSince(saved, state, input);
@@ -112,7 +117,10 @@ function incrementalPlan(saved: JsonObject | undefined, input: Input): Plan {
   return { ...plan, state: withReading(plan.state, since) };
 }
 
-/** A full refresh goes on where an earlier attempt of the same job stopped, and else starts from the beginning. */
+/**
+ * Plans a full refresh: it resumes where an earlier attempt of the same job stopped, and else starts from the
+ * beginning.
+ */
 function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, refresh: Input): Plan {
   const input = { ...refresh, fullRefresh: true };
   const resumed = resumable(stream, saved, input.settings);
@@ -145,20 +153,23 @@ function resumable(
 /** Keys that concern a single read and are removed before the next one. */
 const OURS = new Set([WAITING_UNTIL, READING_SINCE]);
 
-/** Of a saved state what is one: the markers that other connectors' kits leave behind are none. */
+/**
+ * A saved state without the keys that are not part of it; undefined if it has only markers, which other connectors'
+ * kits leave behind.
+ */
 function usable(saved: JsonObject | undefined): JsonObject | undefined {
   if (saved === undefined) return undefined;
   const kept = Object.entries(saved).filter(([key]) => !key.startsWith('__ab_') && !OURS.has(key));
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
-/** Rows are only ever added: the destination neither merges by key nor empties its table first. */
+/** True if rows are only ever added: the destination neither merges by key nor empties its table first. */
 function isPlainAppend({ destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream): boolean {
   const truncates = generationId > 0 && minimumGenerationId === generationId;
   return destinationSyncMode === 'append' && !truncates;
 }
 
-/** The command line's advice names options that a platform does not have. */
+/** Replaces the advice of a failure: that of the command line names options that a platform does not have. */
 const withPlatformAdvice = (error: StateError): UserError =>
   configError(`${error.statement}. Clear the stream's data, or its state, in the platform to start anew.`, {
     internal: error.internal,
@@ -202,9 +213,9 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
     ...primary,
     delivery: settled ? 'settled' : 'fresh',
     fullRefresh: plans.every((plan) => plan.fullRefresh),
-    // One stream that must not get a row twice is enough.
+    // It is enough that one stream must not get a row twice.
     proveFirst: plans.some((plan) => plan.proveFirst),
-    // Other segments may have a use for what this one has none for.
+    // Other segments may need files that this one does not need.
     isPartial: true,
     appends: plans.some((plan) => plan.appends),
     settleHours: settleHours.length === 0 ? undefined : Math.max(...settleHours),
@@ -214,7 +225,7 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
     windowDays: Math.min(most, ...plans.map((plan) => plan.windowDays)),
     days,
     likelyGaps: days.filter((day) => plans.some((plan) => plan.likelyGaps.includes(day))),
-    // One stream that misses the day is enough; the others have it, or never wanted it.
+    // It is enough that one stream lacks the day; the others have it, or never wanted it.
     isGap: (day) => plans.some((plan) => plan.isGap(day)),
     state: { ...primary.state, ...known },
     warnings: [],

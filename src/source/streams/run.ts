@@ -19,7 +19,7 @@ export interface Output {
   readonly clock: Clock;
 }
 
-/** Writes the status and the states of one stream. */
+/** Makes functions that write the status and the states of one stream. */
 const messagesOf = ({ descriptor }: ConfiguredStream, { writer, clock }: Output) => ({
   status: (status: StreamStatus, quotaReset?: number) =>
     writer.write(streamStatus(descriptor, status, clock.now(), quotaReset)),
@@ -46,13 +46,13 @@ export class StreamRun {
     this.#messages = messagesOf(stream, output);
     this.#clock = output.clock;
     this.#cursor = new Cursor(plan);
-    // A full refresh has a mark of its own, and a settled day is read once anyway.
+    // A full refresh keeps a position of its own, and a settled day is read only once.
     const looksBack = !plan.fullRefresh && plan.delivery === 'fresh' && plan.lookbackDays > 0;
     this.#since = looksBack ? (sinceOf(plan.state) ?? new Date(output.clock.now()).toISOString()) : undefined;
     this.#state = plan.state;
   }
 
-  /** STARTED, the state before the first record, RUNNING (S26). */
+  /** Writes STARTED, the state before the first record, and RUNNING (S26). */
   async open(): Promise<void> {
     await this.#messages.status('STARTED');
     await this.repeat();
@@ -65,7 +65,8 @@ export class StreamRun {
     if (primary.start === this.plan.start && found.start_date !== undefined) this.#cursor.moveStart(found.start_date);
     const isEndIncluded = receipt.from === receipt.to || found.ranges_inclusive === true;
     const last = isEndIncluded ? receipt.to : addDays(receipt.to, -1);
-    // The last day that a full refresh has handed on; it may not be over yet, and is not read again within the same job.
+    // The last day that a full refresh has delivered; it may not be over yet, but is not read again within the same
+    // job.
     const refreshed = { refreshed_through: laterOf(this.#state.refreshed_through ?? receipt.from, last) };
     const taken = this.#cursor.take(receipt, foundIn(found), this.#clock.now());
     const state: ExportState = { ...taken, ...(this.plan.fullRefresh && refreshed) };
@@ -91,7 +92,7 @@ export class StreamRun {
     await this.#messages.status('RUNNING');
   }
 
-  /** The last state again. */
+  /** Writes the last state again. */
   async repeat(records = 0): Promise<void> {
     await this.#messages.state(this.#state, records);
   }
@@ -110,7 +111,7 @@ export class StreamRun {
 
 const propertiesOf = (schema: JsonObject): JsonObject => (isObject(schema.properties) ? schema.properties : {});
 
-/** Of the configured key the fields that records have: those of the first level. */
+/** The fields of the configured key that records have: those of the first level. */
 const keysOf = (stream: ConfiguredStream): string[] =>
   stream.primaryKey.flatMap((path) => (path.length === 1 ? path : []));
 
@@ -192,7 +193,7 @@ export class StreamSet {
   }
 }
 
-/** The same failure, with the stream in its message. */
+/** Adds the name of the stream to the message of a failure. */
 function inStream(failure: unknown, stream: string): unknown {
   if (!(failure instanceof UserError)) return failure;
   const { kind, message, internal, exitCode, where } = failure;

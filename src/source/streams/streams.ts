@@ -14,7 +14,7 @@ import {
 import { TYPES } from '../../types/index.ts';
 import type { ColumnType } from '../../types/type.ts';
 
-/** One column of the history, by the name under which the export, and everything made of it, knows it. */
+/** One column of the history, under the name that it has in the export and everywhere else. */
 export interface TypedColumn {
   readonly source: string;
   readonly type: ColumnType;
@@ -26,7 +26,7 @@ const PRIMARY_KEY = {
   event_items: KEY,
 } as const satisfies Record<StreamName, string>;
 
-/** The streams that records of these columns make up. `asInstants`: datetimes are instants. */
+/** The streams of records with these columns. `asInstants`: datetimes are instants. */
 export function streamsOf(columns: readonly TypedColumn[], asInstants: boolean): AirbyteStream[] {
   const header = headerColumns(columns.map((column) => column.source));
   return STREAM_NAMES.map((name) => {
@@ -52,7 +52,7 @@ export function streamsOf(columns: readonly TypedColumn[], asInstants: boolean):
   });
 }
 
-/** A property whose name had to change says which column of the export it is. */
+/** The schema of a property; if its name had to change, a description names the column of the export. */
 function propertyOf({ source, type }: TypedColumn, property: string, asInstants: boolean): object {
   const schema = schemaOf(type, asInstants);
   if (!property.endsWith(nameWithHash('', source))) return schema;
