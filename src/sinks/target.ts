@@ -50,7 +50,7 @@ export interface StatefulTarget extends Target {
 }
 
 /** What is done with a place that was loaded. */
-interface Upkeep {
+export interface Upkeep {
   /** What is stored beside the rows, of which none is read; undefined if nothing was loaded yet. Read-only. */
   readState(place: string, options: PlaceOptions): Promise<TableState | undefined>;
   /** Compares the data with its receipts; read-only. */

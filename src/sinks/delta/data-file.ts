@@ -2,6 +2,7 @@ import type { TableName } from '../../table/columns.ts';
 import type { DataFile, NewFile } from '../files/log.ts';
 import { type FileNote, type LoggedColumn, notedOf, noteOf } from '../files/log-entries.ts';
 import { PARTITION } from '../files/parquet-file.ts';
+import { pathInTable } from '../files/stored-files.ts';
 import { type Action, type Add, damaged, parseJson } from './protocol/entry.ts';
 import type { DeltaField } from './schema.ts';
 
@@ -39,8 +40,6 @@ export function dataFileOf(table: TableName, path: string, add: Add, place: stri
   };
 }
 
-const pathInTable = ({ table, path }: DataFile): string => path.slice(table.length + 1);
-
 /** What a change of files is noted with: the time (ms), and whether rows change or only lie in other files. */
 export interface Noted {
   readonly now: number;
@@ -51,7 +50,7 @@ export interface Noted {
 export function addOf(file: NewFile, stats: string, { now, isDataChange }: Noted): Action {
   return {
     add: {
-      path: pathInTable(file),
+      path: pathInTable(file.table, file.path),
       partitionValues: { [PARTITION]: file.date },
       size: file.bytes,
       modificationTime: Math.floor(now),

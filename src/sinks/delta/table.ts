@@ -5,7 +5,7 @@ import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { DataFile } from '../files/log.ts';
 import { PARTITION } from '../files/parquet-file.ts';
-import { DEFAULT_RETENTION_MS, isDraft, isOwnFile } from '../files/stored-files.ts';
+import { DEFAULT_RETENTION_MS, isDraft, isOwnFile, pathInTable } from '../files/stored-files.ts';
 import type { Stored } from '../storage/storage.ts';
 import { dataFileOf } from './data-file.ts';
 import { type LogPlace, writeCheckpoint } from './protocol/checkpoint.ts';
@@ -116,20 +116,20 @@ export class DeltaTable {
 
   /** The log's entry of a live file, by its path from the root. */
   addOf(path: string): Add {
-    const add = this.#snapshot.files.get(path.slice(this.name.length + 1));
+    const add = this.#snapshot.files.get(pathInTable(this.name, path));
     if (add === undefined) throw new RangeError(`${path} is no live file`);
     return add;
   }
 
   /** True for a path, from the root, of a live file or of the log. */
   owns(path: string): boolean {
-    const own = path.slice(this.name.length + 1);
+    const own = pathInTable(this.name, path);
     return own.startsWith(`${LOG_FOLDER}/`) || this.#snapshot.files.has(own);
   }
 
   /** When a file, by its path from the root, left the table (ms); undefined if it never did. */
   leftAt(path: string): number | undefined {
-    const found = this.#snapshot.tombstones.get(path.slice(this.name.length + 1));
+    const found = this.#snapshot.tombstones.get(pathInTable(this.name, path));
     return found === undefined ? undefined : (found.deletionTimestamp ?? 0);
   }
 
@@ -216,7 +216,7 @@ export class DeltaTable {
     await this.#writeCheckpoint(now);
     const kept = [entryPath(this.version), LAST_CHECKPOINT].map((path) => `${this.name}/${path}`);
     const isKept = ({ path }: Pick<Stored, 'path'>) => {
-      const found = logFileOf(path.slice(this.name.length + 1));
+      const found = logFileOf(pathInTable(this.name, path));
       return kept.includes(path) || (found !== undefined && found.version >= this.version);
     };
     await this.#place.storage.eraseAllBut(`${this.name}/${LOG_FOLDER}`, isKept, now);
@@ -248,7 +248,7 @@ export class DeltaTable {
   async *#logFrom(from: number) {
     const { storage } = this.#place;
     for await (const stored of storage.list(`${this.name}/${LOG_FOLDER}`, `${this.name}/${beforeVersion(from)}`)) {
-      const found = logFileOf(stored.path.slice(this.name.length + 1));
+      const found = logFileOf(pathInTable(this.name, stored.path));
       if (found !== undefined) yield { ...found, modified: stored.modified };
     }
   }
@@ -271,7 +271,7 @@ export class DeltaTable {
   /** Files in the folder of a table without a log are somebody else's, but for those of a run that died before its first commit. */
   async #refuseForeignFiles(): Promise<void> {
     for await (const { path } of this.#place.storage.list(this.name)) {
-      if (isOwnFile(path.slice(this.name.length + 1)) || isDraft(path)) continue;
+      if (isOwnFile(pathInTable(this.name, path)) || isDraft(path)) continue;
       throw configError(
         `${this.address} holds files that this program did not write: give another place, or move them away.`,
       );

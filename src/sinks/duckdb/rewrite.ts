@@ -4,7 +4,7 @@ import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
-import { refuseSecondName } from '../files/failures.ts';
+import { refuseSecondName } from '../failures.ts';
 import { copiesOfOriginal, refuseCopy, withRewritten } from '../sql/copies.ts';
 import { checkLogPath, fileExists, newFile, REWRITING, realFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';

@@ -5,7 +5,7 @@ import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/colu
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { MAX_RUNS, type RunHistory, type RunRecord, unended } from '../../table/runs.ts';
 import { newState, type TableState } from '../../table/state.ts';
-import { otherTimezone } from '../files/failures.ts';
+import { otherTimezone } from '../failures.ts';
 import { COPIES_TABLE, type CopiedFormat, identityOf } from '../sql/copies.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, withFile } from '../sql/engine/engine.ts';

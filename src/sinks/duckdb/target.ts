@@ -1,5 +1,5 @@
 import { withCopies } from '../sql/copies.ts';
-import type { StatefulTarget } from '../target.ts';
+import type { People, StatefulTarget, Upkeep } from '../target.ts';
 
 /** One DuckDB file: table `events`, the views `event_logs` and `event_items`, and the program's own tables `_dfinery_…`. */
 export const duckdb: StatefulTarget = withCopies(
@@ -15,7 +15,7 @@ export const duckdb: StatefulTarget = withCopies(
       const { openDuckDbSink } = await import('./sink.ts');
       return openDuckDbSink({ ...options, file });
     },
-    async upkeep() {
+    async upkeep(): Promise<Upkeep> {
       const [{ readDuckDbState }, { reportDuckDb, verifyDuckDb }, { rewriteDuckDb }] = await Promise.all([
         import('./store.ts'),
         import('./read.ts'),
@@ -28,7 +28,7 @@ export const duckdb: StatefulTarget = withCopies(
         report: (file, options) => reportDuckDb({ ...options, file }),
       };
     },
-    async people() {
+    async people(): Promise<People> {
       const [{ peopleInDuckDb, rowsInDuckDb }, { checkPurgeDuckDb, purgeDuckDb }] = await Promise.all([
         import('./read.ts'),
         import('./rewrite.ts'),

@@ -9,7 +9,7 @@ import { moveFile } from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { isTableName, TABLES, type TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
-import { refuseSecondName } from '../files/failures.ts';
+import { refuseSecondName } from '../failures.ts';
 import type { IdentifiedColumn, IdentifiedTable } from '../files/field-ids.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import { COPIES_TABLE, type CopiedFormat, identityOf, withRewritten } from '../sql/copies.ts';

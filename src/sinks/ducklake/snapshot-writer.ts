@@ -10,6 +10,7 @@ import type { Field, FieldIds, IdentifiedColumn } from '../files/field-ids.ts';
 import { type FileChange, LostRace, type NewFile } from '../files/log.ts';
 import type { LoggedColumn } from '../files/log-entries.ts';
 import { PARTITION } from '../files/parquet-file.ts';
+import { pathInTable } from '../files/stored-files.ts';
 import { type DescribedColumn, scalarOf } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
@@ -187,7 +188,7 @@ export class SnapshotWriter {
       const found = logged.get(file);
       if (found === undefined) throw internalError(`The file ${file.path} has no statistics.`);
       const id = this.#nextFileId++;
-      const path = file.path.slice(file.table.length + 1);
+      const path = pathInTable(file.table, file.path);
       files.push([
         ...[id, table.id, this.#id, null, null, path, true, 'parquet', file.rows, file.bytes, file.footerBytes],
         ...[table.nextRowId, table.partitionId, null, null, null],

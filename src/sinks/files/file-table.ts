@@ -7,11 +7,11 @@ import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
+import { failureOf, folderError, noTableError } from '../failures.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { checkConditionalWrites } from '../storage/open.ts';
 import type { Storage } from '../storage/storage.ts';
-import { failureOf, folderError, noTableError } from './failures.ts';
 import type {
   DataFile,
   FileChange,

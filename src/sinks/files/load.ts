@@ -9,12 +9,12 @@ import { TABLES, type TableName } from '../../table/columns.ts';
 import { plannedTogether, type Rules } from '../../table/plan.ts';
 import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
+import { failureOf, otherTimezone } from '../failures.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
 import { columnsIn, columnsOfBatch, isChangedBy, selectAfter } from './columns.ts';
 import { derive, type Files } from './derive.ts';
-import { failureOf, otherTimezone } from './failures.ts';
 import { FileTable } from './file-table.ts';
 import { type EarlyFiles, EarlyWriter, type IncomingFile, writeIncoming } from './incoming-files.ts';
 import {

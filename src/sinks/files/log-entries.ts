@@ -1,6 +1,6 @@
-import validChanges from '../../../schemas/delta-table.changes.validator';
-import validColumns from '../../../schemas/delta-table.columns.validator';
-import validWindow from '../../../schemas/delta-table.window.validator';
+import validChanges from '../../../schemas/table-state.changes.validator';
+import validColumns from '../../../schemas/table-state.columns.validator';
+import validWindow from '../../../schemas/table-state.window.validator';
 import type { UserError } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { jsonOf } from '../../base/json.ts';

@@ -174,8 +174,8 @@ export interface OpenPlace {
 
 /** A kind of place: one for each target that keeps Parquet files. */
 export interface FilesFormat {
-  /** What it is called in messages. */
-  readonly noun: 'folder' | 'place' | 'catalog' | 'database';
+  /** One place of it, as messages call it: `folder`. */
+  readonly noun: string;
   /** True if a lock keeps other writers out while a place is open for writing. */
   readonly hasOneWriter: boolean;
   /** Opens a place: to read, to change what is there, or to load, for which it is made if missing. */

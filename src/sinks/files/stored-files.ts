@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import { TABLES, type TableName } from '../../table/columns.ts';
+import { linkError, secondNameError } from '../failures.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
-import { linkError, secondNameError } from './failures.ts';
 import type { DataFile, NewFile } from './log.ts';
 import { NO_DATE, PARTITION } from './parquet-file.ts';
 
@@ -20,6 +20,9 @@ const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;
 /** The path of a data file, from the root of the storage. It needs no encoding. `id`: undefined for the one file of its date. */
 export const dataFilePath = (table: TableName, date: string | null, id: string | undefined): string =>
   `${table}/${PARTITION}=${date ?? NO_DATE}/${id === undefined ? 'data_0' : `part-${id}`}.parquet`;
+
+/** A path from the folder of its table, of one from the root of the storage. */
+export const pathInTable = (table: string, path: string): string => path.slice(table.length + 1);
 
 /** True for a path, from its table's folder, that only a data file of this program has. */
 export const isOwnFile = (path: string): boolean => OWN_FILE.test(path);
@@ -92,7 +95,7 @@ export async function expiredFiles(
   const expired: string[] = [];
   for (const table of TABLES) {
     for await (const { path, modified } of storage.list(table)) {
-      const isDead = modified < uncommitted && (isDraft(path) || isOwnFile(path.slice(table.length + 1)));
+      const isDead = modified < uncommitted && (isDraft(path) || isOwnFile(pathInTable(table, path)));
       const left = leftAt(path);
       if (isDraft(path) ? isDead : !isLive(path) && (left === undefined ? isDead : left < now - retentionMs)) {
         expired.push(path);

@@ -1,4 +1,4 @@
-import type { StatefulTarget } from '../target.ts';
+import type { People, StatefulTarget, Upkeep } from '../target.ts';
 import type { FilesFormat } from './log.ts';
 
 type Description = Pick<StatefulTarget, 'name' | 'place' | 'noun' | 'summaries' | 'hasData'>;
@@ -11,7 +11,7 @@ export function filesTarget(description: Description, load: () => Promise<FilesF
       const [format, { openFilesSink }] = await Promise.all([load(), import('./load.ts')]);
       return openFilesSink(format, { ...options, place });
     },
-    async upkeep() {
+    async upkeep(): Promise<Upkeep> {
       const [format, { readFilesState }, { verifyFiles }, { compactFiles }, { reportFiles }] = await Promise.all([
         load(),
         import('./file-table.ts'),
@@ -26,7 +26,7 @@ export function filesTarget(description: Description, load: () => Promise<FilesF
         report: (place, options) => reportFiles(format, { ...options, place }),
       };
     },
-    async people() {
+    async people(): Promise<People> {
       const [format, purge] = await Promise.all([load(), import('./purge.ts')]);
       return {
         find: (place, query, options) => purge.peopleInFiles(format, { ...options, place }, query),

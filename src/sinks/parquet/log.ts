@@ -10,7 +10,7 @@ import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
-import { folderError, linkError, secondNameError } from '../files/failures.ts';
+import { folderError, linkError, secondNameError } from '../failures.ts';
 import { forgetReadFiles, openWithoutLock } from '../files/file-table.ts';
 import {
   type DataFile,

@@ -13,7 +13,7 @@ import {
 } from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { compareBytes } from '../../table/names.ts';
-import { folderError } from '../files/failures.ts';
+import { folderError } from '../failures.ts';
 import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
 
 /** A folder of a local disk. A commit is a hard link to a complete file that is synced to disk. */

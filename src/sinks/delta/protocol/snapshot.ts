@@ -1,5 +1,6 @@
 import pLimit from 'p-limit';
 import { objectIn } from '../../../base/json.ts';
+import { pathInTable } from '../../files/stored-files.ts';
 import { type LogPlace, readCheckpoint } from './checkpoint.ts';
 import {
   type Action,
@@ -117,7 +118,7 @@ async function listLog({ storage, folder }: LogPlace, since: number): Promise<Lo
   const entries: number[] = [];
   let checkpoint = -1;
   for await (const { path } of storage.list(`${folder}/${LOG_FOLDER}`, `${folder}/${beforeVersion(since)}`)) {
-    const file = logFileOf(path.slice(folder.length + 1));
+    const file = logFileOf(pathInTable(folder, path));
     if (file?.isEntry === true) entries.push(file.version);
     else if (file !== undefined) checkpoint = Math.max(checkpoint, file.version);
   }

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
-import { configError, type UserError } from '../../base/errors.ts';
-import { diskError } from '../../fs/disk-failure.ts';
-import { engineError } from '../sql/engine/faults.ts';
+import { configError, type UserError } from '../base/errors.ts';
+import { diskError } from '../fs/disk-failure.ts';
+import { engineError } from './sql/engine/faults.ts';
 
 /** What the file system refused, as a failure that names the folder; anything else unchanged. */
 export const folderError = (thrown: unknown, folder: string): unknown =>
