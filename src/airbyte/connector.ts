@@ -12,12 +12,12 @@ import type { MessageWriter } from './writer.ts';
 
 export type Verb = 'spec' | 'check' | 'discover' | 'read' | 'write';
 
-/** What every verb gets from outside. */
+/** The environment of every verb. */
 export interface VerbContext {
   readonly writer: MessageWriter;
   /** Writes LOG messages, masked. */
   readonly logger: Logger;
-  /** Add every secret to it as soon as it is known. */
+  /** Masks secrets; each secret is added as soon as it is known. */
   readonly redactor: Redactor;
   readonly clock: Clock;
   readonly env: Env;
@@ -33,7 +33,7 @@ interface ParsedConfig<C> {
   readonly unknown: readonly string[];
 }
 
-/** The configuration of a verb: from here on its secrets are masked; of unknown keys there is a warning (S27). */
+/** Opens the configuration of a verb: masks its secrets from here on, and warns of unknown keys (S27). */
 export function openConfig<C>({ config, secrets, unknown }: ParsedConfig<C>, { redactor, logger }: VerbContext): C {
   for (const secret of secrets) redactor.add(secret);
   if (unknown.length > 0) {
@@ -43,11 +43,11 @@ export function openConfig<C>({ config, secrets, unknown }: ParsedConfig<C>, { r
 }
 
 /**
- * Gives a sentence for the user. A config or transient UserError is an answer, too (FAILED, exit 0); any other error is a defect
- * (TRACE, exit 1).
+ * Returns a sentence for the user. A config or transient UserError is an answer, too (FAILED, exit 0); any other error
+ * is a defect (TRACE, exit 1).
  */
 export type CheckVerb = (config: unknown, context: VerbContext) => Promise<string>;
-/** Gives a message with what can be read or written. */
+/** Returns a message with the streams that can be read or written. */
 export type DiscoverVerb = (config: unknown, context: VerbContext) => Promise<Message>;
 export type ReadVerb = (
   config: unknown,

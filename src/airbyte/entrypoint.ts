@@ -13,7 +13,9 @@ import { parseConfiguredCatalog, parseStateInput } from './input.ts';
 import { traceOf } from './messages.ts';
 import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
 
-/** What work may still take to close after an error that nobody caught; a second more than what it gives its requests. */
+/**
+ * Time (ms) that work may take to close after an error that nobody caught: a second more than it gives its requests.
+ */
 const CLOSING_MS = 4_000;
 
 /** What the process provides to a connector. */
@@ -26,7 +28,7 @@ export interface ConnectorIo {
   readonly random: Random;
   /** Aborted when the process is asked to stop. */
   readonly signal: AbortSignal;
-  /** Calls back with errors that nobody caught; returns how to stop listening. */
+  /** Calls back with errors that nobody caught; returns a function that stops listening. */
   readonly onUncaught: (listener: (error: unknown) => void) => () => void;
 }
 
@@ -74,7 +76,7 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
   return (await connector.read?.())?.(config, catalog, state, context);
 }
 
-/** Problems of the user or of the network are an answer, not a failure of ours. */
+/** Runs `check`; problems of the user or of the network are its answer, not a failure of the connector. */
 async function checked(connector: Connector, given: Arguments, context: VerbContext) {
   const { mask } = context.redactor;
   try {
@@ -92,7 +94,7 @@ function readConfig(given: Arguments, redactor: Redactor): unknown {
   return config;
 }
 
-/** Before the configuration has been understood, whatever looks like a secret in it is one. */
+/** Masks whatever looks like a secret, before the configuration has been understood. */
 function maskLikelySecrets(config: unknown, redactor: Redactor): void {
   if (!isObject(config)) return;
   for (const [key, value] of Object.entries(config)) {
@@ -100,7 +102,7 @@ function maskLikelySecrets(config: unknown, redactor: Redactor): void {
   }
 }
 
-/** The work's own end; after an abort the work has a moment to close what it opened, then it is given up. */
+/** Settles as the work does; after an abort the work has a moment to close what it opened, and is then given up. */
 async function untilAborted(signal: AbortSignal, clock: Clock, work: Promise<void>): Promise<void> {
   let listener: (() => void) | undefined;
   const givenUp = new Promise<never>((_, reject) => {
@@ -152,7 +154,7 @@ const NEEDED = {
 } as const satisfies Record<Verb, readonly ('config' | 'catalog')[]>;
 const VERBS = ['spec', 'check', 'discover', 'read', 'write'] as const satisfies readonly Verb[];
 
-/** Parses the words after the program's name; throws a config failure for anything that is not understood. */
+/** Parses the words after the program's name; throws a config failure for anything that it does not know. */
 export function parseArguments(words: readonly string[], verbs: readonly Verb[]): Arguments {
   const verb = verbs.find((one) => one === words[0]);
   if (verb === undefined) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
@@ -167,14 +169,14 @@ function optionsIn(args: string[]) {
     return parseArgs({ args, options: { config: file, catalog: file, state: file, debug: { type: 'boolean' } } })
       .values;
   } catch {
-    // The parser quotes what it does not understand, which may be a token that does not belong here.
+    // The message of the parser quotes the unknown word, which may be a token.
     throw configError(
       'The command line is not understood: wanted --config FILE, --catalog FILE, --state FILE, and --debug.',
     );
   }
 }
 
-/** The whole process of a connector: what `main.ts` of each calls, and nothing else. */
+/** Runs the whole process of a connector; the `main.ts` of each connector calls only this. */
 export async function runConnectorProcess(connector: Connector): Promise<void> {
   let code = 1;
   const writer = new MessageWriter(openStdout(systemClock));
@@ -195,13 +197,13 @@ export async function runConnectorProcess(connector: Connector): Promise<void> {
   }, systemClock);
 }
 
-/** Opened only when somebody reads it; a stop ends the wait for more. */
+/** Reads stdin, which is opened only when somebody reads it; an abort ends the wait for more. */
 function stdinUntil(signal: AbortSignal): AsyncIterator<Uint8Array> {
   signal.addEventListener('abort', () => process.stdin.destroy());
   return process.stdin[Symbol.asyncIterator]();
 }
 
-/** Node prints its warnings on stderr, which a platform shows as errors. */
+/** Logs Node's warnings, which it would print on stderr, where a platform takes them for errors. */
 function logWarnings(writer: MessageWriter): void {
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => {

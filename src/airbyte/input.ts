@@ -10,7 +10,7 @@ export interface ConfiguredStream {
   readonly jsonSchema: JsonSchema;
   readonly syncMode: SyncMode | (string & {});
   readonly destinationSyncMode: DestinationSyncMode | (string & {});
-  /** Paths; empty when none is configured. */
+  /** Paths of the key's fields; empty if no key is configured. */
   readonly primaryKey: readonly (readonly string[])[];
   readonly destinationObjectName: string | undefined;
   readonly generationId: number | undefined;
@@ -35,7 +35,7 @@ export function parseConfiguredCatalog(value: unknown): ConfiguredCatalog {
   return { streams };
 }
 
-/** One text for a name and its namespace; null, absent and empty namespaces are the same. */
+/** One text for a name and its namespace; null, absent and empty namespaces are equal. */
 export const streamKey = (stream: StreamDescriptor): string => JSON.stringify([stream.namespace || null, stream.name]);
 
 function parseStream(value: unknown, index: number): ConfiguredStream {
@@ -65,15 +65,18 @@ const numberOf = (value: unknown): number | undefined => (typeof value === 'numb
 
 const unusable = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
 
-/** What was saved by earlier runs, whichever of the protocol's forms it came in. */
+/** The states that earlier runs saved, in whichever of the protocol's forms. */
 export interface StateInput {
-  /** By `streamKey(descriptor)`. A stream that was saved without a state is not in it. */
+  /** States by `streamKey(descriptor)`. A stream that was saved without a state is not in it. */
   readonly streams: ReadonlyMap<string, JsonObject>;
   /** The state of a LEGACY message, or a bare object that is none of the other forms. */
   readonly legacy: JsonObject | undefined;
 }
 
-/** The saved state of one stream, if any; a legacy object is that of every stream, or a map of them by name. */
+/**
+ * The saved state of one stream, if there is one. A legacy object is the state of every stream, or a map of states by
+ * name.
+ */
 export const savedState = (input: StateInput, stream: StreamDescriptor): JsonObject | undefined =>
   input.streams.get(streamKey(stream)) ?? legacyOf(input.legacy, stream.name);
 
@@ -107,13 +110,13 @@ function addStream(streams: Map<string, JsonObject>, value: JsonObject, index: n
   const { stream_descriptor: at, stream_state: state } = value;
   const name = isObject(at) ? textIn(at.name) : undefined;
   if (name === undefined || !isObject(at)) throw unusableState(index, 'its stream has no name');
-  // Taken for none, it would make an appended table have every row twice.
+  // A state that is not understood must not count as none: an appended table would then have every row twice.
   if (state !== undefined && state !== null && !isObject(state))
     throw unusableState(index, `the state of its stream ${name} is not an object`);
   if (isObject(state)) streams.set(streamKey({ name, namespace: textIn(at.namespace) ?? null }), state);
 }
 
-/** A state that was saved together with its envelope. */
+/** The state inside an envelope with which it was saved. */
 const unwrapped = (value: unknown): unknown =>
   isObject(value) && value.type === 'STATE' && isObject(value.state) ? value.state : value;
 

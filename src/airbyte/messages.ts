@@ -34,7 +34,7 @@ interface DestinationOperation {
   readonly object_name: string;
   readonly sync_mode: DestinationSyncMode;
   readonly json_schema: JsonSchema;
-  /** Alternatives, each a composite of top-level fields. */
+  /** Alternative keys, each composed of top-level fields. */
   readonly matching_keys?: readonly (readonly string[])[];
 }
 
@@ -46,7 +46,7 @@ export interface StateStats {
   readonly rejectedRecordCount?: number;
 }
 
-/** A member of each kind of trace, by its type. */
+/** The kinds of trace, each with a member of its own. */
 type Trace =
   | {
       readonly type: 'ERROR';
@@ -80,7 +80,7 @@ type Trace =
       };
     };
 
-/** Everything that is written as an object; records and echoed states go out as bytes. */
+/** Every message that is written as an object; records and echoed states are written as bytes. */
 export type Message =
   | { readonly type: 'SPEC'; readonly spec: ConnectorSpecification }
   | {
@@ -94,7 +94,7 @@ export type Message =
     }
   | {
       readonly type: 'STATE';
-      /** `stream_state` is whatever the source wants to see again. */
+      /** The state of a stream; `stream_state` is any object that the source wants to get back. */
       readonly state: {
         readonly type: 'STREAM';
         readonly stream: { readonly stream_descriptor: StreamDescriptor; readonly stream_state: object };
@@ -149,7 +149,7 @@ const FAILURE_TYPES = {
 
 const UNEXPECTED = 'The connector failed in a way that was not foreseen; the log has the details for its makers.';
 
-/** Anything that was thrown as a TRACE ERROR, secrets masked. */
+/** Converts anything that was thrown into a TRACE ERROR, secrets masked. */
 export function traceOf(thrown: unknown, emittedAt: number, mask: (text: string) => string): Message {
   const isExpected = thrown instanceof UserError;
   const stack = stackOf(thrown);
@@ -169,13 +169,13 @@ function internalOf({ internal, where }: UserError): string {
   return parts.length === 0 ? internal : `${internal} (${parts.join(', ')})`;
 }
 
-/** A parser's message quotes the text it choked on, which may be anybody's data. */
+/** The message of a failure, without the text that a parser quotes: it may be anybody's data. */
 const safeMessageOf = (thrown: unknown): string =>
   thrown instanceof SyntaxError ? 'SyntaxError' : `${classNameOf(thrown)}: ${messageOf(thrown)}`;
 
 const classNameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : typeof thrown);
 
-/** The frames alone: the message of an unforeseen error has its own place. */
+/** The frames of the stack without its message, which has a field of its own. */
 function stackOf(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error) || thrown.stack === undefined) return undefined;
   const frames = thrown.stack.split('\n').filter((line) => /^\s+at /.test(line));

@@ -10,7 +10,7 @@ import { type Level, log, type Message } from './messages.ts';
 
 /** Bytes queued before `write` makes its caller wait. */
 const MAX_QUEUED_BYTES = 1024 * 1024;
-/** How often it is checked whether a pipe still has a reader. */
+/** How often a pipe is checked for a reader (ms). */
 const READER_MS = 2_000;
 
 const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const satisfies Record<string, Level>;
@@ -25,8 +25,8 @@ export class ClosedPipe extends UserError {
 }
 
 /**
- * The one writer of stdout. Everything goes out in the order of the calls. A failed pipe makes every later call reject
- * with a ClosedPipe and calls `onClosed` once.
+ * The one writer of stdout. Messages are written in the order of the calls. If the pipe fails, every later call rejects
+ * with a ClosedPipe, and `onClosed` is called once.
  */
 export class MessageWriter {
   readonly #queue: OutputQueue;
@@ -45,18 +45,21 @@ export class MessageWriter {
     return this.writeLine(JSON.stringify(message));
   }
 
-  /** Queues one message that is text already, without its line end. */
+  /** Queues one message that is already text, without its line end. */
   writeLine(text: string): Promise<void> {
     this.#queue.add(`${text}\n`, 'kept');
     return this.#orClosed(this.#queue.below(MAX_QUEUED_BYTES));
   }
 
-  /** Writes whole lines that are bytes already. Resolves when the system has taken them: the buffer may be used again. */
+  /**
+   * Writes whole lines that are already bytes. Resolves when the system has taken them, so that the buffer may be used
+   * again.
+   */
   writeBytes(lines: Uint8Array): Promise<void> {
     return this.#orClosed(this.#queue.write(lines));
   }
 
-  /** Log events as LOG messages; never waits: if the reader is too slow, the oldest are dropped. */
+  /** Writes log events as LOG messages; never waits: if the reader is too slow, the oldest are dropped. */
   readonly sink: LogSink = (event: LogEvent) => {
     const { level, message, event: name, fields } = event;
     const line = JSON.stringify(log(LEVELS[level], message, { event: name, ...(fields && { fields }) }));
@@ -88,7 +91,7 @@ const droppedLine = (count: number): string =>
 /** True for the errors of a pipe whose reader has closed it. */
 export const isClosedPipe = (error: unknown): boolean => error instanceof ClosedPipe || codeOf(error) === 'EPIPE';
 
-/** The process's stdout, which never blocks it. */
+/** Opens the process's stdout as a stream that never blocks the process. */
 export function openStdout(clock: Clock): Writable {
   const out = openOutputStream(1);
   if (out instanceof Socket && fstatSync(1).isFIFO()) watchReader(1, out, clock);

@@ -2,7 +2,10 @@ import { DROP, HASH, HASH_BUT_NULL, KEEP, RowEditor } from '../csv/row-editor.ts
 import { EVENT_NAME, eventNameIndex, ITEM_PREFIX } from './groups.ts';
 import type { HashKey } from './hash-key.ts';
 
-/** What becomes of columns before anything holds them (S47). Names are those of an export's header, letter by letter. */
+/**
+ * The columns that are dropped or hashed before anything stores them (S47). Names are those of an export's header,
+ * compared exactly.
+ */
 export interface ColumnEdits {
   readonly drop: ReadonlySet<string>;
   readonly hash: ReadonlySet<string>;
@@ -10,7 +13,7 @@ export interface ColumnEdits {
   newEditor(): RowEditor;
 }
 
-/** Undefined where no column is listed. */
+/** Makes the edits of two lists; undefined if both are empty. */
 export function columnEdits(
   drop: readonly string[],
   hash: readonly string[],
@@ -20,19 +23,19 @@ export function columnEdits(
   return { drop: new Set(drop), hash: new Set(hash), key, newEditor: () => new RowEditor(key) };
 }
 
-/** What the lists do to one header. */
+/** The effect of the edits on one header. */
 export interface EditedHeader {
-  /** For each column what the editor does with its cells. */
+  /** For each column the action of the editor on its cells. */
   readonly actions: Uint8Array;
   /** The columns that stay, and which of them hold hashes. */
   readonly kept: readonly { readonly name: string; readonly isHashed: boolean }[];
-  /** Names of the lists that the header has. */
+  /** Listed names that the header has. */
   readonly listed: readonly string[];
 }
 
 export function editHeader(header: readonly string[], edits: ColumnEdits): EditedHeader {
   const eventName = eventNameIndex(header);
-  // The event name is meant by `df_event_name` too, whichever of its names is there.
+  // `df_event_name` also names the event name under its other name.
   const names = header.map((name, i) => (i === eventName && !isListed(name, edits) ? EVENT_NAME : name));
   const actions = Uint8Array.from(names, (name) => actionOf(name, edits));
   return {
@@ -51,6 +54,6 @@ function actionOf(name: string, { drop, hash }: ColumnEdits): number {
   return name.startsWith(ITEM_PREFIX) ? HASH_BUT_NULL : HASH;
 }
 
-/** Names of the lists that no header had: they were misspelt, or the columns are gone. */
+/** Listed names that no header had: they were misspelt, or the columns no longer exist. */
 export const unlisted = ({ drop, hash }: ColumnEdits, listed: ReadonlySet<string>): string[] =>
   [...drop, ...hash].filter((name) => !listed.has(name));

@@ -20,33 +20,36 @@ import { PlainColumns } from './plain-columns.ts';
 import { type ColumnScan, type FirstSeen, shapeOf } from './scan.ts';
 import { TimeRanges } from './time-range.ts';
 
-/** Which cells of a column are still examined: all, none, or those that its name asks for. assembly/observe.ts has the same. */
+/**
+ * Modes of a column, which say what is still examined of its cells: all, nothing, or what its name requires.
+ * assembly/observe.ts has the same numbers.
+ */
 const OPEN = 0;
 const CLOSED = 1;
 const EVENT_IDS = 2;
 const EVENT_NAMES = 3;
 
-/** Of a cell with a UTC offset: its instant leaves the years 1 to 9999. */
+/** The bits of a cell whose UTC offset takes its instant out of the years 1 to 9999. */
 const NOT_IN_YEARS = DATETIME_OFFSET | DATETIME_GAP;
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
 export const MAX_SCANNED_NAMES = 1_000;
 
-/** Ids of one export by which those that come back on another day are found. */
+/** Maximum number of ids of one export in the sample by which ids that come back on another day are found. */
 const MAX_SAMPLED_IDS = 16_384;
 
-/** What is known of the detail log ids of an export. */
+/** The result for the detail log ids of an export. */
 export interface DetailLogIds {
-  /** True when a row had none, or one that another row had, or when there were too many to tell. */
+  /** True if a row had no id, or an id that another row had, or if there were too many ids to tell. */
   readonly hasDuplicateOrMissingIds: boolean;
-  /** Absent where they are hashed, or too many to tell. */
+  /** Absent if the ids are hashed, or if there were too many. */
   readonly sample?: IdSample | undefined;
 }
 
 export interface ColumnsOptions {
-  /** For each column whether it holds hashes; absent: none does. */
+  /** For each column whether it holds hashes; absent if none does. */
   readonly isHashed?: readonly boolean[] | undefined;
-  /** The memory that the rows are in; absent: TypeScript looks at every cell. */
+  /** The memory that holds the rows; absent if TypeScript examines every cell. */
   readonly memory?: CsvMemory | undefined;
 }
 
@@ -81,13 +84,13 @@ export class Columns {
     this.#times = new TimeRanges(count);
     const names = header.map((c) => c.source);
     this.#watch(names.indexOf(DETAIL_LOG_ID), EVENT_IDS);
-    // Hashed ones are looked at as they came, which nothing may remember; ids are only counted.
+    // Event names that are hashed must not be remembered; ids that are hashed are only counted.
     const eventName = eventNameIndex(names);
     if (!isHashed[eventName]) this.#watch(eventName, EVENT_NAMES);
     this.#plain = memory && PlainColumns.open(memory, this.#modes, zone);
   }
 
-  /** Takes in the tokenizer's last row. `row` is its number, for `seen`. */
+  /** Collects the tokenizer's last row. `row` is its number, for `seen`. */
   observe(b: Uint8Array, tokenizer: RowTokenizer, row: number): void {
     const { cells, used } = tokenizer;
     const plain = this.#plain?.lists(cells) ? this.#plain : undefined;
@@ -102,7 +105,7 @@ export class Columns {
     }
   }
 
-  /** To be called once, behind the last of `rows` rows, before `scans`. */
+  /** Ends the collection; called once, after the last of `rows` rows and before `scans`. */
   finish(rows: number): DetailLogIds {
     this.#plain?.addTo(this.#filled, this.#times);
     const ids = this.#ids.finish(MAX_SAMPLED_IDS);

@@ -1,13 +1,13 @@
 import columns from '../../schemas/columns.json' with { type: 'json' };
 import { type ColumnType, isColumnType } from '../types/type.ts';
 
-/** Where a column belongs, from its name alone. */
+/** The groups of columns, which follow from the name alone. */
 export const COLUMN_GROUPS = ['unified_id', 'system', 'standard', 'standard_item', 'custom_item', 'custom'] as const;
 export type ColumnGroup = (typeof COLUMN_GROUPS)[number];
 
 export const UNIFIED_ID = 'df_unified_id';
 export const EVENT_NAME = 'df_event_name';
-/** The event name's other name; a custom column where an export has both. */
+/** The other name of the event name's column; a custom column if an export has both. */
 export const EVENT_NAME_ALTERNATIVE = 'event_name';
 export const SERVER_DATETIME = 'df_server_datetime';
 export const CORRECTION_DATETIME = 'df_correction_datetime';
@@ -23,7 +23,7 @@ export interface KnownColumn {
   readonly description: string;
   readonly nameGrade: string;
   readonly typeGrade: string;
-  /** Every export has it, under this name or its alternative. */
+  /** True if every export has the column, under this name or its alternative. */
   readonly required: boolean;
   readonly alternative?: string;
 }
@@ -49,8 +49,8 @@ function known(raw: RawColumn): KnownColumn {
 export const KNOWN_COLUMNS: ReadonlyMap<string, KnownColumn> = new Map(columns.columns.map((c) => [c.name, known(c)]));
 
 /**
- * The group of a column from its name alone. Names count letter by letter: `DF_KEYWORD` and `df_anything_else` are
- * custom, `df_items_df_new` is a custom item, a bare `df_items_` names no item property and is custom.
+ * The group of a column from its name alone. Names are compared exactly: `DF_KEYWORD` and `df_anything_else` are
+ * custom, `df_items_df_new` is a custom item, and a bare `df_items_` names no item property and is custom.
  */
 export function groupOf(name: string): ColumnGroup {
   const column = KNOWN_COLUMNS.get(name);
@@ -66,12 +66,12 @@ export interface HeaderColumn {
   readonly declared: ColumnType | undefined;
 }
 
-/** A column whose values are hashes (S47) is text, whatever the service fixes. */
+/** Declares a column as string: its values are hashes (S47), whatever type the service fixes. */
 export const hashed = (column: HeaderColumn): HeaderColumn => ({ ...column, declared: 'string' });
 
 /**
- * Each column of a header. Beside `df_event_name` an `event_name` is a custom column, wherever it stands; of equal names
- * the first is the known column, the others are custom.
+ * The columns of a header. If it has `df_event_name`, an `event_name` is a custom column, wherever it stands. Of equal
+ * names the first is the known column, and the others are custom.
  */
 export function headerColumns(header: readonly string[]): HeaderColumn[] {
   const taken = new Set<string>(header.includes(EVENT_NAME) ? [EVENT_NAME_ALTERNATIVE] : []);
@@ -84,13 +84,13 @@ export function headerColumns(header: readonly string[]): HeaderColumn[] {
   });
 }
 
-/** Where the event name stands in a header, or -1. */
+/** The index of the event name in a header, or -1. */
 export function eventNameIndex(header: readonly string[]): number {
   const index = header.indexOf(EVENT_NAME);
   return index < 0 ? header.indexOf(EVENT_NAME_ALTERNATIVE) : index;
 }
 
-/** The columns that every export has and this header lacks. */
+/** The columns that every export has and that this header lacks. */
 export function missingColumns(header: readonly string[]): string[] {
   const names = new Set(header);
   return [...KNOWN_COLUMNS.values()]

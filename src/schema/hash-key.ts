@@ -7,9 +7,9 @@ const CHECK_LABEL = 'dfinery-elt hash key check v1';
 
 /** The key under which the values of `columns_hash` become HMAC-SHA-256 in hex (S47). */
 export class HashKey {
-  /** Tells one key from another, 16 hex digits. It gives no more of the key away than any stored hash does. */
+  /** Check value of the key: 16 hex digits. It gives away no more of the key than any stored hash does. */
   readonly check: string;
-  /** The key as a block of SHA-256, the way HMAC makes one of it. */
+  /** The key as a block of SHA-256, made as HMAC does. */
   readonly block: Uint8Array = new Uint8Array(BLOCK_BYTES);
   readonly #key: ReturnType<typeof createSecretKey>;
 
@@ -20,7 +20,7 @@ export class HashKey {
     this.check = this.hashOf(CHECK_LABEL).slice(0, CHECK_LENGTH);
   }
 
-  /** The text that stands for a value, which is a text or its UTF-8: 64 hex digits. */
+  /** The hash of a value, which is a text or its UTF-8: 64 hex digits. */
   hashOf(value: string | Uint8Array): string {
     return createHmac('sha256', this.#key).update(value).digest('hex');
   }

@@ -1,29 +1,33 @@
 import { Scratch } from '../base/scratch.ts';
 
-/** Of more ids it cannot be told whether they are distinct: 64 MiB. */
+/** Maximum number of ids (64 MiB); beyond it nothing is known about repeated ids. */
 const MAX_IDS = 1 << 23;
 const START_IDS = 1 << 16;
 
-/** Every id of an export whose hash is below `below`: ids that two exports have in common are in the samples of both. */
+/**
+ * Every id of an export whose hash is below `below`. An id that two exports have in common is in both samples if its
+ * hash is below both limits.
+ */
 export interface IdSample {
   readonly below: number;
-  /** 53 bits each, rising, each once. */
+  /** Hashes of 53 bits in rising order, each once. */
   readonly hashes: Float64Array;
 }
 
-/** Hashes are integers below this: the `below` of a sample that has every id. */
+/** End of the range of hashes, and the `below` of a sample that has every id. */
 export const HASH_END: number = 2 ** 53;
 
 /**
- * The hashes of an export's ids, in the order they came in, outside the heap; sorted once, at the end, which takes less
- * time than a look into a hash table for each. It may take two ids for one, never one for two.
+ * The hashes of an export's ids, in the order of arrival, outside the heap. They are sorted once, at the end, which
+ * takes less time than a look into a hash table for each. Two different ids may have the same hash; an id never has
+ * two.
  */
 export class IdHashes {
   #scratch = new Scratch(START_IDS * Float64Array.BYTES_PER_ELEMENT);
   #hashes = new Float64Array(this.#scratch.buffer, 0, START_IDS);
   #count = 0;
 
-  /** Takes in the id of these bytes. */
+  /** Adds the id of these bytes. */
   add(b: Uint8Array, start: number, end: number): void {
     let high = (end - start) | 0;
     let low = 0x2c1b3c6d;
@@ -43,8 +47,8 @@ export class IdHashes {
   }
 
   /**
-   * Gives the memory back, and says how many distinct ids there were, with about `most` of them at most as a sample;
-   * undefined when there were too many to tell. To be called once.
+   * Frees the memory and returns the number of distinct ids and a sample of at most `most` of them; undefined if there
+   * were too many ids. Called once.
    */
   finish(most: number): { readonly distinct: number; readonly sample: IdSample } | undefined {
     try {
@@ -68,9 +72,9 @@ export class IdHashes {
   }
 }
 
-/** Sorts positive numbers where they are, each once, and returns them. */
+/** Sorts positive numbers in place, removes repetitions, and returns the rest. */
 function sortDistinct(numbers: Float64Array): Float64Array {
-  // Their bits as integers have the same order, and are sorted in half the time.
+  // The bits of positive numbers have the same order as integers, and are sorted in half the time.
   new BigUint64Array(numbers.buffer, numbers.byteOffset, numbers.length).sort();
   let count = 0;
   for (let i = 0; i < numbers.length; i++) {

@@ -1,6 +1,6 @@
-/** A name that begins with U+FEFF keeps it. */
+/** Decodes names; one that begins with U+FEFF keeps it. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-/** Names differ in their last bytes more than in their first. */
+/** Number of last bytes that are hashed: names differ there more than in their first bytes. */
 const HASHED_BYTES = 6;
 
 /** The distinct texts of a column with few of them, found without making a string for each cell. */
@@ -10,7 +10,7 @@ export class NameSet {
   readonly #byHash = new Map<number, number[]>();
   #last = new Uint8Array(0);
 
-  /** `most`: how many names are kept; further ones are left out. */
+  /** `most` is the maximum number of names that are kept; further names are left out. */
   constructor(most: number) {
     this.#most = most;
   }

@@ -4,25 +4,28 @@ import type { Evidence } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
 import type { TimeRanges } from './time-range.ts';
 
-/** Hours of the wall clock, each at the place that its last bits give: assembly/times.ts has the same list. */
+/** Number of cached wall-clock hours, each in the slot of its last bits; assembly/times.ts has the same number. */
 const SLOTS = 256;
-/** The hour, from 1970-01-01 00:00 on, and the seconds that the zone is ahead of UTC in it. */
+/** Numbers of a slot: the hour from 1970-01-01 00:00 on, and the seconds that the zone is ahead of UTC in it. */
 const SLOT_WORDS = 2;
 const HOUR_SECONDS = 3_600;
 
 const KNOWN_HOURS_BYTES = SLOTS * SLOT_WORDS * 4;
 
 const WORD_BYTES = 4;
-/** Where the columns begin, behind the hours that are known of the zone. */
+/** Index of the first column, behind the cached hours. */
 const COLUMNS = KNOWN_HOURS_BYTES / WORD_BYTES;
-/** What is known of a column, as assembly/observe.ts has it; `FIRST` begins the first and last time, microseconds of 64 bits. */
+/**
+ * Numbers of a column, as assembly/observe.ts has them; at `FIRST` begin its first and last time, microseconds of 64
+ * bits.
+ */
 const COLUMN_WORDS = 8;
 const FILLED = 0;
 const MODE = 1;
 const KNOWN = 2;
 const FIRST = 4;
 const TIMES = 2;
-/** Where the number of listed cells is among the memory's `info`, and then the cells. */
+/** Index in the memory's `info` of the number of listed cells; the cells follow it. */
 const LISTED = 5;
 
 const NEVER_FIRST = 2n ** 63n - 1n;
@@ -30,13 +33,13 @@ const NEVER_LAST = -(2n ** 63n);
 const MILLION = 1_000_000n;
 
 /**
- * What is known of columns, where SIMD can see it: it counts the plain cells that tell nothing new, and takes in their
- * times. All others are left to `Columns`.
+ * The part of `Columns` that SIMD does: it counts the plain cells of classes that are known, and extends the ranges of
+ * times. All other cells are left to `Columns`.
  */
 export class PlainColumns {
   readonly #memory: CsvMemory;
   readonly #count: number;
-  /** Where the hours are; 0 where there is no zone. */
+  /** Address of the cached hours; 0 without a zone. */
   readonly #hours: number;
 
   private constructor(memory: CsvMemory, modes: Uint8Array, zone: Zone | undefined) {
@@ -54,24 +57,27 @@ export class PlainColumns {
     });
   }
 
-  /** `modes`: of each column. Undefined where the memory has no room for so many. */
+  /** Opens the columns in a memory; undefined if it has no room for so many. `modes` has the mode of each column. */
   static open(memory: CsvMemory, modes: Uint8Array, zone: Zone | undefined): PlainColumns | undefined {
     const room = (memory.observed.length - COLUMNS) / COLUMN_WORDS;
     return modes.length > room ? undefined : new PlainColumns(memory, modes, zone);
   }
 
-  /** True where `observe` can read cells from this list. */
+  /** True if `observe` can read cells from this list. */
   lists(cells: Int32Array): boolean {
     return cells === this.#memory.cells;
   }
 
-  /** Takes in cells [k, used) of the row while they are plain and of a known kind; returns the first that is not. */
+  /**
+   * Processes cells [k, used) of the row while they are plain and of a known class; returns the index of the first that
+   * is not.
+   */
   observe(k: number, used: number): number {
     const { base, cellsAt, observedAt, functions } = this.#memory;
     return functions.observeCells(base, cellsAt, k, used, observedAt + COLUMNS * WORD_BYTES, this.#hours);
   }
 
-  /** Cells that the last `observe` passed and that are to be looked at as well. */
+  /** Number of cells that the last `observe` passed and that `Columns` must examine as well. */
   get listed(): number {
     return this.#memory.info[LISTED];
   }
@@ -80,13 +86,16 @@ export class PlainColumns {
     return this.#memory.info[LISTED + 1 + i];
   }
 
-  /** Sets what cells of a column may be without telling anything new. */
+  /** Sets the classes of cells that are known of a column. */
   setKnown(column: number, known: Evidence, mode: number): void {
     this.#set(column, KNOWN, known);
     this.#set(column, MODE, mode);
   }
 
-  /** Caches the offset of the wall-clock hour of the time that FIELDS holds, if the zone has all of it, and has it once. */
+  /**
+   * Caches the offset of the wall-clock hour of the time in FIELDS, if the zone neither skips nor repeats a part of
+   * that hour.
+   */
   cacheHour(zone: Zone): void {
     const seconds = civilSeconds();
     const offset = zone.offsetOfHour(seconds);
@@ -95,7 +104,7 @@ export class PlainColumns {
     this.#memory.observed.set([hour, offset], (hour & (SLOTS - 1)) * SLOT_WORDS);
   }
 
-  /** Adds what was taken in: the cells of each column, and its first and last time. The memory is not used after it. */
+  /** Adds the results, the filled cells of each column and its first and last time. The memory is not used after it. */
   addTo(filled: Float64Array, ranges: TimeRanges): void {
     for (let column = 0; column < this.#count; column++) {
       filled[column] += this.#memory.observed[COLUMNS + column * COLUMN_WORDS + FILLED];

@@ -2,26 +2,26 @@ import { typeOf } from '../types/index.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
 import { type ColumnGroup, groupOf, KNOWN_COLUMNS } from './groups.ts';
 
-/** The first cell that showed something new of its column. */
+/** The first cell of a column that had a new class. */
 export interface FirstSeen {
-  /** The bits it added. */
+  /** The bits that it added. */
   readonly evidence: Evidence;
-  /** Its row; the header is row 1. */
+  /** Number of its row; the header is row 1. */
   readonly row: number;
-  /** Digits as 9, letters as a, at most 32 characters: all that may be logged of a cell. */
+  /** Its shape: digits as 9, letters as a, at most 32 characters. Nothing else of a cell may be logged. */
   readonly shape: string;
 }
 
-/** What one export showed of one column, over every one of its cells. */
+/** The result of a scan for one column, from all of its cells. */
 export interface ColumnScan {
-  /** The name as the export wrote it. */
+  /** The name in the export. */
   readonly source: string;
   readonly group: ColumnGroup;
-  /** True where hashes took the place of the values (S47): then it is a string column, whatever its name. */
+  /** True if the values were replaced by hashes (S47): then the column is a string, whatever its name. */
   readonly hashed?: true;
   /**
-   * Bits of `src/types/type.ts`. Once STRING is among them, others may be missing; a declared string column has
-   * STRING alone, as soon as a cell is there.
+   * Bits of `src/types/type.ts`. If STRING is among them, others may be missing; a declared string column has STRING
+   * alone, once it has a value.
    */
   readonly evidence: Evidence;
   /**
@@ -29,28 +29,32 @@ export interface ColumnScan {
    * absent.
    */
   readonly type?: ColumnType;
-  /** Cells that are not empty (the text `null` counts). */
+  /** Number of cells that are not empty (the text `null` counts). */
   readonly filled: number;
-  /** Declared (system, standard) columns only: cells that do not fit the declared type. */
+  /** Number of cells that do not fit the declared type of a system or standard column; 0 for other columns. */
   readonly misfits: number;
   /**
-   * Datetime columns: first and last time written, as ISO text without a zone (`2026-01-02T03:04:00.000`, six digits where
-   * there are micros), in the zone's wall clock, times that it skips included; the end-day proof and the SQL of zones use them.
+   * First and last time of a datetime column, as ISO texts without a zone (`2026-01-02T03:04:00.000`, six digits if
+   * there are micros), in the zone's wall clock, times that it skips included. The end-day proof and the SQL of zones
+   * use them.
    */
   readonly first?: string;
   readonly last?: string;
-  /** In the order of rows; for the log line that says what widened a column. */
+  /** The first cells of each new class, in the order of rows; for the log line that says what widened a column. */
   readonly seen?: readonly FirstSeen[];
 }
 
-/** The columns of several exports: of one as they are, of several the union by name, in the order of first sight. */
+/**
+ * The columns of several exports: the union by name, in the order of first occurrence; those of a single export
+ * unchanged.
+ */
 export function mergeColumns(parts: readonly (readonly ColumnScan[])[], asInstants: boolean): readonly ColumnScan[] {
   if (parts.length === 1) return parts[0];
   const merged = new Map<string, ColumnScan>();
   for (const columns of parts) {
     const seen = new Map<string, number>();
     for (const column of columns) {
-      // A name that stands twice in one header is two columns.
+      // Two columns of the same name in one header stay two columns.
       const nth = (seen.get(column.source) ?? 0) + 1;
       seen.set(column.source, nth);
       const key = JSON.stringify([column.source, nth]);
@@ -79,18 +83,18 @@ function joinScans(a: ColumnScan, b: ColumnScan, asInstants: boolean): ColumnSca
   };
 }
 
-/** A column of a group that the service fixes has a type of its own; a second one of the same name has not. */
+/** True for a column whose type the service fixes; a second column of the same name is not one. */
 const isDeclared = ({ source, group }: ColumnScan): boolean => KNOWN_COLUMNS.has(source) && group === groupOf(source);
 
-/** Characters of a shape. */
+/** Maximum length of a shape (characters). */
 const LONGEST = 32;
-/** Bytes looked at: 32 characters take at most four bytes each. */
+/** Bytes that are looked at: 32 characters take at most four bytes each. */
 const MAX_BYTES = LONGEST * 4;
 const decoder = new TextDecoder();
 
 /**
- * What may be logged of a cell: digits as 9, letters as a, other characters as they are (control characters as `·`),
- * at most 32 characters.
+ * The shape of a cell, which may be logged: digits as 9, letters as a, other characters as they are (control characters
+ * as `·`), at most 32 characters.
  */
 export function shapeOf(bytes: Uint8Array, start: number, end: number): string {
   const text = decoder.decode(bytes.subarray(start, Math.min(end, start + MAX_BYTES)));

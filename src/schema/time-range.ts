@@ -30,7 +30,7 @@ export class TimeRanges {
     this.#lastMicros = new Int32Array(columns);
   }
 
-  /** Takes in the date or datetime that FIELDS holds. */
+  /** Extends the range of a column to the date or datetime that FIELDS holds. */
   add(column: number, form: Evidence, zone: Zone | undefined): void {
     let seconds = civilSeconds();
     if ((form & DATETIME_OFFSET) !== 0 && zone !== undefined) {
@@ -40,7 +40,7 @@ export class TimeRanges {
     this.include(column, seconds, FIELDS[MICROS]);
   }
 
-  /** Takes in a time of the wall clock. */
+  /** Extends the range of a column to a time of the wall clock. */
   include(column: number, seconds: number, micros: number): void {
     const first = this.#firstSeconds[column];
     if (seconds < first || (seconds === first && micros < this.#firstMicros[column])) {
@@ -54,7 +54,7 @@ export class TimeRanges {
     }
   }
 
-  /** ISO text without a zone; undefined when the column had none. */
+  /** First and last datetime of a column as ISO texts without a zone; undefined if it had none. */
   range(column: number): { readonly first: string; readonly last: string } | undefined {
     if (this.#firstSeconds[column] > this.#lastSeconds[column]) return undefined;
     return {

@@ -14,7 +14,7 @@ const TRUE_LOWER = TRUE.readInt32BE();
 const FALS_UPPER = Buffer.from('FALS').readInt32BE();
 const FALS_LOWER = FALSE.readInt32BE();
 
-/** BOOL_UPPER or BOOL_LOWER, or 0 for any other text. */
+/** BOOL_UPPER or BOOL_LOWER; 0 for any other text. */
 export function booleanClass(b: Uint8Array, start: number, end: number): Evidence {
   const length = end - start;
   if (length !== 4 && length !== 5) return 0;

@@ -1,6 +1,6 @@
 import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, type Evidence } from './type.ts';
 
-/** Where `parseTime` leaves what it read: one shared array, so that no cell costs an object. */
+/** The fields that `parseTime` reads: one shared array, so that no cell costs an object. */
 export const FIELDS = new Int32Array(8);
 export const YEAR = 0;
 export const MONTH = 1;
@@ -50,7 +50,7 @@ export function setCivil(seconds: number): void {
   FIELDS[SECOND] = rest % 60;
 }
 
-/** The day of the last `civilSeconds` and what it came to: cells of one export share few days. */
+/** The day of the last `civilSeconds` and its result, kept because the cells of one export share few days. */
 let lastDay = 0;
 let lastDays = 0;
 
@@ -65,8 +65,8 @@ export function civilSeconds(): number {
 }
 
 /**
- * Reads a date or datetime into FIELDS and returns its form (DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_OFFSET), or 0
- * when the text is none or no such day or time exists.
+ * Reads a date or datetime into FIELDS and returns its form (DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_OFFSET); 0
+ * if the text is none, or no such day or time exists.
  */
 export function parseTime(b: Uint8Array, start: number, end: number): Evidence {
   const length = end - start;
@@ -89,7 +89,7 @@ function atMidnight(): Evidence {
   return DATE;
 }
 
-/** `M.d H:mm`; M, d and H of one or two digits. */
+/** Reads `M.d H:mm`, with one or two digits for M, d and H. */
 function parseDot(b: Uint8Array, start: number, end: number): Evidence {
   const monthEnd = start + digitsAt(b, start);
   const day = monthEnd + 1;
@@ -101,7 +101,7 @@ function parseDot(b: Uint8Array, start: number, end: number): Evidence {
   return setClock(oneOrTwo(b, hour), two(b, hourEnd + 1), 0) ? DATETIME_DOT : 0;
 }
 
-/** ` HH:mm:ss` or `THH:mm:ss`, a fraction, a zone. */
+/** Reads ` HH:mm:ss` or `THH:mm:ss`, a fraction, and a zone. */
 function parseClock(b: Uint8Array, start: number, end: number): Evidence {
   if (end - start < 9 || (b[start] !== SPACE && b[start] !== 0x54)) return 0;
   if (b[start + 3] !== COLON || b[start + 6] !== COLON) return 0;
@@ -111,7 +111,7 @@ function parseClock(b: Uint8Array, start: number, end: number): Evidence {
   return i > 0 && parseOffset(b, i, end) ? DATETIME_OFFSET : 0;
 }
 
-/** Reads one to six digits and returns where they end, or -1. */
+/** Reads one to six digits; returns the index behind them, or -1. */
 function parseFraction(b: Uint8Array, start: number, end: number): number {
   let micros = 0;
   let i = start;
@@ -158,19 +158,19 @@ function setClock(hour: number, minute: number, second: number): boolean {
   return true;
 }
 
-/** Two digits, or something negative. */
+/** The value of two digits; negative for anything else. */
 function two(b: Uint8Array, at: number): number {
   const high = b[at] - ZERO;
   const low = b[at + 1] - ZERO;
   return high >>> 0 <= 9 && low >>> 0 <= 9 ? high * 10 + low : -10_000;
 }
 
-/** How long a number of one or two digits is. */
+/** The length of a number of one or two digits. */
 function digitsAt(b: Uint8Array, at: number): number {
   return (b[at + 1] - ZERO) >>> 0 <= 9 ? 2 : 1;
 }
 
-/** One digit before something else, or two; something negative for anything else. */
+/** The value of one or two digits; negative for anything else. */
 function oneOrTwo(b: Uint8Array, at: number): number {
   if (digitsAt(b, at) === 2) return two(b, at);
   const digit = b[at] - ZERO;

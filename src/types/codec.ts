@@ -11,7 +11,7 @@ interface JsonSchema {
   readonly items?: JsonSchema;
 }
 
-/** DuckDB's types that are no lists, named as DESCRIBE prints them, but for TIMESTAMPTZ; and what table formats call them. */
+/** DuckDB's scalar types, named as DESCRIBE prints them (but for TIMESTAMPTZ), each with its names in table formats. */
 export const DUCKDB_SCALARS = {
   BOOLEAN: { delta: 'boolean', ducklake: 'boolean' },
   BIGINT: { delta: 'long', ducklake: 'int64' },
@@ -26,9 +26,9 @@ export type DuckDbScalar = keyof typeof DUCKDB_SCALARS;
 export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
 
 /**
- * How the JSON of a cell that fits and is not `null` follows from its bytes: `text`, as a JSON string; `copy`, as they stand;
- * `list`, without white space between its items; `boolean` and `datetime`, as assembly/csv.ts writes them; `other`, only as
- * `writeJson` does.
+ * The relation between a cell that fits and is not `null` and its JSON: `text`, a JSON string; `copy`, the same bytes;
+ * `list`, the same without white space between items; `boolean` and `datetime`, as assembly/csv.ts writes them;
+ * `other`, what only `writeJson` writes.
  */
 export type PlainJson = 'text' | 'copy' | 'list' | 'boolean' | 'datetime' | 'other';
 
@@ -38,63 +38,72 @@ type Conversion = (expr: string, zone: Zone | undefined) => string;
 /** The facts of a type that cannot be derived from others. */
 interface Facts {
   readonly type: ColumnType;
-  /** The evidence that its cells may have beside NULL_TEXT: it takes all cells of a bit, or none. */
+  /** The bits that its cells may have beside NULL_TEXT; all cells of such a bit fit. */
   cells(asInstants: boolean): Evidence;
   /** False if a column is inferred to be of this type only while all its cells have one form. */
   readonly mixesForms: boolean;
   duckdb(asInstants: boolean): DuckDbType;
-  /** `evidence`: that of all cells of the column. */
+  /** The relation of cells to their JSON; `evidence` is that of all cells of the column. */
   plainJson(asInstants: boolean, evidence: Evidence): PlainJson;
-  /** The canonical text of a typed expression. */
+  /** SQL of the canonical text of a typed expression. */
   sqlText(expr: string, zone?: Zone): string;
-  /** The types other than string that a stored column may become, the nearest first, and how. No lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6). */
+  /**
+   * The types other than string that a stored column may become, the nearest first, each with its SQL. The SQL has no
+   * lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6).
+   */
   readonly widenings: Readonly<Partial<Record<Exclude<ColumnType, 'string'>, Conversion>>>;
   /**
-   * A typed expression of a stored column that becomes string, without lambdas. It gives the text that a
-   * direct widening would, whatever types the column had before: a double that is integral is written as a long, and so on (S21).
+   * SQL that converts a typed expression of a stored column to string, without lambdas. Whatever types the column had
+   * before, it gives the text that a direct widening would: a double that is integral is written as a long, and so on
+   * (S21).
    */
   readonly widenedText: Conversion;
-  /** True when the text that DuckDB casts a value to is that of the cell, so that it finds the cell again. */
+  /** True if DuckDB's text of a value is that of the cell, so that the text finds the cell again. */
   readonly keepsSpelling: boolean;
   /**
-   * The least and the greatest value in `inspect`: none, in its JSON alone, or in its table too, where they say more than
-   * examples.
+   * Where `inspect` shows minimum and maximum: nowhere, in its JSON alone, or also in its table, where they say more
+   * than examples.
    */
   readonly range: 'none' | 'json' | 'table';
-  /** In `discover`. A configured catalog that has it asks for this type: no other type has the same. */
+  /**
+   * The schema of the type in `discover`. In a configured catalog it means this type, since no other type has the same
+   * schema.
+   */
   jsonSchema(asInstants: boolean): JsonSchema;
 }
 
 /**
- * All that a column type is, to every engine. A cell is its text as UTF-8 bytes, quotes undone. It is absent when empty
- * and, but for strings, when it is the text `null`. SQL is DuckDB's; `expr` is a VARCHAR expression that is NULL for an
- * empty cell and is repeated, so give a column name. With a zone the datetimes are
- * instants, as `asInstants` says where the zone itself does not matter; else they are wall-clock times.
+ * The behaviour of a column type in every engine. A cell is its text as UTF-8 bytes, without quotes. It is absent if it
+ * is empty and, except for strings, if it is the text `null`. SQL is DuckDB's; `expr` is a VARCHAR expression that is
+ * NULL for an empty cell; it is repeated, so that it should be a column name. With a zone, or if `asInstants` is true
+ * where the zone itself does not matter, datetimes are instants; else they are wall-clock times.
  */
 export interface ColumnCodec extends Facts {
   /**
-   * Writes the value of a cell that fits as JSON into `out` from byte `at` on, `null` when it is absent, and returns
-   * where it ends. `out` must have room there for eight times the bytes of the cell and 40 more.
+   * Writes the value of a cell that fits as JSON into `out` from byte `at` on, `null` if it is absent, and returns the
+   * index behind it. `out` must have room there for eight times the bytes of the cell and 40 more.
    */
   writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
-  /** The typed value; NULL when the cell is absent or does not fit. */
+  /** SQL of the typed value; NULL if the cell is absent or does not fit. */
   sql(expr: string, zone?: Zone): string;
-  /** The same, cheaper; an error or a wrong value unless every cell fits and `evidence` is that of all of them. */
+  /**
+   * Cheaper SQL of the typed value; it fails or is wrong unless every cell fits and `evidence` is that of all cells.
+   */
   sqlClean(expr: string, evidence: Evidence, zone?: Zone): string;
-  /** TRUE when the cell fits or is absent, else FALSE; never NULL. */
+  /** SQL that is TRUE if the cell fits or is absent, else FALSE; never NULL. */
   sqlFits(expr: string, zone?: Zone): string;
-  /** True when `read_csv` reads a column of this evidence straight into the type, to the same values. */
+  /** True if `read_csv` itself reads a column of this evidence into the type, with the same values. */
   native(evidence: Evidence, asInstants: boolean): boolean;
 }
 
-/** A type in which the text `null` is absent: what a cell with a value is. */
+/** The definition of a type in which the text `null` is absent, for cells with a value. */
 interface Definition extends Facts {
-  /** As `writeJson`. */
+  /** Does the work of `writeJson` for a cell with a value. */
   writeValue(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
   sql(expr: string, zone?: Zone): string;
-  /** As `sqlClean`, of cells that are not `null`. */
+  /** Does the work of `sqlClean` for cells that are not `null`. */
   sqlValue(expr: string, evidence: Evidence, zone?: Zone): string;
-  /** Evidence of the cells that `read_csv` reads as we do. */
+  /** The bits of cells that `read_csv` reads as this type does. */
   nativeCells(asInstants: boolean): Evidence;
 }
 

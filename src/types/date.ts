@@ -4,7 +4,7 @@ import { asText, castTo, matches } from './sql.ts';
 import { DATE, DATETIME_GAP, DATETIME_OVERLAP } from './type.ts';
 import { sqlInstant } from './zone-sql.ts';
 
-/** A day is one even where the zone skips its midnight. */
+/** A day has a date even if the zone skips its midnight. */
 const cells = () => DATE | DATETIME_GAP | DATETIME_OVERLAP;
 
 /** `yyyy-MM-dd`, a day of the years 1 to 9999. */
@@ -15,7 +15,7 @@ export const DATE_CODEC = codecOf({
   duckdb: () => 'DATE',
   writeValue: writeString,
   plainJson: () => 'text',
-  // Year 0000 is none; `TRY_CAST` refuses the other days that do not exist.
+  // No date has the year 0000; `TRY_CAST` refuses the other days that do not exist.
   sql: (expr) =>
     `CASE WHEN ${matches(expr, '[0-9]{4}-[0-9]{2}-[0-9]{2}')} AND NOT starts_with(${expr}, '0000') ` +
     `THEN TRY_CAST(${expr} AS DATE) END`,

@@ -40,7 +40,7 @@ const FIRST_MICROS = '-62135596800000000';
 const END_MICROS = '253402300800000000';
 const MILLIS_LENGTH = 'yyyy-MM-dd HH:mm:ss.SSS'.length;
 
-/** Wall-clock TIMESTAMP of a cell without a zone, NULL when it is none. */
+/** SQL of the wall-clock TIMESTAMP of a cell without a zone; NULL for a cell that is none. */
 function local(expr: string): string {
   return (
     `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
@@ -49,7 +49,9 @@ function local(expr: string): string {
   );
 }
 
-/** The same when the forms are known: `CAST` reads the dashes, `strptime` the dots. */
+/**
+ * SQL of the wall-clock TIMESTAMP of a cell whose forms `evidence` names: `CAST` reads dashes, `strptime` reads dots.
+ */
 function localClean(expr: string, evidence: Evidence): string {
   const cast = `CAST(${expr} AS TIMESTAMP)`;
   const dots = `strptime(${expr}, ${DOT_FORMAT})`;
@@ -62,7 +64,7 @@ function inYears(micros: string): string {
   return `${micros} >= ${FIRST_MICROS} AND ${micros} < ${END_MICROS}`;
 }
 
-/** TIMESTAMP, or with a zone TIMESTAMPTZ, of a cell; NULL when it is none or the zone skips it. */
+/** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of a cell; NULL for a cell that is none or that the zone skips. */
 function sqlChecked(expr: string, zone: Zone | undefined): string {
   const wall = local(expr);
   if (zone === undefined) return wall;
@@ -74,7 +76,10 @@ function sqlChecked(expr: string, zone: Zone | undefined): string {
   );
 }
 
-/** The same for cells that all fit and have no other forms than `evidence` names. */
+/**
+ * SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of cells that all fit and have no other forms than `evidence`
+ * names.
+ */
 function sqlClean(expr: string, evidence: Evidence, zone: Zone | undefined): string {
   const wall = localClean(expr, evidence);
   if (zone === undefined) return wall;
@@ -86,8 +91,8 @@ function sqlClean(expr: string, evidence: Evidence, zone: Zone | undefined): str
 }
 
 /**
- * `2026-01-02 03:04:00.000`, six digits where there are micros: the zone's wall clock where there is a zone. The second
- * of two equal wall-clock times is told from the first by being written in UTC, with a Z.
+ * SQL of the canonical text, `2026-01-02 03:04:00.000`, with six digits if there are micros, by the zone's wall clock
+ * if there is a zone. The second of two equal wall-clock times is written in UTC with a Z, so that the two differ.
  */
 function sqlText(expr: string, zone: Zone | undefined): string {
   const length = `CASE WHEN epoch_us(${expr}) % 1000 = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
@@ -96,7 +101,7 @@ function sqlText(expr: string, zone: Zone | undefined): string {
   return `coalesce(${text(sqlFirstWall(expr, zone))}, ${text(`make_timestamp(epoch_us(${expr}))`)} || 'Z')`;
 }
 
-/** `"2026-01-02T03:04:00.000"`, six digits where there are micros. */
+/** Writes FIELDS as `"2026-01-02T03:04:00.000"`, with six digits if there are micros. */
 function writeFields(out: Uint8Array, at: number, asInstants: boolean): number {
   out[at] = QUOTE;
   writeTwo(out, at + 1, (FIELDS[YEAR] / 100) | 0);
@@ -131,8 +136,8 @@ function writeThree(out: Uint8Array, at: number, value: number): number {
 }
 
 /**
- * `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]`, `yyyy-MM-dd`; with a zone also those with a UTC offset. Of a local time
- * that the zone has twice the earlier is meant; one that it skips does not fit.
+ * A cell of the form `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]` or `yyyy-MM-dd`; with a zone also one with a UTC
+ * offset. A local time that the zone repeats means the earlier instant; one that it skips does not fit.
  */
 export const DATETIME_CODEC = codecOf({
   type: 'datetime',

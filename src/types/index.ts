@@ -27,7 +27,7 @@ const NINE = 57;
 const MINUS = 45;
 const DOT = 46;
 const OPEN_BRACKET = 91;
-/** A date or datetime has a dash or a dot here. */
+/** Index of the dash or dot behind the year of a date or datetime. */
 const YEAR_DIGITS = 4;
 const SHORTEST_TIME = 10;
 
@@ -62,7 +62,7 @@ export function classify(b: Uint8Array, start: number, end: number, zone: Zone |
   return isNull(b, start, end) ? NULL_TEXT : booleanClass(b, start, end) || STRING;
 }
 
-/** What the configured zone adds to the form of a date or datetime: nothing, DATETIME_GAP or DATETIME_OVERLAP. */
+/** The evidence that the zone adds to a date or datetime: nothing, DATETIME_GAP or DATETIME_OVERLAP. */
 function zoneEvidence(form: Evidence, zone: Zone): Evidence {
   const seconds = civilSeconds();
   if (form !== DATETIME_OFFSET) return zone.evidenceOf(seconds);
@@ -75,7 +75,10 @@ export function widenings(from: ColumnType): ColumnType[] {
   return from === 'string' ? types : [...types, 'string'];
 }
 
-/** A typed expression of type `from` as the wider type `to`: what `ALTER … SET DATA TYPE … USING` needs. */
+/**
+ * SQL that converts a typed expression of type `from` to the wider type `to`, as `ALTER … SET DATA TYPE … USING` needs
+ * it.
+ */
 export function sqlWiden(expr: string, from: ColumnType, to: ColumnType, zone?: Zone): string {
   if (from === to) return expr;
   const convert = to === 'string' ? TYPES[from].widenedText : TYPES[from].widenings[to];
@@ -83,7 +86,10 @@ export function sqlWiden(expr: string, from: ColumnType, to: ColumnType, zone?: 
   return convert(expr, zone);
 }
 
-/** The bits a cell (or a whole column) may have to fit into `type`; the text `null` is absent and so fits. */
+/**
+ * The bits that a cell, or all cells of a column, may have to fit into `type`. The text `null` is an absent value and
+ * so fits.
+ */
 export function acceptedBy(type: ColumnType, asInstants: boolean): Evidence {
   return TYPES[type].cells(asInstants) | NULL_TEXT;
 }
@@ -104,15 +110,15 @@ export function cellFits(type: ColumnType, bytes: Uint8Array, start: number, end
 }
 
 /**
- * The type of a column of which these cells were seen: the first of `COLUMN_TYPES` that holds them all, undefined while all
- * were empty or `null`.
+ * The type of a column from its evidence: the first of `COLUMN_TYPES` that holds all cells; undefined while all were
+ * empty or `null`.
  */
 export function typeOf(evidence: Evidence, asInstants: boolean): ColumnType | undefined {
   if (seenClasses(evidence) === 0) return undefined;
   return COLUMN_TYPES.find((type) => holds(type, evidence, asInstants));
 }
 
-/** The first type that a stored column of type `from` can widen to, or `from` itself, that holds all these cells. */
+/** The first type that holds all these cells among `from` and the types that it can widen to. */
 export function widenedType(from: ColumnType, evidence: Evidence, asInstants: boolean): ColumnType {
   return [from, ...widenings(from)].find((type) => holds(type, evidence, asInstants)) ?? 'string';
 }
@@ -124,5 +130,8 @@ function holds(type: ColumnType, evidence: Evidence, asInstants: boolean): boole
   return fitsWholly(seen, type, asInstants) && (hasOneForm || TYPES[type].mixesForms);
 }
 
-/** What decides the type of a column: `null` is no value, and local times that the zone skips or repeats are times. */
+/**
+ * The bits that decide the type of a column: `null` is no value, and local times that the zone skips or repeats are
+ * times.
+ */
 const seenClasses = (evidence: Evidence): Evidence => evidence & ~NULL_TEXT & ~DATETIME_GAP & ~DATETIME_OVERLAP;

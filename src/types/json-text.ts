@@ -2,7 +2,7 @@ const NULL = Buffer.from('null');
 const QUOTE = 34;
 const BACKSLASH = 92;
 const HEX = Uint8Array.from('0123456789abcdef', (c) => c.charCodeAt(0));
-/** What follows the backslash for a control character with a short escape; 0 for the others. */
+/** The character behind the backslash for a control character with a short escape; 0 for the others. */
 const SHORT = new Uint8Array(32);
 SHORT[8] = 0x62;
 SHORT[9] = 0x74;
@@ -10,7 +10,7 @@ SHORT[10] = 0x6e;
 SHORT[12] = 0x66;
 SHORT[13] = 0x72;
 
-/** JSON white space. */
+/** True for JSON white space. */
 export function isSpace(c: number): boolean {
   return c === 32 || c === 10 || c === 13 || c === 9;
 }
@@ -38,7 +38,7 @@ export function copyBytes(b: Uint8Array, start: number, end: number, out: Uint8A
   return to;
 }
 
-/** A JSON string, quotes and all, of valid UTF-8. */
+/** Writes valid UTF-8 as a JSON string with its quotes. */
 export function writeString(b: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
   let to = at;
   out[to++] = QUOTE;
@@ -69,7 +69,7 @@ function writeEscape(c: number, out: Uint8Array, at: number): number {
   return at + 6;
 }
 
-/** ASCII text in quotes. */
+/** Writes ASCII text in quotes. */
 export function writeQuoted(text: string, out: Uint8Array, at: number): number {
   let to = at;
   out[to++] = QUOTE;

@@ -15,7 +15,7 @@ const LOWER_N = 110;
 const LOWER_U = 117;
 const NUMBERS = listsOf(~STRING);
 
-/** The bits of lists whose elements have one of these bits. */
+/** The evidence of a list from that of its elements. */
 function listsOf(elements: Evidence): Evidence {
   return [...LIST_OF].reduce((lists, [element, list]) => ((element & elements) === 0 ? lists : lists | list), 0);
 }
@@ -28,7 +28,8 @@ function skipSpace(b: Uint8Array, start: number, end: number): number {
 
 /**
  * The LIST_ bits of a cell that is a JSON array of strings and nulls, or of numbers and nulls (longs and doubles by
- * their own rules); 0 for anything else: nested, mixed, broken, or a string that is no text (U+0000, half a surrogate).
+ * their own rules). 0 for anything else: a nested, mixed or broken list, or a string that is no text (U+0000, half a
+ * surrogate).
  */
 export function listClass(b: Uint8Array, start: number, end: number): Evidence {
   let i = skipSpace(b, start, end);
@@ -64,7 +65,7 @@ function elementClass(b: Uint8Array, start: number, end: number): Evidence {
   return LIST_OF.get(numberClass(b, start, end)) ?? BAD_ELEMENT;
 }
 
-/** Where the string, the `null` or the number-like text at `start` ends; -1 when none is there. */
+/** The index behind the string, the `null` or the number-like text at `start`; -1 if there is none. */
 function elementEnd(b: Uint8Array, start: number, end: number): number {
   if (start >= end) return -1;
   const c = b[start];
@@ -89,7 +90,7 @@ function stringEnd(b: Uint8Array, start: number, end: number): number {
   return -1;
 }
 
-/** `"`, `\`, `/`, b, f, n, r, t. */
+/** The characters that may follow a backslash: `"`, `\`, `/`, b, f, n, r, t. */
 const PLAIN_ESCAPES = new Set([QUOTE, BACKSLASH, 47, 98, 102, 110, 114, 116]);
 
 function escapeEnd(b: Uint8Array, at: number, end: number): number {
@@ -148,7 +149,7 @@ function writeList(
   return to;
 }
 
-/** Strings and nulls as they are; a number as its canonical text. */
+/** Writes an element of a list of strings: strings and nulls as they are, a number as its canonical text. */
 function writeAsString(b: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
   if (b[start] === QUOTE || b[start] === LOWER_N) return copyBytes(b, start, end, out, at);
   const isDouble = b.subarray(start, end).includes(DOT);
@@ -156,14 +157,14 @@ function writeAsString(b: Uint8Array, start: number, end: number, out: Uint8Arra
   return writeQuoted(isDouble ? canonicalDouble(text) : text, out, at);
 }
 
-/** The canonical text of a number in a list: its own for a long, DuckDB's for a double. */
+/** SQL of the canonical text of a number in a list: the text itself for a long, DuckDB's text for a double. */
 const sqlNumberText = (text: string) =>
   `coalesce(CAST(${sqlLong(text)} AS VARCHAR), CAST(${sqlDouble(text)} AS VARCHAR))`;
 
 const SPACE = '[ \\t\\n\\r]*';
 const NUMBER_PATTERN = '-?[0-9][0-9.E+-]*';
 const HEX = '[0-9a-fA-F]';
-/** `\u` escapes that are characters: no half surrogate, no U+0000. */
+/** Patterns of `\u` escapes that are characters: no half surrogate, no U+0000. */
 const UNIT = [
   `000[1-9a-fA-F]|00[1-9a-fA-F]${HEX}|0[1-9a-fA-F]${HEX}{2}|[1-9a-cA-CefEF]${HEX}{3}|[dD][0-7]${HEX}{2}`,
   `[dD][89abAB]${HEX}{2}\\\\u[dD][c-fC-F]${HEX}{2}`,
@@ -173,28 +174,31 @@ const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNIT})))*"`
 const listOf = (element: string) =>
   `${SPACE}\\[${SPACE}((${element}|null)${SPACE}(,${SPACE}(${element}|null)${SPACE})*)?\\]${SPACE}`;
 
-/** TRUE for a list of what may be numbers (or empty, or of nulls alone); its elements decide. */
+/**
+ * SQL that is TRUE for a list of texts that look like numbers, of nulls alone, or empty; whether the elements fit is
+ * decided later.
+ */
 const isNumberList = (expr: string) => matches(expr, listOf(NUMBER_PATTERN));
 
-/** TRUE for a list of strings and nulls. */
+/** SQL that is TRUE for a list of strings and nulls. */
 const isStringList = (expr: string) => matches(expr, listOf(STRING_PATTERN));
 
-/** The texts of the elements of such a list of numbers. */
+/** SQL of the texts of the elements of a list of numbers. */
 const elementTexts = (expr: string) => `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
 
-/** Elements whose value no reader can get wrong, by what the list becomes. */
+/** Patterns of elements that every reader reads alike, by the type of the list. */
 const PLAIN_ELEMENTS = {
   BIGINT: '-?[1-9][0-9]{0,17}|0',
   DOUBLE: '-?[1-9][0-9]{0,14}|0|-?(0|[1-9][0-9]{0,6})\\.[0-9]{1,8}',
 } as const;
 
-/** The typed list; NULL unless every element but `null` fits by the SQL codec of its type. */
+/** SQL of the typed list; NULL unless every element but `null` fits its type. */
 function sqlNumberList(expr: string, item: keyof typeof PLAIN_ELEMENTS, element: (text: string) => string): string {
   const isPlain = matches(expr, listOf(PLAIN_ELEMENTS[item]));
   return `CASE WHEN ${isPlain} THEN from_json(${expr}, '["${item}"]') ELSE ${sqlElements(expr, element)} END`;
 }
 
-/** A list made element by element; NULL unless every element but `null` gives a value. */
+/** SQL of a list made element by element; NULL unless every element but `null` gives a value. */
 function sqlElements(expr: string, element: (text: string) => string): string {
   const texts = elementTexts(expr);
   const values = `list_transform(${texts}, lambda e: ${element('e')})`;
@@ -203,17 +207,20 @@ function sqlElements(expr: string, element: (text: string) => string): string {
   return `CASE WHEN ${isNumberList(expr)} THEN ${bound} END`;
 }
 
-/** `[1.0,2.5,0.0]` as `[1,2.5,0]`. Zeros twice: neighbours share the comma between them. */
+/**
+ * SQL that writes `[1.0,2.5,0.0]` as `[1,2.5,0]`. Zeros are replaced twice, since neighbours share the comma between
+ * them.
+ */
 function withLongs(list: string): string {
   const replaced = (text: string, pattern: string) => `regexp_replace(${text}, ${literal(pattern)}, '\\1\\2', 'g')`;
   const zeros = '([\\[,]0)\\.0([,\\]])';
   return replaced(replaced(replaced(list, '([1-9][0-9]*)\\.0([,\\]])'), zeros), zeros);
 }
 
-/** A number as a cell or DuckDB writes it. */
+/** Pattern of a number as a cell or DuckDB writes it. */
 const NUMBER_TEXT = '-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?';
 
-/** `["1.5",null]` as `[1.5,null]`; a list with any other text was never one of numbers. */
+/** SQL that writes `["1.5",null]` as `[1.5,null]`; a list with any other text never was a list of numbers. */
 function withNumbers(list: string): string {
   const element = `(?:"${NUMBER_TEXT}"|null)`;
   const isNumbers = `regexp_full_match(${list}, ${literal(`\\[${element}(?:,${element})*\\]`)})`;
@@ -225,7 +232,7 @@ const jsonText = (expr: string): string => `CAST(to_json(${expr}) AS VARCHAR)`;
 
 const listOfItems = (item: DuckDbScalar) => (expr: string) => `from_json(${expr}, '["${item}"]')`;
 
-/** What the list types differ in. */
+/** The facts in which the list types differ. */
 interface ListDefinition extends Pick<ColumnCodec, 'type' | 'sql' | 'widenings' | 'widenedText'> {
   readonly item: ColumnCodec;
   readonly sqlItem: DuckDbScalar;
@@ -234,7 +241,7 @@ interface ListDefinition extends Pick<ColumnCodec, 'type' | 'sql' | 'widenings' 
 }
 
 function listCodec({ item, sqlItem, write, ...definition }: ListDefinition): ColumnCodec {
-  // Made once: `cellFits` asks for it with each cell.
+  // Both are made here, since `cellFits` needs one for each cell.
   const [local, instants] = [false, true].map((asInstants) => LIST_EMPTY | listsOf(item.cells(asInstants)));
   return codecOf({
     ...definition,

@@ -8,12 +8,12 @@ const NINE = 57;
 const MINUS = 45;
 const DOT = 46;
 const UPPER_E = 69;
-/** Every integer of so many digits is exact as a double. */
+/** Every integer of up to this many digits is exact as a double. */
 const EXACT_DIGITS = 15;
 const INT64_DIGITS = 19;
-/** Plain decimals up to this length cannot underflow. */
+/** A plain decimal number of up to this length cannot underflow. */
 const SAFE_LENGTH = 300;
-/** A double has no more significant digits than this in its shortest text. */
+/** The shortest text of a double never has more significant digits than this. */
 const MAX_DIGITS = 17;
 const LONG_MAX = Uint8Array.from('9223372036854775807', (c) => c.charCodeAt(0));
 
@@ -49,7 +49,7 @@ function withinInt64(b: Uint8Array, first: number, negative: boolean): boolean {
   return true;
 }
 
-/** True when high * 10^9 + low, at most 2^63, is a multiple of what a double can tell apart at its size. */
+/** True if high × 10^9 + low, at most 2^63, is a multiple of the distance between two doubles of its size. */
 function isExact(high: number, low: number): boolean {
   const lastBits = ((high % 2048) * (1_000_000_000 % 2048) + low) % 2048;
   let step = 1;
@@ -57,7 +57,9 @@ function isExact(high: number, low: number): boolean {
   return lastBits % step === 0;
 }
 
-/** The text from `dot` on is `.digits`, perhaps with an exponent after a single leading digit. */
+/**
+ * The class of a number whose text from `dot` on is `.digits`, perhaps with an exponent after a single leading digit.
+ */
 function doubleClass(b: Uint8Array, start: number, first: number, dot: number, end: number): Evidence {
   let i = dot + 1;
   while (i < end && b[i] >= ZERO && b[i] <= NINE) i++;
@@ -79,7 +81,7 @@ function isExponent(b: Uint8Array, start: number, end: number): boolean {
   return true;
 }
 
-/** Digits of [first, end) without the leading and the trailing zeros. */
+/** The number of digits in [first, end) without the leading and the trailing zeros. */
 function significant(b: Uint8Array, first: number, end: number): number {
   let from = first;
   let to = end;
@@ -109,7 +111,7 @@ function trimZeros(digits: string): string {
   return digits.replace(/^0+/, '').replace(/0+$/, '');
 }
 
-/** Bytes that are known to be ASCII, as text. */
+/** Decodes bytes that are known to be ASCII. */
 export function latin1(b: Uint8Array, start: number, end: number): string {
   let text = '';
   for (let i = start; i < end; i++) text += String.fromCharCode(b[i]);
@@ -118,7 +120,7 @@ export function latin1(b: Uint8Array, start: number, end: number): string {
 
 const LONG_PATTERN = '0|-?[1-9][0-9]{0,18}';
 
-/** A cell or list element as BIGINT, NULL when it is none. */
+/** SQL of a cell or list element as BIGINT; NULL if it is none. */
 export const sqlLong = (expr: string) =>
   `CASE WHEN ${matches(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`;
 
@@ -144,7 +146,7 @@ export const LONG_CODEC = codecOf({
 });
 
 const DOUBLE_PATTERN = '-?(0|[1-9][0-9]*)\\.[0-9]+|-?[0-9]\\.[0-9]+E[+-]?[0-9]+';
-/** Plain texts up to here have at most 15 digits: always exact. */
+/** A plain text of up to this length has at most 15 digits, so that it is always exact. */
 const EXACT_LENGTH = 16;
 /** Powers of ten from which DuckDB's text of a double has an exponent, and below which it does. */
 const FIRST_LARGE = 16;
@@ -152,7 +154,7 @@ const LAST_PLAIN = -4;
 /** -2^63 and 2^63. */
 const LONGS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854775808 AS DOUBLE)'] as const;
 
-/** A cell or list element as DOUBLE, NULL when it is none; integers that a double holds exactly are. */
+/** SQL of a cell or list element as DOUBLE; NULL if it is none. Integers that a double holds exactly are doubles. */
 export function sqlDouble(expr: string): string {
   const value = `TRY_CAST(${expr} AS DOUBLE)`;
   const text = `CAST(${value} AS VARCHAR)`;
@@ -165,7 +167,7 @@ export function sqlDouble(expr: string): string {
   return `CASE WHEN ${matches(expr, DOUBLE_PATTERN)} THEN ${decimal} WHEN ${matches(expr, LONG_PATTERN)} THEN ${integer} END`;
 }
 
-/** The significant digits of a number's text. */
+/** SQL of the significant digits of a number's text. */
 function sqlDigits(text: string): string {
   return `trim(replace(regexp_extract(${text}, '[0-9.]+'), '.', ''), '0')`;
 }
@@ -189,7 +191,7 @@ function scientific(digits: string, power: number): string {
   return `${digits[0]}${fraction}e${power < 0 ? '-' : '+'}${exponent}`;
 }
 
-/** The text of a double; an integral value within 64 bits is written as a long. */
+/** SQL of the text of a double; an integral value within 64 bits is written as a long. */
 function asLong(expr: string): string {
   const text = asText(expr);
   const isLong = `${expr} >= ${LONGS[0]} AND ${expr} < ${LONGS[1]} AND trunc(${expr}) = ${expr}`;
@@ -199,8 +201,8 @@ function asLong(expr: string): string {
 const doubleCells = () => LONG | DOUBLE;
 
 /**
- * A decimal (`1.50`, `1.0E7`) whose digits are those of the shortest text of its value, or an integer that a double
- * holds exactly. JSON gets the cell's own text.
+ * A number with a dot (`1.50`, `1.0E7`) whose digits are those of the shortest text of its value, or an integer that a
+ * double holds exactly. JSON gets the cell's own text.
  */
 export const DOUBLE_CODEC = codecOf({
   type: 'double',

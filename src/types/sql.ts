@@ -1,24 +1,24 @@
-/** A text as a literal of DuckDB's SQL. */
+/** Writes a text as a literal of DuckDB's SQL. */
 export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-/** A cell without the text `null`. */
+/** SQL of a cell that is NULL for the text `null`. */
 export function withoutNullText(expr: string): string {
   return `nullif(${expr}, 'null')`;
 }
 
-/** TRUE when `expr` is absent or `value` is not NULL. */
+/** SQL that is TRUE if `expr` is absent or `value` is not NULL. */
 export function absentOr(expr: string, value: string): string {
   return `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${value} IS NOT NULL)`;
 }
 
-/** TRUE when the whole text matches; an RE2 pattern. */
+/** SQL that is TRUE if the whole text matches an RE2 pattern. */
 export function matches(expr: string, pattern: string): string {
   return `regexp_full_match(${expr}, ${literal(pattern)})`;
 }
 
-/** The text that DuckDB gives a value. */
+/** SQL of the text that DuckDB gives a value. */
 export const asText = (expr: string): string => `CAST(${expr} AS VARCHAR)`;
 
 export const castTo =

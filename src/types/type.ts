@@ -21,8 +21,8 @@ export function isColumnType(text: unknown): text is ColumnType {
 }
 
 /**
- * What the cells of a column were seen to be: a set of bits, one per class of cell. Sets join by union, so the order in
- * which cells, windows or runs are seen can never change the type that follows from them (`typeOf`).
+ * A set of bits that says which classes of cells a column has. Sets join by union, so that the order in which cells,
+ * windows or runs are seen never changes the type that follows from them (`typeOf`).
  */
 export type Evidence = number;
 
@@ -38,7 +38,7 @@ export const BOOL_LOWER = 1 << 2;
 export const LONG = 1 << 3;
 /** A 64-bit integer that a double would round. */
 export const LONG_WIDE = 1 << 4;
-/** A decimal whose digits are those of the shortest text of its double. */
+/** A number with a dot whose digits are those of the shortest text of its double. */
 export const DOUBLE = 1 << 5;
 /** `yyyy-MM-dd`. */
 export const DATE = 1 << 6;
@@ -46,11 +46,13 @@ export const DATE = 1 << 6;
 export const DATETIME_DOT = 1 << 7;
 /** `yyyy-MM-dd HH:mm:ss`, a space or `T` between, up to six digits of fraction. */
 export const DATETIME_DASH = 1 << 8;
-/** The same with a UTC offset: `Z`, `±HH:MM` or `±HHMM`. */
+/** DATETIME_DASH with a UTC offset: `Z`, `±HH:MM` or `±HHMM`. */
 export const DATETIME_OFFSET = 1 << 9;
-/** Beside a date or datetime: the configured zone skips this local time, or its instant leaves the years 1 to 9999. */
+/**
+ * Added to a date or datetime: the configured zone skips this local time, or its instant leaves the years 1 to 9999.
+ */
 export const DATETIME_GAP = 1 << 10;
-/** Beside a date or datetime: the configured zone repeats this local time; the earlier instant is meant. */
+/** Added to a date or datetime: the configured zone repeats this local time, which means the earlier instant. */
 export const DATETIME_OVERLAP = 1 << 11;
 /** `[]` and `[null]`: a list of any type. */
 export const LIST_EMPTY = 1 << 12;
@@ -61,7 +63,7 @@ export const LIST_STRING = 1 << 16;
 /** Any other text. */
 export const STRING = 1 << 17;
 
-/** For each bit of an element the bit of a list that has it. A list of another number is text. */
+/** For the bit of each element, the bit of a list with such an element. A list with any other number is text. */
 export const LIST_OF: ReadonlyMap<number, number> = new Map([
   [LONG, LIST_LONG],
   [LONG_WIDE, LIST_LONG_WIDE],

@@ -4,17 +4,22 @@ import { CYCLE, END_OF_INSTANTS, FIRST_INSTANT, type Span, type Zone } from './z
 // zones is never asked (S59). Nothing here has a lambda, which `ALTER … USING` does not take (DuckDB 1.5.6).
 
 const DAY_SECONDS = 86_400;
-/** With more changes they are searched in a list. A list is built anew for every vector in `ALTER … USING`. */
+/**
+ * With more changes than this they are searched in a list; a list is built anew for every vector in `ALTER … USING`.
+ */
 const MAX_LISTED_CASES = 4;
 
-/** A new offset: from `from` on it holds, from `nullFrom` until there nothing does. All in seconds. */
+/** A change of the offset (seconds): `offset` holds from `from` on, and no offset holds from `nullFrom` until then. */
 interface Change {
   readonly nullFrom: number;
   readonly from: number;
   readonly offset: number;
 }
 
-/** TIMESTAMPTZ of a wall-clock TIMESTAMP; NULL for a time that the zone skips or whose instant leaves the years 1 to 9999. */
+/**
+ * SQL of the TIMESTAMPTZ of a wall-clock TIMESTAMP; NULL for a time that the zone skips or whose instant leaves the
+ * years 1 to 9999.
+ */
 export function sqlInstant(wall: string, zone: Zone): string {
   const micros = `epoch_us(${wall})`;
   const spans = spansOf(zone);
@@ -30,14 +35,16 @@ export function sqlInstant(wall: string, zone: Zone): string {
   return `CASE WHEN ${micros} >= ${microsOf(first)} AND ${micros} < ${microsOf(end)} THEN ${instant} END`;
 }
 
-/** Wall-clock TIMESTAMP of a TIMESTAMPTZ. */
+/** SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ. */
 export function sqlWall(instant: string, zone: Zone): string {
   const micros = `epoch_us(${instant})`;
   const offset = offsetSql(micros, spansOf(zone), (_, { from }) => ({ nullFrom: from, from }));
   return `make_timestamp(${micros} + ${offset})`;
 }
 
-/** The same, but NULL for the second of two instants with one wall-clock time. */
+/**
+ * SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ; NULL for the second of two instants with the same wall-clock time.
+ */
 export function sqlFirstWall(instant: string, zone: Zone): string {
   const micros = `epoch_us(${instant})`;
   const offset = offsetSql(micros, spansOf(zone), (before, { from, offset }) => ({
@@ -47,14 +54,20 @@ export function sqlFirstWall(instant: string, zone: Zone): string {
   return `make_timestamp(${micros} + ${offset})`;
 }
 
-/** The spans of all instants whose wall-clock time is one of the zone's range; of times after the first cycle those of it. */
+/**
+ * The spans of all instants whose wall-clock time lies in the zone's range. Times after the first cycle have the spans
+ * of that cycle.
+ */
 function spansOf(zone: Zone): Span[] {
   const [first, last] = [zone.range.first - DAY_SECONDS, zone.range.last + DAY_SECONDS];
   const end = CYCLE.from + CYCLE.seconds;
   return last < end ? zone.spans(first, last) : zone.spans(Math.min(first, CYCLE.from), end - 1);
 }
 
-/** The offset in microseconds that holds at `micros`, or NULL. `changeAt`: where a span takes the place of the one before. */
+/**
+ * SQL of the offset (microseconds) that holds at `micros`, or NULL. `changeAt` gives the time at which a span replaces
+ * the one before.
+ */
 function offsetSql(
   micros: string,
   spans: readonly Span[],
@@ -79,8 +92,9 @@ function caseOf(micros: string, first: number, changes: readonly Change[]): stri
 }
 
 /**
- * Cuts time into steps of the shortest time between two changes, so that each has one change at most, and looks up three
- * facts of a step: from when nothing holds, from when the new offset does, and the offset before that.
+ * SQL that finds the offset in lists. Time is cut into steps as long as the shortest time between two changes, so that
+ * each has one change at most. Three lists hold for each step: the time from which no offset holds, the time from which
+ * the new offset holds, and the offset before that.
  */
 function listed(micros: string, first: number, changes: readonly Change[]): string {
   const begin = changes[0].from;
@@ -105,10 +119,10 @@ function listed(micros: string, first: number, changes: readonly Change[]): stri
   );
 }
 
-/** After every change. */
+/** A time after every change (microseconds). */
 const NEVER = '9223372036854775807';
 
-/** The same time of the same weekday in the first 400 years that have the rules of all later ones. */
+/** SQL of the same time of the same weekday in the first 400 years whose rules all later years repeat. */
 function inFirstCycle(micros: string): string {
   const [from, length] = [microsOf(CYCLE.from), microsOf(CYCLE.seconds)];
   return `(${micros} - ${length} * greatest(0, (${micros} - ${from}) // ${length}))`;

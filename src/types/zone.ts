@@ -9,14 +9,17 @@ export const END_OF_INSTANTS = 253_402_300_800;
 
 /** An offset lasts longer than this: seven days at least in every zone of Node 20.20.2, from 1840 to 2100. */
 const STEP_SECONDS = 4 * DAY_SECONDS;
-/** Until this year every zone has one offset. */
+/** Before this year every zone has one offset. */
 const FIRST_CHANGING_YEAR = 1800;
 /** From this year on every zone has one offset, or changes by rules that repeat with the calendar. */
 const FIRST_CYCLE_YEAR = 2100;
 /** The Gregorian calendar repeats after 400 years, weekdays included. */
 const CYCLE_YEARS = 400;
 const CYCLE_SECONDS = 146_097 * DAY_SECONDS;
-/** The first instant, seconds from 1970, and the length of the years whose changes all later years repeat. */
+/**
+ * The 400 years whose changes all later years repeat: their first instant (seconds from 1970) and their length
+ * (seconds).
+ */
 export const CYCLE = { from: Date.UTC(FIRST_CYCLE_YEAR, 0) / 1000, seconds: CYCLE_SECONDS } as const;
 
 /** Instants, in seconds from 1970, from `from` to the beginning of the next span. */
@@ -29,7 +32,10 @@ export interface Span {
 /** Wall-clock times, in seconds from 1970-01-01 00:00, from `from` to the beginning of the next piece. */
 interface Piece {
   readonly from: number;
-  /** Of times that occur twice that of the earlier instant; undefined for times that the zone skips. */
+  /**
+   * Seconds that the wall clock is ahead of UTC; for times that occur twice those of the earlier instant, for times
+   * that the zone skips undefined.
+   */
   readonly offset: number | undefined;
   readonly isRepeated: boolean;
 }
@@ -40,27 +46,27 @@ export interface WallRange {
   readonly last: number;
 }
 
-/** All that a column can hold. */
+/** All times that a column can hold. */
 const ALL_TIMES: WallRange = { first: FIRST_INSTANT - DAY_SECONDS, last: END_OF_INSTANTS + DAY_SECONDS };
 
 /**
- * A time zone of the IANA database as the runtime has it, the one database that decides (S59): SQL gets its changes as
- * literals (src/types/zone-sql.ts). Of a wall time that occurs twice the earlier instant is meant; one that the zone skips
- * has none.
+ * A time zone of the IANA database of the runtime, which alone decides (S59): SQL gets the zone's changes as literals
+ * (src/types/zone-sql.ts). A wall-clock time that occurs twice means the earlier instant; one that the zone skips means
+ * none.
  */
 export class Zone {
   readonly name: string;
-  /** The times that SQL of this zone is made for; it may be wrong for others. */
+  /** The times for which the SQL of this zone is made; it may be wrong for other times. */
   readonly range: WallRange;
   readonly #format: Intl.DateTimeFormat;
-  /** By calendar year; of wall-clock years the pieces. */
+  /** Spans by calendar year, and pieces by year of the wall clock. */
   readonly #spans: Map<number, readonly Span[]>;
   readonly #pieces: Map<number, readonly Piece[]>;
-  /** Where the last instant and the last wall-clock time were found. */
+  /** The span of the last instant and the piece of the last wall-clock time that were looked up. */
   #span = { from: 0, end: 0, offset: 0 };
   #piece: Piece & { readonly end: number } = { from: 0, end: 0, offset: undefined, isRepeated: false };
 
-  /** Throws RangeError for a name that the runtime does not know. `whole`: the zone of which this is a range. */
+  /** Throws RangeError for a name that the runtime does not know. `whole` is the zone of which this one is a range. */
   constructor(name: string, whole?: Zone, range: WallRange = ALL_TIMES) {
     this.name = name;
     this.range = range;
@@ -70,19 +76,22 @@ export class Zone {
     this.#pieces = whole === undefined ? new Map() : whole.#pieces;
   }
 
-  /** The same zone, whose SQL is for these times alone (ISO texts of the wall clock): for few days it is arithmetic. */
+  /** This zone with SQL for these times alone (ISO texts of the wall clock): for a few days its SQL is arithmetic. */
   within(first: string, last: string): Zone {
     return new Zone(this.name, this, { first: secondsOf(first), last: secondsOf(last) });
   }
 
-  /** What the zone says of a wall-clock time: 0, DATETIME_OVERLAP or DATETIME_GAP. */
+  /** The evidence that the zone adds to a wall-clock time: 0, DATETIME_OVERLAP or DATETIME_GAP. */
   evidenceOf(localSeconds: number): Evidence {
     const { offset, isRepeated } = this.#pieceAt(localSeconds);
     if (offset === undefined || !isInstant(localSeconds - offset)) return DATETIME_GAP;
     return isRepeated ? DATETIME_OVERLAP : 0;
   }
 
-  /** Seconds that the zone is ahead of UTC in the wall-clock hour around this time, if it has all of it, and has it once. */
+  /**
+   * Seconds that the zone is ahead of UTC in the wall-clock hour of this time; undefined if it skips or repeats a part
+   * of that hour.
+   */
   offsetOfHour(localSeconds: number): number | undefined {
     const start = Math.floor(localSeconds / HOUR_SECONDS) * HOUR_SECONDS;
     const { offset, isRepeated } = this.#pieceAt(start);
@@ -104,7 +113,7 @@ export class Zone {
     return this.#span.offset;
   }
 
-  /** The spans of two instants and of all between them; the first has begun before. */
+  /** The spans of two instants and of all instants between them; the first span may begin before `first`. */
   spans(first: number, last: number): Span[] {
     const found: Span[] = [];
     for (let year = yearOf(first); year <= yearOf(last); year++) {
@@ -136,7 +145,7 @@ export class Zone {
     return this.#piece;
   }
 
-  /** The first begins before the year or with it. */
+  /** The spans of a year in UTC; the first begins with the year or before it. */
   #spansOf(year: number): readonly Span[] {
     const found = this.#spans.get(year) ?? this.#findSpans(year);
     this.#spans.set(year, found);
@@ -174,7 +183,10 @@ export class Zone {
     return high;
   }
 
-  /** From the runtime's text, such as `1890, GMT+00:17:30`; a zone without an offset has `GMT` alone. */
+  /**
+   * Seconds that the zone is ahead of UTC, read from the runtime's text, such as `1890, GMT+00:17:30`; a zone without
+   * an offset has `GMT` alone.
+   */
   #ask(utcSeconds: number): number {
     const [, sign, ...parts] =
       /GMT(?:([+-])(\d+):(\d+)(?::(\d+))?)?$/.exec(this.#format.format(utcSeconds * 1000)) ?? [];
@@ -188,14 +200,17 @@ export function isInstant(utcSeconds: number): boolean {
   return utcSeconds >= FIRST_INSTANT && utcSeconds < END_OF_INSTANTS;
 }
 
-/** `2026-01-02T03:04:05.678`; what is behind the seconds is left out. */
+/** Seconds from 1970 of a text such as `2026-01-02T03:04:05.678`, without its fraction. */
 const secondsOf = (text: string): number => Date.parse(`${text.slice(0, 'yyyy-MM-ddTHH:mm:ss'.length)}Z`) / 1000;
 
 const startOf = (year: number): number => daysFromCivil(year, 1, 1) * DAY_SECONDS;
 
 const yearOf = (seconds: number): number => new Date(seconds * 1000).getUTCFullYear();
 
-/** The last entry that begins by `at`, a time of `year`, and where it ends; entries of other years are not all there. */
+/**
+ * The last entry that begins at or before `at`, and where it ends, both within `year`, whose entries alone are
+ * complete.
+ */
 function entryAt<T extends { readonly from: number }>(
   entries: readonly T[],
   at: number,
