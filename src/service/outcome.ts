@@ -1,15 +1,17 @@
 // This folder: the operations of the service, each one request and its answer, and the quota of exports.
 
-/** A row of an outcome table: what an answer means, by the properties that it is classified by. First match wins. */
+/**
+ * A row of an outcome table: the meaning of the answers for which `when` is true. The first row that matches applies.
+ */
 export interface OutcomeRow<Facts, Kind> {
   readonly when: (facts: Facts) => boolean;
   readonly kind: Kind;
-  /** Stable, for logs and tests; absent: what the body itself says. */
+  /** Stable code for logs and tests; absent if the body contains the code. */
   readonly code?: string;
   readonly message: (facts: Facts) => string;
 }
 
-/** One status, or the first and the last of a range. */
+/** Matches one status, or a range from the first to the last. */
 export const status =
   (first: number, last = first) =>
   (facts: { readonly status: number }): boolean =>

@@ -19,14 +19,17 @@ export interface DeletionServiceOptions
   readonly clock: Clock;
   readonly logger: Logger;
   readonly env?: Env;
-  /** From the request to the last byte of the answer; default 60 s. */
+  /** Maximum time from the request to the last byte of the answer (ms); default 60 s. */
   readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 60_000;
 const MAX_BYTES = 64 * 1024;
 
-/** The deletion operation over HTTP: one request and its answer, classified by `outcomes.ts`; retries and pacing are the caller's. */
+/**
+ * Makes the deletion operation over HTTP: one request and its answer, classified by `outcomes.ts`; the caller retries
+ * and paces.
+ */
 export const createDeletionService = (options: DeletionServiceOptions): DeletionService => new DeletionClient(options);
 
 class DeletionClient implements DeletionService {
@@ -86,7 +89,9 @@ const unanswered = (kind: DeletionKind, code: string, message: string): Deletion
   limits: NO_LIMITS,
 });
 
-/** A whole body as text; one that is longer than any answer to a deletion reads as nothing. Throws where it is cut. */
+/**
+ * Reads a whole body as text; the text is empty for a body longer than any answer to a deletion. Throws if it is cut.
+ */
 async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -98,7 +103,10 @@ async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** A connection that broke after the request was sent may have deleted the profile: a second request is harmless. */
+/**
+ * The answer for a connection that broke: after the request was sent, the profile may be deleted, and a second request
+ * is harmless.
+ */
 function networkAnswer(error: unknown, host: string): DeletionAnswer {
   if (error instanceof TimeLimitReached) {
     return unanswered('retry', 'timeout', `${host} did not answer in time: it may or may not be deleted.`);

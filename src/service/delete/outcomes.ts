@@ -1,19 +1,19 @@
 import { objectIn } from '../../base/json.ts';
 import { type OutcomeRow, status } from '../outcome.ts';
 
-/** What the deletion of one profile came to. */
+/** The outcome of the deletion of one profile. */
 export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided';
 
-/** All that the judgement may rest on; nothing of it is free text of the service. */
+/** The properties by which an answer is classified; none of them is free text of the service. */
 export interface DeletionFacts {
   readonly status: number;
-  /** `code` of a JSON envelope; undefined where the body is none. */
+  /** `code` of a JSON envelope; undefined if the body is none. */
   readonly code: string | undefined;
-  /** All four fields say success. */
+  /** True if all four fields say success. */
   readonly allFour: boolean;
-  /** The envelope's own `status` says success. */
+  /** True if the envelope's own `status` says success. */
   readonly claimsSuccess: boolean;
-  /** Another profile was deleted at this address: the address is right. */
+  /** True if another profile was deleted at this address, which shows that the address is right. */
   readonly hasDeleted: boolean;
   readonly host: string;
 }
@@ -22,7 +22,9 @@ const has =
   (...codes: string[]) =>
   ({ code }: DeletionFacts) =>
     code !== undefined && codes.includes(code);
-/** Statuses that are about one request; the others are about the token, the address or the state of the service. */
+/**
+ * True for a status that concerns one request; the others concern the token, the address or the state of the service.
+ */
 const isOfOneRequest = (facts: DeletionFacts): boolean =>
   status(200, 299)(facts) || [400, 404, 409, 413, 422].includes(facts.status);
 const TOKEN =
@@ -30,8 +32,9 @@ const TOKEN =
 const BASE = 'nothing more is sent. Is base_url right?';
 
 /**
- * First match wins; the last row matches everything. A code outweighs the HTTP status, since failures come as 200; but
- * what is final for an id (`rejected`) is believed only where the status does not speak of the whole service.
+ * The outcomes of every answer. The first row that matches applies; the last row matches everything. A code outweighs
+ * the HTTP status, since failures come as 200; but `rejected`, which is final for an id, is believed only if the status
+ * does not concern the whole service.
  */
 export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>[] = [
   { when: ({ allFour }) => allFour, kind: 'done', message: () => 'The service says that the profile is deleted.' },
@@ -80,7 +83,8 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: (facts) => `${facts.host} does not allow the deletion (${facts.status}): ${TOKEN}`,
   },
   {
-    // With an envelope the service itself has spoken, and may mean this one id; and so it may once the address is known to be right.
+    // An answer with an envelope comes from the service itself and may concern this one id; so may one without, once
+    // the address is known to be right.
     when: (facts) =>
       status(405)(facts) ||
       (!facts.hasDeleted && ((status(404)(facts) && facts.code === undefined) || status(410)(facts))),
@@ -119,7 +123,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
 
 const CODE = /^\d{3,8}$/;
 
-/** Reads the envelope of an answer; anything that is none has no code. */
+/** Reads the envelope of an answer; a body that is none has no code. */
 export function deletionFacts(
   httpStatus: number,
   text: string,

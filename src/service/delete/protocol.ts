@@ -4,16 +4,17 @@ import { headerText } from '../http/headers.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
 import type { DeletionKind } from './outcomes.ts';
 
-/** What became of one deletion; never holds an id or a text of the service. */
+/** The answer to one deletion. It never contains an id or a text of the service. */
 export interface DeletionAnswer {
   /**
-   * `done`: all four fields say so. `rejected`: this id is not accepted, others may be. `retry`: the same again, which is
-   * harmless. `wait`: nothing more before `limits.resetAt`. `stop`: nothing more at all. `undecided`: nobody can tell.
+   * `done`: all four fields say so. `rejected`: this id is not accepted, others may be. `retry`: the request may be
+   * sent again, which is harmless. `wait`: nothing may be sent before `limits.resetAt`. `stop`: nothing more may be
+   * sent. `undecided`: the answer does not tell.
    */
   readonly kind: DeletionKind;
-  /** The service's code, or a short word for what came instead. */
+  /** The service's code, or a short word if there was none. */
   readonly code: string;
-  /** Undefined when no answer came. */
+  /** HTTP status; undefined if no answer came. */
   readonly status: number | undefined;
   readonly message: string;
   readonly limits: Limits;
@@ -21,17 +22,20 @@ export interface DeletionAnswer {
 
 export interface DeletionService {
   /**
-   * Sends one deletion, without any retry or pacing. Rejects when aborted, with the signal's reason, and with a
-   * configuration failure where nothing can be sent at all; never for what the service or the network did.
+   * Sends one deletion without any retry or pacing. Rejects when aborted, with the signal's reason, and with a
+   * configuration failure if nothing can be sent at all; never because of the service or the network.
    */
   deleteProfile(externalId: string, signal: AbortSignal): Promise<DeletionAnswer>;
   close(): Promise<void>;
 }
 
-/** An id that JSON cannot carry unchanged would name somebody else at the service; an empty one names nobody. */
+/**
+ * True for an id that JSON can carry unchanged: any other would name somebody else at the service, and an empty one
+ * nobody.
+ */
 export const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
 
-/** The request exactly as specified, made at an instant (ms since 1970). */
+/** The request as specified, made at an instant (ms since 1970). */
 export function deletionPost(externalId: string, at: number, serviceId: string, token: Secret): Post {
   return {
     path: scopedPath('/api/v1/identities/delete', serviceId),

@@ -27,15 +27,15 @@ export interface ExportServiceOptions extends Pick<SourceConfig, 'baseUrl' | 'se
   readonly clock: Clock;
   readonly logger: Logger;
   readonly quota: ExportAdmission;
-  /** Where HTTPS_PROXY and NO_PROXY are looked up; default the process's environment. */
+  /** The environment in which HTTPS_PROXY and NO_PROXY are looked up; default that of the process. */
   readonly env?: Env;
   /** Called whenever a connection is established. */
   readonly onConnect?: () => void;
 }
 
 /**
- * The export operation over HTTP: one request and its answer, classified by `outcomes.ts`; retries are the caller's.
- * `close` closes every connection and releases the quota's permits.
+ * Makes the export operation over HTTP: one request and its answer, classified by `outcomes.ts`; the caller retries.
+ * `close` closes every connection and releases the permits of the quota.
  */
 export function createExportService(options: ExportServiceOptions): ExportService & { close(): Promise<void> } {
   return new ExportClient(options);
@@ -45,7 +45,7 @@ export function createExportService(options: ExportServiceOptions): ExportServic
 interface Exchange {
   readonly signal: AbortSignal;
   readonly idleTimeout: IdleTimeout;
-  /** Closes the connection and gives the permit back; harmless when repeated. */
+  /** Closes the connection and releases the permit; may be called again. */
   readonly close: () => Promise<void>;
 }
 
@@ -101,7 +101,7 @@ class ExportClient implements ExportService {
     }
   }
 
-  /** Classifies an answer by its status and first bytes, and reads one that is no data. */
+  /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
   async #outcome(answer: RawAnswer, exchange: Exchange): Promise<ExportBody | ExportRefusal> {
     const { status } = answer;
     const { signal, idleTimeout, close } = exchange;
@@ -135,7 +135,10 @@ class ExportClient implements ExportService {
     return { kind, code: code ?? reason ?? 'no_reason', message: message(facts), status: answer.status };
   }
 
-  /** The same bytes; an error of the body becomes a UserError whose `internal` starts with its code. Closes at the end. */
+  /**
+   * Yields the bytes of a body; an error of the body becomes a UserError whose `internal` starts with its code. Closes
+   * at the end.
+   */
   async *#data(
     bytes: AsyncIterable<Uint8Array>,
     signal: AbortSignal,

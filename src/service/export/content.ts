@@ -2,7 +2,7 @@ import { objectIn } from '../../base/json.ts';
 import { bodyStart } from '../../csv/body-start.ts';
 import type { Content } from './outcomes.ts';
 
-/** What the first bytes are; undefined while there are too few of them. */
+/** The content that the first bytes show; undefined while there are too few of them. */
 export function contentOf(bytes: Uint8Array, isAll: boolean): Content | undefined {
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
   const begin = bodyStart(bytes, 0, bytes.length, isAll);
@@ -14,8 +14,8 @@ const WORDS = /^[a-z]+(_[a-z]+)*$/;
 const LONGEST_REASON = 60;
 
 /**
- * The reason in a JSON failure: its `message`, else its `code` or `error`. Only plain words are believed, and nothing
- * that holds the token: what it returns is printed.
+ * The reason in a JSON failure: its `message`, else its `code` or `error`. It is printed, so that only plain words are
+ * accepted, and no text that contains the token.
  */
 export function reasonIn(text: string, token: string): string | undefined {
   const parsed = objectIn(text);
@@ -28,7 +28,7 @@ export function reasonIn(text: string, token: string): string | undefined {
   return undefined;
 }
 
-/** The origin that a `Location` points to; nothing more of it is ever shown. */
+/** The origin that a `Location` points to; the rest of it is never shown. */
 export function originOf(location: string | undefined, base: string): string | undefined {
   if (location === undefined || !URL.canParse(location, base)) return undefined;
   const { origin, protocol } = new URL(location, base);
@@ -38,7 +38,10 @@ export function originOf(location: string | undefined, base: string): string | u
 /** Leading white space is read no further than this many bytes. */
 const MAX_BYTES = 64 * 1024;
 
-/** Reads a body until its first bytes tell what it is; `bytes` is the whole body, those included. Throws what the body throws. */
+/**
+ * Reads a body until its first bytes show what it is; `bytes` yields the whole body, those bytes included. Throws what
+ * the body throws.
+ */
 export async function peekBody(
   body: AsyncIterable<Uint8Array>,
 ): Promise<{ readonly content: Content; readonly bytes: AsyncIterable<Uint8Array> }> {

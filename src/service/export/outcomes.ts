@@ -1,14 +1,14 @@
 import { type OutcomeRow, status } from '../outcome.ts';
 import type { ExportRefusal } from './protocol.ts';
 
-/** What a body's first bytes look like, a BOM and white space aside. */
+/** The content that a body's first bytes show, without a BOM and white space. */
 export type Content = 'empty' | 'json' | 'html' | 'other';
 
 /** The properties of an answer by which it is classified. */
 export interface AnswerFacts {
   readonly status: number;
   readonly content: Content;
-  /** The reason in a JSON body, where there is one, in lower case. */
+  /** The reason in a JSON body, in lower case; undefined if there is none. */
   readonly reason: string | undefined;
   readonly host: string;
   /** Origin that a redirect points to. */
@@ -16,8 +16,8 @@ export interface AnswerFacts {
 }
 
 /**
- * A reason that is known outweighs the status it comes with: the provider is known to send failures as 200. A 429, and what
- * the service does not send itself, stands for itself.
+ * Matches answers with one of these reasons. A known reason outweighs the status, since the provider sends failures as
+ * 200; it does not outweigh a 429, or a status that the service does not send itself.
  */
 const known =
   (...reasons: string[]) =>
@@ -35,8 +35,9 @@ const TOKEN =
 const BASE = 'is base_url right?';
 
 /**
- * Every answer but a 200 that begins like CSV or has no byte at all, which is data until the scan says otherwise. The message of
- * `retry` and `retry_or_split` is a clause that can follow "because"; that of others is sentences.
+ * The outcomes of every answer but a 200 that begins like CSV or has no byte at all: such an answer is data until the
+ * scan finds it broken. The message of `retry` and `retry_or_split` is a clause that can follow "because"; the others
+ * are sentences.
  */
 export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerFacts, ExportRefusal['kind']>[] = [
   {
@@ -120,7 +121,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerFacts, ExportRefusal['ki
     code: 'bad_request',
     message: (facts) => `${facts.host} refuses the request (422).`,
   },
-  // Conflict, locked, failed dependency, too early: states that pass.
+  // Conflict, locked, failed dependency and too early are temporary states.
   { when: status(409), kind: 'retry', code: 'busy', message: failed },
   { when: status(423, 425), kind: 'retry', code: 'busy', message: failed },
   {
@@ -138,7 +139,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerFacts, ExportRefusal['ki
   },
   { when: status(500), kind: 'retry_or_split', message: failed },
   { when: status(504), kind: 'retry_or_split', code: 'gateway_timeout', message: failed },
-  // A content network that gave up waiting for its origin.
+  // A content network gave up waiting for its origin.
   { when: status(524), kind: 'retry_or_split', code: 'gateway_timeout', message: failed },
   { when: status(500, 599), kind: 'retry', code: 'unavailable', message: failed },
   { when: () => true, kind: 'retry', code: 'odd_status', message: failed },

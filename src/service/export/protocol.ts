@@ -4,10 +4,10 @@ import type { SourceConfig } from '../../config/source.ts';
 import { headerText, type LimitHeaders } from '../http/headers.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
 
-/** What the limit headers contained about the quota. */
+/** The part of the limit headers that concerns the quota. */
 export type Limits = Pick<LimitHeaders, 'remaining' | 'resetAt'>;
 
-/** A 200 whose body may be CSV: nothing is data before it has been read to its end and verified. */
+/** A 200 whose body may be CSV. It counts as data only when it was read to its end and verified. */
 export interface ExportBody {
   readonly kind: 'data';
   /**
@@ -16,15 +16,15 @@ export interface ExportBody {
    */
   readonly bytes: AsyncIterable<Uint8Array>;
   /**
-   * True when the length of the CSV was declared: Content-Length of a body that is not compressed. The trailer of a gzip stream is no
-   * such declaration, since a generator that dies closes its stream all the same (S60).
+   * True if the length of the CSV was declared: by the Content-Length of a body that is not compressed. The trailer of
+   * a gzip stream does not declare it, since a generator that dies closes its stream all the same (S60).
    */
   readonly endDeclared: boolean;
   /** Closes the connection; safe at any time, and needed unless `bytes` was read to its end. */
   close(): Promise<void>;
 }
 
-/** An answer that is no data, classified by the outcome table; `message` is for people, `code` for logs and tests. */
+/** An answer that is not data, classified by the outcome table; `message` is for people, `code` for logs and tests. */
 export interface ExportRefusal {
   /**
    * `retry`: the same again after a pause. `retry_or_split`: the same again, and after a few times a smaller export.
@@ -39,19 +39,22 @@ export interface ExportRefusal {
 
 export type ExportAnswer = (ExportBody | ExportRefusal) & {
   readonly limits: Limits;
-  /** The service's `Date` header in ms, when it had one. */
+  /** The service's `Date` header in ms; undefined if it had none. */
   readonly serverTime: number | undefined;
 };
 
-/** Sends one export, without any retry of its own. Takes its place in the quota first and gives it back at the end. */
+/** Sends one export without any retry of its own. Takes a permit of the quota first and releases it at the end. */
 export interface ExportService {
-  /** `uncompressed`: the answer is not to be compressed, so that its length may be declared. */
+  /**
+   * Sends one export. With `uncompressed` it asks for a body that is not compressed, so that its length may be
+   * declared.
+   */
   exportEvents(request: ExportRequest, signal: AbortSignal, uncompressed?: boolean): Promise<ExportAnswer>;
   /** Requests sent so far by this object. */
   readonly sent: number;
 }
 
-/** What an export selects, apart from the days. */
+/** The filters of an export, without the days. */
 export type Filters = Pick<SourceConfig, 'events' | 'eventsCondition' | 'properties' | 'propertiesCondition'>;
 
 /** The selection of one export; `to` is always sent. */
@@ -60,7 +63,7 @@ export interface ExportRequest extends Filters {
   readonly to: Day;
 }
 
-/** The request exactly as specified: lists only where they hold something, since an empty one means the same. */
+/** The request as specified. A list is sent only if it is not empty, since an empty one means the same. */
 export function exportPost(request: ExportRequest, serviceId: string, token: Secret, uncompressed: boolean): Post {
   const { events, properties } = request;
   return {

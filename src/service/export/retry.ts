@@ -21,14 +21,14 @@ export const EXPORT_RETRY = {
   capMs: 120_000,
 } as const satisfies RetryPolicy & Record<string, number>;
 
-/** A refusal, or a body that was broken, which is treated as one. */
+/** A refusal; a broken body is treated as one. */
 export type Refusal = Pick<ExportRefusal, 'kind' | 'code' | 'message'>;
 
-/** `again`: the same request, now; else what the caller has to find an answer to. */
+/** `again`: the same request is sent again now; any other word is for the caller to handle. */
 type AfterRefusal = 'again' | 'too_big' | 'gone' | 'invalid';
 
 interface ExportRetryOptions {
-  /** The export in messages: `2026-01-01`. */
+  /** Name of the export in messages: `2026-01-01`. */
   readonly name: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -48,7 +48,7 @@ export class ExportRetries {
     this.#options = options;
   }
 
-  /** Requests sent. */
+  /** Number of requests sent. */
   get requests(): number {
     return this.#attempt + this.#waits;
   }
@@ -57,12 +57,12 @@ export class ExportRetries {
     return this.#attempt >= EXPORT_RETRY.attempts;
   }
 
-  /** For a failure, and for a line of the log. */
+  /** The coordinates of this export, for a failure or a line of the log. */
   get where() {
     return { window: this.#options.name, attempt: this.#attempt };
   }
 
-  /** To be called before each request. Throws the signal's reason. */
+  /** Begins a request; called before each. Throws the signal's reason. */
   begin(): void {
     this.#options.signal.throwIfAborted();
     this.#attempt++;
@@ -108,7 +108,7 @@ export class ExportRetries {
   async #afterFailure({ code, message }: Refusal, isTooBig: boolean): Promise<AfterRefusal> {
     const { name, clock, random, logger, signal } = this.#options;
     const { where } = this;
-    // With the code a user can search.
+    // The user can search for the code.
     const why = message.includes(`(${code})`) ? message : `${message} (${code})`;
     if (isTooBig) {
       const text = `${name}, attempt ${this.#attempt}: ${why} again and again; a smaller export is requested next.`;

@@ -13,7 +13,7 @@ export class BadGzip extends Error {}
 
 class WrongLength extends Error {}
 
-/** `identity`, `gzip`, or undefined for a coding that was not requested. */
+/** The coding of a body: `identity`, `gzip`, or undefined for one that was not requested. */
 export function codingOf(answer: RawAnswer): 'identity' | 'gzip' | undefined {
   const coding = (oneOf(answer.headers['content-encoding']) ?? '').trim().toLowerCase();
   if (coding === '' || coding === 'identity') return 'identity';
@@ -56,7 +56,7 @@ async function* withIdleTimeout(
   }
 }
 
-/** A body whose length was declared. */
+/** Yields a body whose length was declared; throws if it has another length. */
 async function* exactly(
   declared: number,
   answer: RawAnswer,
@@ -75,7 +75,7 @@ async function* exactly(
   if (await answer.hasTrailingBytes()) throw new WrongLength(`more came than the ${declared} bytes declared`);
 }
 
-/** Why a body could not be read to its end: a code, and a clause that can follow "because". */
+/** The reason why a body could not be read to its end: a code, and a clause that can follow "because". */
 export function bodyProblem(error: unknown, host: string): { readonly code: string; readonly message: string } {
   if (error instanceof TimeLimitReached) {
     return { code: 'stall', message: `${host} sent no byte for ${formatDuration(error.afterMs)}` };
@@ -107,7 +107,7 @@ export async function* gunzip(raw: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
       throw error;
     }
   }
-  // Not waited for at the end: it may wait on the network until the owner of the connection closes it.
+  // This is not awaited: at the end it may wait on the network until the owner of the connection closes it.
   pipeline(counted, decoder, () => {});
   try {
     yield* decoder as AsyncIterable<Uint8Array>;
@@ -120,11 +120,11 @@ export async function* gunzip(raw: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
   throw new BadGzip('bytes follow the end of the gzip data');
 }
 
-/** Of a failure's body no more is read, nor for any longer. */
+/** Limits for the body of a failure, in bytes and in time. */
 const MAX_BYTES = 64 * 1024;
 const MAX_MS = 30_000;
 
-/** The first bytes of a body, as many as arrive in time and before an abort; errors of the body are ignored. */
+/** Reads the first bytes of a body, as many as arrive in time and before an abort; errors of the body are ignored. */
 export async function snippet(
   bytes: AsyncIterable<Uint8Array>,
   context: { readonly clock: Clock; readonly signal: AbortSignal },

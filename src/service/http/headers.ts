@@ -4,15 +4,15 @@ import type { Secret } from '../../base/secrets.ts';
 import { isHeaderText } from '../../config/parse.ts';
 import type { AnswerHeaders } from './transport.ts';
 
-/** The quota as an answer's headers have it; instants in ms since 1970. Values out of range are taken as absent. */
+/** The quota in the headers of an answer; instants in ms since 1970. Values out of range count as absent. */
 export interface LimitHeaders {
   readonly remaining: number | undefined;
   readonly resetAt: number | undefined;
-  /** From `Retry-After`, already an instant. */
+  /** The instant that `Retry-After` names. */
   readonly retryAt: number | undefined;
 }
 
-/** Of what came without an answer. */
+/** The quota of a failure without an answer. */
 export const NO_LIMITS: LimitHeaders = { remaining: undefined, resetAt: undefined, retryAt: undefined };
 
 const LENIENCY_MS = 300_000;
@@ -22,7 +22,9 @@ const FIRST_MS = 100_000_000_000;
 /** The longest known quota cycle is a month: instants further ahead are ignored. */
 const FURTHEST_MS = 32 * 24 * HOUR_MS;
 
-/** Reads the limit headers in both spellings, in seconds or milliseconds. A reset not after `now` is taken as absent. */
+/**
+ * Reads the limit headers in both spellings, in seconds or milliseconds. A reset at or before `now` counts as absent.
+ */
 export function readLimits(headers: AnswerHeaders, now: number): LimitHeaders {
   const serverTime = readDate(headers);
   return {
@@ -41,7 +43,7 @@ export function readDate(headers: AnswerHeaders): number | undefined {
 export const oneOf = (value: string | readonly string[] | undefined): string | undefined =>
   typeof value === 'string' ? value : value?.[0];
 
-/** The first value that can be read, of a header that may have come twice, as one text with a comma. */
+/** The first value that `read` understands; Node joins a header that came twice by a comma. */
 function firstOf<T>(headers: AnswerHeaders, name: string, read: (text: string) => T | undefined): T | undefined {
   const values = PREFIXES.flatMap((prefix) => headers[`${prefix}${name}`] ?? []);
   return values
@@ -60,8 +62,8 @@ function instantOf(text: string): number | undefined {
 }
 
 /**
- * The reset is an instant of the service's clock. If it is not within the next hour by this machine's clock, but is by the
- * answer's own `Date`, its distance from `Date` is added to `now`.
+ * Converts a reset, an instant of the service's clock, to this machine's clock. If it is not within the next hour by
+ * this machine's clock, but is by the answer's own `Date`, its distance from `Date` is added to `now`.
  */
 function onLocalClock(reset: number | undefined, now: number, serverTime: number | undefined): number | undefined {
   if (reset === undefined) return undefined;
@@ -80,7 +82,10 @@ function retryAtOf(text: string | undefined, now: number): number | undefined {
 const laterThan = (now: number, at: number | undefined): number | undefined =>
   at !== undefined && at > now && at <= now + FURTHEST_MS ? at : undefined;
 
-/** The text of a token for a header. Throws a configuration failure, naming the key, if it contains characters that a header cannot hold. */
+/**
+ * The text of a token for a header. Throws a configuration failure that names the key if a header cannot hold its
+ * characters.
+ */
 export function headerText(token: Secret, key: string): string {
   const text = token.reveal();
   if (isHeaderText(text)) return text;

@@ -2,7 +2,7 @@ import { codeOf } from '../../base/errors.ts';
 import { ProxyRefused } from './proxy.ts';
 import { Truncated } from './transport.ts';
 
-/** Why no answer, or no complete answer, came over the network. */
+/** The reason why no answer, or no complete answer, came over the network. */
 export interface NetworkProblem {
   /** True when only the user can fix it. */
   readonly config: boolean;

@@ -7,8 +7,8 @@ import { configError } from '../../base/errors.ts';
 import { isLoopback } from '../../config/base-url.ts';
 
 /**
- * The proxy for an address, as HTTPS_PROXY and NO_PROXY say (in lower or upper case); undefined: none. Loopback goes
- * direct whatever they say, for a proxy elsewhere would reach its own loopback; and plain http is for loopback alone.
+ * The proxy for an address by HTTPS_PROXY and NO_PROXY (in lower or upper case); undefined for none. Loopback is always
+ * reached directly, since a proxy elsewhere would reach its own loopback; plain http is allowed for loopback alone.
  * Throws a configuration failure for a proxy that cannot be used.
  */
 export function proxyFor(baseUrl: string, env: Env): URL | undefined {
@@ -22,7 +22,7 @@ export function proxyFor(baseUrl: string, env: Env): URL | undefined {
   throw configError('HTTPS_PROXY is not the address of a proxy that can be used here, wanted http://host:port.');
 }
 
-/** Whether NO_PROXY names the host, a domain above it, or everything; an entry may end in a port. */
+/** True if NO_PROXY names the host, a domain above it, or everything; an entry may end in a port. */
 export function isExempt(url: URL, noProxy: string): boolean {
   const host = url.hostname.toLowerCase();
   const port = url.port || (url.protocol === 'https:' ? '443' : '80');
@@ -39,7 +39,7 @@ export function isExempt(url: URL, noProxy: string): boolean {
     });
 }
 
-/** The proxy refused to open a tunnel. */
+/** Thrown when the proxy refuses to open a tunnel. */
 export class ProxyRefused extends Error {
   readonly status: number;
   constructor(status: number) {
@@ -50,7 +50,9 @@ export class ProxyRefused extends Error {
 
 type SocketCallback = (error: Error | null, socket?: Duplex) => void;
 
-/** An agent whose TLS connections run through an HTTP proxy: it sees the host's name and ciphertext, nothing else. */
+/**
+ * An agent whose TLS connections run through an HTTP proxy, which sees the host's name and ciphertext, nothing else.
+ */
 export class TunnelAgent extends Agent {
   readonly #proxy: URL;
 

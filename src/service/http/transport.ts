@@ -8,7 +8,7 @@ import { codeOf } from '../../base/errors.ts';
 import { onAbort } from './abort.ts';
 import { proxyFor, TunnelAgent } from './proxy.ts';
 
-/** One request: a POST of JSON, unless it says otherwise. */
+/** One request: by default a POST of JSON. */
 export interface Post {
   readonly method?: 'POST' | 'HEAD';
   readonly path: string;
@@ -16,7 +16,7 @@ export interface Post {
   readonly body: string;
 }
 
-/** A path with the service that it is for. */
+/** Appends the id of the service to a path. */
 export function scopedPath(path: string, serviceId: string): string {
   return `${path}?service_id=${encodeURIComponent(Buffer.from(serviceId).toString())}`;
 }
@@ -25,13 +25,15 @@ export type AnswerHeaders = Readonly<Record<string, string | readonly string[] |
 
 export interface RawAnswer {
   readonly status: number;
-  /** Names in lower case. */
+  /** Headers of the answer, by names in lower case. */
   readonly headers: AnswerHeaders;
-  /** As on the wire, without the framing. Throws `Truncated`, or an error of Node. */
+  /** The body as received, without the framing. Throws `Truncated`, or an error of Node. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** To be called after the end of the body: true when more came than was declared. Waits a few turns of the event loop. */
+  /**
+   * True if more bytes came than were declared; called after the end of the body. Waits a few turns of the event loop.
+   */
   hasTrailingBytes(): Promise<boolean>;
-  /** Closes the connection, in any state. */
+  /** Closes the connection in any state. */
   disconnect(): void;
 }
 
@@ -45,9 +47,12 @@ class ConnectTimeout extends Error {
 
 const CONNECT_TIMEOUT_MS = 30_000;
 const TURNS_FOR_TRAILING_BYTES = 3;
-/** What Node reads of a body ahead of its reader. With its own 16 KiB it stops and starts reading at every chunk. */
+/**
+ * Bytes of a body that Node reads before its reader takes them. With Node's own 16 KiB it stops and starts reading at
+ * every chunk.
+ */
 const READ_AHEAD_BYTES = 1 << 20;
-/** Turns of the event loop until the agent knows of a connection that is closed. */
+/** Turns of the event loop until the agent learns of a closed connection. */
 const TURNS_FOR_CLOSING = 3;
 
 export interface TransportOptions {
@@ -61,9 +66,9 @@ export interface TransportOptions {
 }
 
 /**
- * The HTTP client of both operations. It sends requests to one origin only and does not follow redirects. Node's own
- * client and not undici 7, which ends the process by an assertion when a connection closes while its reader is busy (nodejs/undici#5360), and
- * takes a reset for a clean end where only the end of the connection ends the body.
+ * The HTTP client of both operations. It sends requests to one origin only and does not follow redirects. It uses
+ * Node's own client: undici 7 ends the process by an assertion when a connection closes while its reader is busy
+ * (nodejs/undici#5360), and takes a reset for a clean end if only the end of the connection ends the body.
  */
 export class Transport {
   readonly #options: TransportOptions;
@@ -80,7 +85,10 @@ export class Transport {
     return this.#base.host;
   }
 
-  /** Rejects with an error of Node's, or with the signal's reason; throws a configuration failure for a bad proxy. */
+  /**
+   * Sends a request. Rejects with an error of Node, or with the signal's reason; throws a configuration failure for a
+   * bad proxy.
+   */
   async send(post: Post, signal: AbortSignal): Promise<RawAnswer> {
     signal.throwIfAborted();
     const { protocol, hostname, port, pathname } = this.#base;
@@ -105,7 +113,7 @@ export class Transport {
         failed.error ??= error;
         reject(signal.aborted ? signal.reason : error);
       });
-      // Without an error where Node closes it by itself, as after a 101.
+      // Node emits no error where it closes the connection by itself, as after a 101.
       request.once('close', () => reject(new Truncated('the connection was closed without an answer')));
       request.once('response', resolve);
       request.end(post.body);
@@ -119,7 +127,8 @@ export class Transport {
     this.#agent = undefined;
     for (const request of this.#requests) request.destroy();
     agent?.destroy();
-    // When a connection closes, Node 24 makes another for a request that waited for it, although that was destroyed.
+    // When a connection closes, Node 24 opens another one for a request that waited for it, although that was
+    // destroyed.
     for (let turn = 0; turn < TURNS_FOR_CLOSING && agent !== undefined; turn++) {
       await nextTurn();
       agent.destroy();
@@ -131,7 +140,7 @@ export class Transport {
     if (this.#agent !== undefined) return this.#agent;
     const keepAlive = keptConnections > 0;
     const maxSockets = keepAlive ? keptConnections : Number.POSITIVE_INFINITY;
-    // Whatever NODE_TLS_REJECT_UNAUTHORIZED is: a further authority is given by NODE_EXTRA_CA_CERTS.
+    // NODE_TLS_REJECT_UNAUTHORIZED has no effect here; NODE_EXTRA_CA_CERTS names further authorities.
     const options = { keepAlive, maxSockets, rejectUnauthorized: true, highWaterMark: READ_AHEAD_BYTES };
     const proxy = proxyFor(baseUrl, env);
     if (proxy !== undefined) this.#agent = new TunnelAgent(proxy, options);
@@ -155,13 +164,13 @@ export class Transport {
   }
 }
 
-/** What went wrong with a connection after its answer had begun. */
+/** An error of a connection after its answer had begun. */
 interface TransportError {
   error: Error | undefined;
 }
 
 function rawAnswer(answer: IncomingMessage, failed: TransportError): RawAnswer {
-  // The reader of the body gets this error there.
+  // The reader of the body receives this error.
   answer.on('error', () => {});
   return {
     status: answer.statusCode ?? 0,
@@ -177,7 +186,7 @@ function rawAnswer(answer: IncomingMessage, failed: TransportError): RawAnswer {
   };
 }
 
-/** The bytes of a body that ends only where it is whole, as far as its framing can tell. */
+/** Yields the bytes of a body; throws unless it ends where it is complete, as far as its framing shows. */
 async function* checkComplete(
   answer: IncomingMessage,
   failed: TransportError,
@@ -190,7 +199,7 @@ async function* checkComplete(
     );
   }
   if (!answer.complete) throw failed.error ?? new Truncated('the connection was closed early');
-  // A body that the end of the connection ends looks whole to Node even where that end was a reset.
+  // Node takes a body that ends with its connection for complete, even if a reset was its end.
   if (!isFramed(answer) && failed.error !== undefined) throw failed.error;
 }
 

@@ -23,28 +23,31 @@ import { QuotaStateFile, type QuotaStateOptions } from './state-file.ts';
 
 /** The permission to send one export; it counts against both limits until it is released. */
 export interface Permit {
-  /** To be called when the head of the answer came, before `release`; a second call changes nothing. */
+  /** Reports the head of the answer; called before `release`. A second call changes nothing. */
   answered(head: AnswerHead): Promise<void>;
-  /** To be called when the connection is closed; harmless when repeated. */
+  /** Reports that the connection is closed; may be called again. */
   release(): Promise<void>;
 }
 
-/** What a client that sends exports needs of the quota. */
+/** The part of the quota that a client needs to send exports. */
 export type ExportAdmission = Pick<ExportQuota, 'enter' | 'close'>;
 
 export interface ExportQuotaOptions extends QuotaStateOptions, ExportLimits {
   readonly random: Random;
-  /** A longer wait than this is refused. */
+  /** Maximum wait (ms); a longer one is refused. */
   readonly maxWaitMs?: number | undefined;
 }
 
 const LEASE_MS = 120_000;
 const RENEW_MS = 30_000;
-/** Shorter waits are not reported. */
+/** Minimum length of a wait that is reported. */
 const REPORTED_WAIT_MS = 5_000;
-/** A clock may jump, and another process may get another answer: after so much of a long wait the state is read again. */
+/**
+ * Maximum sleep within a wait. The state is then read again: a clock may jump, and another process may get another
+ * answer.
+ */
 const MAX_SLEEP_MS = 300_000;
-/** How often the slots of other processes are looked at. */
+/** Interval at which the slots of other processes are looked at. */
 const POLL_MS = 200;
 
 export class ExportQuota {
@@ -53,10 +56,10 @@ export class ExportQuota {
   readonly #run = randomUUID();
   readonly #queue = pLimit(1);
   readonly #listeners = new Set<(until: number | undefined) => void>();
-  /** The permits given, by the number of their export. */
+  /** The permits of this process, by the number of their export. */
   readonly #permits = new Map<number, Permit>();
   #renewing: (() => void) | undefined;
-  /** Aborted, and replaced, whenever an answer or an end of an export of this process changed the state. */
+  /** Aborted, and replaced, whenever an answer or the end of an export of this process changed the state. */
   #changed = new AbortController();
   #reported: number | undefined;
 
@@ -65,7 +68,10 @@ export class ExportQuota {
     this.#file = new QuotaStateFile(options);
   }
 
-  /** Exports that may start now, that are left until the limit, and when (ms) the last of `count` may start. */
+  /**
+   * Forecasts exports: how many may start now, how many are left until the limit, and when (ms) the last of `count` may
+   * start.
+   */
   forecast(count: number): { readonly startableNow: number; readonly left: number; readonly earliestEnd: number } {
     return forecastOf(this.#current(this.#file.read()), this.#options, count, this.#options.clock.now());
   }
@@ -75,14 +81,14 @@ export class ExportQuota {
     this.#listeners.add(listener);
   }
 
-  /** Gives back every permit of this process. */
+  /** Releases every permit of this process. */
   async close(): Promise<void> {
     await Promise.all([...this.#permits.values()].map((permit) => permit.release()));
   }
 
   /**
    * Resolves when an export may be sent: one caller after the other, in the order of the calls. Rejects with the
-   * signal's reason, or with a transient UserError that names the wait when it is longer than allowed.
+   * signal's reason, or with a transient UserError that names the wait if it is longer than allowed.
    */
   async enter(signal: AbortSignal): Promise<Permit> {
     signal.throwIfAborted();
@@ -90,13 +96,13 @@ export class ExportQuota {
     try {
       return await abortable(admitted, signal);
     } catch (error) {
-      // Admitted at the moment of the abort: nobody will use the permit.
+      // The export was admitted when the signal aborted: nobody will use the permit.
       void admitted.then((permit) => permit.release()).catch(() => {});
       throw error;
     }
   }
 
-  /** A permit without waiting, which is still counted: for the single small export of an interactive check. */
+  /** Grants a permit without waiting, which still counts: for the single small export of an interactive check. */
   enterNow(): Promise<Permit> {
     return this.#file.update((state) => this.#grant(this.#current(state)));
   }
@@ -115,7 +121,7 @@ export class ExportQuota {
         if ('release' in found) return found;
         if (found.kind === 'until') await this.#waitUntil(found.at, signal);
         if (found.kind === 'change') await this.#waitForChange(found.slots, AbortSignal.any([changed, signal]));
-        // With a test clock that does not really sleep, I/O must still make progress.
+        // I/O must make progress even if a test clock does not really sleep.
         await new Promise((resolve) => setImmediate(resolve));
       }
     } finally {
@@ -131,7 +137,7 @@ export class ExportQuota {
   #isOwned(slot: Slot, now: number): boolean {
     if (slot.run === this.#run) return this.#permits.has(slot.n);
     if (livenessOf(slot.owner) === 'dead') return false;
-    // No process takes so long a lease: its clock, or ours, was wrong since.
+    // No process takes so long a lease: its clock, or that of this machine, was wrong when it did.
     return slot.lease > now && slot.lease <= now + 2 * LEASE_MS;
   }
 
@@ -215,7 +221,10 @@ export class ExportQuota {
     await clock.sleep(Math.min(wait, MAX_SLEEP_MS), signal);
   }
 
-  /** Until a change in this process (or an abort), until a slot is free, or until other processes are looked at again. */
+  /**
+   * Waits for a change in this process (or an abort), for a slot to become free, or for the next look at other
+   * processes.
+   */
   async #waitForChange(slots: readonly Slot[], woken: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     const ends = slots.flatMap(({ freeAt }) => (freeAt === undefined ? [] : [freeAt - clock.now()]));

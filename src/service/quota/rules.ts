@@ -7,19 +7,31 @@ import type { Random } from '../../base/random.ts';
 import type { LimitHeaders } from '../http/headers.ts';
 import type { QuotaState, Report, Slot } from './state.ts';
 
-/** What follows a 429, by what it may mean. */
+/** The measures after a 429, by its possible reasons. */
 const REFUSAL_POLICY = {
-  /** Other exports of ours run: fewer at once from now on, and the next after this pause. */
+  /**
+   * Other exports of this user run: fewer run at once from now on, and the next is sent after this pause at the
+   * earliest.
+   */
   besideOthersMs: 1_000,
-  /** It ran alone and some are left: one at once from now on; so often in a row, each pause twice the last, up to twice as long by chance. */
+  /**
+   * The export ran alone and the service says that some are left: one runs at once from now on. This is assumed for at
+   * most `times` refusals in a row; the pause doubles each time, and is up to twice as long by chance.
+   */
   alone: { times: 3, baseMs: 2_000 },
-  /** The hourly limit, and no reset was named: pauses of the first, second… in a row, up to a quarter longer by chance. */
+  /**
+   * The hourly limit is reached and no reset was named: the pauses after the first, second… refusal in a row, each up
+   * to a quarter longer by chance.
+   */
   hourlyMs: [60_000, 120_000, 240_000, 480_000, 900_000],
-  /** After a reduction one more may run at once each time this has passed; twice as long with each further one, up to a limit. */
+  /**
+   * After a reduction one more may run at once each time `afterMs` has passed; with each further reduction that time
+   * doubles, up to a limit.
+   */
   raise: { afterMs: 900_000, maxDoublings: 5 },
 } as const;
 
-/** A reset may be given in seconds, rounded down. */
+/** Added to a reset, which may be given in seconds and rounded down. */
 const RESET_MARGIN_MS = 1_000;
 
 /** The limits as configured. */
@@ -28,19 +40,23 @@ export interface ExportLimits {
   readonly exportsPerHour: number;
 }
 
-/** Send now; wait until an answer or an end of `slots` changes the state; or wait for an instant. */
+/**
+ * Whether to send now, to wait until an answer or the end of one of `slots` changes the state, or to wait for an
+ * instant.
+ */
 export type Decision =
   | { readonly kind: 'go' }
   | { readonly kind: 'change'; readonly slots: readonly Slot[] }
   | { readonly kind: 'until'; readonly at: number };
 
-/** Whether an export may be sent at `now`, over a pruned state. */
+/** Decides whether an export may be sent at `now`; the state is pruned. */
 export function decide(state: QuotaState, limits: ExportLimits, now: number): Decision {
   if (state.blocked !== undefined && now < state.blocked.until) return { kind: 'until', at: state.blocked.until };
   const unanswered = state.slots.filter(({ answered }) => !answered);
   const budget = budgetOf(state, limits, now);
   if (budget.left <= 0 && unanswered.length === 0) return { kind: 'until', at: budget.nextAt };
-  // Other users may have used the quota: until the service has reported what is left, one export is sent at a time.
+  // Other users may have used the quota: until the service has reported how many are left, one export is sent at a
+  // time.
   if (unanswered.length > 0 && (budget.left <= 0 || !budget.known)) return { kind: 'change', slots: unanswered };
   if (state.slots.length >= concurrencyOf(state, limits, now)) return { kind: 'change', slots: state.slots };
   return { kind: 'go' };
@@ -48,13 +64,16 @@ export function decide(state: QuotaState, limits: ExportLimits, now: number): De
 
 export interface Budget {
   readonly left: number;
-  /** When the next may be sent if none is left. */
+  /** Instant at which the next may be sent if none is left (ms). */
   readonly nextAt: number;
-  /** False while nothing is known that is current. */
+  /** False if no current report of the service is known. */
   readonly known: boolean;
 }
 
-/** What is left of the hour: what the service reported, while that is current; else our own count. */
+/**
+ * The exports left in this hour: those that the service reported, while the report is current, else by this machine's
+ * own count.
+ */
 export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, now: number): Budget {
   const { report, sent } = state;
   if (report !== undefined && isCurrent(report, now)) {
@@ -63,10 +82,11 @@ export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, no
     return { left: report.remaining - report.unanswered - since, nextAt, known: true };
   }
   const left = exportsPerHour - sent.length;
-  // Fewer than the limit lie within an hour then.
+  // After this instant fewer than the limit lie within an hour.
   const oldest = sent[Math.max(0, sent.length - exportsPerHour)];
   const nextAt = oldest === undefined ? now + HOUR_MS : oldest.at + HOUR_MS + 1;
-  // The service reported when its count starts again, and that is over: whatever we counted, one export may be sent to find out.
+  // The service reported when its count starts again, and that time is over: one export may be sent to learn the new
+  // count, whatever this machine counted.
   const resetAt = report?.resetAt;
   const renewed = resetAt !== undefined && !report?.isResetAssumed && !sent.some(({ at }) => at >= resetAt);
   if (renewed) return { left: Math.max(left, 1), nextAt, known: false };
@@ -76,7 +96,10 @@ export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, no
 const isCurrent = (report: Report, now: number): boolean =>
   report.resetAt === undefined ? now < report.at + HOUR_MS : now < report.resetAt + RESET_MARGIN_MS;
 
-/** How many may run at once: as configured, or fewer for a while after refusals, one more each time it goes well. */
+/**
+ * The number of exports that may run at once: as configured, or fewer after refusals, and one more after each time
+ * without one.
+ */
 export function concurrencyOf({ reduced }: QuotaState, limits: ExportLimits, now: number): number {
   if (reduced === undefined) return limits.maxConcurrentExports;
   const { afterMs, maxDoublings } = REFUSAL_POLICY.raise;
@@ -85,7 +108,10 @@ export function concurrencyOf({ reduced }: QuotaState, limits: ExportLimits, now
   return Math.min(limits.maxConcurrentExports, reduced.limit + raised);
 }
 
-/** When the last of `count` exports may be sent at the earliest, and how many may be at once now. Over a pruned state. */
+/**
+ * Forecasts when the last of `count` exports may be sent at the earliest, and how many may be sent now; the state is
+ * pruned.
+ */
 export function forecastOf(state: QuotaState, limits: ExportLimits, count: number, now: number) {
   const { left, nextAt } = budgetOf(state, limits, now);
   const blocked = state.blocked?.until ?? now;
@@ -106,7 +132,7 @@ export const afterSending = (state: QuotaState, slot: Omit<Slot, 'n' | 'answered
   slots: [...state.slots, { n: state.next, ...slot, answered: false }],
 });
 
-/** What the quota takes from the head of an answer. */
+/** The part of an answer's head that the quota reads. */
 export interface AnswerHead {
   readonly status: number;
   /** True when the answer reports that the limit is reached, under whatever status. */
@@ -131,14 +157,16 @@ export function afterAnswer(state: QuotaState, n: number, head: AnswerHead, cont
   return withReport(answered, n, reported, context.now);
 }
 
-/** First fewer exports at once; only then is a refusal taken for the hourly limit (S9). */
+/**
+ * The state after a refusal. First fewer exports run at once; only then is a refusal taken for the hourly limit (S9).
+ */
 function afterRefusal(state: QuotaState, n: number, reported: LimitHeaders, context: AnswerContext): QuotaState {
   const { limits, now, random } = context;
   const others = state.slots.filter((slot) => slot.n !== n && slot.freeAt === undefined).length;
   if (others > 0) {
-    // A Remaining of 0 may be about exports at once and not about the hour: it is believed of an export that ran alone.
+    // A Remaining of 0 may concern exports at once and not the hour: it is believed only of an export that ran alone.
     const after = reported.remaining === 0 ? state : withReport(state, n, reported, now);
-    // The next goes when one of the others ends.
+    // The next export is sent when one of the others ends.
     const limit = Math.max(1, Math.min(others, concurrencyOf(state, limits, now)));
     const until = Math.max(state.blocked?.until ?? 0, now + REFUSAL_POLICY.besideOthersMs);
     return withReduced(after, limit, until, now);
@@ -154,31 +182,35 @@ function afterRefusal(state: QuotaState, n: number, reported: LimitHeaders, cont
   return { ...after, hourlyRefusals: hourlyRefusals + 1, blocked: { at: now, until } };
 }
 
-/** `limit` exports at once from now on, and none before `until`. */
+/** Allows at most `limit` exports at once from now on, and none before `until`. */
 const withReduced = (state: QuotaState, limit: number, until: number, now: number): QuotaState => ({
   ...state,
   reduced: { limit, at: now, times: (state.reduced?.times ?? 0) + 1 },
   blocked: { at: now, until },
 });
 
-/** Stores what the service reports is left, unless it reported less to an export sent later or under way beside it. */
+/**
+ * Stores the report of how many exports are left, unless the service reported fewer to an export that was sent later or
+ * at the same time.
+ */
 function withReport(state: QuotaState, n: number, { remaining, resetAt }: LimitHeaders, now: number): QuotaState {
   if (remaining === undefined) return state;
   const { report } = state;
   if (report !== undefined && n <= report.lastSent && isCurrent(report, now) && report.remaining <= remaining) {
-    // More was left when the service counted this one, so that was before the report: it does not lack this one.
+    // More were left when the service counted this export, so that it did so before the report: the report includes
+    // this one.
     return { ...state, report: { ...report, unanswered: Math.max(0, report.unanswered - 1) } };
   }
   const unanswered = state.slots.filter((slot) => !slot.answered).length;
   const next = { remaining, at: now, lastSent: state.next - 1, unanswered };
   if (resetAt !== undefined) return { ...state, report: { ...next, resetAt } };
   if (remaining > 0) return { ...state, report: next };
-  // Nothing is left, and no reset is named: the first export to be counted no more is our oldest, an hour after it was sent.
+  // None is left and no reset is named: the oldest export stops counting an hour after it was sent.
   const assumed = (state.sent[0]?.at ?? now) + HOUR_MS;
   return { ...state, report: { ...next, resetAt: assumed, isResetAssumed: true } };
 }
 
-/** Until when a refusal for the hourly limit stops everybody; `before` counts those in a row before it. */
+/** The end of a wait after a refusal for the hourly limit; `before` counts the refusals in a row before it. */
 export function refusedUntil({ resetAt, retryAt }: LimitHeaders, before: number, now: number, random: Random): number {
   const reported = Math.max(resetAt ?? 0, retryAt ?? 0);
   if (reported > now) return reported + RESET_MARGIN_MS;

@@ -10,13 +10,16 @@ import { withLockFile } from '../../fs/lock.ts';
 import { makePrivateFolder } from '../../fs/private-folder.ts';
 import { EMPTY_STATE, parseState, type QuotaState } from './state.ts';
 
-/** A lock is normally held for a millisecond: after this wait the run continues without the shared state. */
+/**
+ * Time to wait for the lock, which is normally held for a millisecond; after it the run continues without the shared
+ * state.
+ */
 const LOCK_WAIT_MS = 4_000;
-/** A state of thousands of exports has a tenth of these. */
+/** Maximum size of the file; a state of thousands of exports has a tenth of this. */
 const MAX_BYTES = 1 << 20;
 
 export interface QuotaStateOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId'> {
-  /** Folder under which the processes of one user share their state; undefined: none is shared. */
+  /** Folder under which the processes of one user share their state; undefined if none is shared. */
   readonly stateRoot?: string | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -24,25 +27,25 @@ export interface QuotaStateOptions extends Pick<SourceConfig, 'baseUrl' | 'servi
 
 /** The state that the processes of one user share: a file that is replaced as a whole. */
 export class QuotaStateFile {
-  /** Undefined: this process counts alone. */
+  /** Folder of the file; undefined if this process counts alone. */
   #folder: string | undefined;
   readonly #path: string;
   readonly #clock: Clock;
   readonly #logger: Logger;
   #state: QuotaState = EMPTY_STATE;
-  /** What the file held when it was read last. */
+  /** Text of the file when it was read last. */
   #text: string | undefined;
   #warned = false;
 
   constructor({ stateRoot: root, baseUrl, serviceId, clock, logger }: QuotaStateOptions) {
-    // Users of one machine share its temporary folder, not each other's files.
+    // Users of one machine share its temporary folder, but each has a folder of files in it.
     this.#folder = root === undefined ? undefined : join(root, `dfinery-elt-quota-${process.getuid?.() ?? 'user'}`);
     this.#path = join(this.#folder ?? '', `quota-${sha256([baseUrl, serviceId]).slice(0, 16)}.json`);
     this.#clock = clock;
     this.#logger = logger;
   }
 
-  /** The state without waiting for a lock: a whole one, perhaps a moment old. */
+  /** Reads the state without waiting for a lock: it is whole, but may be a moment old. */
   read(): QuotaState {
     if (this.#folder === undefined) return this.#state;
     this.#text = undefined;
@@ -60,8 +63,8 @@ export class QuotaStateFile {
   }
 
   /**
-   * One change of the state that no other process's comes between. Throws a configuration failure when the folder is
-   * somebody else's; where the disk or a lock fails, this process counts alone from then on.
+   * Changes the state while no other process does. Throws a configuration failure if the folder belongs to somebody
+   * else; if the disk or a lock fails, this process counts alone from then on.
    */
   async update<T>(change: (state: QuotaState) => readonly [QuotaState, T], signal?: AbortSignal): Promise<T> {
     const apply = () => {
@@ -89,7 +92,7 @@ export class QuotaStateFile {
     }
   }
 
-  /** Not where nothing has changed, as while the exports of other processes are waited for. */
+  /** Writes the state, unless nothing has changed, as while this process waits for the exports of others. */
   #write(): void {
     const text = JSON.stringify(this.#state);
     if (text === this.#text) return;

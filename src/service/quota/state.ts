@@ -3,27 +3,27 @@ import { HOUR_MS } from '../../base/durations.ts';
 import { jsonOf } from '../../base/json.ts';
 import type { ProcessIdentity } from '../../fs/process-identity.ts';
 
-/** All that is known of the quota; what the state file holds (schemas/quota-state.json). Instants in ms since 1970. */
+/** The state of the quota, as the state file holds it (schemas/quota-state.json). Instants in ms since 1970. */
 export interface QuotaState {
   readonly v: 1;
-  /** Those of the last hour, oldest first. */
+  /** Exports of the last hour, oldest first. */
   readonly sent: readonly SentExport[];
   /** Number of the next export. */
   readonly next: number;
   readonly slots: readonly Slot[];
   readonly report?: Report;
-  /** When an answer that was no refusal last came without saying what is left. */
+  /** Instant of the last answer, other than a refusal, that did not say how many exports are left. */
   readonly unreportedAt?: number;
-  /** Nothing is sent before `until`, since a refusal at `at`. */
+  /** No export is sent before `until`, because of a refusal at `at`. */
   readonly blocked?: { readonly at: number; readonly until: number };
-  /** Refusals in a row that were taken for the hourly limit. */
+  /** Number of refusals in a row that were taken for the hourly limit. */
   readonly hourlyRefusals: number;
-  /** Refusals in a row of exports that ran alone, although some were left. */
+  /** Number of refusals in a row of exports that ran alone, although some were left. */
   readonly aloneRefusals: number;
   readonly reduced?: ReducedConcurrency;
 }
 
-/** An export sent: its number, in the order of sending over all processes, and when. */
+/** An export that was sent: its number, in the order of sending over all processes, and the instant. */
 interface SentExport {
   readonly n: number;
   readonly at: number;
@@ -37,9 +37,9 @@ export interface Slot {
   readonly run: string;
   /** When the lease ends: an owner that has not renewed it by then counts as dead. */
   readonly lease: number;
-  /** The head of its answer has come, or will never come. */
+  /** True if the head of its answer has come, or will never come. */
   readonly answered: boolean;
-  /** The export is over; its slot is free from then on. */
+  /** Instant at which its slot is free, once the export is over. */
   readonly freeAt?: number;
 }
 
@@ -47,15 +47,18 @@ export interface Slot {
 export interface Report {
   readonly remaining: number;
   readonly resetAt?: number;
-  /** The service named no reset: what it counts may have begun later than our own hour. */
+  /** True if the service named no reset: the hour that it counts may have begun later than this machine's. */
   readonly isResetAssumed?: boolean;
   readonly at: number;
-  /** The last export sent by then, and how many had no answer yet: the report may not know of them. */
+  /** Number of the last export sent by then, and how many had no answer yet: the report may not include those. */
   readonly lastSent: number;
   readonly unanswered: number;
 }
 
-/** Fewer at once than configured: how many after the last reduction, when it was, and how many there were. */
+/**
+ * Concurrency below the configured one: the limit after the last reduction, when that was, and how many reductions
+ * there were.
+ */
 interface ReducedConcurrency {
   readonly limit: number;
   readonly at: number;

@@ -7,14 +7,17 @@ import type { Engine } from './engine/engine.ts';
 import { anyOf, identifier, jsonMember } from './engine/quote.ts';
 import { rescueKey } from './rows/cells.ts';
 
-/** A NULL of a column's type, as SQL. */
+/** SQL of a NULL of a column's type. */
 export const typedNull = (type: ColumnType, zone: Zone | undefined): string => castTo('NULL', type, zone);
 
-/** A value in a column's own type: files keep the type that a query gives, and all files of a dataset have one. */
+/**
+ * SQL that casts a value to a column's own type: files keep the type that a query gives, and all files of a dataset
+ * have one.
+ */
 export const castTo = (value: string, type: ColumnType, zone: Zone | undefined): string =>
   `CAST(${value} AS ${TYPES[type].duckdb(zone !== undefined)})`;
 
-/** The value of a stored column as a plan has it, from what is stored. */
+/** SQL of the value of a stored column after a plan, from the stored value. */
 export function valueAfter(column: PlannedColumn, zone: Zone | undefined): string {
   const name = identifier(column.name);
   if (!isRetyped(column)) return name;
@@ -22,11 +25,16 @@ export function valueAfter(column: PlannedColumn, zone: Zone | undefined): strin
   return TYPES[column.type].sql(textBefore(column, zone), zone);
 }
 
-/** What is stored, as text that any type it could have had before takes: `5`, not `5.0`; a midnight as its date. */
+/**
+ * SQL of the stored value as a text that any type which it could have had before accepts: `5`, not `5.0`; a midnight as
+ * its date.
+ */
 const textBefore = ({ name, before }: Retyped, zone: Zone | undefined): string =>
   sqlWiden(identifier(name), before, 'string', zone);
 
-/** `_rescued` of a stored row with what those of these columns that a plan narrows no longer hold. */
+/**
+ * SQL of `_rescued` of a stored row after a plan: it also gets the values that the plan's narrower types do not hold.
+ */
 export function rescuedAfter(columns: readonly PlannedColumn[], zone: Zone | undefined): string {
   const losses = columns.filter(isRetyped).flatMap((column) => {
     if (isWidening(column, zone !== undefined)) return [];
@@ -41,18 +49,18 @@ export function rescuedAfter(columns: readonly PlannedColumn[], zone: Zone | und
   return `CASE WHEN ${isLoss} THEN '{' || concat_ws(',', ${members.join(', ')}) || '}' ELSE _rescued END`;
 }
 
-/** A type as DuckDB's queries describe it, by its name in `src/types`. */
+/** The name in `src/types` of a type that DuckDB describes. */
 export function shortName(described: string): string {
   return described.replace(/^TIMESTAMP WITH TIME ZONE/, 'TIMESTAMPTZ');
 }
 
-/** A column of a query whose every value has a type of `src/types`, or is JSON text. */
+/** A column of a query, all of whose values have a type of `src/types` or are JSON text. */
 export interface DescribedColumn {
   readonly name: string;
   readonly type: DuckDbType;
 }
 
-/** The columns of such a query. */
+/** The columns of a query. */
 export async function describe(engine: Pick<Engine, 'rows'>, query: string): Promise<DescribedColumn[]> {
   const rows = await engine.rows(`DESCRIBE ${query}`);
   return rows.map(({ column_name: name, column_type: described }) => {
@@ -61,7 +69,7 @@ export async function describe(engine: Pick<Engine, 'rows'>, query: string): Pro
   });
 }
 
-/** The scalar type of a column or of its elements. */
+/** The scalar type of a column, or of the elements of its lists. */
 export function scalarOf(type: DuckDbType): { readonly scalar: DuckDbScalar; readonly isList: boolean } {
   return { scalar: type.replace(/\[\]$/, '') as DuckDbScalar, isList: type.endsWith('[]') };
 }

@@ -9,25 +9,25 @@ import type { StatefulTarget } from '../target.ts';
 import { checkLogPath, copyMode, copyOwner, fileExists, REWRITING, realFile, sweep } from './engine/database-file.ts';
 import type { Engine, EngineOptions } from './engine/engine.ts';
 
-// Copies for readers (S52), of a DuckDB file or of a catalog of DuckLake. A database has an id, and says which file it is by what the
-// file system says of that file, which a plain copy of it does not share. A copy for readers carries the id of its database as a
-// mark: only such a file is ever replaced.
+// Copies for readers (S52), of a DuckDB file or of a catalog of DuckLake. A database has an id, and stores an identity
+// of its file from the file system, which a plain copy of the file does not share. A copy for readers stores the id of
+// its database: only such a file is ever replaced.
 
-/** A kind of database file of which copies are published. */
+/** A kind of database file whose copies are published. */
 export interface CopiedFormat {
-  /** What it is called in messages. */
+  /** Name of the kind in messages. */
   readonly noun: 'database' | 'catalog';
-  /** Its table with the mark: one row, in columns as in `Mark`. */
+  /** Its table with the mark: one row, with the columns of `Mark`. */
   readonly marks: string;
   /** Opens a file, works on it and closes it. Throws UserError. */
   withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T>;
-  /** Throws a configuration failure unless the open file is one of these, loaded by this program. */
+  /** Throws a configuration failure unless the open file is of this kind and was loaded by this program. */
   check(engine: Engine): Promise<void>;
-  /** Throws also if the file lacks rows. */
+  /** Does the work of `check`, and also throws if the file lacks rows. */
   checkWhole(engine: Engine): Promise<void>;
 }
 
-/** A target whose place is one database file, with copies of it for readers (S52). */
+/** A target whose place is one database file that has copies for readers (S52). */
 export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFormat>): StatefulTarget => ({
   ...target,
   publishes: true,
@@ -35,7 +35,7 @@ export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFor
     const format = await load();
     if (options.publish !== undefined) await checkCopy(format, options.publish, file, options);
     const sink = await target.open(file, options);
-    // A sink that holds the lock of the file publishes it itself.
+    // A sink that holds the lock of the file publishes the copy itself.
     sink.publish ??= (copy) =>
       format.withFile({ ...options, file }, (engine) => publish(format, engine, copy, options));
     return sink;
@@ -52,12 +52,12 @@ export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFor
   },
 });
 
-/** Which database a file is, or is a copy of for readers. */
+/** The mark that identifies a file as a database, or as a copy of one for readers. */
 interface Mark {
   readonly database: string;
-  /** Which file it is, so that a plain copy is not taken for it. */
+  /** Identity of the file, which a plain copy of it does not share. */
   readonly file: string;
-  /** The id of the database that a copy for readers was made of. */
+  /** Id of the database of which this is a copy for readers; null for a database itself. */
   readonly copyOf: string | null;
 }
 
@@ -67,7 +67,10 @@ const UNFINISHED = '.publishing';
 
 type Options = Omit<EngineOptions, 'readOnly' | 'file'>;
 
-/** What the file system says of a file, and of no plain copy of it; the same wherever it is moved on one file system. */
+/**
+ * The identity of a file in its file system. It stays when the file is moved within the file system; a plain copy has
+ * another one.
+ */
 export function identityOf(path: string): string {
   const { ino, birthtimeNs } = statSync(path, { bigint: true });
   return `${ino}-${birthtimeNs}`;
@@ -78,7 +81,7 @@ async function readMark({ marks }: CopiedFormat, engine: Engine): Promise<Mark> 
   return { database: String(database), file: String(file), copyOf: copy_of === null ? null : String(copy_of) };
 }
 
-/** Stores that a new file takes the place of another: `from` is what that one says it is. `schema`: the new file, as attached. */
+/** Stores that a new file replaces another, whose stored identity is `from`. `schema` is the new file, as attached. */
 export async function moveIdentity(
   { marks }: CopiedFormat,
   engine: Engine,
@@ -87,11 +90,11 @@ export async function moveIdentity(
   await engine.run(`UPDATE ${schema}.main.${marks} SET file = $2 WHERE file = $1`, [from, to]);
 }
 
-/** The id of a database, if the file that says so is the database itself: not a plain copy of it, nor a copy for readers. */
+/** The id of a database, if the file is the database itself: neither a plain copy of it, nor a copy for readers. */
 const databaseOf = ({ database, file, copyOf }: Mark, path: string): string | undefined =>
   copyOf === null && file === identityOf(realFile(path)) ? database : undefined;
 
-/** True for a file that was copied from a database which is still where it was. Throws UserError. */
+/** True for a file that was copied from a database which still exists at its path. Throws UserError. */
 export async function isPlainCopy(
   format: CopiedFormat,
   { file, original }: { readonly file: string; readonly original: string },
@@ -100,14 +103,14 @@ export async function isPlainCopy(
   if (!fileExists(original) || identityOf(realFile(original)) === identityOf(realFile(file))) return false;
   const { database } = await markOf(format, file, options);
   const found = await databaseAt(format, original, options).catch((error) => {
-    // What is there now is no database of ours.
+    // The file at that path is no longer a database of this program.
     if (error instanceof UserError && error.kind === 'config') return undefined;
     throw error;
   });
   return found === database;
 }
 
-/** Throws a configuration failure for a copy for readers: what is to be changed is its database. */
+/** Throws a configuration failure for a copy for readers, since only its database may be changed. */
 export async function refuseCopy(format: CopiedFormat, engine: Engine): Promise<void> {
   if ((await readMark(format, engine)).copyOf !== null) throw copyError(format, engine.file);
 }
@@ -118,8 +121,8 @@ export const copyError = ({ noun }: CopiedFormat, file: string): UserError =>
   );
 
 /**
- * Throws a configuration failure for a place where no copy of `file` may be put: only one that is free, or has a copy of this very
- * database, may get one.
+ * Throws a configuration failure for a place where no copy of `file` may be put: it must be free, or have a copy of
+ * this very database.
  */
 export async function checkCopy(format: CopiedFormat, copy: string, file: string, options: Options): Promise<void> {
   checkLogPath(copy);
@@ -130,9 +133,11 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
   await checkPlace(format, { name: `--publish ${copy}`, path, file, database }, options);
 }
 
-/** The place of a copy that is taken. `database`: the id of the database; undefined if no copy of it can be there. */
+/**
+ * A place of a copy that is not free. `database` is the id of the database; undefined if no copy of it can be there.
+ */
 interface TakenPlace {
-  /** What messages call it. */
+  /** Name of the copy in messages. */
   readonly name: string;
   readonly path: string;
   readonly file: string;
@@ -180,7 +185,7 @@ async function databaseAt(format: CopiedFormat, file: string, options: Options):
   }
 }
 
-/** The mark of a file, which is opened for reading and checked. */
+/** Reads the mark of a file, which is opened for reading and checked. */
 function markOf(format: CopiedFormat, file: string, options: Options, check = format.check): Promise<Mark> {
   return format.withFile({ ...options, file, readOnly: true }, async (engine) => {
     await check(engine);
@@ -189,9 +194,9 @@ function markOf(format: CopiedFormat, file: string, options: Options, check = fo
 }
 
 /**
- * Puts a whole, checked copy of an open file beside `copy` and renames it into place: who has the former copy open keeps
- * it. The file remembers the copy first, so that a purge knows of it whatever happens. `name`: what messages call the copy.
- * Throws UserError.
+ * Puts a complete, checked copy of an open file beside `copy` and renames it into place: readers who have the former
+ * copy open keep it. The file remembers the copy first, so that a purge knows of it whatever happens. `name` names the
+ * copy in messages. Throws UserError.
  */
 export async function publish(
   format: CopiedFormat,
@@ -208,7 +213,10 @@ export async function publish(
   await copyWhole(format, { file: engine.file, path, database }, options);
 }
 
-/** Adds a copy to the list. A plain copy of a database becomes one of its own with its first copy for readers, and forgets the other's. */
+/**
+ * Adds a copy to the list. A plain copy of a database becomes a database of its own with its first copy for readers,
+ * and forgets the copies of the other.
+ */
 async function remember(
   format: CopiedFormat,
   engine: Engine,
@@ -235,7 +243,7 @@ async function copyWhole(
   const draft = unfinishedCopyOf(path);
   try {
     removeUnfinishedCopy(path);
-    // A file system that can share the blocks does.
+    // A file system that can share blocks shares them here.
     await copyFile(file, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
     copyMode(existsSync(path) ? path : file, draft);
     await format.withFile({ ...options, file: draft }, (engine) =>
@@ -255,7 +263,7 @@ async function copyWhole(
 
 const unfinishedCopyOf = (path: string): string => join(dirname(path), `.${basename(path)}${UNFINISHED}`);
 
-/** What a run that was killed while it published has left holds all rows. */
+/** Removes what a run left that was killed while it published: it holds all rows. */
 function removeUnfinishedCopy(path: string): void {
   const draft = unfinishedCopyOf(path);
   for (const left of [draft, `${draft}.wal`]) rmSync(left, { force: true });
@@ -263,13 +271,14 @@ function removeUnfinishedCopy(path: string): void {
 }
 
 export interface RepublishOptions extends Omit<EngineOptions, 'readOnly'> {
-  /** Copies that are gone for good and leave the list. */
+  /** Copies that no longer exist and are removed from the list. */
   readonly forgetCopies?: readonly string[] | undefined;
 }
 
 /**
- * Publishes every copy of a file again: after a purge no copy may hold the removed rows. Returns a sentence that names every copy
- * which could not be replaced or is not there, and may still hold them; it stays on the list. A plain copy of a database has no copies.
+ * Publishes every copy of a file again: after a purge no copy may hold the removed rows. Returns a sentence that names
+ * every copy which could not be replaced or is not there, and so may still hold them; such a copy stays on the list. A
+ * plain copy of a database has no copies.
  */
 export async function republish(format: CopiedFormat, options: RepublishOptions): Promise<string[]> {
   const failed: string[] = [];
@@ -304,7 +313,7 @@ export async function republish(format: CopiedFormat, options: RepublishOptions)
   ];
 }
 
-/** Takes copies off the list that are gone, and removes what a run that was killed left beside them. */
+/** Removes copies that no longer exist from the list, and what a killed run left beside them. */
 async function forgetCopies(engine: Engine, copies: readonly string[]): Promise<void> {
   for (const path of copies.map((copy) => resolve(copy)).filter((one) => !existsSync(one))) {
     removeUnfinishedCopy(path);
@@ -312,7 +321,10 @@ async function forgetCopies(engine: Engine, copies: readonly string[]): Promise<
   }
 }
 
-/** The copies for readers of the database that an open file is a plain copy of; none for that database itself. */
+/**
+ * The copies for readers of the database from which an open file is a plain copy; empty if the file is the database
+ * itself.
+ */
 export async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Promise<string[]> {
   if (databaseOf(await readMark(format, engine), engine.file) !== undefined) return [];
   return (await copiesIn(engine)).filter((path) => existsSync(path));
@@ -322,8 +334,9 @@ const copiesIn = async (engine: Engine): Promise<string[]> =>
   (await engine.rows(`SELECT path FROM ${COPIES_TABLE} ORDER BY path`)).map(({ path }) => String(path));
 
 /**
- * Writes the database of an open file anew, in a file beside it that is removed in the end unless `then` has put it in the former
- * one's place. `how`: of a new file; `fill`: puts what is to be kept into the database `rewritten`. Throws what they throw, or UserError.
+ * Rewrites the database of an open file into a file beside it, which is removed at the end unless `then` has renamed it
+ * into place. `how` has the options of the new file; `fill` copies what is to be kept into the database `rewritten`.
+ * Throws what they throw, or UserError.
  */
 export async function withRewritten<F, T>(
   format: CopiedFormat,
@@ -336,7 +349,7 @@ export async function withRewritten<F, T>(
   const path = `${file}${REWRITING}`;
   const former = identityOf(file);
   sweep(path);
-  // Whoever was to name one of them had this file's lock, and died.
+  // A process that was about to rename such a file held the lock of this one, and died.
   await removeTemporaries(file, 0, 0);
   try {
     await engine.run('SET preserve_insertion_order = true');
@@ -347,7 +360,8 @@ export async function withRewritten<F, T>(
     await engine.run('DETACH rewritten');
     return await then(path, filled);
   } finally {
-    // Once it has taken the place of the file, a file of its name is that of the next process, which has the new file's lock.
+    // Once the new file has replaced the former one, a file of this name belongs to the next process, which holds the
+    // new file's lock.
     if (identityOf(file) === former) sweep(path);
   }
 }

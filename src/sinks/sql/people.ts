@@ -12,8 +12,11 @@ import type { Engine } from './engine/engine.ts';
 import { anyOf, identifier, textLiteral } from './engine/quote.ts';
 import { rescueKey } from './rows/cells.ts';
 
-// The one look-up of people, for all targets (S37). It answers with a condition on rows, so that what was found and what
-// is removed cannot differ.
+// The one look-up of people, for all targets (S37). It gives a condition on rows, so that what is found and what is
+// removed cannot differ. Texts are compared by keys. The keys of a cell are its text and the canonical text of its
+// value. The keys of an id are its text, the canonical text that each type gives it, and the hashes of these if the
+// column is hashed. So every spelling of a number, a boolean or a datetime is found. A text column that once had
+// another type is compared by the values of that type, too.
 //
 // Texts are compared by keys. A cell has as keys its text, and the canonical text of its value; an id has its own text, the
 // canonical text that each type gives it, and the hashes of these where the column is hashed. So every spelling of a number,
@@ -22,20 +25,22 @@ import { rescueKey } from './rows/cells.ts';
 /** The rows of `events` in a place, and what the place remembers about them. */
 export interface EventRows {
   readonly engine: Engine;
-  /** A relation with the columns that `peopleColumns` names; undefined while there are no rows. */
+  /** A relation with the columns that `peopleColumns` names; undefined if there are no rows. */
   readonly from: string | undefined;
   readonly columns: readonly StoredColumn[];
   readonly hashed: readonly HashedColumns[];
   readonly service: string | undefined;
-  /** Zone of the datetimes; undefined: they have none. */
+  /** Zone of the datetimes; undefined if they have none. */
   readonly zone: Zone | undefined;
-  /** Its name for messages. */
+  /** Name of the place in messages. */
   readonly place: string;
 }
 
 export interface Lookup {
   readonly found: PeopleFound;
-  /** TRUE for a row that a purge removes, FALSE for any other, on the same engine until the next look-up. */
+  /**
+   * SQL that is TRUE for a row that a purge removes and FALSE for any other, on the same engine until the next look-up.
+   */
   readonly condition: string;
 }
 
@@ -44,12 +49,12 @@ const IDS = `${SCHEMA}_dfinery_ids`;
 const PEOPLE = `${SCHEMA}_dfinery_people`;
 const HASH_PATTERN = '[0-9a-f]{64}';
 const HASH = new RegExp(`^${HASH_PATTERN}$`);
-/** Inner and outer pad of HMAC. */
+/** The inner and the outer pad of HMAC. */
 const PADS = [0x36, 0x5c];
 
 /**
- * Finds the people of a query among these rows: those of the rows whose column holds one of the ids, or those that a mapping
- * names. Throws a configuration failure for a column that is not there, and for one whose hashes need another key.
+ * Finds the people of a query: those whose rows have one of the ids in its column, or those that its mapping names.
+ * Throws a configuration failure for a column that is not there, and for one whose hashes need another key.
  */
 export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<Lookup> {
   const { engine, from, service } = rows;
@@ -110,7 +115,7 @@ const NOBODY: PeopleFound = {
   warnings: [],
 };
 
-/** The rows that meet a look-up's condition, as JSON objects without the columns that are null. */
+/** Yields the rows that meet a look-up's condition, as JSON objects without the columns that are null. */
 export async function* jsonOfRows(
   { engine, from }: Pick<EventRows, 'engine' | 'from'>,
   condition: string,
@@ -122,28 +127,31 @@ export async function* jsonOfRows(
   for await (const { row } of rows) yield String(row);
 }
 
-/** The columns, by their names in the place, that a look-up and its condition read: the relation must have them all. */
+/** The columns, by their names in the place, that a look-up and its condition read; the relation must have them. */
 export function peopleColumns(columns: readonly StoredColumn[], { column }: PeopleQuery): Typed[] {
   return columns.filter(isTyped).filter(({ source }) => source === UNIFIED_ID || source === column);
 }
 
-/** A cell of a row, as expressions that are NULL where there is none: its stored text, and the keys that it is found by. */
+/** A cell of a row, as SQL that is NULL for an absent cell: its stored text, and the keys that it is found by. */
 interface Cell {
   readonly text: string;
-  /** The ways in which it is written. */
+  /** Spellings of the cell. */
   readonly keys: readonly string[];
-  /** The values of a text that may be a number, a boolean or a datetime: other texts may have the same. */
+  /**
+   * Canonical texts of the values that the text may have as a number, a boolean or a datetime; other spellings may have
+   * the same value.
+   */
   readonly values: readonly string[];
 }
 
 /** A column of the export in a place: the cells of all table columns with its name, and of `_rescued`. */
 class Cells {
   readonly cells: readonly Cell[];
-  /** The keys of an id, as expressions on `text`. */
+  /** The keys of an id, as SQL on `text`. */
   readonly keysOfId: readonly string[];
-  /** The pads of HMAC for the key that the column is hashed under, in hex; none unless that is the key given. */
+  /** The pads of HMAC for the key that the column is hashed under (hex); empty unless that key was given. */
   readonly pads: readonly string[];
-  /** True when some rows hold the values and some their hashes. */
+  /** True if some rows have the values and some their hashes. */
   readonly isMixed: boolean;
   readonly #source: string;
   readonly #place: string;
@@ -178,18 +186,18 @@ class Cells {
     return isAnyAmong(this.keys, table);
   }
 
-  /** The check value of the key that a stored text is a hash under; undefined for one that is no hash. */
+  /** The check value of the key under which a stored text is a hash; undefined for a text that is no hash. */
   hashKeyOf(text: string): string | undefined {
     if (this.#forms.length === 0 || !HASH.test(text)) return undefined;
     return (this.#hasOwnKey ? this.#key?.check : this.#forms.at(-1)?.key_check) ?? undefined;
   }
 
-  /** What both forms of a value have in common. */
+  /** A text that is equal for a value and its hash, so that both count as one person. */
   personOf(text: string): string {
     return this.pads.length === 0 || HASH.test(text) || this.#key === undefined ? text : this.#key.hashOf(text);
   }
 
-  /** Says which hashes cannot be looked for; throws a configuration failure where none can. */
+  /** Warnings about hashes that cannot be looked for; throws a configuration failure if none can. */
   hashWarnings(): string[] {
     if (this.#forms.length === 0) return [];
     const what = `${this.#place} holds the column ${this.#source} hashed`;
@@ -218,7 +226,10 @@ class Cells {
   }
 }
 
-/** Where every row holds the id in one form, what is found is what is looked for; else the key tells that two are one. */
+/**
+ * Warnings about rows that may be missed because df_unified_id is hashed in some of them. There are none if all rows
+ * hold it in one form: then people are found by what the rows themselves hold.
+ */
 function unifiedWarnings({ place, hashed }: EventRows, unified: Cells, { column, mapping }: PeopleQuery): string[] {
   if (mapping !== undefined || column === UNIFIED_ID) return unified.hashWarnings();
   if (!unified.isHashedUnknown || hashed.length === 1) return [];
@@ -242,7 +253,9 @@ function cellsOf(column: Typed, zone: Zone | undefined): Cell[] {
   ];
 }
 
-/** The types whose values a column's texts may be: its own, or of text those that it may have been widened from. */
+/**
+ * The types whose values the texts of a column may be: its own, or for text those that it may have been widened from.
+ */
 function typesOf({ type, evidence }: Typed, zone: Zone | undefined): ColumnType[] {
   if (type !== 'string') return [type];
   return COLUMN_TYPES.filter((former) => {
@@ -251,11 +264,14 @@ function typesOf({ type, evidence }: Typed, zone: Zone | undefined): ColumnType[
   });
 }
 
-/** The canonical text of the value that a type gives a text; NULL where it gives none. */
+/** SQL of the canonical text of the value that a type gives a text; NULL if it gives none. */
 const valueText = (type: ColumnType, text: string, zone: Zone | undefined): string =>
   `list_transform([${TYPES[type].sql(text, zone)}], lambda v0: ${TYPES[type].sqlText('v0', zone)})[1]`;
 
-/** HMAC-SHA-256 in hex; the statement's first two parameters are the pads, so that no message of the engine can quote them. */
+/**
+ * SQL of HMAC-SHA-256 in hex. The pads are the statement's first two parameters, so that no message of the engine can
+ * quote them.
+ */
 const hmacSql = (text: string): string => `sha256(unhex($2) || unhex(sha256(unhex($1) || encode(${text}))))`;
 
 const padded = (block: Uint8Array, pad: number): string => Buffer.from(block.map((byte) => byte ^ pad)).toString('hex');
@@ -269,7 +285,7 @@ async function createKeys(engine: Engine): Promise<void> {
   }
 }
 
-/** Numbers of ids, and texts to look for. */
+/** A text to look for, and the number of its id. */
 type Wanted = readonly [n: number, text: string];
 
 const mappedBy = ({ ids, mapping }: PeopleQuery): Wanted[] =>
@@ -287,7 +303,10 @@ async function addKeys(engine: Engine, cells: Cells, table: string, wanted: read
   );
 }
 
-/** Adds the values whose hashes are looked for: rows of a time when the column was not hashed hold them. */
+/**
+ * Adds the values whose hashes are looked for, since rows that were loaded before the column was hashed hold the
+ * values.
+ */
 async function addPlainForms(engine: Engine, from: string, cells: Cells, table: string): Promise<void> {
   const { pads, isMixed, texts } = cells;
   if (pads.length === 0 || !isMixed) return;
@@ -299,7 +318,9 @@ async function addPlainForms(engine: Engine, from: string, cells: Cells, table: 
   );
 }
 
-/** Which numbers of a table are found, and in rows of which unified ids; undefined for rows that name nobody. */
+/**
+ * Finds which numbers of a table are in rows, and the unified ids of those rows; undefined for rows that name nobody.
+ */
 async function matches(
   engine: Engine,
   from: string,
@@ -315,7 +336,7 @@ async function matches(
   return rows.map(({ n, text }) => [Number(n), typeof text === 'string' && !isPlaceholder(text) ? text : undefined]);
 }
 
-/** How many of the people are in rows with another id in the column (S55), or with an id of the same value written otherwise. */
+/** Counts the people whose rows also have another id in the column (S55), or the same value in another spelling. */
 async function countShared(engine: Engine, from: string, column: Cells, unified: Cells): Promise<number> {
   const others = column.cells.map(({ text, keys }) => `CASE WHEN NOT ${isAnyAmong(keys, IDS)} THEN ${text} END`);
   const rows = await engine.rows(

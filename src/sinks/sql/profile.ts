@@ -27,57 +27,59 @@ export interface ProfileOptions {
   readonly timezone: string | undefined;
   /** Columns that are dropped or hashed before anything else sees them. */
   readonly edits?: ColumnEdits | undefined;
-  /** Types by source name that stand in for those of the declaration and of the data. */
+  /** Types by source name, which replace those of the declaration and of the data. */
   readonly pinned: ReadonlyMap<string, ColumnType> | undefined;
-  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
+  /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
-/** What one column of a file holds; texts are cut at 200 characters. */
+/** The contents of one column of a file; texts are cut at 200 characters. */
 export interface ColumnProfile extends Measured {
   readonly source: string;
   readonly group: ColumnGroup;
 }
 
-/** What the values of a column are. */
+/** The measurements of a column's values. */
 interface Measured {
-  /** None while every cell is absent. */
+  /** Type of the column; null while every cell is absent. */
   readonly type: ColumnType | null;
-  /** Cells with a value; the text `null` is one in text columns alone. */
+  /** Number of cells with a value; the text `null` is a value in text columns alone. */
   readonly filled: number;
-  /** An estimate: measured up to a quarter off. */
+  /** Estimated number of different values: up to a quarter off (measured). */
   readonly distinct: number;
-  /** Canonical text; none for lists. */
+  /** Canonical text of the minimum; null for lists. */
   readonly minimum: string | null;
   readonly maximum: string | null;
-  /** Cells as they are written, the most frequent first. */
+  /** The most frequent cells as they are written, the most frequent first. */
   readonly examples: readonly string[];
-  /** Cells that do not fit the type. */
+  /** Number of cells that do not fit the type. */
   readonly rescued: number;
 }
 
-/** What a local file holds. */
+/** The contents of a local file. */
 export interface FileProfile {
-  /** Data rows, the header not counted. */
+  /** Number of data rows, without the header. */
   readonly rows: number;
-  /** Of the file as it stands. */
+  /** Size of the file. */
   readonly bytes: number;
   readonly finalNewline: boolean;
   readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
   /** Columns that every export has and this file lacks. */
   readonly missing: readonly string[];
-  /** Names of the lists of dropped and hashed columns that the file has not. */
+  /** Listed names of dropped and hashed columns that the file lacks. */
   readonly unlisted: readonly string[];
-  /** Rows whose `df_event_detail_log_id` an earlier row has, and rows without one. */
+  /** Number of rows whose `df_event_detail_log_id` an earlier row has, and of rows without one. */
   readonly repeatedIds: number;
   readonly missingIds: number;
-  /** In the order of the header. */
+  /** The columns in the order of the header. */
   readonly columns: readonly ColumnProfile[];
 }
 
-/** Reads a CSV file whole and tells what is in it. A file that is no whole CSV is a configuration failure. */
+/**
+ * Reads a CSV file whole and describes its contents. Throws a configuration failure for a file that is no whole CSV.
+ */
 export async function profileFile(options: ProfileOptions): Promise<FileProfile> {
   const folder = await mkdtemp(join(tmpdir(), 'dfinery-elt-inspect-'));
   try {
@@ -161,10 +163,10 @@ const NO_VALUE: Measured = {
   rescued: 0,
 };
 
-/** Columns measured by one query: what bounds its plan and its aggregates. */
+/** Number of columns that one query measures; it bounds the query's plan and aggregates. */
 const MEASURED_AT_ONCE = 500;
 
-/** What the columns with a value hold, by their index, under the types that a first load of the file would give them. */
+/** Measures the columns with a value, by their index, under the types that a first load of the file would give them. */
 async function measure(
   engine: Engine,
   scan: ScanResult,
@@ -177,7 +179,7 @@ async function measure(
   const plan = new Map(planColumns(FIRST_COLUMNS, incoming.columns, rules, true).map((column) => [column.key, column]));
   const read = incoming.files[0].flatMap(({ key, index }) => {
     const column = plan.get(key);
-    // Of a column of only empty cells and `null` nothing is stored.
+    // Nothing is stored of a column that has only empty cells and `null`.
     if (column === undefined || column.readAs === null) return [];
     const { first, last } = scan.columns[index];
     const own = first === undefined || last === undefined ? zone : zone?.within(first, last);
@@ -186,7 +188,7 @@ async function measure(
   const measured = new Map<number, Measured>();
   for (let at = 0; at < read.length; at += MEASURED_AT_ONCE) {
     const some = read.slice(at, at + MEASURED_AT_ONCE);
-    // Without FILTER: each would copy the arguments of all aggregates.
+    // The aggregates have no FILTER: each would copy the arguments of all aggregates.
     const values = some.map(({ index, value = 'NULL' }) => `${cell(index)}, ${value} AS v${index}`);
     const answers = some.map((one) => answerSql(one, one.index, one.own));
     const { found } = await ask(
@@ -200,11 +202,11 @@ async function measure(
   return measured;
 }
 
-/** Most characters of a text that is shown. */
+/** Maximum length of a text that is shown (characters). */
 const LONGEST_TEXT = 200;
 const EXAMPLES = 3;
 
-/** A `Measured` as a struct of aggregates. */
+/** SQL of a `Measured`, as a struct of aggregates. */
 function answerSql({ column, rescue }: CellSql, index: number, zone: Zone | undefined): string {
   const [text, typed] = [cell(index), `v${index}`];
   const type = column.type ?? 'string';
@@ -218,7 +220,10 @@ function answerSql({ column, rescue }: CellSql, index: number, zone: Zone | unde
     'examples': coalesce(approx_top_k(left(${present}, ${LONGEST_TEXT}), ${EXAMPLES}), []), 'rescued': ${rescued}}`;
 }
 
-/** Exact, and asked only where the scan did not see that every row has an id of its own. */
+/**
+ * Counts repeated and missing ids exactly; the rows are read only if the scan did not see that every row has an id of
+ * its own.
+ */
 async function countIds(
   engine: Engine,
   { header, rows, hasDuplicateOrMissingIds }: ScanResult,

@@ -9,7 +9,7 @@ import { identifier } from './engine/quote.ts';
 import { rescuedCells } from './rows/counts.ts';
 import { columnOfSource, eventLogs } from './views.ts';
 
-/** The rows of a target and what is known of their columns. */
+/** The rows of a target and their columns. */
 export interface ReportSource {
   /** The relation of all rows; it has `_rescued`. */
   readonly events: string;
@@ -23,12 +23,12 @@ const HOURS = 24;
 
 type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours'>;
 
-/** Of a target without a row. */
+/** The counts of a target without a row. */
 export const NO_EVENTS: Counted = { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0) };
 
 /**
- * What a report counts in the rows themselves; `columns` of them may be the system columns alone. Reads them a few times;
- * memory: a row a day and event name.
+ * Counts for a report in the rows themselves; `columns` may be the system columns alone. Reads the rows a few times;
+ * memory: a row for each day and event name.
  */
 export async function countEvents(engine: Engine, source: ReportSource): Promise<Counted> {
   const typed = typedColumns(source.columns);
@@ -78,7 +78,7 @@ async function eventsByHour(engine: Engine, source: ReportSource, typed: readonl
   return Array.from({ length: HOURS }, (_, hour) => hours.get(hour) ?? 0);
 }
 
-/** Every column with its rows that have a value, and its cells in `_rescued`. */
+/** Counts for every column its rows with a value, and its cells in `_rescued`. */
 export async function countColumns(
   engine: Engine,
   { events, columns }: Pick<ReportSource, 'events' | 'columns'>,
@@ -96,7 +96,7 @@ export async function countColumns(
   return reportedColumns(columns, filled, await rescuedCells(engine, events));
 }
 
-/** `filled`: rows with a value by name; `rescued`: cells by source name. */
+/** Combines `filled`, rows with a value by name, and `rescued`, cells by source name. */
 export function reportedColumns(
   columns: readonly StoredColumn[],
   filled: ReadonlyMap<string, number> = new Map(),

@@ -8,15 +8,18 @@ import { literal } from '../../types/sql.ts';
 import { anyOf, identifier } from './engine/quote.ts';
 
 /**
- * One row an event: of its rows the one of the lowest position, whole, without the item columns. `keep`: a condition
- * that the rows to choose from must meet.
+ * A query of one row for each event: the row with the lowest position, without the item columns. `keep` is a condition
+ * on the rows to choose from.
  */
 export function eventLogs(columns: readonly StoredColumn[], from = 'events', keep = 'true'): string {
   const first = `SELECT ${firstKey(columns)} FROM ${from} WHERE ${keep} GROUP BY ${eventIdentity(columns)}`;
   return `SELECT ${logColumns(columns)} FROM ${from} WHERE _key IN (${first})`;
 }
 
-/** The same rows by leaving out the others, whose keys are found by sorting: that spills where memory is short. */
+/**
+ * The query of `eventLogs` in another form: it leaves out the other rows, whose keys are found by sorting, which spills
+ * if memory is short.
+ */
 export function sortedEventLogs(columns: readonly StoredColumn[], from: string, keep: string): string {
   const place = `row_number() OVER (PARTITION BY ${eventIdentity(columns)} ORDER BY ${rank(columns)})`;
   const placed = `SELECT _key, ${place} AS place FROM ${from} WHERE ${keep}`;
@@ -29,23 +32,26 @@ function logColumns(columns: readonly StoredColumn[]): string {
   return [...own, '_rescued'].join(', ');
 }
 
-/** The key of the row that stands for an event: an aggregate over its rows. */
+/** SQL of the key of the row that stands for an event: an aggregate over the rows of the event. */
 function firstKey(columns: readonly StoredColumn[]): string {
   return `arg_min(_key, ${rank(columns)})`;
 }
 
-/** The lower, the sooner a row stands for its event. */
+/** SQL of the order of an event's rows; the lowest row stands for the event. */
 export function rank(columns: readonly StoredColumn[]): string {
   return `(coalesce(${position(columns)}, -1), _key)`;
 }
 
-/** What rows of one event share; a row without a log id is an event of its own. */
+/** SQL of the values that the rows of one event share; a row without a log id is an event of its own. */
 function eventIdentity(columns: readonly StoredColumn[]): string {
   const log = columnOfSource(columns, LOG_ID);
   return `${log}, CASE WHEN ${log} IS NULL THEN _key END`;
 }
 
-/** One row an item: the unified id, the system columns, the item columns without their prefix, the position. */
+/**
+ * A query of one row for each item: the unified id, the system columns, the item columns without their prefix, the
+ * position.
+ */
 export function eventItems(columns: readonly StoredColumn[], from = 'events'): string {
   const common = columns.filter(({ group }) => group === 'unified_id' || group === 'system');
   const items = columns.filter((column) => isItem(column.group));
@@ -58,7 +64,10 @@ export function eventItems(columns: readonly StoredColumn[], from = 'events'): s
   return `SELECT ${select.join(', ')} FROM ${from} WHERE ${anyOf([...items.map(hasValue), RESCUED_ITEM])}`;
 }
 
-/** A list or number that is `null` in the export is NULL here; in a text column it is still the text. */
+/**
+ * SQL that is TRUE if an item column has a value. A list or number that is `null` in the export is NULL here; in a text
+ * column it is a text.
+ */
 function hasValue({ name, type }: StoredColumn): string {
   const column = identifier(name);
   return type === 'string' ? `coalesce(${column} <> 'null', false)` : `${column} IS NOT NULL`;
@@ -68,7 +77,7 @@ const RESCUED_ITEM =
   `(_rescued IS NOT NULL AND len(list_filter(json_keys(_rescued), ` +
   `lambda k: starts_with(k, ${literal(ITEM_PREFIX)}) AND length(k) > ${ITEM_PREFIX.length})) > 0)`;
 
-/** The `n` of a detail log id that is its log id, a colon and `n`. */
+/** SQL of the number `n` of a detail log id that is its log id, a colon and `n`. */
 function position(columns: readonly StoredColumn[]): string {
   const detail = `CAST(${columnOfSource(columns, DETAIL_LOG_ID)} AS VARCHAR)`;
   const log = `CAST(${columnOfSource(columns, LOG_ID)} AS VARCHAR)`;
@@ -76,7 +85,7 @@ function position(columns: readonly StoredColumn[]): string {
   return `CASE WHEN starts_with(${detail}, ${log} || ':') THEN try_cast(regexp_extract(${rest}, '^[0-9]+$') AS BIGINT) END`;
 }
 
-/** The column of a name in the export, as SQL. */
+/** SQL of the column with a name in the export. */
 export function columnOfSource(columns: readonly StoredColumn[], source: string): string {
   return identifier(columns.find((c) => c.source === source && c.occurrence === 1)?.name ?? source);
 }

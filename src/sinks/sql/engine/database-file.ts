@@ -22,7 +22,7 @@ const PERMISSIONS = 0o777;
 export const REWRITING = '.rewriting';
 
 /**
- * The file that a path leads to: through a link, what is written beside a file (its log) and what replaces it would else
+ * The file that a path leads to. Without this, the files beside a link (the log) and the file that replaces it would
  * belong to the link.
  */
 export function realFile(path: string): string {
@@ -31,7 +31,10 @@ export function realFile(path: string): string {
   return lstatSync(file).isSymbolicLink() ? realpathSync(file) : file;
 }
 
-/** Refuses a path with a `?`: DuckDB takes what follows for options, and writes the log of the file somewhere else. Throws UserError. */
+/**
+ * Refuses a path with a `?`: DuckDB reads what follows as options, and writes the log of the file elsewhere. Throws
+ * UserError.
+ */
 export function checkLogPath(file: string): void {
   if (!resolve(file).includes('?')) return;
   throw configError(`${file} has a "?" in its path, with which DuckDB cannot write a file: give another path.`);
@@ -39,18 +42,21 @@ export function checkLogPath(file: string): void {
 
 export const fileExists = (file: string): boolean => existsSync(resolve(file));
 
-/** Removes what a run that died left of a database. Whoever holds the lock of the file it belongs to may. */
+/** Removes the files of a database that a dead run left; the caller holds the lock of the file that they belong to. */
 export function sweep(path: string): void {
   for (const name of [path, `${path}.wal`]) rmSync(name, { force: true });
 }
 
 const SPILL = '.tmp';
 
-/** Where DuckDB puts what memory does not hold. Readers of a file have one each: by their names, files of two in one folder are the same. */
+/**
+ * The folder into which DuckDB spills what does not fit into memory. Each reader has a folder of its own, since the
+ * names of spilled files are equal for all readers.
+ */
 export const spillFolder = (file: string, isShared: boolean): string =>
   `${file}${SPILL}${isShared ? `-${randomBytes(6).toString('hex')}` : ''}`;
 
-/** Removes what runs that died had spilled. Whoever has the file open for writing has no readers beside it, but some may just be ending. */
+/** Removes what dead runs spilled. While a file is open for writing it has no readers, but some may just be ending. */
 export function sweepSpilled(file: string): void {
   const own = basename(spillFolder(file, false));
   for (const name of readdirSync(dirname(file))) {
@@ -90,31 +96,34 @@ export function copyOwner(file: string, copy: string): void {
 /** Gives a copy the mode of a file, but not its owner: a copy is its maker's. */
 export const copyMode = (file: string, copy: string): void => chmodSync(copy, statSync(file).mode & PERMISSIONS);
 
-/** Readers of DuckDB 1.2 and all later ones understand it. */
+/** Storage version that DuckDB 1.2 and all later versions read. */
 const STORAGE_VERSION = 'v1.2.0';
-/** Bytes: DuckDB's own. Numbers and times compress only in blocks of some size, so smaller ones cost a third of the file. */
+/**
+ * Bytes of a block, DuckDB's default. Numbers and times compress only in blocks of some size; smaller ones would make
+ * files a third larger.
+ */
 const BLOCK_SIZE = 262_144;
 /**
- * Bytes, for tables of very many columns. Appending takes a block or more of every column: at 256 KiB, 5,000 columns do
- * not fit into 4 GB (measured); so a window of them fits into 1 GB.
+ * Bytes of a block for tables of very many columns. Appending takes a block or more for every column: at 256 KiB, 5,000
+ * columns do not fit into 4 GB (measured); at this size a window of them fits into 1 GB.
  */
 const WIDE_BLOCK_SIZE = 16_384;
 const WIDE_COLUMNS = 500;
 
-/** True for a table of so many columns that it is better off in small blocks. */
+/** True for a table of so many columns that small blocks suit it better. */
 export const isWide = (columns: number): boolean => columns > WIDE_COLUMNS;
 
-/** How a file of ours is made whose largest table has so many columns. */
+/** Options of ATTACH that make a file whose largest table has this number of columns. */
 export const newFile = (columns: number): string =>
   `STORAGE_VERSION ${literal(STORAGE_VERSION)}, BLOCK_SIZE ${isWide(columns) ? WIDE_BLOCK_SIZE : BLOCK_SIZE}`;
-/** How a file of small tables is made, of which copies are to be small. */
+/** Options of ATTACH that make a file of small tables, whose copies are to be small. */
 export const SMALL_BLOCKS = newFile(WIDE_COLUMNS + 1);
-/** Making a file takes moments: an older half-made one has nobody who would finish it. */
+/** Age (ms) from which a half-made file counts as abandoned; making a file takes moments. */
 const ABANDONED_MS = 3_600_000;
 
 /**
- * Makes an empty database under another name and gives it its own when it is whole: DuckDB takes a file whose maker was
- * killed for no database at all. Where somebody else was quicker, theirs stays.
+ * Makes an empty database under a temporary name and renames it when it is complete: DuckDB does not accept a file
+ * whose maker was killed. If another process was quicker, its file stays.
  */
 export async function makeFile(connection: DuckDBConnection, file: string, how = newFile(0)): Promise<void> {
   await withTemporary(file, async (making) => {
@@ -125,12 +134,14 @@ export async function makeFile(connection: DuckDBConnection, file: string, how =
   });
 }
 
-/** Removes what killed runs left while they made the file: a second name of it would keep what a purge removes. */
+/**
+ * Removes what killed runs left while they made the file: a second name of the file would keep what a purge removes.
+ */
 export const sweepNewFiles = (file: string, now: number): Promise<void> => removeTemporaries(file, now, ABANDONED_MS);
 
 /**
- * Recreates the attached database in small blocks, with all that it holds, and gives it the name of its file. What is
- * attached is then the former file, which keeps others from its lock but not from the new one's: detach it at once.
+ * Recreates the attached database in small blocks, with all its contents, and gives it the name of its file. The
+ * database must then be detached at once: what is attached is the former file, whose lock does not protect the new one.
  */
 export async function remakeForWideTables(connection: DuckDBConnection, file: string): Promise<void> {
   await withTemporary(file, async (making) => {

@@ -22,36 +22,37 @@ import {
 } from './database-file.ts';
 import { engineError, isLocked, isMisread, isOutOfMemory } from './faults.ts';
 
-/** Maximum size of spilled data of a query. */
+/** Maximum size of the spilled data of a query. */
 const SPILL_LIMIT = '100GB';
 /**
- * Bytes of the write-ahead log, after which a commit moves it into the file. At DuckDB's usual 16 MB the rows of small days are
- * written again and again, and leave free blocks behind (measured, ten days of 50,000 rows, 250 MB: a file of 116 MB at 64 MB,
- * of 72 MB at 128 MB, and a quarter of the processor time less; days of 100,000 narrow rows take a tenth more). What waits is in
- * memory until then.
+ * Size of the write-ahead log (bytes) from which a commit moves it into the file. At DuckDB's default of 16 MB the rows
+ * of small days are written again and again, and leave free blocks behind (measured, ten days of 50,000 rows, 250 MB: a
+ * file of 116 MB at 64 MB, of 72 MB at 128 MB, and a quarter of the processor time less; days of 100,000 narrow rows
+ * take a tenth more). The log is also held in memory until then.
  */
 const CHECKPOINT_BYTES = 128 * 1024 * 1024;
-/** As much of the memory limit may wait. */
+/** Maximum share of the memory limit that the log may take. */
 const WAITING_SHARE = 1 / 8;
 /**
- * A checkpoint joins four row groups where three would hold their rows: after a batch that ends within a row group it then writes
- * three of them a second time (measured, two batches of 250,000 rows: a file of 70 MB instead of 41, and twice the processor time).
+ * Turns off the joining of row groups. A checkpoint joins four row groups if three would hold their rows: after a batch
+ * that ends within a row group it then writes three of them a second time (measured, two batches of 250,000 rows: a
+ * file of 70 MB instead of 41, and twice the processor time).
  */
 const NO_JOINING = 0;
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 1_000;
 
-/** The variable of the session that tells `read_csv` whether to read a file in parallel; NULL: it does. */
+/** The variable of the session that tells `read_csv` whether to read a file in parallel; NULL means that it does. */
 export const READS_IN_PARALLEL = 'dfinery_reads_in_parallel';
 
 export type Row = Readonly<Record<string, unknown>>;
 
 export interface EngineOptions {
   readonly file: string;
-  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
+  /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
   readonly readOnly?: boolean;
-  /** True for a file of small tables, if it is to be made. */
+  /** True if a new file is to hold small tables. */
   readonly smallBlocks?: boolean;
   readonly lockWaitMs: number;
   readonly clock: Clock;
@@ -65,23 +66,25 @@ interface Opened {
   readonly onClose: () => void;
 }
 
-/** DuckDB calls `SHOW TABLES`, `DESCRIBE t` and some pragmas a SELECT, too. */
+/**
+ * Matches the texts that begin like a SELECT; DuckDB also calls `SHOW TABLES`, `DESCRIBE t` and some pragmas a SELECT.
+ */
 const BEGINS_SELECT = /^(?:[\s(;]|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:SELECT|WITH|FROM|VALUES|TABLE)\b/i;
 
 /** One DuckDB file, attached and in use as the default database, by one connection. */
 export class Engine {
   readonly file: string;
-  /** True when opening made the file. */
+  /** True if opening made the file. */
   readonly isNew: boolean;
   readonly #options: EngineOptions;
   readonly #instance: DuckDBInstance;
   readonly #onClose: () => void;
   readonly #connection: DuckDBConnection;
-  /** Connections of `rowsAside`. */
+  /** The open connections of `rowsAside`. */
   readonly #aside = new Set<DuckDBConnection>();
   #readsInParallel = true;
   #isLowOnMemory = false;
-  /** Of the work under way. */
+  /** The signal of the current work. */
   #signal: AbortSignal | undefined;
 
   constructor(options: EngineOptions, { instance, connection, isNew, onClose }: Opened) {
@@ -100,14 +103,17 @@ export class Engine {
     return result.rowsChanged;
   }
 
-  /** All rows of a small result: integers of 64 bits as bigint. */
+  /** All rows of a small result, with integers of 64 bits as bigint. */
   async rows(sql: string, values?: readonly DuckDBValue[]): Promise<Row[]> {
     this.#signal?.throwIfAborted();
     const reader = await this.#connection.runAndReadAll(sql, values && [...values]);
     return reader.getRowObjectsJS();
   }
 
-  /** The same on a connection of its own, beside other statements; it sees no temporary table and no open transaction. */
+  /**
+   * All rows of a small result, read on a connection of its own beside other statements; it sees no temporary table and
+   * no open transaction.
+   */
   async rowsAside(sql: string): Promise<Row[]> {
     this.#signal?.throwIfAborted();
     const connection = await this.#instance.connect();
@@ -138,8 +144,8 @@ export class Engine {
   }
 
   /**
-   * Columns (types by name, `JSON` too) and rows of the one SELECT that a text holds; undefined for anything else, of which
-   * nothing is run: every statement is prepared and its kind looked at first.
+   * Columns (types by name, `JSON` too) and rows of a text that is one SELECT. Undefined for any other text, of which
+   * nothing is executed: every statement is prepared first, and its kind is checked.
    */
   async select(sql: string): Promise<{ names: string[]; types: string[]; rows: unknown[][] } | undefined> {
     this.#signal?.throwIfAborted();
@@ -174,7 +180,7 @@ export class Engine {
     for (const connection of this.#aside) connection.interrupt();
   }
 
-  /** Runs the work, heeding the signal, that of the engine unless another is given. Throws UserError. */
+  /** Runs work under a signal, by default that of the engine. Throws UserError. */
   async guarded<T>(work: () => Promise<T>, signal = this.#options.signal): Promise<T> {
     try {
       return await this.heeding(signal, work);
@@ -184,7 +190,7 @@ export class Engine {
     }
   }
 
-  /** Runs the work; an abort interrupts the statement under way, and none is begun after it. */
+  /** Runs work under a signal: an abort interrupts the current statement, and no further one begins. */
   async heeding<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     signal?.throwIfAborted();
     const interrupt = () => this.interrupt();
@@ -199,15 +205,16 @@ export class Engine {
     }
   }
 
-  /** True after memory did not suffice once. */
+  /** True once memory did not suffice. */
   get isLowOnMemory(): boolean {
     return this.#isLowOnMemory;
   }
 
   /**
-   * Runs the work in one transaction. An abort interrupts it. Throws what the work throws. What fails for one of two reasons is
-   * rolled back and done again: memory does not suffice, then one thread works from then on, since each holds a block of every
-   * column; or the parallel reader refuses a CSV, then that is read by the one that can read every file (S63).
+   * Runs work in one transaction; an abort interrupts it. Throws what the work throws. After two kinds of failure the
+   * transaction is rolled back and run again: if memory does not suffice, with one thread from then on, since each
+   * thread holds a block of every column; if the parallel reader refuses a CSV, with the reader that can read every
+   * file (S63).
    */
   async transaction<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     try {
@@ -240,7 +247,7 @@ export class Engine {
         await this.run('COMMIT');
         return result;
       } catch (error) {
-        // A commit that failed has already rolled back.
+        // A commit that failed has rolled back already.
         await this.#connection.run('ROLLBACK').catch(() => {});
         signal?.throwIfAborted();
         throw error;
@@ -248,12 +255,12 @@ export class Engine {
     });
   }
 
-  /** From now on checkpoints also join row groups that are not full, which removed rows have left. */
+  /** Lets checkpoints from now on also join row groups that removed rows have left partly empty. */
   joinRowGroups(): Promise<number> {
     return this.run('RESET max_vacuum_tasks');
   }
 
-  /** Recreates the file for a table of very many columns. Between transactions; its rows are copied. */
+  /** Recreates the file for a table of very many columns, with its rows. Called between transactions. */
   async remakeForWideTables(): Promise<void> {
     await remakeForWideTables(this.#connection, this.file);
     await this.run('USE memory');
@@ -268,7 +275,7 @@ export class Engine {
       await this.#connection.run('USE memory');
       await this.#connection.run('DETACH target');
     } catch {
-      // The rows are safe in the write-ahead log: the next process that opens the file reads it.
+      // The rows are safe in the write-ahead log, which the next process that opens the file reads.
     } finally {
       this.#connection.closeSync();
       this.#instance.closeSync();
@@ -291,16 +298,16 @@ export async function withFile<T>(options: EngineOptions, work: (engine: Engine)
 const whole = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
- * DuckDB's client decodes every text as if it were a file of its own, and leaves out a U+FEFF at its beginning (measured,
- * 1.5.6): a column or an id that begins with one would be another one. From here on it is kept. May be called again.
+ * Makes DuckDB's client keep a U+FEFF at the beginning of a text, which it leaves out (measured, 1.5.6): a column or an
+ * id that begins with one would become another one. May be called again.
  */
 function keepByteOrderMarks(): void {
   textDecoder.decode = (bytes: Uint8Array) => whole.decode(bytes);
 }
 
 /**
- * Opens or makes a file; waits for its lock for a bounded time. Throws UserError. Until the engine is closed, whatever the
- * process makes is its owner's alone: a write-ahead log and spilled blocks hold rows too.
+ * Opens or makes a file; waits for its lock for a bounded time. Throws UserError. Until the engine is closed, only
+ * their owner may read the files that this process makes, since a write-ahead log and spilled blocks hold rows too.
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const file = realFile(options.file);
@@ -366,7 +373,7 @@ async function limitWaiting(connection: DuckDBConnection): Promise<void> {
   await connection.run(`SET checkpoint_threshold = '${bytes}B'`);
 }
 
-/** Bytes that this machine or container allows. */
+/** Bytes of memory that this machine or container allows. */
 function availableMemory(): number {
   const limit = process.constrainedMemory?.() ?? 0;
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();

@@ -9,11 +9,14 @@ import {
 import { diskError, diskFull } from '../../../fs/disk-failure.ts';
 
 const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
-/** What DuckDB says of Parquet files with other bytes than were written. */
+/** DuckDB's messages about Parquet files whose bytes were changed. */
 const DAMAGED_PARQUET =
   /^Invalid Input Error: (Failed to read file ".*\.parquet"|Invalid string encoding found in Parquet file|.*too small to be a Parquet file|No magic bytes found|Invalid footer length)|Could not read enough bytes from file ".*\.parquet"|^(TProtocolException|Out of buffer$|don't know what type)/;
 
-/** How DuckDB's errors are to be taken; the first that matches counts. Its texts may hold cells, so few are repeated. */
+/**
+ * The meaning of DuckDB's errors; the first that matches counts. DuckDB's texts may contain cells, so that few are
+ * repeated.
+ */
 const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, first: string) => UserError }[] = [
   {
     match: /Could not set lock on file/,
@@ -62,10 +65,10 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
   },
 ];
 
-/** Errors about a statement, before any cell was read. */
+/** Errors about a statement, which DuckDB reports before it reads any cell. */
 const OF_STATEMENTS = /^(Binder|Parser|Catalog|TransactionContext) Error/;
 
-/** An error of DuckDB as a UserError whose message contains no cell. */
+/** Converts an error of DuckDB into a UserError whose message contains no cell. */
 export function engineError(thrown: unknown, file: string): UserError {
   if (thrown instanceof UserError) return thrown;
   const disk = diskError(thrown, { what: file, path: file });
@@ -84,19 +87,22 @@ export function isLocked(thrown: unknown): boolean {
   return /Could not set lock on file/.test(messageOf(thrown));
 }
 
-/** True when an index or constraint that somebody put on a table of ours does not let it change, or refuses rows. */
+/**
+ * True if an index or constraint that somebody put on one of this program's tables does not let it change, or refuses
+ * rows.
+ */
 export function isRefusedByIndex(thrown: unknown): boolean {
   return /^(Dependency|Constraint) Error|an index depends on it/.test(messageOf(thrown));
 }
 
-/** A file that was scanned gave other rows than the scan had seen. */
+/** Thrown if a scanned file gives other rows than the scan saw. */
 export class MisreadFile extends UserError {
   constructor(message: string, details: ErrorDetails = {}) {
     super('system', message, details);
   }
 }
 
-/** True if a reader of CSV took a file that was scanned for a broken one, or found other rows in it. */
+/** True if DuckDB's reader of CSV refused a scanned file, or found other rows in it. */
 export function isMisread(thrown: unknown): boolean {
   return thrown instanceof MisreadFile || /CSV Error on Line|Parallel CSV Reader/.test(messageOf(thrown));
 }
@@ -106,7 +112,9 @@ export function isOutOfMemory(thrown: unknown): boolean {
   return OUT_OF_MEMORY.test(text) && !/max_temp_directory_size/.test(text);
 }
 
-/** `Conversion Error`, and the line of the CSV where there is one; never more. */
+/**
+ * The class of an error, such as `Conversion Error`, and the line of the CSV if it names one; nothing else of its text.
+ */
 function classOf(text: string): string {
   const kind = /^[A-Za-z ]{1,40} Error/.exec(text)?.[0] ?? 'error';
   const line = /CSV Error on Line: (\d+)/.exec(text)?.[1];

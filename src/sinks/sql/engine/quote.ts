@@ -1,17 +1,17 @@
 import { literal } from '../../../types/sql.ts';
 
-/** A name as DuckDB's SQL quotes it. */
+/** Quotes a name for DuckDB's SQL. */
 export function identifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A text as a literal; U+0000, which would end the statement, is spelled out. */
+/** Quotes a text as a literal; U+0000, which would end the statement, is written as a function call. */
 export function textLiteral(text: string): string {
   if (!text.includes('\0')) return literal(text);
   return `(${text.split('\0').map(literal).join(' || chr(0) || ')})`;
 }
 
-/** A file's path as a literal that `read_csv` takes as it stands, whatever it holds. */
+/** Quotes a file's path as a literal that `read_csv` takes as it is, whatever characters it has. */
 export function pathLiteral(path: string): string {
   return literal(path.replaceAll(/[[*?]/g, (character) => `[${character}]`));
 }
@@ -24,7 +24,7 @@ export function anyOf(conditions: readonly string[]): string {
   return `(${anyOf(conditions.slice(0, half))} OR ${anyOf(conditions.slice(half))})`;
 }
 
-/** One member of a JSON object when the condition holds, else NULL; `expr` is VARCHAR. */
+/** SQL of one member of a JSON object if the condition holds, else NULL; `expr` is VARCHAR. */
 export function jsonMember(key: string, expr: string, condition: string): string {
   return `CASE WHEN ${condition} THEN ${textLiteral(`${JSON.stringify(key)}:`)} || to_json(${expr}) END`;
 }

@@ -11,16 +11,19 @@ import { eventNamesIn, rescuedOfBatch } from './counts.ts';
 import { hasRowsWithoutId, type WindowLoad } from './file-query.ts';
 import type { RereadBatch } from './superseded.ts';
 
-/** What a batch of windows does to the columns of a place, and how the rows of each window are read. */
+/** A planned batch: the columns of the place after it, and how the rows of each window are read. */
 export interface PlannedBatch extends RereadBatch {
-  /** True if nothing was committed before it. */
+  /** True if nothing was committed before the batch. */
   readonly isFirst: boolean;
   readonly columns: readonly PlannedColumn[];
-  /** In the order of the windows. */
+  /** The windows in their order. */
   readonly loads: readonly WindowLoad[];
 }
 
-/** Plans windows that one plan of columns serves. `columnsOf`: those of the plan that the rows of the batch have, by their keys. */
+/**
+ * Plans windows that one plan of columns serves. `columnsOf` chooses, by their keys, the columns of the plan that the
+ * rows of the batch have.
+ */
 export function planBatch(
   { columns: stored, receipts }: TableState,
   windows: readonly Window[],
@@ -51,19 +54,19 @@ export function planBatch(
   };
 }
 
-/** What storing the rows of a batch has brought about. */
+/** The result of storing the rows of a batch. */
 export interface StoredRows {
-  /** The relation of its rows; undefined if it has none. */
+  /** The relation of the rows of the batch; undefined if it has none. */
   readonly rows: string | undefined;
-  /** Rows whose key has a number, because another row has their id, by window. */
+  /** Number of rows by window whose key has a number, because another row has their id. */
   readonly idRepeats: ReadonlyMap<number, number>;
-  /** Rows that are there after the batch, by the window that last wrote them. */
+  /** Number of rows that are there after the batch, by the window that wrote them last. */
   readonly live: ReadonlyMap<number, number>;
-  /** Milliseconds since 1970. */
+  /** Time of the commit (ms since 1970). */
   readonly now: number;
 }
 
-/** The state after a batch whose rows are stored, and what its commit changes. */
+/** Gives the state after a batch whose rows are stored, and the changes that its commit makes. */
 export async function settleBatch(
   engine: Engine,
   before: TableState,

@@ -4,20 +4,20 @@ import { NULL_TEXT, STRING } from '../../../types/type.ts';
 import type { Zone } from '../../../types/zone.ts';
 import { anyOf, jsonMember } from '../engine/quote.ts';
 
-/** How the cells of one column of one file become values. */
+/** The SQL that turns the cells of one column of one file into values. */
 export interface CellSql {
   readonly column: PlannedColumn;
-  /** The reader's type for it. */
+  /** The type that the reader gives the column. */
   readonly reader: string;
-  /** The value in the column's own type; none when the table stores nothing of it. */
+  /** SQL of the value in the column's own type; undefined if the table stores nothing of it. */
   readonly value: string | undefined;
-  /** A member of `_rescued`, or NULL; none when every cell fits. */
+  /** SQL of a member of `_rescued`, NULL for a cell that fits; undefined if every cell fits. */
   readonly rescue: { readonly condition: string; readonly member: string } | undefined;
 }
 
 /**
- * The SQL for a column read as `expr`. `wantsText`: something else needs the cells as they are written, so the reader
- * may not type them.
+ * The SQL for a column that is read as `expr`. With `wantsText` the reader may not type the cells, since other SQL
+ * needs them as text.
  */
 export function cellSql(column: PlannedColumn, expr: string, zone: Zone | undefined, wantsText: boolean): CellSql {
   const { readAs, type, isClean, isRefused, batchEvidence: evidence } = column;
@@ -41,7 +41,7 @@ export function cellSql(column: PlannedColumn, expr: string, zone: Zone | undefi
   };
 }
 
-/** `_rescued` of a row: one JSON object of all that did not fit, or NULL. */
+/** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */
 export function rescuedSql(cells: readonly CellSql[]): string | undefined {
   const rescues = cells.flatMap((cell) => cell.rescue ?? []);
   if (rescues.length === 0) return undefined;
@@ -49,12 +49,12 @@ export function rescuedSql(cells: readonly CellSql[]): string | undefined {
   return `CASE WHEN ${anyOf(rescues.map((r) => r.condition))} THEN '{' || concat_ws(',', ${members}) || '}' END`;
 }
 
-/** Where a column's cells are found in `_rescued`: its source name, unless the header has that name twice. */
+/** The name of a column's cells in `_rescued`: its source name, unless the header has that name twice. */
 export function rescueKey(column: { source: string; occurrence: number; name: string }): string {
   return column.occurrence === 1 ? column.source : column.name;
 }
 
-/** Every cell of a column that the table does not take; `null` counts only where the column is text. */
+/** The rescue of every cell of a column that the table does not take; `null` counts only if the column is text. */
 function refused(column: PlannedColumn, expr: string): CellSql['rescue'] {
   const isText = (column.batchEvidence & STRING) !== 0;
   const condition = isText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;

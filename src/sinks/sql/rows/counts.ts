@@ -7,15 +7,18 @@ import type { Engine } from '../engine/engine.ts';
 import { MisreadFile } from '../engine/faults.ts';
 import { columnOfSource } from '../views.ts';
 
-// What is counted in rows of `events`. `from`: a relation with such rows, and perhaps a condition.
+// Counts of rows of `events`. `from` is a relation with such rows, and perhaps a condition.
 
-/** Rows by the number of the window that last wrote them. */
+/** Counts rows by the number of the window that wrote them last. */
 export async function rowsByWindow(engine: Engine, from: string): Promise<Map<number, number>> {
   const rows = await engine.rows(`SELECT _dfinery_window AS w, count(*) AS n FROM ${from} GROUP BY 1 ORDER BY 1`);
   return new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
 }
 
-/** Throws if the rows of a window came to another number than its export has. `place`: where they were to be stored. */
+/**
+ * Throws if the number of a window's rows is not that of its export. `place` names the place where they were to be
+ * stored.
+ */
 export function checkRowCount({ receipt: { from, to, rows } }: Window, came: number, place: string): void {
   if (came === rows) return;
   throw new MisreadFile(`a window of ${rows} rows came to ${came}: nothing of it was kept. Please report it.`, {
@@ -23,7 +26,7 @@ export function checkRowCount({ receipt: { from, to, rows } }: Window, came: num
   });
 }
 
-/** Rows without a key, and keys that are not unique. */
+/** Counts rows without a key, and keys that are not unique. */
 export const countKeyFaults = (engine: Engine, from: string) =>
   engine.row(
     `SELECT count(*) FILTER (_key IS NULL) AS absent,
@@ -31,7 +34,7 @@ export const countKeyFaults = (engine: Engine, from: string) =>
     FROM ${from}`,
   );
 
-/** Cells in `_rescued` by source column. */
+/** Counts cells in `_rescued` by source column. */
 export async function rescuedCells(engine: Engine, from: string): Promise<Map<string, number>> {
   const rows = await engine.rows(
     `SELECT name, count(*) AS n FROM (SELECT unnest(json_keys(CAST(_rescued AS JSON))) AS name FROM ${from}
@@ -40,7 +43,10 @@ export async function rescuedCells(engine: Engine, from: string): Promise<Map<st
   return new Map(rows.map(({ name, n }) => [String(name), Number(n)]));
 }
 
-/** The same of the rows of a batch, which are not read where its plan rescues nothing; undefined: it has no row. */
+/**
+ * Counts rescued cells of a batch by source column. Its rows are not read if its plan rescues nothing; undefined if it
+ * has no row.
+ */
 export async function rescuedOfBatch(
   engine: Engine,
   from: string | undefined,

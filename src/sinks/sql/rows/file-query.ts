@@ -13,7 +13,7 @@ import { pathLiteral } from '../engine/quote.ts';
 import { type CellSql, cellSql, rescuedSql } from './cells.ts';
 import { type KeyCell, sqlBaseId } from './keys.ts';
 
-/** A window on its way into typed rows. */
+/** A window whose rows are about to be typed. */
 export interface WindowLoad {
   readonly window: Window;
   /** Its number, as `_dfinery_window` holds it. */
@@ -24,7 +24,7 @@ export interface WindowLoad {
   readonly zone: Zone | undefined;
 }
 
-/** What one file gives: columns of the table, their values, and the row's base id. */
+/** The SQL of one file: columns of the table, their values, and the row's base id. */
 export interface FileQuery {
   readonly columns: readonly PlannedColumn[];
   readonly values: readonly string[];
@@ -33,7 +33,7 @@ export interface FileQuery {
   readonly from: string;
 }
 
-/** The key, as of `columnKey`, of the column whose cells are the rows' ids. */
+/** The key (`columnKey`) of the column with the ids of the rows. */
 const ID = columnKey(DETAIL_LOG_ID, 1);
 const NO_TEXTS: ReadonlySet<string> = new Set();
 
@@ -43,12 +43,12 @@ export interface WindowFilePart {
   readonly index: number;
 }
 
-/** The SQL that reads one file of a window. `texts`: keys of columns that the reader must hand on as they are written. */
+/** The SQL that reads one file of a window. `texts` has the keys of columns that the reader must keep as text. */
 export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): FileQuery {
   return filesQuery([{ load, index }], texts);
 }
 
-/** The SQL that reads files of one header in one pass; their windows have one plan. */
+/** The SQL that reads files with the same header in one pass; their windows have one plan. */
 export function filesQuery(
   parts: readonly WindowFilePart[],
   texts = NO_TEXTS,
@@ -76,7 +76,7 @@ export function filesQuery(
 
 const fileOf = ({ load, index }: WindowFilePart): SpoolFile => load.window.files[index];
 
-/** The columns of files of one header, with the cells of all that are not empty. */
+/** The columns of files with the same header; `filled` counts the cells of all files. */
 function columnsOf(parts: readonly WindowFilePart[]): FileColumn[] {
   const [{ load, index }] = parts;
   return load.incoming.files[index].map((column, i) => ({
@@ -85,7 +85,7 @@ function columnsOf(parts: readonly WindowFilePart[]): FileColumn[] {
   }));
 }
 
-/** The files of windows whose ids are their keys, by their headers: those of one header are read in one pass. */
+/** Groups the files of windows whose ids are their keys by header: those with the same header are read in one pass. */
 export function filesByHeader(loads: readonly WindowLoad[]): WindowFilePart[][] {
   const parts = loads.map((load): WindowFilePart => ({ load, index: 0 }));
   return [...groupBy(parts, ({ load }) => JSON.stringify(load.window.files[0].header)).values()];
@@ -98,7 +98,7 @@ export function hasRowsWithoutId(load: WindowLoad): boolean {
   );
 }
 
-/** Undefined for a column without a single value in these files: nothing of it is read. */
+/** The SQL of the cells of a column; undefined if these files have no value in it. */
 function cellOf(parts: readonly WindowFilePart[], column: FileColumn, wantsText: boolean): CellSql | undefined {
   const [{ load }] = parts;
   const stored = load.planned.get(column.key);
@@ -106,7 +106,7 @@ function cellOf(parts: readonly WindowFilePart[], column: FileColumn, wantsText:
   return cellSql(stored, cell(column.index), zoneOfFiles(parts, column), wantsText);
 }
 
-/** The zone for the times that a column has in these files. */
+/** The zone, limited to the times that a column has in these files. */
 function zoneOfFiles(parts: readonly WindowFilePart[], { index: i }: FileColumn): Zone | undefined {
   const scans = parts.map((part) => fileOf(part).columns[i]).filter(({ filled }) => filled > 0);
   const [firsts, lasts] = [scans.flatMap(({ first }) => first ?? []), scans.flatMap(({ last }) => last ?? [])];
@@ -120,21 +120,23 @@ function everyRowHasId(file: SpoolFile, columns: readonly FileColumn[]): boolean
   return id !== undefined && id.filled === file.rows;
 }
 
-/** What DuckDB reads with unless a row is longer. */
+/** Maximum length of a line with which DuckDB reads, unless a row is longer. */
 const USUAL_LINE_BYTES = 2_000_000;
-/** A reader holds several buffers: at DuckDB's 32 MB, 100 MB more than at this size, in the same time (measured). */
+/**
+ * Size of a reader's buffer, of which it holds several: DuckDB's 32 MB take 100 MB more and the same time (measured).
+ */
 const USUAL_BUFFER_BYTES = 4_000_000;
 const LINES_PER_BUFFER = 4;
 
-/** The name under which a reader hands on a column: never the header's, which may be anything. */
+/** The name of a column in a reader's result; the header's name may contain anything. */
 export const cell = (index: number): string => `c${index}`;
 
-/** The column that a reader of several files adds: the path of the file a row is in. */
+/** The column that a reader of several files adds: the path of the row's file. */
 const PATH = '_dfinery_path';
 
 /**
- * `read_csv` of spool files with one header, told everything: nothing is sniffed, padded or skipped. Empty cells, quoted ones
- * too, are NULL. `types`: the reader's type of each column, in the header's order.
+ * `read_csv` of spool files with one header, with every option set, so that nothing is sniffed, padded or skipped.
+ * Empty cells, quoted ones too, are NULL. `types` has the reader's type of each column, in the header's order.
  */
 export function readCsv(files: readonly Pick<SpoolFile, 'path' | 'longestRow'>[], types: readonly string[]): string {
   const columns = types.map((type, i) => `${literal(cell(i))}: ${literal(type)}`).join(', ');

@@ -2,21 +2,24 @@ import { compareBytes } from '../../../table/names.ts';
 import { literal } from '../../../types/sql.ts';
 import { textLiteral } from '../engine/quote.ts';
 
-/** What the key of a row without an id starts with. */
+/** The beginning of the key of a row without an id. */
 export const HASH_PREFIX = 'hash:';
 const SHA256_HEX_LENGTH = 64;
-/** Length of such a key before any `#n`. */
+/** Length of a key with a hash, without any `#n`. */
 export const HASH_KEY_LENGTH = HASH_PREFIX.length + SHA256_HEX_LENGTH;
 
-/** A cell of a row: the name its value is hashed under, and a VARCHAR expression of its raw text, NULL when empty. */
+/**
+ * A cell of a row: the name under which its value is hashed, and a VARCHAR expression of its raw text, NULL if it is
+ * empty.
+ */
 export interface KeyCell {
   readonly source: string;
   readonly expr: string;
 }
 
 /**
- * The key of a row without an id, as DuckDB SQL: `hash:` and the SHA-256 in hex over its non-empty cells in byte order of
- * their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep the order given.
+ * SQL of the key of a row without an id: `hash:` and the SHA-256 in hex over its non-empty cells in byte order of their
+ * names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep the order given.
  */
 function sqlHashKey(cells: readonly KeyCell[]): string {
   const ordered = [...cells].sort((a, b) => compareBytes(a.source, b.source));
@@ -27,16 +30,16 @@ function sqlHashKey(cells: readonly KeyCell[]): string {
   return `${literal(HASH_PREFIX)} || sha256(concat('', ${parts.join(', ')}))`;
 }
 
-/** The base id of a row: its id, or the hash of its cells. */
+/** SQL of the base id of a row: its id, or the hash of its cells. */
 export function sqlBaseId(id: string | undefined, cells: readonly KeyCell[], everyRowHasId: boolean): string {
   if (id === undefined) return sqlHashKey(cells);
   return everyRowHasId ? id : `CASE WHEN ${id} IS NULL THEN ${sqlHashKey(cells)} ELSE ${id} END`;
 }
 
 /**
- * A query of the keys (`r`, `key`) of rows that share base ids: in their order `base`, `base#2`, `base#3`…, without those that are
- * taken (S12). `rows`: a query of `r`, `base`, and `n`, their order among those of one base id, from 1; `taken`: one of `base` and
- * `c`, for each number that such a row may not get.
+ * A query that gives rows with the same base id their keys (`r`, `key`): `base`, `base#2`, `base#3`… in their order,
+ * without keys that are taken (S12). `rows` is a query of `r`, `base`, and `n`, the number of the row among those with
+ * its base id, from 1; `taken` is a query of `base` and `c`, each number that such a row may not get.
  */
 export const sqlNumberKeys = (rows: string, taken: string): string => `
     WITH mine AS MATERIALIZED (${rows}),
@@ -49,7 +52,7 @@ export const sqlNumberKeys = (rows: string, taken: string): string => `
     SELECT r, CASE WHEN coalesce(c, n) = 1 THEN base ELSE base || '#' || coalesce(c, n) END AS key
     FROM mine LEFT JOIN free USING (base, n)`;
 
-/** The keys `base#c` among the column `key` of a source, as a query with the columns `base` and `c`. */
+/** A query of the keys of the form `base#c` in the column `key` of a source, with the columns `base` and `c`. */
 export function sqlNumbersIn(source: string): string {
   const pattern = literal('(?s)^(.*)#([1-9][0-9]{0,17})$');
   return `SELECT regexp_extract(key, ${pattern}, 1) AS base, try_cast(regexp_extract(key, ${pattern}, 2) AS BIGINT) AS c

@@ -7,26 +7,26 @@ import { sqlNumberKeys, sqlNumbersIn } from './keys.ts';
 const STAGE = '_dfinery_stage';
 const KEYS = '_dfinery_keys';
 
-/** One more column of the stage: its type, and for each file its value and the columns it wants as they are written. */
+/** A further column of the stage: its type, and for each file its value and the columns that it needs as text. */
 export interface StagedExtra {
   readonly type: string;
   valueOf(index: number): { readonly sql: string; readonly texts: ReadonlySet<string> };
 }
 
-/** A window whose rows have their keys: `from` is what to select from, the rest are expressions over it. */
+/** A staged window, whose rows have their keys: `from` is the relation, and the other fields are SQL over it. */
 interface Staged {
   readonly from: string;
   readonly key: string;
   readonly rescued: string;
   readonly columns: readonly PlannedColumn[];
   readonly values: readonly string[];
-  /** Of the one more column. */
+  /** The further column. */
   readonly extra: string;
 }
 
 /**
- * Reads a window whose keys need a second look into temporary tables, in the order of its rows (the engine must be told
- * to keep it), and numbers the repeated ones.
+ * Reads a window whose ids may be missing or repeated into temporary tables, in the order of its rows (which the engine
+ * must be told to keep), and numbers the repeated ids.
  */
 export async function stageWindow(engine: Engine, load: WindowLoad, extra?: StagedExtra): Promise<Staged> {
   const columns = [...load.planned.values()].filter((column) => column.readAs !== null && column.type !== null);
@@ -43,7 +43,7 @@ export async function stageWindow(engine: Engine, load: WindowLoad, extra?: Stag
     const select = [base, rescued ?? 'NULL', more?.sql ?? 'NULL', ...values].join(', ');
     await engine.run(`INSERT INTO ${STAGE} (${into}) SELECT ${select} FROM ${from}`);
   }
-  // Numbers that are somebody's own id are taken.
+  // A number that is itself a row's id is taken.
   const repeated = `SELECT rowid AS r, base, row_number() OVER (PARTITION BY base ORDER BY rowid) AS n FROM ${STAGE}
     WHERE base IN (SELECT base FROM ${STAGE} GROUP BY base HAVING count(*) > 1)`;
   const taken = `SELECT base, c FROM (${sqlNumbersIn(`(SELECT DISTINCT base AS key FROM ${STAGE})`)}) WHERE c > 1`;
@@ -59,8 +59,8 @@ export async function stageWindow(engine: Engine, load: WindowLoad, extra?: Stag
 }
 
 /**
- * Stages a window and runs work on its rows; what was staged is then dropped, unless the work fails: the transaction ends. For an
- * engine that does not keep the order of rows elsewhere.
+ * Stages a window, runs work on its rows, and drops the stage. If the work fails, the end of the transaction drops it.
+ * For an engine that does not keep the order of rows elsewhere.
  */
 export async function withStaged<T>(
   engine: Engine,
@@ -78,7 +78,7 @@ export async function withStaged<T>(
   }
 }
 
-/** Drops what `stageWindow` made. */
+/** Drops the temporary tables of `stageWindow`. */
 export async function dropStaging(engine: Engine): Promise<void> {
   for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE IF EXISTS ${table}`);
 }

@@ -10,32 +10,34 @@ import { columnOfSource } from '../views.ts';
 import { rowsByWindow } from './counts.ts';
 import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumberKeys, sqlNumbersIn } from './keys.ts';
 
-// Which stored rows a batch of windows supersedes (S13), whatever their ids mean. A row is identified by its base id: the id,
-// or the hash that the key of a row without an id starts with. No base id is in two windows of the batch. A stored row with a
-// base id of a window is the same row
+// Decides which stored rows a batch of windows supersedes (S13), whatever their ids mean. A row is identified by its
+// base id: the id, or the hash with which the key of a row without an id starts. No two windows of the batch have the
+// same base id. A stored row with a base id of a window is the same row
 //
-// - when all days that its own window asked for are asked for again, or
-// - when a row of the window with that base id has the same server time, or
-// - when its window shares a day with this one and a row with that base id has the same date, by the clock of `timezone`, and
-//   another server time than every stored row with that id: a corrected one.
+// - if all days that its own window requested are requested again, or
+// - if a row of the window with that base id has the same server time, or
+// - if its window shares a day with this one, and a row with that base id has the same date by the clock of `timezone`
+//   and another server time than every stored row with that id: such a row was corrected.
 //
 // Any other row with that base id is another row: both stay, and the new one gets a number of its own.
 
-/** Windows that meet stored rows. */
+/** A batch of windows and the stored windows that it may supersede. */
 export interface RereadBatch {
   readonly columns: readonly StoredColumn[];
-  /** The zone of the datetimes, where they are instants: their date is that of its clock, as in the export. */
+  /** The zone of the datetimes if they are instants: a date is that of its clock, as in the export. */
   readonly zone: Zone | undefined;
-  /** The windows, and the older ones that have rows. */
+  /** The windows of the batch, and the stored windows that still have rows. */
   readonly windows: readonly IncomingWindow[];
   readonly live: readonly NumberedWindow[];
-  /** True if a row of theirs has no id, so that its key is a hash. */
+  /** True if a row of the batch has no id, so that its key is a hash. */
   readonly hasRowsWithoutId: boolean;
-  /** True if one of theirs may not have its id as its key. */
+  /** True if a row of the batch may not have its id as its key. */
   readonly hasDuplicateOrMissingIds: boolean;
 }
 
-/** Such windows with their rows and those of the older ones. Both relations have at least the columns of `keyColumns`. */
+/**
+ * A batch with the relation of its rows and that of the stored rows. Both have at least the columns of `keyColumns`.
+ */
 export interface Reread extends RereadBatch {
   readonly stored: string;
   readonly incoming: string;
@@ -43,41 +45,44 @@ export interface Reread extends RereadBatch {
 
 const KEY_SOURCES: ReadonlySet<string> = new Set([DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, CORRECTION_DATETIME]);
 
-/** The columns, by their names in the table, that tell rows, events and their times. */
+/** The columns, by their names in the table, that identify rows, events and their times. */
 export function keyColumns(columns: readonly StoredColumn[]): Set<string> {
   const ids = columns.filter((column) => column.occurrence === 1 && KEY_SOURCES.has(column.source));
   return new Set(['_key', '_dfinery_window', ...ids.map(({ name }) => name)]);
 }
 
-/** Stored rows with a base id of the batch, but those of windows that are re-read whole. */
+/** Temporary table: stored rows with a base id of the batch, without those of windows that are re-read whole. */
 const CANDIDATES = '_dfinery_candidates';
-/** Rows of the batch that have a base id of one of these. */
+/** Temporary table: rows of the batch that have a base id of a candidate. */
 const ARRIVED = '_dfinery_arrived';
-/** Keys of candidates that are superseded. */
+/** Temporary table: keys of candidates that are superseded. */
 const SUPERSEDED = '_dfinery_superseded';
-/** Base ids of which several rows stay. */
+/** Temporary table: base ids of which several rows stay. */
 const BASES = '_dfinery_bases';
-/** Keys of the batch that must change: `key`, `next`. */
+/** Temporary table: keys of the batch that must change (`key`, `next`). */
 export const RENUMBERED = '_dfinery_renumbered';
 
-/** What `findSupersededRows` found. */
+/** The result of `findSupersededRows`. */
 export interface SupersededRows {
-  /** Conditions of a stored row, each with rows of its own: those that meet one are superseded. */
+  /** Conditions on stored rows. A row that meets one of them is superseded; no row meets two. */
   readonly conditions: readonly string[];
-  /** Stored rows that share a base id with a row of the batch and are not of a window that is re-read whole. */
+  /**
+   * Number of stored rows that share a base id with a row of the batch and are not of a window that is re-read whole.
+   */
   readonly candidates: number;
 }
 
 /**
- * True if windows of a batch may share an id: the later one supersedes or renumbers rows of the earlier. Hashes are compared, which
- * takes a third less time than texts; two ids with one hash only have their windows stored one by one.
+ * True if windows of a batch may share an id: then the later window supersedes or renumbers rows of the earlier. Hashes
+ * are compared, which takes a third less time than texts; two ids with the same hash only cause their windows to be
+ * stored one by one.
  */
 export async function mayShareIds(engine: Engine, incoming: string): Promise<boolean> {
   const { repeated } = await engine.row(`SELECT count(*) - count(DISTINCT hash(_key)) AS repeated FROM ${incoming}`);
   return Number(repeated) > 0;
 }
 
-/** Looks for the rows that are superseded. Makes temporary tables; inside a transaction. */
+/** Finds the rows that are superseded. Makes temporary tables; called inside a transaction. */
 export async function findSupersededRows(engine: Engine, reread: Reread): Promise<SupersededRows> {
   const { stored, columns, windows, live } = reread;
   const { base, server } = rowSql(columns);
@@ -104,7 +109,10 @@ export async function findSupersededRows(engine: Engine, reread: Reread): Promis
   return { conditions: [...conditions, `_key IN (SELECT key FROM ${SUPERSEDED})`], candidates };
 }
 
-/** Keeps the candidates that are superseded. `partly`: windows some of whose days are asked for again. */
+/**
+ * Fills SUPERSEDED with the candidates that are superseded. `partly` has the windows some of whose days are requested
+ * again.
+ */
 async function compare(engine: Engine, reread: Reread, partly: readonly SharedDays[]): Promise<void> {
   const { incoming, columns } = reread;
   const { base, server } = rowSql(columns);
@@ -125,16 +133,16 @@ async function compare(engine: Engine, reread: Reread, partly: readonly SharedDa
   );
 }
 
-/** A form of the base id, and where it is found in the batch. */
+/** A form of the base id, and the rows of the batch and of the table that have it. */
 interface SameBase {
   readonly expr: string;
-  /** The relation of the rows of the batch that have it. */
+  /** The relation of the rows of the batch with this form. */
   readonly rows: string;
-  /** What a stored row must meet to have it. */
+  /** The condition of a stored row with this form. */
   readonly where: string;
 }
 
-/** Two forms instead of one base id, so that an id is compared as a column. */
+/** The two forms of the base id. They are compared separately, so that an id is compared as a column. */
 function sameBase({ incoming, columns, hasRowsWithoutId }: Reread): SameBase[] {
   const { id, hash } = rowSql(columns);
   const byId = { expr: id, rows: `${incoming} WHERE ${id} IS NOT NULL`, where: 'true' };
@@ -145,7 +153,10 @@ function sameBase({ incoming, columns, hasRowsWithoutId }: Reread): SameBase[] {
 /** The condition of a stored row that has the base id of a row of the batch. */
 const isAmong = ({ expr, rows, where }: SameBase): string => `(${where} AND ${expr} IN (SELECT ${expr} FROM ${rows}))`;
 
-/** The condition of a stored row that has the base id of a row of the window that asks for all of its window's days. */
+/**
+ * The condition of a stored row that has the base id of a row of the window which requests all days of the row's own
+ * window.
+ */
 function isReadWhole(whole: readonly SharedDays[], isOneWindow: boolean, same: SameBase): string {
   const isOfWhole = `_dfinery_window IN (${whole.map(({ stored }) => stored).join(', ')})`;
   if (isOneWindow) return `(${isOfWhole} AND ${isAmong(same)})`;
@@ -154,17 +165,23 @@ function isReadWhole(whole: readonly SharedDays[], isOneWindow: boolean, same: S
   return `(${isOfWhole} AND ${same.where} AND ${pair} IN (SELECT ${same.expr}, _dfinery_window FROM ${same.rows}))`;
 }
 
-/** What tells rows apart, as SQL: texts, since a column may be of another type in older files. */
+/** SQL of the values by which rows are compared: texts, since a column may have another type in older files. */
 function rowSql(columns: readonly StoredColumn[]) {
   const id = asText(columnOfSource(columns, DETAIL_LOG_ID));
   const hash = `left(_key, ${HASH_KEY_LENGTH})`;
   return { id, hash, base: `coalesce(${id}, ${hash})`, server: asText(columnOfSource(columns, SERVER_DATETIME)) };
 }
 
-/** The times whose dates are compared: for others the nearest offset does, since both sides have the same. */
+/**
+ * The times whose dates are compared by the zone's clock. Other times have the nearest offset, which is the same for
+ * both rows.
+ */
 const COMPARED_TIMES = ['1970-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
 
-/** The local date of a row as SQL, a text: in the target's zone, without one as the export writes it; never in that of this machine. */
+/**
+ * SQL of the local date of a row, as text: in the target's zone; without a zone as the export writes it. The zone of
+ * this machine has no effect.
+ */
 export function dateSql({ columns, zone }: Pick<Reread, 'columns' | 'zone'>): string {
   const wall = (source: string) => {
     const name = columnOfSource(columns, source);
@@ -176,8 +193,8 @@ export function dateSql({ columns, zone }: Pick<Reread, 'columns' | 'zone'>): st
 }
 
 /**
- * Gives rows of the batch whose key a row that stays has the next free number (S12), in the table RENUMBERED. `kept`:
- * the relation of the stored rows that stay. Gives how many keys change.
+ * Finds the next free number (S12) for rows of the batch whose key a row that stays has, and writes the keys into
+ * RENUMBERED. `kept` is the relation of the stored rows that stay. Returns the number of keys that change.
  */
 export async function renumber(
   engine: Engine,
@@ -202,7 +219,10 @@ export async function renumber(
   return engine.count(RENUMBERED);
 }
 
-/** New keys of the rows with a base id of BASES, in the order they have; numbers of all other rows are taken. */
+/**
+ * SQL of the new keys of the rows with a base id of BASES, in the order of their keys; numbers of all other rows are
+ * taken.
+ */
 function renumbered(incoming: string, base: string, kept: string): string {
   const isMine = `base IN (SELECT base FROM ${BASES})`;
   const arrived = `(SELECT _key AS key, ${base} AS base FROM ${incoming})`;
@@ -213,9 +233,12 @@ function renumbered(incoming: string, base: string, kept: string): string {
   return `SELECT r AS key, key AS next FROM (${sqlNumberKeys(mine, taken)}) WHERE r <> key`;
 }
 
-/** The base id of a row of `events`, as SQL. */
+/** SQL of the base id of a row of `events`. */
 export const baseId = (columns: readonly StoredColumn[]): string => rowSql(columns).base;
 
-/** Rows that have a number in their key, because another row has their id, by window. `from`: the relation of the rows. */
+/**
+ * Counts, by window, the rows with a number in their key, because another row has their id. `from` is the relation of
+ * the rows.
+ */
 export const countNumbered = (engine: Engine, from: string, columns: readonly StoredColumn[]) =>
   rowsByWindow(engine, `${from} WHERE _key <> ${rowSql(columns).base}`);
