@@ -6,13 +6,16 @@ import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extra
 import type { ExportState, Window } from '../extract/window.ts';
 import type { Commit, Sink, StreamSink } from './sink.ts';
 
-/** What a run into one place counts. */
+/** The counts of a run into one place. */
 export interface LoadCounts extends ExtractCounts {
-  /** All commits together; a column that was widened twice with its type before the first and after the last. */
+  /**
+   * The sum of all commits; a column that was widened twice counts once, with its type before the first and after the
+   * last commit.
+   */
   stored: Commit;
-  /** Rows of the stored windows that were held out, since the person asked to be forgotten. */
+  /** Number of rows of the stored windows that were left out, since the person asked to be forgotten. */
   suppressed: number;
-  /** The cursor that is stored; undefined if this run has stored none. */
+  /** The stored cursor; undefined if this run has stored none. */
   nextFromDate: ExportState['from_date'] | undefined;
 }
 
@@ -32,9 +35,9 @@ export const newLoadCounts = (): LoadCounts => ({
   nextFromDate: undefined,
 });
 
-/** What a load works with. */
+/** The environment of a load. */
 export interface LoadDeps extends ExtractDeps {
-  /** Up to date whenever the load ends, successfully or not. */
+  /** Counts, up to date whenever the load ends, successfully or not. */
   readonly counts: LoadCounts;
 }
 
@@ -55,7 +58,7 @@ async function loadStream(plan: Plan, sink: StreamSink, deps: LoadDeps): Promise
   }
 }
 
-/** The windows of a stream; each counts as stored once the next is requested. */
+/** Yields the windows for a stream; each counts as stored once the next is requested. */
 async function* counted(windows: AsyncIterable<Window>, counts: LoadCounts): AsyncGenerator<Window> {
   for await (const window of windows) {
     yield window;
@@ -63,10 +66,10 @@ async function* counted(windows: AsyncIterable<Window>, counts: LoadCounts): Asy
   }
 }
 
-/** Commits batch after batch. */
+/** Commits one batch after the other. */
 async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void> {
   const { counts, logger, signal } = deps;
-  /** Stores the first of these windows; gives those that are left. */
+  /** Stores the first of these windows and returns the others. */
   const store = async (batch: readonly Window[]): Promise<readonly Window[]> => {
     const commit = await sink.commit(batch, signal);
     const stored = batch.slice(0, commit.windows);
@@ -78,7 +81,7 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
     }
     return batch.slice(commit.windows);
   };
-  // Loaded here: every command line loads the descriptors of all targets.
+  // This module is loaded here, since every command line loads the descriptors of all targets.
   const { extractBatches } = await import('../extract/extract.ts');
   try {
     const batches = extractBatches(plan, deps, BATCH_LIMITS, (window) => sink.begin?.(window));
@@ -93,8 +96,8 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
 }
 
 /**
- * Stores a batch, in as few steps as its windows allow. After a failure that is not passing they are stored one by one: what
- * precedes the window that cannot be stored is kept, and so is what fits alone.
+ * Stores a batch in as few commits as its windows allow. After a failure that is not temporary they are stored one by
+ * one, so that all windows before the one that cannot be stored are kept.
  */
 async function storeBatch(
   batch: readonly Window[],
@@ -115,7 +118,7 @@ async function storeBatch(
   }
 }
 
-/** Counts what a commit stored. `windows`: those of it. */
+/** Adds the counts of a commit; `windows` are those that it stored. */
 function add(counts: LoadCounts, windows: readonly Window[], commit: Commit): void {
   const { stored } = counts;
   const widened = new Map(stored.columnsWidened.map((column) => [column.name, column]));

@@ -19,19 +19,19 @@ import type { Sink, StreamSink } from './sink.ts';
 
 /** What a target is called, and how a place of it is opened for loading. */
 export interface Target {
-  /** The word after `sync`, `verify` and the others. */
+  /** The word that names the target after `sync`, `verify` and the others. */
   readonly name: string;
-  /** How a place of this target is given. */
+  /** The form in which a place of this target is given. */
   readonly place: {
-    /** As usage and messages write it: `file` gives `<file>` and FILE. */
+    /** Its name in usage and messages: `file` gives `<file>` and FILE. */
     readonly name: 'file' | 'dir' | 'url';
     readonly describe: string;
   };
-  /** What the commands do that do something else with each target, for help. */
+  /** Texts for help, of the commands that do something else with each target. */
   readonly summaries: { readonly sync: string };
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
   isStdout?(place: string): boolean;
-  /** True for a target whose data may lie elsewhere than its place. */
+  /** True for a target whose data may lie elsewhere than at its place. */
   readonly hasData?: boolean;
   /** True for a target that can publish a copy for readers. */
   readonly publishes?: boolean;
@@ -39,9 +39,9 @@ export interface Target {
   open(place: string, options: OpenOptions): Promise<Sink | StreamSink>;
 }
 
-/** A target that stores what it loaded: its places can be gone on with, looked after, and searched for people. */
+/** A target that stores its loads: its places can be continued, maintained, and searched for people. */
 export interface StatefulTarget extends Target {
-  /** What one place is, for help: `a DuckDB file`. */
+  /** Description of one place for help: `a DuckDB file`. */
   readonly noun: string;
   readonly summaries: { readonly sync: string; readonly compact: string };
   open(place: string, options: OpenOptions): Promise<Sink>;
@@ -49,45 +49,47 @@ export interface StatefulTarget extends Target {
   people(): Promise<People>;
 }
 
-/** What is done with a place that was loaded. */
+/** The work on a place that was loaded, other than loading and purging. */
 export interface Upkeep {
-  /** What is stored beside the rows, of which none is read; undefined if nothing was loaded yet. Read-only. */
+  /** The state that is stored beside the rows; it reads no row. Undefined if nothing was loaded yet. Read-only. */
   readState(place: string, options: PlaceOptions): Promise<TableState | undefined>;
   /** Compares the data with its receipts; read-only. */
   verify(place: string, options: PlaceOptions): Promise<Difference[]>;
   /** Rewrites the data: fewer, larger files, and no space for removed rows. */
   compact(place: string, options: PlaceOptions): Promise<Rewritten>;
-  /** What the page of `report` shows of a place; read-only. */
+  /** The contents of the page of `report`; read-only. */
   report(place: string, options: PlaceOptions): Promise<TargetReport>;
 }
 
-/** The people of a place, and their removal (S37). */
+/** The look-up of people in a place, and their removal (S37). */
 export interface People {
   /**
-   * The people as they are now: a forecast, since they are looked up anew when they are removed. Read-only, but that a change
-   * which a dead writer left half-way may be finished first.
+   * The people as they are now. This is a forecast, since they are looked up again when they are removed. Read-only,
+   * except that a change which a dead writer left half-way may be finished first.
    */
   find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
-  /** The rows that a purge would remove, as JSON objects without the columns that are null, with their table; read-only. */
+  /**
+   * The rows that a purge would remove, as JSON objects without the columns that are null, with their table; read-only.
+   */
   rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<PersonRow>;
   /**
-   * Does everything that a purge of these people does except putting the result in place, so that a purge that cannot
+   * Runs all steps of a purge of these people except the one that puts the result in place, so that a purge that cannot
    * succeed is noticed before anything is deleted.
    */
   tryPurge(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgeTrial>;
   /**
-   * Takes the place's lock, looks the people up anew, calls `onFound`, and removes all their rows in one commit, so that no
-   * byte of them remains in the place: a kill leaves all of them or none, and the same purge again finishes the rest. If
-   * `onFound` throws, nothing is removed.
+   * Takes the place's lock, looks the people up again, calls `onFound`, and removes all their rows in one commit, so
+   * that no byte of them remains in the place. A kill leaves all of them or none, and the same purge again finishes the
+   * rest. If `onFound` throws, nothing is removed.
    */
   purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<Purged>;
 }
 
 /** Options of operations on a place other than loading. */
 export interface PlaceOptions {
-  /** How long to wait for the lock of a place. */
+  /** Maximum wait for the lock of a place (ms). */
   readonly lockWaitMs: number;
-  /** As DuckDB writes it (`2GB`); undefined: half of what the machine or container allows. */
+  /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
   readonly spoolDir: string;
   readonly env: Env;
@@ -100,79 +102,83 @@ export interface PlaceOptions {
 interface OpenOptions extends PlaceOptions, Rules {
   /** Tables to write in addition to `events`. */
   readonly tables: readonly TableName[];
-  /** How long files removed from a table are kept for its readers. */
+  /** Time that files removed from a table are kept for its readers (ms). */
   readonly retentionMs: number;
-  /** Where the data go, for a target that `hasData`. */
+  /** Location of the data, for a target that `hasData`. */
   readonly data?: string | undefined;
-  /** Where a copy for readers will be published, for a target that `publishes`. */
+  /** Path at which a copy for readers will be published, for a target that `publishes`. */
   readonly publish?: string | undefined;
-  /** For the place that `isStdout`. */
+  /** The stream for a place that `isStdout`. */
   readonly stdout: Writable;
   readonly signal: AbortSignal;
 }
 
-/** Who is looked for (S37): by a column or by a mapping, never by both. */
+/** The people to look for (S37), by a column or by a mapping, never by both. */
 export interface PeopleQuery {
-  /** External ids, each once, none of them a placeholder. */
+  /** External ids, each once, without placeholders. */
   readonly ids: readonly string[];
-  /** The column, by its name in the export, that holds such ids. */
+  /** Name in the export of the column that holds such ids. */
   readonly column?: string | undefined;
-  /** The unified ids of each id. */
+  /** Unified ids by external id. */
   readonly mapping?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** Key of the columns that are hashed in the place (S47); also tells that a hash and a plain value are one person. */
+  /**
+   * Key of the columns that are hashed in the place (S47); it also shows that a hash and a plain value are one person.
+   */
   readonly hashKey?: HashKey | undefined;
 }
 
-/** A `df_unified_id` as rows of a place hold it. */
+/** A `df_unified_id` in the form that rows of a place hold. */
 export interface UnifiedId {
   readonly text: string;
-  /** Check value of the key that it is a hash under; undefined for a plain one. */
+  /** Check value of the key under which it is a hash; undefined for a plain one. */
   readonly hashKey: string | undefined;
 }
 
 export interface PeopleFound {
-  /** Every form that the rows hold; no placeholder is among them. */
+  /** Every form of the people's unified ids in the rows, without placeholders. */
   readonly unifiedIds: readonly UnifiedId[];
-  /** Their number, each person once whatever the forms. */
+  /** Number of people; each counts once, whatever the number of forms. */
   readonly people: number;
-  /** Of the ids asked for, those that have a row. */
+  /** The requested ids that have a row. */
   readonly ids: readonly string[];
-  /** Of these, those in rows that name no unified id. */
+  /** The ids among `ids` whose rows name no unified id. */
   readonly idsWithoutUnifiedId: readonly string[];
-  /** Rows of `events` that a purge removes. */
+  /** Number of rows of `events` that a purge removes. */
   readonly rows: number;
-  /** People whose rows also carry other ids in the column (S55). */
+  /** Number of people whose rows also carry other ids in the column (S55). */
   readonly shared: number;
-  /** Of the service whose data the place holds: its hash, as the state has it; undefined where that does not say. */
+  /** Hash of the service whose data the place holds, as in the state; undefined if the state does not name it. */
   readonly service: string | undefined;
-  /** Sentences about rows that were out of reach. */
+  /** Sentences about rows that could not be searched. */
   readonly warnings: readonly string[];
 }
 
 export interface PurgeTrial {
   readonly found: PeopleFound;
-  /** Tables in the place that are not ours: they stay, and may name the people. */
+  /** Tables in the place that are not this program's: they stay, and may name the people. */
   readonly foreignTables: readonly string[];
-  /** Of a place that is a plain copy: the copies for readers of what it was copied from, which it cannot replace (S52). */
+  /** Copies for readers of the original, if the place is a plain copy: it cannot replace them (S52). */
   readonly copiesOfOriginal?: readonly string[];
 }
 
 interface PurgeOptions extends PlaceOptions {
-  /** Under the lock, before anything is changed. */
+  /** Called under the lock, before anything is changed. */
   readonly onFound: (found: PeopleFound) => Promise<void>;
-  /** Copies for readers that the place is to forget (S52). */
+  /** Copies for readers that the place is to remove from its list (S52). */
   readonly forgetCopies?: readonly string[] | undefined;
 }
 
 export interface Purged extends Rewritten {
   readonly found: PeopleFound;
-  /** Sentences about what still holds the people, such as copies for readers; with any, the purge is not done. */
+  /**
+   * Sentences about what still holds the people, such as copies for readers; with any of them the purge is not done.
+   */
   readonly unreached: readonly string[];
 }
 
 export interface PersonRow {
   readonly table: string;
-  /** A JSON object. */
+  /** The row as a JSON object. */
   readonly row: string;
 }
 
@@ -181,16 +187,16 @@ export interface Rewritten {
   /** Rows of `events` after the rewrite. */
   readonly rows: number;
   readonly rowsRemoved: number;
-  /** The files with rows of `events` that others took the place of. */
+  /** The files with rows of `events` that new files replaced. */
   readonly files: readonly string[];
   readonly bytesBefore: number;
   readonly bytesAfter: number;
 }
 
-/** Number of event names that a report counts individually; the rest are counted together. */
+/** Maximum number of event names that a report counts individually; the others are counted together. */
 export const REPORTED_NAMES = 8;
 
-/** Events of one day; `name`: none for those that are not among the most frequent. */
+/** Events of one day; `name` is null for the events that are not among the most frequent. */
 export interface ReportedEvents {
   readonly day: Day;
   readonly name: string | null;
@@ -198,13 +204,13 @@ export interface ReportedEvents {
 }
 
 export interface ReportedColumn extends Pick<StoredColumn, 'name' | 'source' | 'group' | 'type'> {
-  /** Rows with a value. */
+  /** Number of rows with a value. */
   readonly filled: number;
-  /** Cells in `_rescued`. */
+  /** Number of cells in `_rescued`. */
   readonly rescued: number;
 }
 
-/** What the report page of a target shows: names, counts and dates, but no values of people. */
+/** The contents of the report page of a target: names, counts and dates, but no values of people. */
 export interface TargetReport {
   readonly state: TableState;
   readonly rows: number;
@@ -212,9 +218,9 @@ export interface TargetReport {
   /** Newest `df_server_datetime`. */
   readonly lastEventAt: string | null;
   readonly events: readonly ReportedEvents[];
-  /** Events by hour of the day, 24 numbers; of the time at which they occurred. */
+  /** Events by hour of the day at which they occurred, 24 numbers. */
   readonly hours: readonly number[];
   readonly columns: readonly ReportedColumn[];
-  /** The latest ones, oldest first. */
+  /** The latest runs, oldest first. */
   readonly runs: readonly RunRecord[];
 }

@@ -8,16 +8,21 @@ import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 
 const REBUILT = '_dfinery_rebuilt';
-/** Measured: what adding a column costs for each column there is, against rewriting one cell of the table. */
+/**
+ * Cost of adding a column, for each column that the table has, in units of rewriting one cell of the table (measured).
+ */
 const ADD_COST = 120;
 
-/** The statement that makes a table for these columns, `events` or one to take its place. */
+/** The statement that makes a table for these columns: `events`, or a table that replaces it. */
 export function createEvents(table: string, columns: readonly StoredColumn[], asInstants: boolean): string {
   const typed = columns.filter(isTyped).map((c) => `, ${identifier(c.name)} ${TYPES[c.type].duckdb(asInstants)}`);
   return `CREATE OR REPLACE TABLE ${table} (_key VARCHAR, _dfinery_window BIGINT, _rescued JSON${typed.join('')})`;
 }
 
-/** Adds and alters the columns of `events` as planned; first in the transaction (DuckDB refuses it after a DELETE). */
+/**
+ * Adds and alters the columns of `events` as planned. It comes first in the transaction, since DuckDB refuses it after
+ * a DELETE.
+ */
 export async function alterEvents(
   engine: Engine,
   plan: readonly PlannedColumn[],
@@ -31,14 +36,14 @@ export async function alterEvents(
   if (rows > 0 && !isNarrowed && added.length * ADD_COST <= rows) {
     return alterEach(engine, added.filter(isTyped), changed, zone);
   }
-  // A table that is recreated would lose its indexes, and no message would say so.
+  // A table that is recreated loses its indexes without a message.
   const indexes = await indexNames(engine);
   if (indexes.length > 0) throw indexError(engine, indexes);
   if (rows === 0) await engine.run(createEvents('events', plan, zone !== undefined));
   else await rebuild(engine, plan, zone);
 }
 
-/** Indexes that somebody made on `events`. */
+/** Names of indexes that somebody made on `events`. */
 export async function indexNames(engine: Engine): Promise<string[]> {
   const rows = await engine.rows(
     `SELECT index_name AS name FROM duckdb_indexes()
@@ -71,7 +76,7 @@ async function alterEach(
   }
 }
 
-/** The zone for the times that a column of `events` holds: with those of all years the statement is slow. */
+/** The zone, limited to the times that a column of `events` holds: with all years the statement is slow. */
 async function zoneOfStored(engine: Engine, { name, before }: Retyped, zone: Zone): Promise<Zone> {
   if (before !== 'datetime' && before !== 'date') return zone;
   const text = (time: string) => `strftime(make_timestamp(epoch_us(${time})), '%Y-%m-%dT%H:%M:%S')`;
@@ -83,8 +88,8 @@ async function zoneOfStored(engine: Engine, { name, before }: Retyped, zone: Zon
 }
 
 /**
- * Rewrites the whole table: for many columns at once, since each ALTER costs as much as there are columns, and for
- * narrowing, whose SQL `ALTER … USING` does not take.
+ * Rewrites the whole table: for many columns at once, since an ALTER takes longer the more columns there are, and for
+ * narrowing, whose SQL `ALTER … USING` does not accept.
  */
 async function rebuild(engine: Engine, plan: readonly PlannedColumn[], zone: Zone | undefined): Promise<void> {
   const stored = plan.filter(({ before }) => before !== null);

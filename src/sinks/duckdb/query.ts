@@ -2,20 +2,19 @@ import { configError, messageOf } from '../../base/errors.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
 import { type EngineOptions, withFile } from '../sql/engine/engine.ts';
 
-/** A small result as texts: what a person reads. */
+/** A small result as texts for a person. */
 export interface QueryResult {
   readonly header: readonly string[];
-  /** DuckDB's names of the columns' types; `JSON` for what is stored as text. */
+  /** DuckDB's names of the columns' types; `JSON` for JSON that is stored as text. */
   readonly types: readonly string[];
   readonly rows: readonly (readonly string[])[];
-  /** The same rows as values: null, and numbers that are numbers. */
+  /** The rows as values, with null and with numbers as numbers. */
   readonly values: readonly (readonly unknown[])[];
 }
 
 /**
  * Runs queries, each one SELECT statement, on a file that is opened for reading alone, without access to any other file
- * or address.
- * Throws a configuration failure with DuckDB's own words when a query is wrong.
+ * or address. Throws a configuration failure with DuckDB's own message if a query is wrong.
  */
 export async function queryDuckDb(
   options: Omit<EngineOptions, 'readOnly'>,
@@ -37,7 +36,10 @@ export async function queryDuckDb(
   });
 }
 
-/** Messages about the query itself name its words, in their first line; those about its data quote cells, which may name a person (S38). */
+/**
+ * The part of a message that cannot quote a cell: messages about the query itself name its words in their first line;
+ * those about its data quote cells, which may name a person (S38).
+ */
 function withoutCells(message: string): string {
   if (/^(Parser|Binder|Catalog|Syntax|Permission) Error/.test(message)) return message.split('\n', 1)[0];
   const [, kind = 'an error'] = /^([A-Z][A-Za-z ]* Error)/.exec(message) ?? [];

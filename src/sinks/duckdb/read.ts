@@ -14,14 +14,14 @@ import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, PersonRow, TargetReport } from '../target.ts';
 import { checkStore, readRuns, readState, withStore } from './store.ts';
 
-// What is read of a file, which is opened for reading alone: its people, its report, its differences. Throws UserError.
+// Reads of a file, which is opened for reading alone: its people, its report, its differences. All throw UserError.
 
 type Options = Omit<EngineOptions, 'readOnly'>;
 
 const reading = <T>(options: Options, work: (engine: Engine) => Promise<T>): Promise<T> =>
   withStore({ ...options, readOnly: true }, work);
 
-/** The rows of an open file, for a look-up of people. */
+/** The rows of an open file for a look-up of people. */
 export async function eventRowsOf(engine: Engine): Promise<EventRows> {
   const { timezone, columns, exportState } = await readState(engine);
   const zone = timezone === null ? undefined : new Zone(timezone);
@@ -36,11 +36,11 @@ export async function eventRowsOf(engine: Engine): Promise<EventRows> {
   };
 }
 
-/** Who is found in a file. */
+/** Finds people in a file. */
 export const peopleInDuckDb = (options: Options, query: PeopleQuery): Promise<PeopleFound> =>
   reading(options, async (engine) => (await findPeople(await eventRowsOf(engine), query)).found);
 
-/** The rows of the people found, of `events`: the views hold nothing else. */
+/** Yields the rows of people from `events`: the views hold nothing else. */
 export async function* rowsInDuckDb(options: Options, query: PeopleQuery): AsyncGenerator<PersonRow> {
   const engine = await openEngine({ ...options, readOnly: true });
   try {
@@ -55,7 +55,7 @@ export async function* rowsInDuckDb(options: Options, query: PeopleQuery): Async
   }
 }
 
-/** All that a report says of a file. */
+/** Makes the report of a file. */
 export function reportDuckDb(options: Options): Promise<TargetReport> {
   return reading(options, async (engine) => {
     const state = await readState(engine);
@@ -83,7 +83,7 @@ export function verifyDuckDb(options: Options): Promise<Difference[]> {
   });
 }
 
-/** The map and the table say the same; a zone makes all datetimes instants. */
+/** Checks that the stored columns are those of the table, and that datetimes are instants if there is a zone. */
 async function checkColumns(engine: Engine, { columns, timezone }: TableState): Promise<Difference[]> {
   const rows = await engine.rows(
     `SELECT column_name AS name, data_type AS type FROM duckdb_columns()

@@ -23,7 +23,7 @@ interface Table {
   readonly name: string;
 }
 
-/** Attempts at a file in whose write-ahead log another program leaves something. */
+/** Attempts to open a file while another program leaves something in its write-ahead log. */
 const MAX_ATTEMPTS = 3;
 
 /**
@@ -34,7 +34,7 @@ export async function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten>
   return withCopy(options, async () => undefined, replaceFile);
 }
 
-/** Does the same without the rows of the people that are found in the locked file. */
+/** Rewrites a file without the rows of the people that are found while it is locked. Throws UserError. */
 export async function purgeDuckDb(
   options: RewriteOptions,
   query: PeopleQuery,
@@ -52,7 +52,7 @@ export async function purgeDuckDb(
   }));
 }
 
-/** Does all of a purge but the last step. */
+/** Runs all steps of a purge but the last one. */
 export function checkPurgeDuckDb(options: RewriteOptions, query: PeopleQuery): Promise<PurgeTrial> {
   const find = (engine: Engine) => findInDatabase(engine, query);
   return withCopy(options, find, async (engine, _copied, { found }) => {
@@ -76,13 +76,14 @@ async function replaceFile(engine: Engine, { path, rows, rowsRemoved }: Copied):
 }
 
 interface Copied extends Pick<Rewritten, 'rows' | 'rowsRemoved'> {
-  /** Of the file beside the one that it is to replace. */
+  /** Path of the file beside the one that it is to replace. */
   readonly path: string;
 }
 
 /**
- * Locks a file, finds the people whose rows are to be left out, if any, and copies the rest. Readers may have the file open, two
- * rewritings too: a lock beside it keeps one from replacing what the other is about to copy.
+ * Locks a file, finds the people whose rows are to be left out, if any, copies the rest, and calls `then`. Other
+ * processes, a second rewrite too, may have the file open for reading; a lock beside it keeps one rewrite from
+ * replacing what the other is about to copy.
  */
 async function withCopy<L extends Lookup | undefined, T>(
   options: RewriteOptions,
@@ -123,7 +124,7 @@ async function copyLocked<L extends Lookup | undefined, T>(
   }
 }
 
-/** Opens the file for reading, which keeps writers away, once nothing is left in its write-ahead log. */
+/** Opens the file for reading once nothing is left in its write-ahead log; writers cannot open it meanwhile. */
 async function openSettled(options: RewriteOptions): Promise<Engine> {
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const writer = await openEngine(options);
@@ -141,7 +142,10 @@ async function copyRows(engine: Engine, lookup: Lookup | undefined): Promise<Omi
   return { rows: await engine.count('rewritten.main.events'), rowsRemoved };
 }
 
-/** What cannot be copied is named: a generated column or a foreign key makes DuckDB refuse the copy of a table. */
+/**
+ * Copies all tables. A failure names the tables that cannot be copied: a generated column or a foreign key makes DuckDB
+ * refuse the copy of a table.
+ */
 async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<number> {
   try {
     if (lookup !== undefined) return await copyWithout(engine, lookup);
@@ -158,20 +162,23 @@ async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<n
   }
 }
 
-/** Tables that we did not make, by their schema where it is not the first. */
+/** Tables that this program did not make, with their schema unless it is `main`. */
 async function foreignTables(engine: Engine): Promise<string[]> {
   const tables = await tablesOf(engine);
   const others = tables.filter(({ schema, name }) => schema !== 'main' || !STORE_TABLES.has(name));
   return others.map(({ schema, name }) => (schema === 'main' ? name : `${schema}.${name}`)).sort();
 }
 
-/** The tables first, then their rows, so that what is left out is never written. */
+/**
+ * Copies all tables without the rows that are left out: first the empty tables, then the other rows, so that what is
+ * left out is never written.
+ */
 async function copyWithout(engine: Engine, { condition }: Lookup): Promise<number> {
   await engine.run('COPY FROM DATABASE target TO rewritten (SCHEMA)');
   const name = columnOfSource((await eventRowsOf(engine)).columns, EVENT_NAME);
   const kept: Readonly<Record<string, string>> = {
     events: ` WHERE NOT (${condition})`,
-    // The name of an event that these people alone had goes with their rows.
+    // The name of an event that only these people had is left out with their rows.
     [EVENT_NAMES_TABLE]: ` WHERE name IN (SELECT CAST(${name} AS VARCHAR) FROM events WHERE NOT (${condition}))`,
   };
   for (const table of await tablesOf(engine)) {

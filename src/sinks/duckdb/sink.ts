@@ -25,7 +25,10 @@ import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/store.ts';
 import { COPIED, createViews, prepareStore, RunTable, writeState } from './store.ts';
 
-/** Removed rows after which their blocks are given back to the file, so that a full re-read does not double it. */
+/**
+ * Number of removed rows after which their blocks are given back to the file, so that a full re-read does not double
+ * it.
+ */
 const CHECKPOINT_ROWS = 100_000;
 
 export interface DuckDbSinkOptions extends Rules, EngineOptions {
@@ -46,7 +49,8 @@ export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDb
 }
 
 /**
- * Only this process writes to the file while it is open: what the tables say is read once and then kept in step with them.
+ * A DuckDB file that is open for loading. Only this process writes to it meanwhile, so that the state is read once and
+ * then kept up to date in memory.
  */
 export class DuckDbSink implements Sink {
   readonly #engine: Engine;
@@ -55,9 +59,9 @@ export class DuckDbSink implements Sink {
   readonly runs: RunHistory;
   #state: TableState;
   #isPrepared = false;
-  /** The last window of earlier runs. */
+  /** Number of the last window of earlier runs. */
   readonly #lastBefore: number;
-  /** Rows removed since their blocks were given back. */
+  /** Number of rows removed since their blocks were given back. */
   #removed = 0;
   #hasRemovedRows = false;
 
@@ -92,7 +96,10 @@ export class DuckDbSink implements Sink {
     await this.#engine.close();
   }
 
-  /** Whether rows of earlier runs are there: what was removed may have left gaps between them. Row groups without a row just go. */
+  /**
+   * True if rows of earlier runs are there: removed rows may have left gaps between them. Row groups without any row
+   * disappear by themselves.
+   */
   get #hasOlderRows(): boolean {
     return this.#state.receipts.some(({ window, rows_live }) => window <= this.#lastBefore && rows_live > 0);
   }
@@ -113,7 +120,7 @@ export class DuckDbSink implements Sink {
     return done.commit;
   }
 
-  /** The first batch tells how wide the table is: a file that was made for it and holds no row is recreated. */
+  /** Recreates a new file without rows for a wide table, if the first batch shows that the table is wide. */
   async #prepareForColumns(windows: readonly Window[]): Promise<void> {
     if (!this.#engine.isNew || this.#isPrepared) return;
     this.#isPrepared = true;
@@ -124,7 +131,10 @@ export class DuckDbSink implements Sink {
     await moveIdentity(COPIED, this.#engine, { from: before, to: identityOf(this.#engine.file) });
   }
 
-  /** Before a batch and not after one: what a commit has stored is stored, whatever happens here. */
+  /**
+   * Gives the blocks of removed rows back to the file. This is done before a batch and not after one, so that a failure
+   * here never concerns rows that were just committed.
+   */
   async #reclaim(): Promise<void> {
     if (this.#removed < CHECKPOINT_ROWS) return;
     this.#removed = 0;
@@ -142,7 +152,7 @@ export class DuckDbSink implements Sink {
     for (const { window, number } of loads) checkRowCount(window, counted.get(number) ?? 0, engine.file);
     const { removed, idRepeats } = await supersede(engine, batch);
     const after = removed > 0 ? await rowsByWindow(engine, 'events') : counted;
-    // What is gone is subtracted, so that a receipt that was wrong before stays wrong and `verify` sees it.
+    // The removed rows are subtracted, so that a receipt that was wrong before stays wrong and `verify` finds it.
     const stored = before.receipts.map(({ window, rows_live: live }): [number, number] => [
       window,
       live - (counted.get(window) ?? 0) + (after.get(window) ?? 0),
@@ -162,7 +172,7 @@ export class DuckDbSink implements Sink {
   }
 }
 
-/** Puts all rows of the windows into `events`. */
+/** Inserts all rows of the windows into `events`. */
 async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<void> {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
   const plain = filled.filter(({ window }) => !hasDuplicateOrMissingIds(window));
@@ -175,7 +185,7 @@ async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<v
   for (const load of filled.filter((one) => !plain.includes(one))) await loadStaged(engine, load);
 }
 
-/** Keys need a second look: the rows are staged in their order, numbered, moved. */
+/** Inserts the rows of a window whose ids may be missing or repeated: they are staged in their order and numbered. */
 const loadStaged = (engine: Engine, load: WindowLoad): Promise<number> =>
   withStaged(engine, load, ({ key, rescued, columns, values, from }) => {
     const select = [key, load.number, rescued, ...values].join(', ');
@@ -186,9 +196,10 @@ const namesOf = (columns: readonly PlannedColumn[]): string =>
   ['_key', '_dfinery_window', '_rescued', ...columns.map(({ name }) => name)].map(identifier).join(', ');
 
 /**
- * Removes the rows that a batch, whose own rows are in `events` already, supersedes (S13), and gives rows whose key is taken
- * another number. Windows that share ids are taken one by one: a later one may supersede rows of the earlier. Inside a transaction.
- * Gives how many rows are gone, and by window how many of the batch have a number in their key.
+ * Removes the rows that a batch, whose own rows are in `events` already, supersedes (S13), and numbers rows whose key
+ * is taken. Windows that share ids are processed one by one, since a later one may supersede rows of the earlier.
+ * Called inside a transaction. Returns the number of removed rows, and by window the number of rows of the batch with a
+ * number in their key.
  */
 async function supersede(engine: Engine, batch: PlannedBatch) {
   const { windows, columns } = batch;

@@ -13,10 +13,10 @@ import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
 import { createEvents } from './alter.ts';
 
-/** Of everything that the `_dfinery_…` tables hold. */
+/** Version of the contents of all `_dfinery_…` tables. */
 const VERSION = 2;
 
-/** How a member of a record is stored, and read so that JSON could hold it. */
+/** The kinds of a record's members: how each is stored, and read as a value of JSON. */
 const KINDS = {
   text: { type: 'VARCHAR', read: (column: string) => column },
   integer: { type: 'BIGINT', read: (column: string) => column },
@@ -28,10 +28,10 @@ const KINDS = {
   },
 } as const;
 
-/** A table with a record a row: its columns, each with the record's member and its kind. */
+/** A table with a row for each record; each column has the name of the record's member, and its kind. */
 interface RecordTable {
   readonly name: string;
-  /** Identifies a row; undefined for records that are only added. */
+  /** The column that identifies a row; undefined for records that are only added. */
   readonly key?: string;
   readonly columns: Readonly<Record<string, readonly [member: string, kind: keyof typeof KINDS]>>;
 }
@@ -114,7 +114,7 @@ const RUNS: RecordTable = {
   },
 };
 
-/** The copies for readers. */
+/** The table of the copies for readers. */
 const COPIES: RecordTable = {
   name: COPIES_TABLE,
   key: 'path',
@@ -124,8 +124,8 @@ const COPIES: RecordTable = {
 const RECORDS = [WINDOWS, COLUMNS, EVENT_NAMES, CHANGES, RUNS, COPIES];
 const STATE = '_dfinery_state';
 /**
- * `database`: the id of the database; `file`: which file it is, so that a plain copy is not taken for it; `copy_of`: the id of the
- * database that a copy for readers was made of.
+ * The table of the state. `database` is the id of the database, `file` the identity of its file, which a plain copy
+ * does not share, and `copy_of` the id of the database of which this is a copy for readers.
  */
 const CREATE_STATE = `CREATE TABLE ${STATE} (
   v INTEGER, timezone VARCHAR, state JSON, database VARCHAR, file VARCHAR, copy_of VARCHAR)`;
@@ -134,7 +134,7 @@ const CREATE_STATE = `CREATE TABLE ${STATE} (
 export const STORE_TABLES: ReadonlySet<string> = new Set(['events', STATE, ...RECORDS.map(({ name }) => name)]);
 const STORE_NAMES = [...STORE_TABLES, 'event_logs', 'event_items'];
 
-/** Opens a file that was loaded by this program, works on it and closes it. Throws UserError for any other. */
+/** Opens a file that this program has loaded, works on it and closes it. Throws UserError for any other file. */
 export async function withStore<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
   const { file } = options;
   if (!fileExists(file)) throw configError(`${file} does not exist: load it with sync duckdb first.`);
@@ -145,8 +145,8 @@ export async function withStore<T>(options: EngineOptions, work: (engine: Engine
 }
 
 /**
- * Makes our tables in a file that has none, else checks that they are ours, of our version and of the same time zone; gives what they
- * hold. Throws UserError and changes nothing.
+ * Makes this program's tables in a file that has none; else checks that they are its own, of its version and of the
+ * same time zone. Returns their contents. Throws UserError and changes nothing.
  */
 export async function prepareStore(engine: Engine, timezone: string | null): Promise<TableState> {
   if (!(await isPrepared(engine))) {
@@ -154,7 +154,7 @@ export async function prepareStore(engine: Engine, timezone: string | null): Pro
     await engine.transaction(() => createTables(engine, state));
     return state;
   }
-  // Who loads into a copy for readers makes it a database of its own, which no run of the other replaces.
+  // A load into a copy for readers makes it a database of its own, which no run of the other database replaces.
   await engine.run(`UPDATE ${STATE} SET copy_of = NULL WHERE copy_of IS NOT NULL`);
   const state = await readState(engine);
   if (state.timezone === timezone) return state;
@@ -168,7 +168,7 @@ export async function prepareStore(engine: Engine, timezone: string | null): Pro
   return { ...state, timezone };
 }
 
-/** How a database is known, and checked before it is published. */
+/** The functions that identify a database, and check it before it is published. */
 export const COPIED: CopiedFormat = {
   noun: 'database',
   marks: STATE,
@@ -184,7 +184,10 @@ export const COPIED: CopiedFormat = {
   },
 };
 
-/** True for a file with our tables; false for one that may get them. Throws UserError for any other, changes nothing. */
+/**
+ * True for a file with this program's tables; false for a file that may get them. Throws UserError for any other file
+ * and changes nothing.
+ */
 export async function isPrepared(engine: Engine): Promise<boolean> {
   const { file } = engine;
   const tables = await engine.rows(
@@ -202,14 +205,14 @@ export async function isPrepared(engine: Engine): Promise<boolean> {
     const [which, advice] = Number(v) > VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
     throw configError(`${file} was written by ${which} version (${v}) of this program: ${advice}.`);
   }
-  // A file that lacks a part of our own tables is not repaired by guessing.
+  // A file that lacks some of this program's tables is not repaired by guessing.
   const missing = [...STORE_TABLES].filter((name) => !names.has(name));
   if (v !== null && missing.length === 0) return true;
   const lacking = v === null ? `the row of ${STATE}, a table` : `the table ${missing.join(', ')}`;
   throw configError(`${file} lacks ${lacking} of ours: restore it from a copy, or load into another file.`);
 }
 
-/** Refuses a file without our tables, or with those of another version. */
+/** Throws UserError for a file without this program's tables, or with those of another version. */
 export async function checkStore(engine: Engine): Promise<void> {
   if (await isPrepared(engine)) return;
   throw configError(`${engine.file} holds no events loaded by this program: nothing was done.`);
@@ -242,7 +245,7 @@ export async function createViews(engine: Engine, columns: readonly StoredColumn
   await engine.run(`CREATE OR REPLACE VIEW event_items AS ${eventItems(typed)}`);
 }
 
-/** All that the file holds beside its rows and its runs. */
+/** Reads the state of an open file: all that it holds beside its rows and its runs. */
 export async function readState(engine: Engine): Promise<TableState> {
   const { timezone, state } = await engine.row(`SELECT timezone, CAST(state AS VARCHAR) AS state FROM ${STATE}`);
   const names = await readRecords<{ readonly name: string }>(engine, EVENT_NAMES);
@@ -257,16 +260,16 @@ export async function readState(engine: Engine): Promise<TableState> {
   };
 }
 
-/** The same of a file that is not open; undefined if nothing was loaded yet. Throws UserError. */
+/** Reads the state of a file that is not open; undefined if nothing was loaded yet. Throws UserError. */
 export async function readDuckDbState(options: Omit<EngineOptions, 'readOnly'>): Promise<TableState | undefined> {
-  // Before the first run there is no file, and none is created.
+  // Before the first run there is no file, and this does not create one.
   if (!fileExists(options.file)) return undefined;
   return withFile({ ...options, readOnly: true }, async (engine) =>
     (await isPrepared(engine)) ? readState(engine) : undefined,
   );
 }
 
-/** Stores what a batch changed. Inside its transaction. */
+/** Stores the changes that a batch makes in the state. Called inside its transaction. */
 export async function writeState(engine: Engine, before: TableState, after: TableState): Promise<void> {
   await engine.run(`UPDATE ${STATE} SET state = $1`, [JSON.stringify(after.exportState)]);
   await replaceRecords(engine, COLUMNS, before.columns, after.columns);
@@ -281,7 +284,7 @@ export async function writeState(engine: Engine, before: TableState, after: Tabl
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** All records of a table, in the order of their keys, else in that in which they were added. */
+/** Reads all records of a table, in the order of their keys; without a key in the order in which they were added. */
 async function readRecords<T extends object>(engine: Engine, { name, key, columns }: RecordTable): Promise<T[]> {
   const select = Object.entries(columns).map(
     ([column, [member, kind]]) => `${KINDS[kind].read(identifier(column))} AS ${identifier(member)}`,
@@ -314,7 +317,7 @@ function picked(record: object, members: readonly string[]): Fields {
   return Object.fromEntries(members.map((member) => [member, fields[member] ?? null]));
 }
 
-/** Makes the records of a table those of `after`. */
+/** Replaces the records of a table by those of `after`. */
 async function replaceRecords(
   engine: Engine,
   table: RecordTable,
@@ -342,13 +345,13 @@ async function replaceRecords(
 
 type StoredRun = RunRecord & { readonly number: number };
 
-/** The runs of a file, the latest ones, oldest first. */
+/** Reads the latest runs of a file, oldest first. */
 export async function readRuns(engine: Engine): Promise<RunRecord[]> {
   const runs = await readRecords<StoredRun>(engine, RUNS);
   return runs.map(({ number: _number, ...run }) => run);
 }
 
-/** The runs of a file, in its table. */
+/** The run history of a file, in a table of its own. */
 export class RunTable implements RunHistory {
   readonly #engine: Engine;
   #run: StoredRun | undefined;

@@ -21,7 +21,9 @@ export const KEY = '_key';
 export const RESCUED = '_rescued';
 export const ITEM_POSITION = 'item_position';
 
-/** What a stream has of each group of columns: nothing, the column, or an item column without its prefix. */
+/**
+ * The form in which a stream shows each group of columns: not at all, as it is, or an item column without its prefix.
+ */
 const SHOWN = {
   events: all('whole'),
   event_logs: { ...all('whole'), standard_item: 'hidden', custom_item: 'hidden' },
@@ -44,11 +46,12 @@ const OWN: readonly string[] = [KEY, RESCUED];
 const HASH_DIGITS = 6;
 
 /**
- * The property that each column of a header is in a stream, or undefined where the stream does not show it. Names stay
- * as the customer wrote them, but for `event_name`, and for names that are ours, equal names, and names that fold alike,
- * which readers would merge into one column (S16). Of these all but the first, in order of their bytes, get the hash of the
- * raw name: no other column of the same day, or its absence, changes it. `configured`: whether the catalog has a property;
- * then it decides which form is meant, since one header need not have all of the names that fold alike.
+ * The property of each column of a header in a stream, or undefined if the stream does not show the column. Names stay
+ * as the customer wrote them, with these exceptions: `event_name`, the names of this program's own properties, equal
+ * names, and names that fold alike, which readers would merge into one column (S16). All of these but the first, in
+ * order of their bytes, get the hash of the raw name, so that no other column of the same day, present or absent,
+ * changes them. `configured` tells whether the catalog has a property; the form that the catalog has is used, since one
+ * header need not have all of the names that fold alike.
  */
 export function propertyNames(
   stream: StreamName,
@@ -71,7 +74,7 @@ export function propertyNames(
   return names.map((name, i) => name && configuredName(name, sources[i], configured));
 }
 
-/** Drops the prefix wherever the rest is no other column's name, as `foldName` compares. */
+/** Drops the prefix of item columns, unless the rest is another column's name (compared by `foldName`). */
 function withoutPrefix(
   names: readonly (string | undefined)[],
   bare: readonly boolean[],
@@ -100,7 +103,7 @@ function unique(
   });
 }
 
-/** The name with which a column is told apart from another that folds alike. `source`: its raw name. */
+/** The name of a column that folds like another one, made distinct by the hash of `source`, its raw name. */
 export const nameWithHash = (name: string, source: string): string =>
   `${name}_${createHash('sha256').update(source).digest('hex').slice(0, HASH_DIGITS)}`;
 

@@ -14,11 +14,11 @@ const QUOTE = 34;
 const BACKSLASH = 92;
 const HASH = 35;
 const OPEN_BRACE = 123;
-/** What one cell may take beyond eight times its bytes, twice over for a cell that is rescued. */
+/** Room (bytes) for one cell beyond eight times its bytes, enough for a cell that is rescued and so written twice. */
 const CELL_ROOM = 100;
 const BYTE_ROOM = 16;
 const ESCAPE_ROOM = 6;
-/** Rows of more bytes are measured cell by cell before room is made for them. */
+/** Maximum size of a row (bytes) whose room is not measured cell by cell. */
 const LARGE_ROW = 1 << 18;
 const MISMATCH = -1;
 
@@ -34,10 +34,10 @@ const END = bytesOf('}}}\n');
 /** Writes rows as RECORD lines of one stream. */
 export class RecordEncoder {
   readonly stream: StreamName;
-  /** Cells that did not fit, per column of the header. */
+  /** Number of cells that did not fit, by column of the header. */
   readonly rescued: Float64Array;
   records = 0;
-  /** Bytes that a row may take beside its cells. */
+  /** Room (bytes) for a row beside its cells. */
   readonly room: number;
   readonly #plan: RecordPlan;
   readonly #codecs: readonly (ColumnCodec | undefined)[];
@@ -48,7 +48,7 @@ export class RecordEncoder {
   readonly #unquoter = new Unquoter();
   #simd: SimdStream | undefined;
 
-  /** `emittedAt`: ms since 1970. */
+  /** `emittedAt` is in ms since 1970. */
   constructor(plan: RecordPlan, timezone: string | undefined, emittedAt: number) {
     const zone = timezone === undefined ? undefined : new Zone(timezone);
     const utc = new Zone('UTC');
@@ -65,25 +65,25 @@ export class RecordEncoder {
     this.room = this.#head.length + this.#placeholder.length + plan.labels.length * 3 + names + 1024;
   }
 
-  /** Bytes that `useMemory` takes. */
+  /** Number of bytes that `useMemory` takes. */
   get tableBytes(): number {
     const { labelOffsets, labels, encodings } = this.#plan;
     const bytes = labelOffsets.byteLength + labels.length + encodings.length + this.#head.length + SLACK_BYTES;
     return Math.ceil(bytes / WORD_BYTES) * WORD_BYTES;
   }
 
-  /** From now on what is plain is written by SIMD, with tables from byte `at` of a memory. */
+  /** Lets SIMD write plain cells from now on, with tables from byte `at` of a memory. */
   useMemory(memory: CsvMemory, at: number): void {
     this.#simd = new SimdStream(memory, at, this.#plan, this.#head);
   }
 
-  /** Forgets what was counted. */
+  /** Resets the counts. */
   reset(): void {
     this.records = 0;
     this.rescued.fill(0);
   }
 
-  /** Appends the tokenizer's last row. `ordinal`: how many rows of this export, it included, have its key. */
+  /** Appends the tokenizer's last row. `ordinal` is its number, from 1, among the rows of this export with its key. */
   write(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, key: RowKey, ordinal: number, output: RecordMemory): void {
     const plan = this.#plan;
     output.reserve(this.#roomFor(b, tokenizer, key));
@@ -92,7 +92,7 @@ export class RecordEncoder {
     const dataStart = simd?.writeHead(output.at) ?? copyBytes(this.#head, 0, this.#head.length, to, output.at);
     let at = plan.key ? writeKey(KEY_LABEL, key, ordinal, simd, to, dataStart) : dataStart;
     at = this.#writeCells(b, tokenizer, simd, to, at);
-    // A row that names no event is one of its own: its key stands in for the log id.
+    // A row that names no event is an event of its own: its key replaces the log id.
     if (!key.hasLogId && plan.name === 'event_logs') at = writeKey(LOG_ID_LABEL, key, ordinal, simd, to, at);
     if (plan.position && key.positionEnd > key.positionStart) at = writePosition(key, to, at);
     if (at === dataStart) at = copyBytes(this.#placeholder, 0, this.#placeholder.length, to, at);
@@ -103,7 +103,7 @@ export class RecordEncoder {
     this.records++;
   }
 
-  /** More bytes than the row can take. */
+  /** An upper bound of the bytes that the row can take. */
   #roomFor(b: Uint8Array, tokenizer: RowTokenizer, key: RowKey): number {
     const { cells, used, contentEnd } = tokenizer;
     const rest = this.room + (key.end - key.start) * ESCAPE_ROOM + used * CELL_ROOM;
@@ -138,7 +138,7 @@ export class RecordEncoder {
     return at;
   }
 
-  /** Writes a cell behind its label; nothing where its column is left out or it is absent. */
+  /** Writes a label and its cell; nothing if the column is left out or the cell is absent. */
   #writeCell(b: Uint8Array<ArrayBuffer>, cells: Int32Array, k: number, to: Uint8Array, start: number): number {
     const { labels, labelOffsets } = this.#plan;
     const head = cells[k];
@@ -155,14 +155,16 @@ export class RecordEncoder {
     return this.#writeTyped(b, cells, k, to, start, at);
   }
 
-  /** The text of a cell as a JSON string, each pair of quotes as one. */
+  /** Writes the text of a cell as a JSON string, each pair of quotes as one quote. */
   #writeDoubled(b: Uint8Array, cells: Int32Array, k: number, to: Uint8Array, at: number): number {
     if ((cells[k] & DOUBLED) === 0) return writeString(b, cells[k + 1], cells[k + 2], to, at);
     const length = this.#unquoter.unquote(b, cells[k + 1], cells[k + 2]);
     return writeString(this.#unquoter.text, 0, length, to, at);
   }
 
-  /** Writes a cell of any type behind its label, or takes the label back when the cell is absent. */
+  /**
+   * Writes a cell of any type behind its label at `at`; returns `start`, the begin of the label, if the cell is absent.
+   */
   #writeTyped(
     b: Uint8Array<ArrayBuffer>,
     cells: Int32Array,
@@ -198,7 +200,7 @@ export class RecordEncoder {
     return codec.writeJson(b, start, end, to, at, zone);
   }
 
-  /** `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
+  /** Writes `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
   #writeMismatches(b: Uint8Array, tokenizer: RowTokenizer, to: Uint8Array, from: number): number {
     const mismatches = this.#mismatches;
     const { cells } = tokenizer;
@@ -227,7 +229,7 @@ function writeText(text: string, to: Uint8Array, at: number): number {
   return at + bytes.length;
 }
 
-/** `,"_key":"…"`, with `#n` behind the base of the second and later rows that share it. */
+/** Writes `,"_key":"…"`, with `#n` behind the base for the second and later rows that share it. */
 function writeKey(
   label: Uint8Array,
   key: RowKey,
@@ -258,11 +260,11 @@ function escapesIn(b: Uint8Array, start: number, end: number): number {
   return count;
 }
 
-/** What a vector load may read behind a table. */
+/** Bytes behind a table that a vector load may read. */
 const SLACK_BYTES = 16;
 const WORD_BYTES = 4;
 
-/** A stream's plan as tables in a CsvMemory, by which SIMD writes the runs of plain cells of its rows. */
+/** The plan of a stream as tables in a CsvMemory; SIMD uses them to write the runs of plain cells of its rows. */
 class SimdStream {
   readonly #memory: CsvMemory;
   readonly #encodings: number;
@@ -271,7 +273,7 @@ class SimdStream {
   readonly #head: number;
   readonly #headEnd: number;
 
-  /** `head`: what each line begins with. */
+  /** `head` is the beginning of each line. */
   constructor(memory: CsvMemory, at: number, { labelOffsets, labels, encodings }: RecordPlan, head: Uint8Array) {
     this.#memory = memory;
     this.#offsets = at;
@@ -285,12 +287,15 @@ class SimdStream {
     memory.bytes.set(head, this.#head);
   }
 
-  /** True when the cells are listed in its memory. */
+  /** True if the cells are listed in this memory. */
   lists(cells: Int32Array): boolean {
     return cells === this.#memory.cells;
   }
 
-  /** Writes cells [k, used) to `at` while they are plain; returns the first that is not. `written` is behind them. */
+  /**
+   * Writes cells [k, used) to `at` while they are plain; returns the index of the first that is not. `written` is the
+   * address behind them.
+   */
   write(k: number, used: number, at: number): number {
     return this.#memory.writeCells(k, used, this.#encodings, this.#labels, this.#offsets, at);
   }
@@ -299,12 +304,12 @@ class SimdStream {
     return this.#memory.copyBytes(this.#head, this.#headEnd, at);
   }
 
-  /** Writes [start, end) of its memory as a JSON string. */
+  /** Writes [start, end) of this memory as a JSON string. */
   writeText(start: number, end: number, at: number): number {
     return this.#memory.writeText(start, end, at);
   }
 
-  /** True when the bytes are its memory's. */
+  /** True if the bytes are those of this memory. */
   holds(bytes: Uint8Array): boolean {
     return bytes === this.#memory.bytes;
   }

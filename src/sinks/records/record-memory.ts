@@ -3,31 +3,31 @@ import { internalError } from '../../base/errors.ts';
 import { CsvMemory } from '../../csv/csv-memory.ts';
 import { SENTINEL } from '../../csv/tokenizer.ts';
 
-/** The tokenizer's sentinel, and what vector loads may touch behind the last row. */
+/** Bytes behind the last row for the tokenizer's sentinel and for reads of vector loads. */
 const BLOCK_MARGIN = 64;
 const FIRST_BLOCK_BYTES = 1 << 19;
 const FIRST_LINES_BYTES = 1 << 20;
 
 /**
- * The memory in which the blocks of a file become lines. With SIMD one memory holds, one behind the other, tables, a part of
- * the lines and the current block; without it, block and lines are on the heap. Lines are collected in a buffer that can be
- * sent to another thread. `read` and `reserve` may replace the arrays.
+ * The memory in which the blocks of a file become lines. With SIMD one memory holds tables, a part of the lines, and
+ * the current block; without it, block and lines are on the heap. Lines are collected in a buffer that can be sent to
+ * another thread. `read` and `reserve` may replace the arrays.
  */
 export class RecordMemory {
-  /** Undefined where there is no SIMD: then TypeScript reads and writes the rows. */
+  /** The memory for SIMD; undefined without SIMD: then TypeScript reads and writes the rows. */
   readonly simd: CsvMemory | undefined;
-  /** Holds the current block in [start, end), with the tokenizer's sentinel behind it. */
+  /** The array that holds the current block in [start, end), with the tokenizer's sentinel behind it. */
   bytes: Uint8Array<ArrayBuffer>;
   readonly start: number;
   end = 0;
-  /** Where the next byte of a line goes: `at` of `out`, both as `reserve` leaves them. */
+  /** The next byte of a line goes to index `at` of `out`; `reserve` sets both. */
   out: Uint8Array<ArrayBuffer>;
   at = 0;
   /** The lines in `simd` are in [tableBytes, linesEnd). */
   readonly #tableBytes: number;
   readonly #linesEnd: number;
   #lines = new Uint8Array(0);
-  /** Bytes collected in `#lines`. */
+  /** Number of bytes collected in `#lines`. */
   #length = 0;
 
   constructor(tableBytes: number, lineBytes: number) {
@@ -52,7 +52,7 @@ export class RecordMemory {
     this.bytes[this.end] = SENTINEL;
   }
 
-  /** Begins lines, behind the last `read`. `buffer`: memory for them that nobody needs. */
+  /** Begins new lines, after the last `read`. `buffer` is memory for them that nothing else uses. */
   begin(buffer: ArrayBuffer | undefined): void {
     this.#lines = new Uint8Array(buffer ?? new ArrayBuffer(FIRST_LINES_BYTES));
     this.#length = 0;
@@ -75,7 +75,7 @@ export class RecordMemory {
     this.at = this.#length;
   }
 
-  /** All lines, from byte 0 of `buffer` on. */
+  /** Returns all lines, from byte 0 of `buffer` on. */
   finish(): { readonly buffer: ArrayBuffer; readonly length: number } {
     this.#collect();
     const { buffer } = this.#lines;
@@ -83,7 +83,7 @@ export class RecordMemory {
     return { buffer, length: this.#length };
   }
 
-  /** The memory must not be used any more. */
+  /** Releases the memory, which must not be used any more. */
   release(): void {
     this.simd?.release();
   }

@@ -7,47 +7,53 @@ import { fitsWholly, TYPES } from '../../types/index.ts';
 import { COLUMN_TYPES, type ColumnType, type Evidence, NULL_TEXT } from '../../types/type.ts';
 import { ITEM_POSITION, KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
 
-/** One stream of the configured catalog, as far as its records depend on it. */
+/** The properties of a stream of the configured catalog on which its records depend. */
 export interface RecordStream {
   readonly name: StreamName;
-  /** Configured properties: name → JSON schema. Nothing else is sent. */
+  /** Configured properties: name → JSON schema. Other properties are not sent. */
   readonly properties: Readonly<Record<string, unknown>>;
-  /** Properties that must be there even when they are not configured: the configured primary key. */
+  /** Properties that are sent even if they are not configured: the configured primary key. */
   readonly keys: readonly string[];
 }
 
-/** How a column's cells are written; decided once a file, by the evidence of its every cell. assembly/csv.ts knows the first six. */
+/**
+ * Encodings: the way in which a column's cells are written. Each is chosen once for a file, by the evidence of all
+ * cells. assembly/csv.ts knows the first six.
+ */
 export const SKIP = 0;
 /** Any text. */
 export const TEXT = 1;
 /** Numbers that are JSON as they stand. */
 export const COPY = 2;
-/** Datetimes that all fit, of wall-clock time. */
+/** Datetimes without instants, which all fit. */
 const DATETIME = 3;
-/** Booleans that all fit. */
+/** Booleans, which all fit. */
 const BOOLEAN = 4;
-/** Lists that all fit, their items as they stand. */
+/** Lists, which all fit; their items are copied. */
 const LIST = 5;
-/** Other cells that all fit, or are absent. */
+/** Other cells that all fit or are absent. */
 const CLEAN = 6;
-/** Cells that must be looked at one by one. */
+/** Cells of which each must be checked. */
 export const CHECKED = 7;
-/** Instants are wanted and no zone is configured: only cells with a UTC offset fit. */
+/** Datetimes as instants without a configured zone: only cells with a UTC offset fit. */
 export const OFFSETS_ONLY = 8;
 
-/** How the rows of one file become the records of one stream; plain data, so that it may go to a worker. */
+/**
+ * The plan by which the rows of one file become the records of one stream; plain data, so that it can be sent to a
+ * worker.
+ */
 export interface RecordPlan {
   readonly name: StreamName;
-  /** Per column of the header: one of the encodings above. */
+  /** Encoding of each column of the header. */
   readonly encodings: Uint8Array;
-  /** Per column: the type of its property; undefined where the column is skipped, or no cell can fit. */
+  /** Type of the property of each column; undefined if the column is skipped, or no cell can fit. */
   readonly types: readonly (ColumnType | undefined)[];
-  /** Per column: 1 where a datetime is wanted as an instant. */
+  /** For each column 1 if its datetimes are written as instants. */
   readonly asInstants: Uint8Array;
-  /** `,"name":` of each column, one behind the other; column i has [offsets[i], offsets[i + 1]). */
+  /** `,"name":` of all columns, one after the other; column i has [offsets[i], offsets[i + 1]). */
   readonly labels: Uint8Array;
   readonly labelOffsets: Int32Array;
-  /** Per column: the JSON of its property's name, and of its own name. */
+  /** For each column as JSON the name of its property, and in `sources` its own name. */
   readonly fields: readonly string[];
   readonly sources: readonly string[];
   readonly key: boolean;
@@ -55,11 +61,11 @@ export interface RecordPlan {
   readonly position: boolean;
   /** Names of columns that this stream would have and the catalog lacks. */
   readonly unsent: readonly string[];
-  /** A configured property, as `,"name":null`, for a record that would be empty. */
+  /** A configured property as `,"name":null`, for a record that would be empty. */
   readonly placeholder: string;
 }
 
-/** Plans the records of one stream for a file. `hasZone`: a zone of datetimes without one is configured. */
+/** Plans the records of one stream for a file. `hasZone`: a zone is configured for datetimes that name none. */
 export function planRecords(
   stream: RecordStream,
   { header, columns }: Pick<SpoolFile, 'header' | 'columns'>,
@@ -88,7 +94,7 @@ export function planRecords(
   };
 }
 
-/** The encoding of cells that all fit, without `null` among them. */
+/** The encodings of cells that all fit, without `null` among them. */
 const PLAIN_ENCODINGS: Readonly<Record<PlainJson, number>> = {
   text: TEXT,
   copy: COPY,
@@ -101,7 +107,7 @@ const PLAIN_ENCODINGS: Readonly<Record<PlainJson, number>> = {
 function encodingOf({ type, asInstants }: PropertyType, evidence: Evidence, hasZone: boolean): number {
   if (type === undefined) return CHECKED;
   if (type === 'string') return TEXT;
-  // Only a datetime is wanted as an instant.
+  // Only datetimes can be instants.
   if (asInstants && !hasZone) return OFFSETS_ONLY;
   if (!fitsWholly(evidence, type, asInstants)) return CHECKED;
   return (evidence & NULL_TEXT) === 0 ? PLAIN_ENCODINGS[TYPES[type].plainJson(asInstants, evidence)] : CLEAN;
@@ -119,9 +125,12 @@ function offsetsOf(parts: readonly Uint8Array[]): Int32Array {
   return offsets;
 }
 
-/** What a configured property wants of its cells. `asInstants` matters to datetimes: instants in UTC, or wall-clock times. */
+/**
+ * The type that a configured property asks for. `asInstants` matters to datetimes: instants in UTC, or wall-clock
+ * times.
+ */
 interface PropertyType {
-  /** Undefined: what no cell can be, an object or a time of day, say. */
+  /** The column type; undefined for a property that no cell can have, such as an object or a time of day. */
   readonly type: ColumnType | undefined;
   readonly asInstants: boolean;
 }
@@ -133,7 +142,7 @@ interface PropertySchema {
   readonly items?: unknown;
 }
 
-/** The column type behind a property of a configured JSON schema; text where the schema names no type. */
+/** The column type of a configured JSON schema; text if the schema names no type. */
 function propertyType(schema: unknown): PropertyType {
   const property: PropertySchema = isObject(schema) ? schema : {};
   const kind = kindsOf(property).find((name) => TYPE_OF_KIND.has(name));
@@ -144,7 +153,10 @@ function propertyType(schema: unknown): PropertyType {
 const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
 const TYPE_OF_KIND = typesByKind();
 
-/** The type that a catalog asks for by the narrowest kind of its schema. No type has times of a day, which are not just text. */
+/**
+ * Column types by the narrowest kind of their JSON schema. Kinds without a column type, such as times of a day, are
+ * undefined.
+ */
 function typesByKind(): ReadonlyMap<string, ColumnType | undefined> {
   const types = new Map<string, ColumnType | undefined>([['string time', undefined]]);
   for (const type of COLUMN_TYPES) {
@@ -157,8 +169,8 @@ function typesByKind(): ReadonlyMap<string, ColumnType | undefined> {
 }
 
 /**
- * A JSON type with what may tell column types of it apart, the narrowest first: `string date`, `string`; `array of number`. What no
- * column type has, says nothing: a text of another format is just text.
+ * The kinds of a schema, the narrowest first: `string date`, `string`; `array of number`. A format that no column type
+ * has is ignored: such a text is just text.
  */
 function kindsOf({ type, format, airbyte_type, items }: PropertySchema): string[] {
   const types: readonly unknown[] = Array.isArray(type) ? type : [type ?? 'string'];

@@ -21,7 +21,7 @@ import {
   WORDS,
 } from './window-keys.ts';
 
-/** All that the rows of one file need to become records; plain data, so that it may go to a worker. */
+/** Everything that the rows of one file need to become records; plain data, so that it can be sent to a worker. */
 export interface FileJob {
   readonly path: string;
   readonly header: readonly string[];
@@ -31,7 +31,7 @@ export interface FileJob {
   readonly emittedAt: number;
 }
 
-/** Whole rows of a file: bytes [from, to) of it. The first block begins with the header. */
+/** Whole rows of a file: bytes [from, to). The first block begins with the header. */
 export interface RowBlock {
   /** Index of the file among those of the window. */
   readonly fileIndex: number;
@@ -39,7 +39,10 @@ export interface RowBlock {
   readonly to: number;
 }
 
-/** What is to be done with the rows of a block: hash the event and the key of each, or write each as the RECORD lines of all streams. */
+/**
+ * The work on the rows of a block: to hash the event and the key of each, or to write each as RECORD lines of all
+ * streams.
+ */
 export type Task = RowBlock & ({ readonly kind: 'hash' } | ({ readonly kind: 'encode' } & BlockKeys));
 
 interface HashedBlock extends HashedRows {
@@ -52,33 +55,36 @@ export interface EncodedBlock {
   /** The lines, from byte 0 on. */
   readonly buffer: ArrayBuffer;
   readonly length: number;
-  /** Per stream of the job. */
+  /** Number of records for each stream of the job. */
   readonly records: readonly number[];
-  /** Cells that did not fit: pairs of column and count, per stream of the job. */
+  /** Cells that did not fit, for each stream of the job: pairs of column and count. */
   readonly rescued: readonly (readonly (readonly [column: number, cells: number])[])[];
 }
 
 export type TaskResult = HashedBlock | EncodedBlock;
 
 const FIRST_WORDS_BYTES = 1 << 16;
-/** What is written in the memory of SIMD before it is collected. */
+/** Bytes of lines that SIMD's memory holds before they are collected. */
 const LINES_BYTES = 1 << 18;
-/** Small rows that have room in it at least, however much room each is given for a wide header. */
+/** Minimum number of small rows that fit into it, however much room a wide header gives each row. */
 const LINES_ROWS = 4;
 
-/** Runs the tasks of a window one by one, in the main thread or in a worker; keeps the file of the latest open, as tasks come file by file. */
+/**
+ * Runs the tasks of a window one by one, in the main thread or in a worker. It keeps the file of the latest task open,
+ * since tasks come file by file.
+ */
 export class RecordRunner {
   #files: readonly FileJob[] = [];
   #fileIndex = -1;
   #file: RecordFile | undefined;
 
-  /** The files of all tasks from now on. */
+  /** Sets the files of all following tasks. */
   open(files: readonly FileJob[]): void {
     this.close();
     this.#files = files;
   }
 
-  /** `buffer`: memory for the result that nobody needs. */
+  /** Runs a task. `buffer` is memory for the result that nothing else uses. */
   run(task: Task, buffer: ArrayBuffer | undefined): TaskResult {
     if (this.#file === undefined || this.#fileIndex !== task.fileIndex) {
       this.close();
@@ -88,7 +94,7 @@ export class RecordRunner {
     return task.kind === 'hash' ? this.#file.hash(task, buffer) : this.#file.encode(task, buffer);
   }
 
-  /** Lets go of all that is open. */
+  /** Closes the open file and frees the memory. */
   close(): void {
     this.#file?.close();
     this.#file = undefined;
@@ -167,7 +173,10 @@ class RecordFile {
     this.#memory.release();
   }
 
-  /** Calls `each` after the tokenizer has read a row of the block in memory, the header left out; returns how many it has. */
+  /**
+   * Calls `each` after the tokenizer has read a row of the block in memory, without the header; returns the number of
+   * rows.
+   */
   #eachRow({ from }: RowBlock, each: (bytes: Uint8Array<ArrayBuffer>, row: number) => void): number {
     const memory = this.#memory;
     let rows = from === 0 ? -1 : 0;

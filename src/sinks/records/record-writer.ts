@@ -16,17 +16,20 @@ export interface RecordWriterOptions {
   readonly threads: WorkerOptions;
 }
 
-/** What the records of one window were. */
+/** The counts of the records of one window. */
 export interface WrittenWindow {
-  /** RECORD lines per stream. */
+  /** Number of RECORD lines by stream. */
   readonly records: ReadonlyMap<StreamName, number>;
-  /** Cells that did not fit, by column as the export names it; a cell counts once however many streams show it. */
+  /**
+   * Number of cells that did not fit, by column as the export names it; a cell counts once, however many streams show
+   * it.
+   */
   readonly rescued: ReadonlyMap<string, number>;
-  /** Columns that a stream would have and its catalog lacks. */
+  /** Columns that a stream would have but that its catalog lacks. */
   readonly unsent: ReadonlyMap<StreamName, readonly string[]>;
 }
 
-/** Takes whole lines, in order; their bytes may be used again once it resolves. */
+/** Takes whole lines in order; their bytes may be used again once it resolves. */
 export type WriteBytes = (bytes: Uint8Array) => Promise<void>;
 
 /**
@@ -41,7 +44,10 @@ export class RecordWriter {
     this.#pool = new WorkerPool(options.threads);
   }
 
-  /** Starts the threads if a window of so many bytes of CSV needs them: they are ready when it has been verified. */
+  /**
+   * Starts the threads if a window of this many bytes of CSV needs them, so that they are ready when it has been
+   * verified.
+   */
   readonly prepare = (bytes: number): void => {
     this.#pool.prepare(bytes);
   };
@@ -75,7 +81,7 @@ export class RecordWriter {
     for await (const result of run(blocks.map((block, i) => ({ kind: 'encode', ...block, ...keys?.of(i) })))) {
       signal.throwIfAborted();
       if (result.kind !== 'encode') continue;
-      // A block whole: a piece at a time waits for whatever the main thread does meanwhile, once a piece.
+      // A whole block is written at once: smaller pieces would each wait for other work of the main thread.
       await write(new Uint8Array(result.buffer, 0, result.length));
       totals.add(result);
     }
@@ -83,14 +89,17 @@ export class RecordWriter {
   }
 }
 
-/** The rows of a file, cut where the scan saw rows end. */
+/** The rows of a file in blocks, cut at the row ends that the scan recorded. */
 export function blocksOf({ path, rowEnds }: Pick<SpoolFile, 'path' | 'rowEnds'>, fileIndex: number): RowBlock[] {
   const ends = [...rowEnds, statSync(path).size];
   const blocks = ends.map((to, i) => ({ fileIndex, from: i === 0 ? 0 : ends[i - 1], to }));
   return blocks.filter(({ from, to }) => from < to);
 }
 
-/** Undefined where each row by itself tells its key and whether it stands for its event; else one more pass over the files tells. */
+/**
+ * Finds the keys that need the whole window, in one more pass over its files; undefined if each row alone shows its key
+ * and whether it stands for its event.
+ */
 function keysFor(window: Window, streams: readonly RecordStream[]): WindowKeys | undefined {
   const events = streams.some((stream) => stream.name === 'event_logs');
   const keys = hasDuplicateOrMissingIds(window);
@@ -108,7 +117,7 @@ function jobOf(
   return { path: file.path, header: file.header, streams: plans, timezone, emittedAt };
 }
 
-/** Adds up the results of the blocks of a window. */
+/** The sums of the results of a window's blocks. */
 class WindowTotals {
   readonly #jobs: readonly FileJob[];
   readonly #records = new Map<StreamName, number>();

@@ -6,22 +6,24 @@ const HASH = 35;
 const COLON = 58;
 const ZERO = 48;
 const NINE = 57;
-/** An item position of more digits is none: it would not fit into 64 bits. */
+/** Maximum number of digits of an item position, which must fit into 64 bits. */
 const POSITION_DIGITS = 18;
 const encoder = new TextEncoder();
 
-/** The ids of one row as plain text: quotes undone, nothing escaped. One object serves all rows. */
+/** The ids of one row as plain text, without quotes and escapes. One object serves all rows. */
 export class RowKey {
-  /** The base of `_key` is [start, end) of `bytes`: the detail log id, or `hash:` and a digest where there is none. */
+  /**
+   * The base of `_key` is [start, end) of `bytes`: the detail log id, or `hash:` and a digest for a row without one.
+   */
   bytes = new Uint8Array(0);
   start = 0;
   end = 0;
-  /** The event: its log id, or the base of `_key` for a row without one. */
+  /** The id of the event: the log id, or the base of `_key` for a row without one. */
   logBytes = new Uint8Array(0);
   logStart = 0;
   logEnd = 0;
   hasLogId = false;
-  /** Digits of the item position in `bytes`, without leading zeros; an empty range where there is none. */
+  /** Digits of the item position in `bytes`, without leading zeros; an empty range if there is none. */
   positionStart = 0;
   positionEnd = 0;
   readonly #id: number;
@@ -36,7 +38,7 @@ export class RowKey {
     this.#digest = new RowDigest(header);
   }
 
-  /** Takes in the tokenizer's last row. */
+  /** Reads the ids of the tokenizer's last row. */
   read(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer): void {
     const { cells, used } = tokenizer;
     let id = -1;

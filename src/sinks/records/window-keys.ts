@@ -1,11 +1,11 @@
 import { Scratch } from '../../base/scratch.ts';
 
-/** Words of a hash. */
+/** Number of 32-bit words of a hash. */
 const HASH_WORDS = 3;
-/** Where `hashBytes` leaves them: one shared array, so that no row costs an object. */
+/** The hash that `hashBytes` computes: one shared array, so that no row costs an object. */
 export const WORDS = new Uint32Array(HASH_WORDS);
 
-/** Hashes [start, end) to 96 bits, well mixed: three lanes over the bytes, each finished with the others. */
+/** Hashes [start, end) to 96 bits. Three lanes run over the bytes, and each is mixed with the others at the end. */
 export function hashBytes(b: Uint8Array, start: number, end: number): void {
   let x = 0x811c9dc5 ^ (end - start);
   let y = 0x9e3779b9;
@@ -32,14 +32,14 @@ function mix(word: number): number {
   return h ^ (h >>> 16);
 }
 
-/** Share of the slots that are taken when all rows are in: probing stays short, at 15 bytes a row. */
+/** Share of the slots that are used when all rows are in, so that probing stays short, at 15 bytes a row. */
 const LOAD = 0.8;
-/** Numbers per slot: two words of the hash, the value. */
+/** Numbers of a slot: two words of the hash, and the value. */
 const SLOT = 3;
 
-/** A number for each hash, 0 at first; outside the heap, for at most so many hashes. */
+/** A table of one number for each hash, 0 at first, for at most `hashes` hashes; outside the heap. */
 class HashTable {
-  /** The value of slot `s` is at `s + 2`: it is set by the caller, and not to 0 again. */
+  /** The value of slot `s` is at `s + 2`. The caller sets it to a number other than 0. */
   readonly slots: Uint32Array;
   readonly #scratch: Scratch;
   readonly #capacity: number;
@@ -50,7 +50,10 @@ class HashTable {
     this.slots = new Uint32Array(this.#scratch.buffer, 0, this.#capacity * SLOT);
   }
 
-  /** The slot of the hash whose words stand at `k`: linear probing from the place that its first word tells. */
+  /**
+   * The slot of the hash at `words[k]`. The first word gives the slot where linear probing begins; the other two are
+   * stored.
+   */
   find(words: Uint32Array, k: number): number {
     const [a, b, c] = [words[k], words[k + 1], words[k + 2]];
     const { slots } = this;
@@ -62,16 +65,19 @@ class HashTable {
     return s;
   }
 
-  /** Gives the memory back. */
+  /** Frees the memory. */
   free(): void {
     this.#scratch.free();
   }
 }
 
-/** What the rows of one block hash to. */
+/** The hashes of the rows of one block. */
 export interface HashedRows {
   readonly rows: number;
-  /** `ROW_WORDS` numbers per row, from byte 0 on: the hash of its event, its rank within that, the hash of its key. */
+  /**
+   * `ROW_WORDS` numbers for each row, from byte 0 on: the hash of its event, its rank within the event, the hash of its
+   * key.
+   */
   readonly buffer: ArrayBuffer;
   /** Ids that end in `#` and a number, as generated keys of repeated rows do. */
   readonly numbered: readonly string[];
@@ -81,41 +87,49 @@ export const RANK_AT = HASH_WORDS;
 export const KEY_AT = RANK_AT + 1;
 export const ROW_WORDS = KEY_AT + HASH_WORDS;
 
-/** Ranks: no item position comes first, then the positions from 0 on; the last stands for all beyond it. */
+/**
+ * Ranks: 0 for a row without an item position, then the positions from 0 on; the last rank stands for all positions
+ * beyond it.
+ */
 export const NO_POSITION = 0;
 export const LAST_RANK = 0xfffe;
-/** In place of a rank: the row has no event id and is an event by itself. */
+/** Replaces the rank of a row that has no event id and is an event by itself. */
 export const OWN_EVENT = 0xffff;
 
-/** What only the whole window tells about the keys of a block. */
+/** The results for the rows of a block that follow from the whole window. */
 export interface BlockKeys {
-  /** Per row: 1 where `event_logs` has the row for its event. Absent: it has none of them. */
+  /** For each row 1 if `event_logs` has it for its event; absent if `event_logs` has none of these rows. */
   readonly events?: Uint8Array | undefined;
-  /** Per row: how many rows of the window, it included, have its key. Absent: 1 everywhere. */
+  /** For each row its number, from 1, among the rows of the window with its key; absent if all are 1. */
   readonly ordinals?: Uint32Array | undefined;
-  /** Ids of the form `base#n` that the window itself holds: base → every n, rising. No generated key may use them. */
+  /**
+   * Ids of the form `base#n` that the window itself holds: base → every n, rising. No generated key may be one of them.
+   */
   readonly reserved?: ReadonlyMap<string, readonly number[]> | undefined;
 }
 
 const NUMBERED = /^(.*)#([1-9][0-9]{0,17})$/s;
 
-/** The number in the key of the `ordinal`-th row of a base id; `reserved` numbers are skipped. */
+/** The number in the key of the `ordinal`-th row with a base id; `reserved` numbers are skipped. */
 export function keyNumber(ordinal: number, reserved: readonly number[] | undefined): number {
   let number = ordinal;
   for (const one of reserved ?? []) if (one <= number) number++;
   return number;
 }
 
-/** For each event of a window the row that stands for it: the one of the lowest item position, the first of equals. */
+/**
+ * Chooses the row that stands for each event of a window: the row with the lowest item position, the first one of
+ * equals.
+ */
 class EventRows {
-  /** Per row of the window: 1 where it stands for its event. */
+  /** For each row of the window 1 if it stands for its event. */
   readonly chosen: Uint8Array;
-  /** By event the row that is chosen, from 1. */
+  /** Number of the chosen row, from 1, by event. */
   readonly #table: HashTable;
-  /** Per row: its rank. */
+  /** Rank of each row. */
   readonly #ranks: Uint16Array;
 
-  /** `rows`: of the window; at most 2^32 - 2. */
+  /** `rows` is the number of rows of the window, at most 2^32 - 2. */
   constructor(rows: number) {
     this.chosen = new Uint8Array(rows);
     this.#ranks = new Uint16Array(rows);
@@ -143,12 +157,12 @@ class EventRows {
   }
 }
 
-/** Collects the hashes of a window, block by block in order, and tells the keys of each. */
+/** Collects the hashes of a window, block by block in order; then gives the results for each block. */
 export class WindowKeys {
   readonly #ordinals = new Map<number, Uint32Array>();
   readonly #reserved = new Map<string, number[]>();
   readonly #events: EventRows | undefined;
-  /** By key how many rows have it. */
+  /** Number of rows by key. */
   readonly #keys: HashTable | undefined;
   readonly #starts: number[] = [];
   #row = 0;

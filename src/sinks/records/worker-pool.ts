@@ -10,23 +10,26 @@ const AHEAD = 2;
 const MAX_WORKERS = 2;
 /** A worker takes 30 ms to start and some 100 ms until its code is compiled: less CSV is worked on in this thread. */
 const MIN_BYTES = 8 * 1024 * 1024;
-/** A worker makes next to no objects: rows are bytes, and those are outside the heap. */
+/** Limits of a worker's heap: it makes hardly any objects, and the bytes of rows are outside the heap. */
 const HEAP = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 };
 
 export interface WorkerOptions {
-  /** The module that a worker starts with; undefined: everything is done in this thread. */
+  /** The module with which a worker starts; undefined if everything is done in this thread. */
   readonly entry: URL | undefined;
-  /** Undefined: as many as the machine has cores, at most `MAX_WORKERS`. */
+  /** Number of workers; undefined for the number of the machine's cores, at most `MAX_WORKERS`. */
   readonly workers?: number | undefined;
 }
 
-/** Runs tasks in threads where there is enough to do, else in this one. Threads live until `close`, so that their code is compiled once. */
+/**
+ * Runs tasks in threads if there is enough work, else in this thread. Threads live until `close`, so that their code is
+ * compiled once.
+ */
 export class WorkerPool {
   readonly #entry: URL | undefined;
   readonly #count: number;
   readonly #local = new RecordRunner();
   #workers: PooledWorker[] = [];
-  /** Buffers of results that were used up; tasks take them along again. */
+  /** Buffers of results that were consumed; further tasks use them again. */
   readonly #free: ArrayBuffer[] = [];
 
   constructor({ entry, workers }: WorkerOptions) {
@@ -35,8 +38,8 @@ export class WorkerPool {
   }
 
   /**
-   * Runs tasks over files that have `bytes` of CSV; results come in the order of the tasks, and their buffers may be used again
-   * after the caller asks for the next. One run at a time.
+   * Runs tasks over files that have `bytes` of CSV. Results come in the order of the tasks; a result's buffer may be
+   * used again after the caller asks for the next. Only one run at a time.
    */
   async *run(files: readonly FileJob[], bytes: number, tasks: Iterable<Task>): AsyncGenerator<TaskResult> {
     const runners = this.#runnersFor(bytes);
@@ -50,13 +53,13 @@ export class WorkerPool {
       }
       while (waiting.length > 0) yield* this.#oldest(waiting);
     } finally {
-      // What a caller that stopped early did not take must not be taken for a result of the next run.
+      // The results that a caller did not consume must not count as results of the next run.
       await Promise.allSettled(waiting);
       for (const runner of runners) runner.close();
     }
   }
 
-  /** Starts the threads that so many bytes of CSV need. */
+  /** Starts the threads that this number of bytes of CSV needs. */
   prepare(bytes: number): void {
     if (this.#workers.length === 0) this.#runnersFor(bytes);
   }
@@ -87,7 +90,7 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** A `RecordRunner` in a thread of its own, and the tasks it has not answered yet. */
+/** A `RecordRunner` in a thread of its own, with the tasks that it has not answered yet. */
 class PooledWorker {
   readonly #worker: Worker;
   readonly #pending: Pending[] = [];

@@ -2,16 +2,19 @@ import { isMainThread, parentPort } from 'node:worker_threads';
 import { messageOf } from '../../base/errors.ts';
 import { type FileJob, RecordRunner, type Task, type TaskResult } from './record-runner.ts';
 
-/** What a worker is sent: the files of the tasks to come, a task with memory for its result, or that there are no more. */
+/**
+ * The requests to a worker: the files of the coming tasks, a task with memory for its result, or that no task follows.
+ */
 export type WorkerRequest =
   | { readonly kind: 'open'; readonly files: readonly FileJob[] }
   | { readonly kind: 'run'; readonly task: Task; readonly buffer: ArrayBuffer | undefined }
   | { readonly kind: 'close' };
 
-/** What it answers to a task. */
+/** The answer of a worker to a task. */
 export type WorkerAnswer = { readonly result: TaskResult } | { readonly failed: string };
 
-// The module that a thread starts with: it does the tasks of another one until it is ended. It does nothing in the main thread.
+// The module with which a thread starts: it runs the tasks of the main thread until it is ended. In the main thread it
+// does nothing.
 if (!isMainThread && parentPort !== null) {
   const port = parentPort;
   const runner = new RecordRunner();

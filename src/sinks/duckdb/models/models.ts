@@ -15,15 +15,15 @@ import weeklyActive from './weekly_active.sql';
 /** A view, or with `parameters` a table macro, of the schema `analytics`. */
 export interface Model {
   readonly name: string;
-  /** What one row stands for, in a sentence. */
+  /** A sentence that says what one row stands for. */
   readonly grain: string;
-  /** Column → what it holds: all columns, in their order. */
+  /** Description by column: all columns, in their order. */
   readonly columns: Readonly<Record<string, string>>;
   /** Names of the parameters of a table macro. */
   readonly parameters?: readonly string[];
   /**
-   * One SELECT statement. In double braces it names the relations that it reads, `events()`, `items()` and `properties()`, and its
-   * parameters.
+   * One SELECT statement. Names in double braces stand for its parameters and for the relations that it reads:
+   * `events()`, `items()` and `properties()`.
    */
   readonly sql: string;
 }
@@ -41,7 +41,7 @@ const active = (name: string, unit: 'day' | 'week' | 'month', what: string, sql:
   sql,
 });
 
-/** In the order in which they are listed. */
+/** The models in the order in which they are listed. */
 export const MODELS: readonly Model[] = [
   {
     name: 'sessions',

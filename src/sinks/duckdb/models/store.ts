@@ -17,9 +17,9 @@ import { identifier } from '../../sql/engine/quote.ts';
 import { readState, withStore } from '../store.ts';
 import { MODELS, type Model } from './models.ts';
 
-/** Name of the schema that the models are in. */
+/** Name of the schema of the models. */
 const ANALYTICS = 'analytics';
-/** Ends the comment of each model: one that has it may be replaced. */
+/** End of the comment of each model; a view or macro with this comment may be replaced. */
 const MARK = '(dfinery-elt models)';
 
 /**
@@ -46,7 +46,7 @@ async function createModels(engine: Engine, { columns, timezone }: TableState): 
   for (const model of MODELS) for (const statement of statementsOf(model, relations)) await engine.run(statement);
 }
 
-/** Recreates the models where a file has them: after a change of the columns they read. */
+/** Recreates the models of a file that has them, after a change of the columns that they read. */
 export async function refreshModels(engine: Engine, state: TableState): Promise<void> {
   const models = await engine.count(
     `duckdb_views()
@@ -55,7 +55,7 @@ export async function refreshModels(engine: Engine, state: TableState): Promise<
   if (models > 0) await createModels(engine, state);
 }
 
-/** Names of models that a table, or a view or macro without our mark, has in the schema. */
+/** Names of models that already belong to a table, or to a view or macro of somebody else, in the schema. */
 async function foreignNames(engine: Engine): Promise<string[]> {
   const here = `database_name = current_database() AND schema_name = ${literal(ANALYTICS)}`;
   const unmarked = `${here} AND NOT coalesce(ends_with(comment, ${literal(MARK)}), false)`;
@@ -71,7 +71,7 @@ async function foreignNames(engine: Engine): Promise<string[]> {
 function statementsOf(model: Model, relations: ReadonlyMap<string, string>): string[] {
   const name = `${ANALYTICS}.${model.name}`;
   const comment = literal(`${model.grain} ${MARK}`);
-  // Anything else in braces is a parameter, which a macro names as it stands.
+  // Any other name in braces is a parameter, which a macro names as it is.
   const sql = model.sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => relations.get(term) ?? term);
   if (model.parameters !== undefined) {
     return [
@@ -88,7 +88,7 @@ function statementsOf(model: Model, relations: ReadonlyMap<string, string>): str
   ];
 }
 
-/** What the values of an event and of an item are called, by the columns of the export that hold them. */
+/** Names of the values of an event and of an item, by the columns of the export that hold them. */
 const COMMON: readonly Value[] = [
   ['person', UNIFIED_ID, 'string'],
   ['log_id', LOG_ID, 'string'],
@@ -114,8 +114,8 @@ const OF_ITEMS: readonly Value[] = [
 type Value = readonly [name: string, source: string, type: ColumnType];
 
 /**
- * The relations that the models read, with values that every file has: NULL where the export lacks the column. The views below them
- * are named with their schema, so that they are found from every database.
+ * The relations that the models read, with values that every file has; a value is NULL if the export lacks its column.
+ * The views that they read are named with their schema, so that they are found from every database.
  */
 function relationsOf(columns: readonly StoredColumn[], timezone: string | null): ReadonlyMap<string, string> {
   const typed = columns.filter(isTyped);
@@ -144,7 +144,7 @@ function relationsOf(columns: readonly StoredColumn[], timezone: string | null):
 
 const isProperty = ({ group }: StoredColumn): boolean => !isItem(group) && group !== 'unified_id' && group !== 'system';
 
-/** A VARCHAR[] aggregate: which of these columns hold a value. */
+/** SQL of a VARCHAR[] aggregate: the columns among these that hold a value. */
 function filledNames(names: readonly string[]): string {
   if (names.length === 0) return 'CAST([] AS VARCHAR[])';
   const filled = names.map((name) => `CASE WHEN count(${identifier(name)}) > 0 THEN ${literal(name)} END`);
