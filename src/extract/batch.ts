@@ -3,26 +3,26 @@ import type { Download } from './download/download.ts';
 import { lastContained } from './plan/days.ts';
 import type { Window } from './window.ts';
 
-/** Where a batch of windows ends (S53): with the window that reaches one of the numbers, or after the time. */
+/** The end of a batch of windows (S53): the window that reaches one of these numbers, or the time. */
 export interface BatchLimits {
   readonly rows: number;
-  /** Bytes of CSV. */
+  /** Number of bytes of CSV. */
   readonly bytes: number;
   readonly windows: number;
-  /** Milliseconds after the first window was ready. */
+  /** Time after the first window was ready (ms). */
   readonly waitMs: number;
 }
 
 export const BATCH_LIMITS: BatchLimits = { rows: 500_000, bytes: 256 * 1024 * 1024, windows: 100, waitMs: 10_000 };
 export const ONE_WINDOW: BatchLimits = { ...BATCH_LIMITS, windows: 1 };
 
-/** A window that waits for its batch, and the download whose files it has. */
+/** A window that waits for its batch, and the download that has its files. */
 export interface Waiting {
   readonly window: Window;
   readonly download: Download;
 }
 
-/** Collects windows, in the order of days, until they are handed on together. */
+/** Collects windows, in the order of days, until they are delivered together. */
 export class Batch {
   readonly #limits: BatchLimits;
   readonly #clock: Clock;
@@ -50,8 +50,8 @@ export class Batch {
   }
 
   /**
-   * True when a window that waits may have rows of the same day: the later one then replaces rows of the earlier one, which
-   * must be stored by then. `isExclusive`: the service is known to leave `to_date` out.
+   * True if a waiting window may have rows of the same day: the later window then replaces rows of the earlier one,
+   * which must be stored first. `isExclusive`: an export of several days is known not to contain `to_date`.
    */
   sharesDay({ receipt }: Window, isExclusive: boolean): boolean {
     const last = lastContained(receipt, isExclusive);
@@ -60,7 +60,7 @@ export class Batch {
     );
   }
 
-  /** Waits for `ready`, but not longer than the windows that are here may wait; returns false if they may wait no more. */
+  /** Waits for `ready`, but no longer than the collected windows may wait; false if that time is over. */
   async mayWaitFor(ready: Promise<void>): Promise<boolean> {
     if (this.#expired === undefined) return true;
     return Promise.race([ready.then(() => true), this.#expired.then(() => false)]);

@@ -4,9 +4,9 @@ import { CLOCK_TOLERANCE_MS, type Coverage, oldestDays } from './plan/days.ts';
 import type { Plan } from './plan/plan.ts';
 import type { ExportState, Receipt } from './window.ts';
 
-/** The cursor (S3, S4) as windows are handed on, one after the other, with the gaps and the rest of the state. */
+/** The cursor (S3, S4) with the gaps and the rest of the state, while windows are delivered one after the other. */
 export class Cursor {
-  /** The state to store with the window that was taken in last: never behind an earlier one. */
+  /** The state to store with the last window; its cursor is never before that of an earlier window. */
   state: ExportState;
   readonly #plan: Plan;
   readonly #coverage: Coverage;
@@ -24,8 +24,8 @@ export class Cursor {
   }
 
   /**
-   * A day that the service no longer has: a gap where it was wanted, else the start moves past it (S5). A day that is
-   * complete already, and was to be read again, is none: nothing of it is lost.
+   * Records a day that the service no longer has: as a gap if it was wanted, else by moving the start past it (S5). A
+   * day that is complete already and was to be read again is no gap, since nothing of it is lost.
    */
   lose(day: Day): 'gap' | 'clamped' {
     if (this.#taken.has(day)) return 'clamped';
@@ -40,14 +40,14 @@ export class Cursor {
     return 'clamped';
   }
 
-  /** Another extraction of the same days has moved the start. */
+  /** Sets the start, which another extraction of the same days has moved. */
   moveStart(start: Day): void {
     this.#start = start;
   }
 
   /**
-   * Takes in a window: `found` is what is known of the service by then. `now`: by the earlier of the two clocks, ms since
-   * 1970; the cursor is at most today in UTC-12.
+   * Records a window and returns the state to store with it. `found` holds the facts about the service that are known
+   * by then. `now` is the time by the earlier of the two clocks (ms since 1970); the cursor is at most today in UTC-12.
    */
   take({ id, covers_from, covers_to }: Receipt, found: Partial<ExportState>, now: number): ExportState {
     if (covers_to !== null) {
@@ -67,7 +67,10 @@ export class Cursor {
     return this.state;
   }
 
-  /** Moves the start back to the oldest day that can be exported, if this machine's clock, being ahead, put it too late. */
+  /**
+   * Moves the start back to the oldest day that can be exported, if this machine's clock was ahead and put it too late.
+   * True if it did.
+   */
   #correctStart(now: number): boolean {
     const { startIsClamped, historyDays, plannedAt } = this.#plan;
     if (!startIsClamped || plannedAt - now <= CLOCK_TOLERANCE_MS) return false;
@@ -76,14 +79,14 @@ export class Cursor {
   }
 }
 
-/** The keys of the state that hold what was found out about the service. */
+/** The keys of the state that hold facts about the service. */
 const FOUND = ['to_date_inclusive', 'ranges_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
 
-/** What a state holds of the service. */
+/** The facts about the service in a state. */
 export const foundIn = (state: ExportState): Partial<ExportState> =>
   Object.fromEntries(FOUND.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
 
-/** What a run has found out about the service, to be stored with a `state`; a rule that is configured is not stored. */
+/** The facts about the service that a run has found out, for storing with `state`; a configured rule is not stored. */
 export const foundBy = (known: ServiceCache, { ruleConfigured }: Plan, state: ExportState): Partial<ExportState> => ({
   ...(!ruleConfigured && known.inclusive !== undefined && { to_date_inclusive: known.inclusive }),
   ...(!ruleConfigured && known.rangesInclusive !== undefined && { ranges_inclusive: known.rangesInclusive }),

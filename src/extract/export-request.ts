@@ -4,15 +4,15 @@ import type { Condition, SourceConfig } from '../config/source.ts';
 import { HashKey } from '../schema/hash-key.ts';
 import type { ExportRequest, Filters } from '../service/export/protocol.ts';
 
-/** What an extraction requests of which service, and what it makes of the columns. */
+/** The settings that decide what is requested from which service, and what happens to the columns. */
 export type RequestSettings = Filters & HashSettings & Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'columnsDrop'>;
 
 /** Hashes of an export request without its days (hex SHA-256), under the keys that the state has for them (S6). */
 export interface RequestHashes {
-  /** Of all of it: service, filters and columns. */
+  /** Hash of the service, the filters and the columns together. */
   readonly question: string;
   readonly service: string;
-  /** Of the columns that are dropped or hashed, and of the key's check value (S47); absent where there are none. */
+  /** Hash of the columns that are dropped or hashed, and of the key's check value (S47); absent if there are none. */
   readonly columns?: string;
 }
 
@@ -29,7 +29,7 @@ export function hashesOf(source: RequestSettings): RequestHashes {
 const serviceWords = ({ baseUrl, serviceId }: Pick<SourceConfig, 'baseUrl' | 'serviceId'>) =>
   ['dfinery', baseUrl, serviceId] as const;
 
-/** How the state names a service. */
+/** The hash by which the state identifies a service. */
 export const serviceHash = (service: Pick<SourceConfig, 'baseUrl' | 'serviceId'>): string =>
   sha256(serviceWords(service));
 
@@ -40,7 +40,7 @@ function columnEdits(source: RequestSettings): unknown {
   return dropped.length === 0 && columns.length === 0 ? undefined : ['columns', dropped, columns, key_check];
 }
 
-/** Two spellings of the same filter are one request: order, repetitions and names without effect do not count. */
+/** A form that is equal for filters with equal meaning: order, repetitions and names without effect do not count. */
 function canonical(filters: Filters): unknown[] {
   return [
     selection(filters.events, filters.eventsCondition),
@@ -58,7 +58,7 @@ export function filtersOf(source: Filters): Filters {
   return { events, eventsCondition, properties, propertiesCondition };
 }
 
-/** A hash of one request with its days: equal for requests with equal answers, apart from when they are sent. */
+/** Hash of one request with its days: equal requests get equal answers, apart from when they are sent. */
 export function requestKey(request: ExportRequest): string {
   return sha256([request.from, request.to, ...canonical(request)]);
 }
@@ -67,11 +67,14 @@ export function requestKey(request: ExportRequest): string {
 export const exportName = ({ from, to }: { readonly from: Day; readonly to: Day }): string =>
   from === to ? from : `${from}..${to}`;
 
-/** Columns that hold hashes under one key, of some rows of a target (S47). No column: those rows are as they came. */
+/**
+ * The columns that hold hashes under one key in some rows of a target (S47). If there are no columns, those rows have
+ * plain values.
+ */
 export interface HashedColumns {
   /** Names in the export, sorted. */
   readonly columns: readonly string[];
-  /** Tells the key; null where nothing is hashed. */
+  /** Check value of the key; null if nothing is hashed. */
   readonly key_check: string | null;
 }
 
@@ -79,15 +82,15 @@ export type HashSettings = Pick<SourceConfig, 'columnsHash' | 'hashKey'>;
 
 const PLAIN: HashedColumns = { columns: [], key_check: null };
 
-/** What a configuration hashes. */
+/** The columns that a configuration hashes. */
 export function hashedColumns({ columnsHash, hashKey }: HashSettings): HashedColumns {
   if (columnsHash.length === 0 || hashKey === undefined) return PLAIN;
   return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).check };
 }
 
 /**
- * What a target holds of hashed columns once windows of these settings are in it: that of earlier rows, then theirs. Undefined
- * where nothing ever was hashed.
+ * The hashed columns of a target after a load with these settings: those of earlier rows, then those of the new rows.
+ * Undefined if none was ever hashed.
  */
 export function hashedAfter(
   state: { readonly hashed?: readonly HashedColumns[] } | undefined,

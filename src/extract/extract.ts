@@ -12,23 +12,23 @@ import { Spool } from './spool/spool.ts';
 import type { Window } from './window.ts';
 import { WindowBuilder } from './window-builder.ts';
 
-/** Raised whenever a spool file of an older program could be misread. */
+/** Version of spool files; it is raised when a file of an older program could be misread. */
 const SPOOL_VERSION = 3;
 
 /**
- * Executes a plan: verified windows, in order of days, one at a time. Requesting the next one means that the last one
- * is committed: its files are removed then.
+ * Executes a plan; yields verified windows in the order of days, one at a time. To request the next window means that
+ * the last one is committed: its files are removed then.
  */
 export async function* extractWindows(plan: Plan, deps: ExtractDeps): AsyncGenerator<Window, void, undefined> {
   for await (const [window] of extractBatches(plan, deps, ONE_WINDOW)) yield window;
 }
 
 /**
- * Executes a plan: batches of verified windows, in order of days. Requesting the next batch means that the last one is
- * committed: its files are removed then. At most `maxConcurrentExports` windows are downloaded, waiting or handed out
- * at any time, beside those of a batch. Whichever way it ends, nothing stays on disk but verified files that the next run
- * with the same filters can use (S11), or a broken body whose path was reported. Throws the first UserError when its
- * window's turn comes, after the windows before it were handed on.
+ * Executes a plan; yields batches of verified windows in the order of days. To request the next batch means that the
+ * last one is committed: its files are removed then. At most `maxConcurrentExports` windows are downloaded, waiting or
+ * delivered at any time, beside those of a batch. However it ends, only verified files that the next run with the same
+ * filters can use (S11), and a broken body whose path was reported, stay on disk. Throws the first UserError when its
+ * window's turn comes, after the windows before it were delivered.
  */
 export async function* extractBatches(
   plan: Plan,
@@ -44,7 +44,7 @@ export async function* extractBatches(
   const batch = new Batch(limits, deps.clock);
   try {
     yield* inOrder(run, scheduler, batch, onWaiting);
-    // Every wanted day is committed: reusable files of dead runs are of no more use.
+    // Every wanted day is committed, so that reusable files of dead runs are no longer needed.
     if (!plan.isPartial && deps.sharing?.keep !== true) await run.spool.discardUnused();
   } finally {
     batch.take();
@@ -90,7 +90,7 @@ async function* inOrder(
   builder.finish();
 
   async function* handOn() {
-    // While the consumer works the others go on; this batch takes one of the places.
+    // Other downloads continue while the consumer works; this batch counts as one of them.
     scheduler.fill(most - 1);
     yield* storedBy(batch.take());
   }
@@ -102,12 +102,12 @@ async function* inOrder(
   }
 }
 
-/** What the folder of downloads depends on. */
+/** The dependencies of the folder of downloads. */
 type SpoolDeps = Pick<ExtractDeps, 'options' | 'spoolDir' | 'clock'>;
 
 /**
- * Removes the downloads that a command kept for targets that have all committed them; all reusable ones of the
- * same filters if no command is given.
+ * Removes the downloads that a command kept for its targets, which have all committed them; without a command all
+ * reusable downloads of the same filters.
  */
 export async function discardShared(
   plan: Pick<Plan, 'hashes'>,
@@ -143,7 +143,7 @@ async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Prom
       maxWindowDays: max_window_days,
       nameGroups: name_groups,
       latestToDate: undefined,
-      // What these filters have brought before shows that they are valid.
+      // An earlier run with these filters received data, which shows that they are valid.
       answered: last_receipt !== undefined && !plan.fullRefresh,
       names: new Set(),
       serviceAheadMs: undefined,

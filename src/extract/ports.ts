@@ -16,19 +16,20 @@ export interface ExtractOptions {
   readonly edits?: ColumnEdits | undefined;
 }
 
-/** How the downloads of a command serve several targets. */
+/** The relation between the targets of a command, which share its downloads. */
 export interface Sharing {
-  /** Identifies the command: what it has downloaded is used again, whatever its days. */
+  /** Id of the command: its downloads are used again, whatever their days. */
   readonly command: string;
-  /** True if further targets follow, or one before has failed: the downloads stay for them. */
+  /** True if further targets follow, or an earlier one has failed: the downloads stay for them. */
   readonly keep: boolean;
-  /** How the service refused exports to earlier targets, by request: those are not sent again. */
+  /** Refusals of exports to earlier targets, by request: those requests are not sent again. */
   readonly refused: Map<string, NoFile | UserError>;
 }
 
 /**
- * The service has no file for an export. `gone`: it no longer has the first day. `invalid`: a 400, perhaps for a day that has
- * not begun. `too_big`: it failed so often that fewer days, or fewer event names, have to be requested.
+ * The answer that the service has no file for an export. `gone`: it no longer has the first day. `invalid`: a 400,
+ * perhaps for a day that has not begun. `too_big`: it failed so often that fewer days, or fewer event names, must be
+ * requested.
  */
 export interface NoFile {
   readonly kind: 'gone' | 'invalid' | 'too_big';
@@ -36,7 +37,7 @@ export interface NoFile {
   readonly message: string;
 }
 
-/** What an extraction works with. */
+/** The environment of an extraction. */
 export interface ExtractDeps {
   readonly service: ExportService;
   readonly clock: Clock;
@@ -48,19 +49,19 @@ export interface ExtractDeps {
   readonly options: ExtractOptions;
   /** Set if several targets load the same exports one after the other (S54). */
   readonly sharing?: Sharing | undefined;
-  /** Called while a body arrives, with its bytes so far: whoever is to read it can get ready. */
+  /** Called with the bytes so far while a body arrives, so that its reader can get ready. */
   readonly onReceived?: ((bytes: number) => void) | undefined;
-  /** Filled while the extraction runs. */
+  /** Counts that are filled while the extraction runs. */
   readonly counts: ExtractCounts;
 }
 
-/** What an extraction counts while it runs. */
+/** Counts of an extraction while it runs. */
 export interface ExtractCounts {
-  /** Requests sent. */
+  /** Number of requests sent. */
   exports: number;
-  /** CSV received, of requests that failed too. */
+  /** Bytes of CSV received, also by requests that failed. */
   bytes: number;
-  /** What the extraction has proved about `to_date` (S2); undefined: nothing. */
+  /** The end-day rule that the extraction has proved (S2); undefined if it has proved none. */
   inclusive: boolean | undefined;
   /** Days that are lost at the service, in no order. */
   gaps: Day[];

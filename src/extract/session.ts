@@ -12,7 +12,9 @@ import { ExportQuota } from '../service/quota/quota.ts';
 import { loadSuppression } from '../suppression/list.ts';
 import { type ExtractDeps, type ExtractOptions, newExtractCounts } from './ports.ts';
 
-/** What the process provides; part of the context of commands and of connectors. */
+/**
+ * The part of the process's environment that an extraction needs; part of the context of commands and of connectors.
+ */
 export interface Runtime {
   readonly clock: Clock;
   readonly random: Random;
@@ -21,14 +23,14 @@ export interface Runtime {
   readonly signal: AbortSignal;
 }
 
-/** The service and its quota for one run. `close` closes both. */
+/** The clients of the service and its quota for one run. `close` closes both. */
 export interface ExportSession {
   readonly service: ExportService;
   readonly quota: ExportQuota;
   close(): Promise<void>;
 }
 
-/** The quota of a configured service, shared by the processes of this machine through the spool folder. */
+/** Opens the quota of a configured service, which the processes of this machine share through the spool folder. */
 export function openQuota(config: SourceConfig, { clock, random, logger }: Runtime, maxWaitMs?: number): ExportQuota {
   return new ExportQuota({ ...config, stateRoot: config.spoolDir, clock, random, logger, maxWaitMs });
 }
@@ -40,7 +42,10 @@ export function openExportSession(config: SourceConfig, runtime: Runtime, maxWai
   return { service, quota, close: () => service.close() };
 }
 
-/** The dependencies of an extraction, from a configuration. Reads the suppression file; throws a UserError if it cannot. */
+/**
+ * Makes the dependencies of an extraction from a configuration. Reads the suppression file; throws a UserError if it
+ * cannot.
+ */
 export function extractDeps(
   config: SourceConfig,
   service: ExportService,
@@ -50,12 +55,14 @@ export function extractDeps(
   return { service, clock, random, logger, signal, spoolDir: config.spoolDir, options, counts: newExtractCounts() };
 }
 
-/** The columns that a configuration drops or hashes; undefined where it lists none. */
+/** The columns that a configuration drops or hashes; undefined if it lists none. */
 export function editsOf({ columnsDrop, columnsHash, hashKey }: SourceConfig): ColumnEdits | undefined {
   return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
 }
 
-/** How exports are read, from a configuration. Reads the suppression file; throws a UserError if it cannot. */
+/**
+ * The options for reading exports, from a configuration. Reads the suppression file; throws a UserError if it cannot.
+ */
 export function extractOptions(config: SourceConfig): ExtractOptions {
   const { suppressionFile: file, suppressionKey: key } = config;
   const edits = editsOf(config);

@@ -5,14 +5,20 @@ import type { SchemaError } from '../base/validator.ts';
 import type { HashedColumns } from './export-request.ts';
 import type { ExportState } from './window.ts';
 
-/** Why a stored state cannot be used. The Airbyte source handles `filters`, `columns` and `future` in its own way (S6). */
+/**
+ * The reason why a stored state cannot be used. The Airbyte source handles `filters`, `columns` and `future` in its own
+ * way (S6).
+ */
 export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'columns' | 'future';
 
-/** A stored state that this run must not use: exit 2 on the command line. `advice` is for the command line alone. */
+/**
+ * The failure for a stored state that this run must not use: exit 2 on the command line. Only the command line shows
+ * `advice`.
+ */
 export class StateError extends UserError {
   override readonly name = 'StateError';
   readonly problem: StateProblem;
-  /** The message without the advice, and without an end. */
+  /** The message without the advice and without a full stop. */
   readonly statement: string;
 
   constructor(problem: StateProblem, statement: string, advice: string) {
@@ -23,8 +29,8 @@ export class StateError extends UserError {
 }
 
 /**
- * A stored state, every key kept. `undefined`, `null` and an object without keys are no state. Throws a StateError
- * (`malformed`, `version`) for anything that is not one.
+ * Parses a stored state; every key is kept. `undefined`, `null` and an object without keys are no state. Throws a
+ * StateError (`malformed`, `version`) for anything else that is not a state.
  */
 export function parseState(value: unknown): ExportState | undefined {
   if (value === undefined || value === null) return undefined;
@@ -42,10 +48,12 @@ export function parseState(value: unknown): ExportState | undefined {
   return Object.freeze({ ...value });
 }
 
-/** The hashed columns of a target, by its stored state; empty if none was ever hashed. */
+/** The hashed columns of a target, from its stored state; empty if none was ever hashed. */
 export const hashedIn = (state: unknown): readonly HashedColumns[] => parseState(state)?.hashed ?? [];
 
-/** The service whose data a target holds, by its stored state: a hash; undefined where it does not say. */
+/**
+ * The hash of the service whose data a target holds, from its stored state; undefined if the state does not name it.
+ */
 export const serviceIn = (state: unknown): string | undefined => parseState(state)?.service;
 
 function problemText({ instancePath, message, params }: SchemaError): string {

@@ -13,7 +13,7 @@ import { lastDayOver } from './plan/days.ts';
 import { gapError, nameDays } from './plan/gaps.ts';
 import type { Receipt, SpoolFile, Window } from './window.ts';
 
-/** Makes windows of downloads in the order of days, and reports the days that are lost between them. */
+/** Makes windows from downloads in the order of days, and reports the days that are lost between them. */
 export class WindowBuilder {
   readonly #run: Run;
   readonly #logger: Logger;
@@ -22,7 +22,7 @@ export class WindowBuilder {
   #lost: Day[] = [];
   #clamped: Day[] = [];
   #refusal: string | undefined;
-  /** Names of the lists of dropped and hashed columns that a header had; undefined before the first header. */
+  /** Names of the lists of dropped and hashed columns that any header had; undefined before the first header. */
   #listed: Set<string> | undefined;
 
   constructor(run: Run) {
@@ -31,7 +31,7 @@ export class WindowBuilder {
     this.#cursor = new Cursor(run.plan);
   }
 
-  /** The window of a download; undefined where there is none. Throws the gap's failure under `on_gap: fail`. */
+  /** Makes the window of a download; undefined for days without one. Throws the gap's failure under `on_gap: fail`. */
   take(result: DaysResult): Waiting | undefined {
     const { days } = result;
     switch (result.kind) {
@@ -55,8 +55,8 @@ export class WindowBuilder {
   }
 
   /**
-   * Called after the last window: reports the remaining losses, and listed columns that no export had, since a misspelt name
-   * protects nothing; throws if every request was refused as invalid.
+   * Ends the run after its last window: reports the remaining losses, and listed columns that no export had, since a
+   * misspelt name protects nothing. Throws if every request was refused as invalid.
    */
   finish(): void {
     this.#reportLosses();
@@ -124,10 +124,11 @@ export class WindowBuilder {
   }
 }
 
-/** The receipt of a window, from those of its parts. */
+/** Makes the receipt of a window from its files. */
 export function receiptOf(download: Download, asInstants: boolean): Receipt {
   const { files, split, from, to, days, contains } = download;
-  // What it makes complete is certainly contained, and was over in every time zone when it was requested.
+  // A window makes a day complete if it certainly contains the day, and the day was over in every time zone when it was
+  // requested.
   const last = contains === undefined ? undefined : earlierOf(contains, lastDayOver(sentAtOf(download)));
   const [first, ...others] = files;
   const columns = mergeColumns(
@@ -147,7 +148,7 @@ export function receiptOf(download: Download, asInstants: boolean): Receipt {
     sha256: others.length === 0 ? first.sha256 : hashOfHashes().digest('hex'),
     rows: sum((file) => file.scan.rows),
     exports: sum((file) => file.exports),
-    // Of several files the union, in the order of first sight.
+    // The union of the headers of several files, in the order of first occurrence.
     header: others.length === 0 ? first.scan.header : columns.map((column) => column.source),
     columns,
     split,

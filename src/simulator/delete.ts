@@ -4,7 +4,7 @@ import { answer, type Exchange, failByFault, isJson } from './exchange.ts';
 import type { SeenDeletion } from './request-log.ts';
 import type { Fault } from './scenario.ts';
 
-/** The documented codes: their messages, and the HTTP status where the scenario gives each its own. */
+/** The documented codes with their messages, and the HTTP status if the scenario gives each code its own. */
 const CODES = {
   '20000': { message: 'OK', status: 200 },
   '40000': { message: 'BAD_REQUEST', status: 400 },
@@ -20,7 +20,7 @@ type Code = keyof typeof CODES;
 
 const DATETIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 
-/** Answers of one id that are kept. */
+/** Maximum number of answers of one id that are kept. */
 const MAX_ANSWERS = 20;
 
 /** Serves one deletion: token, service, quota, body, fault, and only then the deletion itself. */
@@ -53,7 +53,7 @@ function externalIdOf(exchange: Exchange): string | undefined {
   return typeof at === 'string' && DATETIME.test(at) && !Number.isNaN(Date.parse(at)) ? id : undefined;
 }
 
-/** A fault in place of the deletion; false where the deletion takes place all the same. */
+/** Answers with a fault instead of the deletion; false if the deletion takes place all the same. */
 async function failInstead(exchange: Exchange, fault: Fault): Promise<boolean> {
   if (fault.kind === 'code') answerCode(exchange, fault.code, fault.status, fault.message);
   else if (fault.kind === 'reset') exchange.res.socket?.resetAndDestroy();
@@ -64,7 +64,7 @@ async function failInstead(exchange: Exchange, fault: Fault): Promise<boolean> {
   return true;
 }
 
-/** The deletion itself; with `cut_after` it is executed and no answer is sent. */
+/** Executes the deletion; with `cut_after` no answer is sent. */
 function erase(exchange: Exchange, seen: SeenDeletion, fault: Fault | undefined): void {
   const { scenario, deletedUsers } = exchange.service;
   const { known_ids, unmatched, codes } = scenario.deletions;

@@ -5,13 +5,13 @@ import type { Service } from './service.ts';
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
-/** One request and its answer, with what the answer's headers are made of. */
+/** One request and its answer, with the values for the answer's headers. */
 export interface Exchange {
   readonly service: Service;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly seen: SeenRequest;
-  /** Aborted when the connection is gone or the answer is over. */
+  /** Aborted when the connection is closed or the answer is over. */
   readonly closed: AbortSignal;
 }
 
@@ -32,7 +32,7 @@ export function answer(
   exchange.res.end(bytes);
 }
 
-/** A failure of the export as the provider writes them. */
+/** Answers with a failure of the export in the provider's form. */
 export function fail(exchange: Exchange, status: number, message: string, headers: Record<string, string> = {}): void {
   exchange.seen.outcome ??= message;
   answer(exchange, status, 'application/json', JSON.stringify({ result: 'fail', message }), headers);
@@ -47,7 +47,7 @@ export function writeHead(exchange: Exchange, status: number, headers: Record<st
   res.writeHead(status, { ...(date_header && { Date: date }), ...headers });
 }
 
-/** The request's body as text; undefined when it is longer than the service takes. */
+/** Reads the request's body as text; undefined if it is longer than the service accepts. */
 export async function readBody(req: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -62,7 +62,7 @@ export async function readBody(req: IncomingMessage): Promise<string | undefined
 export const isJson = (exchange: Exchange): boolean =>
   /^application\/json\s*(;|$)/i.test(exchange.req.headers['content-type'] ?? '');
 
-/** Answers with a fault that leaves no room for data; false where the fault is one of the body, sent later. */
+/** Answers with a fault that has no body of data; false if the fault is one of the body, which is sent later. */
 export function failByFault(exchange: Exchange, fault: Fault, operation: Operation): boolean {
   const { service, seen, res } = exchange;
   const limit = service.limits[operation];

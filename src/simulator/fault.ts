@@ -1,7 +1,7 @@
 import { mix, within } from './data/hash.ts';
 import { FAULTS, type Fault, type Operation } from './scenario.ts';
 
-/** What a rule is held against. */
+/** The properties of a request with which a rule is compared. */
 export interface RequestFacts {
   readonly operation: Operation;
   readonly from?: string;
@@ -22,7 +22,7 @@ export class FaultRules {
     this.#done = faults.map(() => 0);
   }
 
-  /** Counts the request; returns the fault that it meets, if any. */
+  /** Counts the request; returns its fault, if a rule applies. */
   next(request: RequestFacts): Fault | undefined {
     const nth = ++this.#count[request.operation];
     const index = this.#faults.findIndex((fault, i) => {

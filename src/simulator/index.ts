@@ -12,7 +12,7 @@ import { Service, type SimulatorOptions, type Tokens } from './service.ts';
 export { parseScenario } from './scenario.ts';
 export type { SimulatorOptions } from './service.ts';
 
-/** Days of a truth, both included whatever the scenario's end-day rule, and what is left of it. */
+/** The days of a truth, both included whatever the scenario's end-day rule, and a filter. */
 interface TruthRange {
   readonly from: Day;
   readonly to: Day;
@@ -20,7 +20,7 @@ interface TruthRange {
 
 interface TruthFilter {
   readonly events?: NameFilter;
-  /** As the service stood, or will stand, at this instant (ms UTC); now by default. */
+  /** Instant at which the rows are taken (ms UTC), past or future; now by default. */
   readonly at?: number;
 }
 
@@ -32,7 +32,7 @@ export interface Simulator {
   requests(): readonly SeenRequest[];
   /** Every external id received. */
   deletions(): readonly SeenDeletion[];
-  /** The rows there are, one at a time, with the raw text of every cell that has one. */
+  /** Yields the existing rows, one at a time, with the raw text of every cell that has one. */
   truth(days: Day | TruthRange, filter?: TruthFilter): Iterable<TrueRow>;
   countRows(days: Day | TruthRange, filter?: TruthFilter): number;
   /** Replaces keys of the scenario, section by section; new `faults` replace all of them and start counting requests at zero. */

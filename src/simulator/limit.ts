@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Operation, Scenario } from './scenario.ts';
 
-/** What an operation has left: requests, and when that changes (ms UTC). */
+/** The remaining requests of an operation, and the instant at which their number changes (ms UTC). */
 export interface Allowance {
   readonly remaining: number;
   readonly resetAt: number | undefined;
@@ -23,7 +23,7 @@ export class RequestLimit {
     this.#service = service;
   }
 
-  /** Within a fixed window, which the first request of it opens, or within the time just past. */
+  /** The remaining requests: within a fixed window, which its first request opens, or within the time just past. */
   allowance() {
     const { key, length } = LIMITS[this.#operation];
     const { window, [key]: limit } = this.#service.scenario.limits;
@@ -43,7 +43,7 @@ export class RequestLimit {
     this.#times.pop();
   }
 
-  /** The limit headers of an answer, in the scenario's spelling. `refusal`: what a 429 shows in place of the truth. */
+  /** The limit headers of an answer, in the scenario's spelling. `refusal` replaces values in the headers of a 429. */
   headers(refusal?: Partial<Allowance>): Record<string, string> {
     const { headers, headers_on, reset } = this.#service.scenario.limits;
     if (headers === 'none' || (headers_on === '429' && refusal === undefined)) return {};

@@ -1,42 +1,42 @@
 import type { FaultKind, Operation } from './scenario.ts';
 
-/** One request as it was seen, and how it was answered. Entries fill up while the request is served. */
+/** One request and its answer. The fields are filled while the request is served. */
 export interface SeenRequest {
-  /** Counts from 1 over all requests. */
+  /** Number of the request, from 1. */
   readonly number: number;
   readonly operation: Operation | undefined;
   readonly method: string;
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
-  /** Names in lower case. */
+  /** Headers, by names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Parsed JSON, or the text itself where it is none. */
+  /** Body as parsed JSON, or as text if it is none. */
   body: unknown;
-  /** The injected clock at its arrival, ms. */
+  /** Time of its arrival by the injected clock (ms). */
   readonly at: number;
-  /** HTTP status answered; undefined while, or because, there was none. */
+  /** HTTP status of the answer; undefined before it, and if there was none. */
   status: number | undefined;
-  /** `ok`, the message or code of a failure, or `closed` where the client went away first. */
+  /** `ok`, the message or code of a failure, or `closed` if the client closed the connection first. */
   outcome: string | undefined;
   fault: FaultKind | undefined;
-  /** Bytes of body handed to the socket. */
+  /** Number of bytes of the body handed to the socket. */
   bytes: number;
-  /** True once the exchange is over, whichever way. */
+  /** True once the exchange is over, however it ended. */
   done: boolean;
 }
 
-/** What became of one external id: how often it was asked for, really deleted, and answered how. */
+/** The requests about one external id: how often its deletion was requested and executed, and the answers. */
 export interface SeenDeletion {
   readonly externalId: string;
   count: number;
   deleted: number;
-  /** Codes, `HTTP 429`, `cut`: the last twenty, oldest first. */
+  /** Codes, `HTTP 429` or `cut`: the last twenty answers, oldest first. */
   answers: readonly string[];
 }
 
 const MAX_REQUESTS = 20_000;
 
-/** What the service has seen. Keeps the last requests and every external id. */
+/** The log of the service: the last requests and every external id. */
 export class RequestLog {
   readonly #requests: SeenRequest[] = [];
   readonly #deletions = new Map<string, SeenDeletion>();
@@ -53,7 +53,7 @@ export class RequestLog {
     return this.#requests.slice(-MAX_REQUESTS);
   }
 
-  /** The entry of an id, which whoever serves the request fills. */
+  /** The entry of an id; the operation that serves the request fills it. */
   deletionOf(externalId: string): SeenDeletion {
     const seen = this.#deletions.get(externalId) ?? { externalId, count: 0, deleted: 0, answers: [] };
     this.#deletions.set(externalId, seen);

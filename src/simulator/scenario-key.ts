@@ -3,19 +3,19 @@ import type { JsonObject } from '../base/json.ts';
 /** A key of a scenario: the JSON schema of its values, which are of type T. */
 export interface Key<T> {
   readonly schema: JsonObject;
-  /** Of the type alone; never there. */
+  /** Carries the type alone; it never has a value. */
   readonly value?: T;
 }
 
 type Keys = Readonly<Record<string, Key<unknown>>>;
 
-/** The object that keys make. */
+/** The type of an object with these keys. */
 export type ValuesOf<K extends Keys> = { readonly [N in keyof K]: K[N] extends Key<infer T> ? T : never };
 
-/** `description`: what is wanted, as a refusal says it. */
+/** Makes a key; `description` says, for a refusal, what is wanted. */
 const key = <T>(description: string, schema: JsonObject): Key<T> => ({ schema: { description, ...schema } });
 
-/** Without its default: a value that must be given, or that a list holds. */
+/** Removes the default of a key, for a value that must be given, or for an element of a list. */
 const bare = <T>({ schema: { default: _default, ...schema } }: Key<T>): Key<T> => ({ schema });
 
 /** A key that may be absent, without a default. */
@@ -50,7 +50,7 @@ export const oneOrMany = <T>(item: Key<T>): Key<T | readonly T[] | undefined> =>
 export const properties = (keys: Keys): JsonObject =>
   Object.fromEntries(Object.entries(keys).map(([name, { schema }]) => [name, schema]));
 
-/** Keys together; `required` names those that must be given. */
+/** A section of keys; `required` names those that must be given. */
 export const section = <K extends Keys>(keys: K, ...required: readonly (keyof K & string)[]): Key<ValuesOf<K>> => {
   const given = Object.fromEntries(required.map((name) => [name, bare(keys[name])]));
   const rest = { additionalProperties: false, properties: properties({ ...keys, ...given }), default: {} };

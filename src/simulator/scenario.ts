@@ -21,13 +21,13 @@ import {
   whole,
 } from './scenario-key.ts';
 
-/** Which share of the rows, and how many hours after their arrival. */
+/** The share of the rows that are affected, and the hours after their arrival. */
 const LATER = section({ share: share(0), hours: number(6, 0, 10_000) });
 const EVENTS_A_DAY = whole(500, 0, 50_000_000);
 
 export type Operation = 'export' | 'delete';
 
-/** When a fault happens: all conditions given must be met. */
+/** The conditions of a fault, all of which must be met. */
 const WHEN = section({
   operation: optional(choice<Operation>('export', 'delete')),
   nth: oneOrMany(whole(1, 1)),
@@ -38,7 +38,7 @@ const WHEN = section({
   times: optional(whole(1, 1)),
 });
 
-/** Where a body ends: a byte of the plain CSV, or a place looked for after so many data rows. */
+/** The place where a body ends: a byte of the plain CSV, or a place after a number of data rows. */
 const PLACE = {
   at_byte: optional(whole(0)),
   at: choice('mid_row', 'mid_quote', 'between_rows', 'row_end'),
@@ -47,7 +47,7 @@ const PLACE = {
 const MESSAGE = text('client_connection_closed');
 const ROW = { row: whole(2, 1) };
 
-/** The kinds of fault by the operation that they befall, each with its keys. */
+/** The kinds of fault by the operation that they affect, each with its keys. */
 export const FAULTS = {
   both: {
     status: { status: whole(500, 200, 599), body: optional(TEXT), content_type: optional(TEXT) },
@@ -58,7 +58,7 @@ export const FAULTS = {
     stall: { ...PLACE, for_s: optional(number(0, 0, 1e9)) },
   },
   export: {
-    /** `by` the generator: what follows the rows (compression, a length) is whole. */
+    /** With `by: generator`, everything after the rows (compression, a length) is complete. */
     cut: { ...PLACE, by: choice('connection', 'generator') },
     drop: PLACE,
     slow: { bytes_per_s: whole(1_000, 1) },
@@ -91,7 +91,7 @@ const FAULT: Key<Fault> = {
     type: 'object',
     required: ['kind'],
     properties: { kind: optional(choice(...Object.keys(KINDS))).schema, when: WHEN.schema },
-    // The keys of its kind.
+    // The keys of each kind.
     allOf: Object.entries(KINDS).map(([kind, keys]) => ({
       if: { properties: { kind: { const: kind } }, required: ['kind'] },
       // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
@@ -100,7 +100,7 @@ const FAULT: Key<Fault> = {
   },
 };
 
-/** Everything the service may do one way or another: keys, defaults and bounds. Meanings: docs/simulator.md. */
+/** The behaviours of the service that can vary: keys, defaults and bounds. docs/simulator.md describes them. */
 const SECTIONS = {
   days: section({
     to_date_inclusive: flag(true),
@@ -202,7 +202,7 @@ const SECTIONS = {
 /** A scenario with every default filled in. */
 export type Scenario = ValuesOf<typeof SECTIONS>;
 
-/** What schemas/scenario.json holds, which a test writes. */
+/** The content of schemas/scenario.json, which a test writes. */
 export const SCENARIO_SCHEMA = {
   $schema: 'http://json-schema.org/draft-07/schema#',
   title: 'Scenario of the simulator',
@@ -213,10 +213,10 @@ export const SCENARIO_SCHEMA = {
   properties: properties(SECTIONS),
 };
 
-/** Some sections of a scenario, each with some of its keys. */
+/** A part of a scenario: some sections, each with some of its keys. */
 export type ScenarioPatch = { readonly [K in keyof Scenario]?: unknown };
 
-/** A scenario from an object; what is absent has its default. Throws a config failure naming every problem. */
+/** Parses a scenario; absent keys have their defaults. Throws a config failure that names every problem. */
 export function parseScenario(source: unknown): Scenario {
   const value: unknown = structuredClone(source);
   if (!isObject(value)) throw configError('The scenario is not a JSON object; see docs/simulator.md.');
@@ -225,7 +225,7 @@ export function parseScenario(source: unknown): Scenario {
   throw configError(`The scenario cannot be used: ${[...problems].join(' ')} See docs/simulator.md.`);
 }
 
-/** The same scenario with some keys replaced, section by section; `faults` are replaced as a whole. */
+/** Replaces some keys of a scenario, section by section; `faults` are replaced as a whole. */
 export function patchScenario(now: Scenario, patch: ScenarioPatch): Scenario {
   const sections = Object.entries(patch).filter(([, change]) => change !== undefined);
   const merged = sections.map(([name, change]) => {
@@ -237,7 +237,7 @@ export function patchScenario(now: Scenario, patch: ScenarioPatch): Scenario {
 
 const MAX_SHOWN_LENGTH = 60;
 
-/** A sentence with the path and what is wrong there; empty for an error that only repeats another. */
+/** A sentence with the path and its problem; empty for an error that only repeats another. */
 function problemOf({ keyword, params, schemaPath, instancePath, data, parentSchema = {} }: SchemaError): string[] {
   if (keyword === 'if' || /\/anyOf\/\d/.test(schemaPath)) return [];
   const path = instancePath.slice(1).replaceAll(/\/(\d+)/g, '[$1]');

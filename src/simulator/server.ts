@@ -15,7 +15,7 @@ const PATHS: Readonly<Record<string, Operation>> = {
   '/api/v1/identities/delete': 'delete',
 };
 
-/** Serves on loopback, and on nothing else. Port 0 takes a free one. */
+/** Serves on loopback only. Port 0 takes a free one. */
 export async function listen(service: Service, port: number) {
   const server = createServer({ keepAliveTimeout: 5_000 }, (req, res) => void serve(service, req, res));
   await new Promise<void>((resolve, reject) => {
@@ -47,7 +47,7 @@ async function serve(service: Service, req: IncomingMessage, res: ServerResponse
     await route(exchange);
   } catch (error) {
     if (over.signal.aborted) return;
-    // A defect of the simulator's own must never look like an answer of the service.
+    // A defect of the simulator itself must never look like an answer of the service.
     seen.outcome = `defect: ${messageOf(error)}`;
     res.destroy();
   }

@@ -13,21 +13,21 @@ export interface Tokens {
 }
 
 export interface SimulatorOptions {
-  /** 0, the default: a free one. */
+  /** Port; 0, the default, takes a free one. */
   readonly port?: number;
   readonly seed: number | string;
   readonly scenario?: Scenario;
   readonly clock: Clock;
   readonly tokens: Tokens;
   readonly serviceId: string;
-  /** Events a day, about; in place of the scenario's `rows.per_day`. */
+  /** Approximate number of events a day; replaces the scenario's `rows.per_day`. */
   readonly rowsPerDay?: number;
   readonly latencyMs?: number;
-  /** Prepared exports, sent as they are in place of generated rows. */
+  /** Prepared exports, sent unchanged in place of generated rows. */
   readonly files?: ServedFiles;
 }
 
-/** The service behind the HTTP: what it knows, counts and remembers. */
+/** The state of the service behind HTTP: its data, its counts and its log. */
 export class Service {
   readonly options: SimulatorOptions;
   readonly clock: Clock;

@@ -9,12 +9,12 @@ import type { SpoolWriter } from '../spool/spool-writer.ts';
 import type { ExportFile } from './download.ts';
 import { compareClocks, type Run } from './run.ts';
 
-/** How many bodies of one export were malformed, by where and how. */
+/** Number of malformed bodies of one export, by the place and the kind of the fault. */
 export type MalformedCounts = Map<string, number>;
 
 /**
  * Sends one request and reads its answer into a verified file. An answer without data, and a broken body, is a refusal.
- * Throws when a body was malformed in the same way so often that another request is of no use; that body alone is kept.
+ * Throws if a body was malformed in the same way so often that another request is of no use; only that body is kept.
  */
 export async function attemptExport(
   run: Run,
@@ -28,7 +28,7 @@ export async function attemptExport(
   if (answer.kind !== 'data') return answer;
   const id = run.spool.nextId();
   let file: SpoolWriter | undefined;
-  // Receives the bytes unchanged, if this may be the body that is kept for inspection.
+  // The file that receives the unchanged bytes, if this body may be kept for inspection.
   let raw: SpoolWriter | undefined;
   try {
     file = await run.spool.create(id);
@@ -49,7 +49,7 @@ export async function attemptExport(
   } catch (error) {
     run.signal.throwIfAborted();
     if (error instanceof MalformedCsv) return await malformedBody(run, request, error, malformed, raw);
-    // Not a full disk, nor a defect: a body that can be requested again.
+    // Neither a full disk nor a defect: the body can be requested again.
     if (!(error instanceof UserError) || error.kind !== 'transient' || error.where.file !== undefined) throw error;
     const code = /^[a-z_]+/.exec(error.internal)?.[0] ?? 'reset';
     return { kind: code === 'stall' ? 'retry_or_split' : 'retry', code, message: error.message };
@@ -106,7 +106,7 @@ async function writeAll(file: SpoolWriter, chunks: readonly Uint8Array[]): Promi
   }
 }
 
-/** Zero bytes, where the configuration says that they mean no rows. */
+/** The result of a body of zero bytes, if the configuration says that it means no rows. */
 const NO_ROWS: ReadBody & Pick<ExportFile, 'path'> = {
   bytes: 0,
   sha256: createHash('sha256').digest('hex'),
@@ -127,7 +127,10 @@ const NO_ROWS: ReadBody & Pick<ExportFile, 'path'> = {
   },
 };
 
-/** A malformed body as a refusal, or, the last time, as a failure: it is kept then so that a person can inspect it. */
+/**
+ * Converts a malformed body into a refusal, or the last time into a failure: the body is then kept, so that a person
+ * can inspect it.
+ */
 async function malformedBody(
   run: Run,
   request: ExportRequest,

@@ -12,27 +12,29 @@ import type { DayRange } from '../plan/days.ts';
 /** One export, completely downloaded and verified, in the spool folder. */
 export interface ExportFile {
   readonly kind: 'file';
-  /** Unique; later downloads sort after earlier ones. */
+  /** Unique id; later downloads sort after earlier ones. */
   readonly id: string;
-  /** `requestKey` the request that it answers. */
+  /** Hash of its request (`requestKey`). */
   readonly key: string;
-  /** The normalised CSV; undefined when the body had no byte at all (`empty_body: no_rows`). */
+  /** Path of the normalised CSV; undefined if the body had no byte at all (`empty_body: no_rows`). */
   readonly path: string | undefined;
   readonly scan: Omit<ScanResult, 'tail'>;
   /** CRC-32 of the spool file. */
   readonly spoolCrc: number;
-  /** Whether the length of the body was declared (S60). */
+  /** True if the length of the body was declared (S60). */
   readonly endDeclared: boolean;
-  /** Bytes received and their SHA-256 (hex). */
+  /** Number of bytes received, and their SHA-256 (hex). */
   readonly bytes: number;
   readonly sha256: string;
-  /** When the request was sent (ms since 1970), by the earlier of the two clocks: days that were over then are complete. */
+  /**
+   * Instant of the request (ms since 1970), by the earlier of the two clocks: days that were over then are complete.
+   */
   readonly sentAt: number;
-  /** ISO, UTC. */
+  /** Instant of the verification (ISO, UTC). */
   readonly verifiedAt: string;
-  /** Exports sent to obtain it; 0 when it comes from an earlier run. */
+  /** Number of exports sent to obtain it; 0 if it comes from an earlier run. */
   readonly exports: number;
-  /** The command that made it, if that loads several targets. */
+  /** Id of the command that made it, if that loads several targets. */
   readonly command?: string;
 }
 
@@ -42,7 +44,7 @@ export interface DaysRequest {
   readonly to: Day;
   /** The last day that the download is to make complete. */
   readonly through: Day;
-  /** Whether a download that is too big is split by event names; else the caller asks for fewer days. */
+  /** True if a download that is too large is split by event names; else the caller requests fewer days. */
   readonly splitByNames: boolean;
 }
 
@@ -55,11 +57,14 @@ export interface Download {
   readonly split: 'none' | 'names';
   /** The days of the plan that it is for. */
   readonly days: DayRange;
-  /** Last of the days that it contains under every reading of `to_date` still possible; undefined: none, or not decided yet. */
+  /**
+   * The last of these days that it contains under every reading of `to_date` that is still possible; undefined if there
+   * is none, or if it is not decided yet.
+   */
   readonly contains: Day | undefined;
 }
 
-/** Days without a download. `later`: left to a later run, since rows of them could come twice. */
+/** Days without a download. `later`: they are left to a later run, since rows of them could come twice. */
 export interface NoDownload {
   readonly kind: 'gone' | 'invalid' | 'later';
   readonly files: readonly [];
@@ -67,7 +72,7 @@ export interface NoDownload {
   readonly message: string;
 }
 
-/** What becomes of days of the plan: a window is made of the rows, the others are reported. */
+/** The result for days of the plan: a window is made of a download, other days are reported. */
 export type DaysResult = Download | NoDownload;
 
 export const noDownload = (days: DayRange, kind: NoDownload['kind'], message: string): NoDownload => ({
@@ -77,12 +82,12 @@ export const noDownload = (days: DayRange, kind: NoDownload['kind'], message: st
   message,
 });
 
-/** The files of an answer; none where there is no download. */
+/** The files of an answer; empty without a download. */
 export type Files = Pick<Download, 'files'>;
 
-/** Rows that the service sent, whether or not they were left out for the suppression list. */
+/** Number of rows that the service sent, also those that were left out for the suppression list. */
 export const rowCount = ({ files }: Files): number =>
   files.reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
 
-/** When its earliest request was sent (ms since 1970): days that were over then are complete. */
+/** Instant of its earliest request (ms since 1970): days that were over then are complete. */
 export const sentAtOf = (download: Download): number => Math.min(...download.files.map((file) => file.sentAt));

@@ -47,7 +47,7 @@ import { dayRequest, fetchDays } from './split.ts';
  *   15  none of these                                    where rows are appended: D is left to a later run; else [D,D+1]
  */
 
-/** Notes what an export of several days proves of its end; true when ranges are known to contain it. */
+/** Records what an export of several days proves about its end; true if several days are known to contain their end. */
 export function observeRange(run: Run, download: Download): boolean {
   const { known, deps } = run;
   if (known.rangesInclusive === undefined && provesRange(run, download)) {
@@ -59,29 +59,35 @@ export function observeRange(run: Run, download: Download): boolean {
   return known.rangesInclusive === true;
 }
 
-/** A day without rows and without a file: an export of more days had no row of it. */
+/** The answer for a day that needs no request: an export of more days had no row of it. */
 const KNOWN_EMPTY = { kind: 'empty', files: [] } as const;
 
 type Answer = Download | NoFile | typeof KNOWN_EMPTY;
 
-/** [D,D]: its answer, or that D is known to be empty from [D-1,D]. */
+/** The answer to [D,D], or the knowledge from [D-1,D] that D is empty. */
 interface SingleDay {
   readonly day: Day;
   readonly answer: Answer;
-  /** When it was requested (ms since 1970), by the earlier of the two clocks. */
+  /** Instant of the request (ms since 1970), by the earlier of the two clocks. */
   readonly requestedAt: number;
 }
 
-/** Proves the rule, day by day, while it downloads the windows of these days. Used one day at a time, in order. */
+/**
+ * Proves the rule, day by day, while it downloads the windows of these days. It is used for one day at a time, in
+ * order.
+ */
 export class EndRule {
   readonly #run: Run;
   /** The days that are not requested yet; a window of two days takes its second one from here. */
   readonly #ranges: DayRanges;
-  /** [D+1,D+1], if it was already requested for D. */
+  /** The answer to [D+1,D+1], if it was already requested for D. */
   #ahead: SingleDay | undefined;
-  /** [D-1,D] with rows, where [D-1,D-1] had none although D-1 was over: if [D,D] has none, single days hold nothing. */
+  /**
+   * The download [D-1,D] with rows, if [D-1,D-1] had none although D-1 was over: if [D,D] has none either, single days
+   * hold nothing.
+   */
   #pairBefore: Download | undefined;
-  /** True once a day that had begun was refused on its own: a refusal then does not show that a day has not begun. */
+  /** True once a day that had begun was refused on its own: then a refusal does not show that a day has not begun. */
   #refusesSingleDays = false;
 
   constructor(run: Run, ranges: DayRanges) {
@@ -89,7 +95,7 @@ export class EndRule {
     this.#ranges = ranges;
   }
 
-  /** The window of one day while the rule is not proved. */
+  /** Downloads the window of one day while the rule is not proved. */
   async fetchDay(day: Day): Promise<DaysResult[]> {
     const single = await this.#fetchSingle(day);
     const { answer } = single;
@@ -108,7 +114,7 @@ export class EndRule {
     return this.#fetchPair(single);
   }
 
-  /** [D,D], requested ahead, as the window of D, if single days have been proved whole since. */
+  /** Takes [D,D], requested ahead, as the window of D, if single days have been proved complete since. */
   takeAhead(day: Day): Download | undefined {
     const ahead = this.#ahead;
     if (ahead?.day !== day || ahead.answer.kind !== 'rows' || this.#run.known.inclusive !== true) return undefined;
@@ -121,7 +127,7 @@ export class EndRule {
     this.#ahead = undefined;
   }
 
-  /** [D,D], requested now or ahead. */
+  /** Gives [D,D], requested now or ahead. */
   async #fetchSingle(day: Day): Promise<SingleDay> {
     const ahead = this.#ahead;
     if (ahead?.day !== day) {
@@ -147,7 +153,10 @@ export class EndRule {
     );
   }
 
-  /** [D-1,D] has rows, and neither [D-1,D-1] nor [D,D] has any: single days hold nothing (row 7). */
+  /**
+   * Ends the proof with row 7: [D-1,D] has rows, and neither [D-1,D-1] nor [D,D] has any, so that single days hold
+   * nothing.
+   */
   async #withoutSingleDays({ day, answer }: SingleDay, before: Download): Promise<DaysResult[]> {
     await discard(this.#run, answer);
     this.#prove(false, day);
@@ -157,7 +166,7 @@ export class EndRule {
     return results;
   }
 
-  /** [D,D+1], where [D,D] proved nothing. */
+  /** Requests [D,D+1] after [D,D] proved nothing. */
   async #fetchPair(single: SingleDay): Promise<DaysResult[]> {
     const { day, answer } = single;
     const next = addDays(day, 1);
@@ -173,7 +182,7 @@ export class EndRule {
     return windowOf(day, pair); // Rows 6 to 8.
   }
 
-  /** [D,D+1] was refused (rows 3 to 5). */
+  /** Decides after [D,D+1] was refused (rows 3 to 5). */
   async #refusedPair({ day, answer }: SingleDay, pair: NoFile): Promise<DaysResult[]> {
     if (pair.kind === 'gone') {
       await discard(this.#run, answer);
@@ -184,7 +193,7 @@ export class EndRule {
     return [{ ...answer, days: only(day), contains: undefined }]; // Row 5.
   }
 
-  /** The window of D where no row may be handed on twice (rows 9 to 15). */
+  /** Decides the window of D if no row may be delivered twice (rows 9 to 15). */
   async #withoutSharedDay(single: SingleDay, pair: Download): Promise<DaysResult[]> {
     const { day, answer } = single;
     const next = addDays(day, 1);
@@ -209,7 +218,10 @@ export class EndRule {
     return this.#unproved(day, pair, `an export of it contains ${next} as well, which is not wanted yet`);
   }
 
-  /** Whether [D,D+1] has rows of D+1, by the number of rows of [D,D+2] and, requested after it, [D+1,D+2] (rows 13 to 15). */
+  /**
+   * Decides by the number of rows of [D,D+2] and, requested after it, of [D+1,D+2], whether [D,D+1] has rows of D+1
+   * (rows 13 to 15).
+   */
   async #byCounts(day: Day, pair: Download): Promise<DaysResult[]> {
     const run = this.#run;
     const end = addDays(day, 2);
@@ -222,21 +234,23 @@ export class EndRule {
     return this.#unproved(day, pair, 'whether an export contains its to_date is not proved yet');
   }
 
-  /** What [D-1,D] and [D,D+1], of days that are over, show of the end of ranges; costs one more export. */
+  /** Records what [D-1,D] and [D,D+1], of days that are over, prove about the end of ranges; costs one more export. */
   async #observeTwoPairs(before: Download, pair: Download): Promise<void> {
     const isOver = pair.to === addDays(before.to, 1) && pair.to <= lastDayOver(sentAtOf(before));
     if (!isOver || rowCount(pair) === 0) return;
     this.#shareNoRow(before, pair, await this.#fetchCounted(before.from, pair.to));
   }
 
-  /** Several days of which only the rows count: no file of them stays. */
+  /** Downloads several days only to count their rows; their files are removed. */
   async #fetchCounted(from: Day, to: Day): Promise<Download | NoFile> {
     const download = await fetchDays(this.#run, { from, to, through: from, splitByNames: false });
     await discard(this.#run, download);
     return download;
   }
 
-  /** Whether [D,D+1] and [D+1,D+2] share no row, by the number of rows of both and of [D,D+2]; notes what that proves. */
+  /**
+   * True if [D,D+1] and [D+1,D+2] share no row, by the number of rows of both and of [D,D+2]. Records what that proves.
+   */
   #shareNoRow(pair: Download, nextPair: Answer, all: Answer): boolean {
     if (nextPair.kind !== 'rows' || all.kind !== 'rows') return false;
     if (rowCount(all) !== rowCount(pair) + rowCount(nextPair)) return false;
@@ -248,7 +262,10 @@ export class EndRule {
     return true;
   }
 
-  /** The day is left to a later run where rows are appended; a consumer that merges by key gets shared rows twice. */
+  /**
+   * Leaves the day to a later run if rows are appended; else delivers it, since a consumer that merges by key can get
+   * shared rows twice.
+   */
   async #unproved(day: Day, pair: Download, why: string): Promise<DaysResult[]> {
     if (this.#run.plan.appends) {
       await discard(this.#run, pair);
@@ -263,7 +280,7 @@ export class EndRule {
   }
 }
 
-/** The window of one day, which a download contains. */
+/** The window of one day, from a download that contains it. */
 const windowOf = (day: Day, download: Download): Download[] => [{ ...download, days: only(day), contains: day }];
 
 const unprovableEnd = (day: Day) =>
@@ -274,43 +291,51 @@ const unprovableEnd = (day: Day) =>
     { where: { window: day } },
   );
 
-/** Whether the day was over in every time zone when it was requested, so that no row of it came later. */
+/** True if the day was over in every time zone when it was requested, so that no row of it came later. */
 const wasDayOver = ({ day, answer, requestedAt }: SingleDay): boolean =>
   day <= lastDayOver(answer.kind === 'rows' ? sentAtOf(answer) : requestedAt);
 
-/** An answer that was read, with or without rows; a 400 is none (S62). */
+/** True for an answer that was read, with or without rows; a 400 is not one (S62). */
 const isRead = (answer: Answer): boolean => answer.kind === 'rows' || answer.kind === 'empty';
 
-/** An answer without any row. */
+/** True for an answer without any row. */
 const isEmpty = (answer: Answer): boolean => isRead(answer) && rowCount(answer) === 0;
 
-// What the rows of an export show of its days. Two rows are apart only if they are in every datetime system column that has
-// values: in whichever of them the service selects, an end that is not included, or that means midnight (server BETWEEN 'D' AND
-// 'D'), leaves an instant of that day at most; the columns that it does not select on may show hours all the same.
+// The proofs in the rows of an export. Two rows are apart only if they are apart in every datetime system column that
+// has values. Whichever of these columns the service selects by, an end that is not included, or that means midnight
+// (server BETWEEN 'D' AND 'D'), leaves at most one instant of that day in it; the columns that it does not select by
+// may show hours all the same.
 
-/** Less than the shortest day, which has 23 hours. */
+/** Shorter than the shortest day, which has 23 hours. */
 const NEARLY_A_DAY_MS = 22 * HOUR_MS;
 const EVENT_DATETIME = 'df_event_datetime';
 const DATETIMES = new Set(['df_server_datetime', 'df_correction_datetime', EVENT_DATETIME]);
 
-/** Without `df_event_datetime`, the one such column that can be dropped, nothing is proved. */
+/** False if `df_event_datetime` is dropped, the only such column that can be: then nothing is proved. */
 const canProve = ({ deps }: Run): boolean => deps.options.edits?.drop.has(EVENT_DATETIME) !== true;
 
-/** True if the export of a single day has rows an hour apart: it contains more of the day than an instant. */
+/** True if an export of a single day has rows an hour apart, so that it contains more of the day than an instant. */
 const provesSingleDays = (run: Run, { files }: Download): boolean =>
   canProve(run) && files.some(({ scan }) => spans(scan.columns, 1));
 
-/** True if the export of several days has rows so far apart that some are of its last day: a day has 25 hours at most. */
+/**
+ * True if an export of several days has rows so far apart that some are of its last day; a day has 25 hours at most.
+ */
 const provesRange = (run: Run, { from, to, files }: Download): boolean =>
   canProve(run) && from < to && files.some(({ scan }) => spans(scan.columns, daysBetween(from, to) * 24 + 2));
 
-/** True when every datetime system column that has values, one at least, shows rows that many hours or more apart. */
+/**
+ * True if every datetime system column that has values, and there is at least one, has rows at least this many hours
+ * apart.
+ */
 export function spans(columns: readonly ColumnScan[], hours: number): boolean {
   const filled = filledDatetimes(columns);
   return filled.length > 0 && filled.every(({ first, last }) => msOf(last) - msOf(first) >= hours * HOUR_MS);
 }
 
-/** True when in no datetime system column a whole day fits between the last row of one download and the first of the other. */
+/**
+ * True if in no datetime system column a whole day fits between the last row of `before` and the first row of `after`.
+ */
 function followsClosely(before: Download, after: Download): boolean {
   const scansOf = ({ files }: Download, source: string) =>
     files.flatMap(({ scan }) => filledDatetimes(scan.columns).filter((column) => column.source === source));
@@ -325,6 +350,8 @@ function followsClosely(before: Download, after: Download): boolean {
 const filledDatetimes = (columns: readonly ColumnScan[]): ColumnScan[] =>
   columns.filter(({ source, type }) => DATETIMES.has(source) && type !== undefined);
 
-/** Milliseconds of an ISO text without a zone; micros are cut. NaN for none, which no comparison holds for. */
+/**
+ * Milliseconds of an ISO text without a zone; microseconds are cut. NaN for undefined, for which no comparison is true.
+ */
 const msOf = (text: string | undefined): number =>
   text === undefined ? Number.NaN : Date.parse(`${text.slice(0, 23)}Z`);

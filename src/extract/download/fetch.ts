@@ -10,22 +10,22 @@ import type { ExportFile } from './download.ts';
 import type { Run } from './run.ts';
 
 interface FetchOptions {
-  /** The day that must be over, as its request is sent, for a later run to reuse the file. */
+  /** The day that must have been over when the request was sent, for a later run to reuse the file. */
   readonly through: Day;
-  /** Answers that may mean "too big" before the request is split; undefined: as in the retry policy. */
+  /** Number of answers that may mean "too big" before the request is split; undefined for that of the retry policy. */
   readonly splitAfter?: number | undefined;
 }
 
 /**
- * One export, verified, from an earlier run's spool or from the service. Throws a UserError when the policy's attempts
- * are used up, when the user must act, or when the spool cannot be written.
+ * Gets one verified export, from an earlier run's spool or from the service. Throws a UserError when the policy's
+ * attempts are used up, when the user must act, or when the spool cannot be written.
  */
 export async function fetchExport(
   run: Run,
   request: ExportRequest,
   options: FetchOptions,
 ): Promise<ExportFile | NoFile> {
-  // Without a file to reuse, no await before the request: exports start in the order of days.
+  // Without a file to reuse, nothing is awaited before the request, so that exports start in the order of days.
   const reused = run.spool.hasReusable(requestKey(request)) ? await reuse(run, request, options) : undefined;
   if (reused !== undefined) return reused;
   const refused = run.deps.sharing?.refused;
@@ -38,7 +38,7 @@ export async function fetchExport(
     if (found.kind !== 'file') refused?.set(key, found);
     return found;
   } catch (error) {
-    // Anything else may have passed when the next target asks.
+    // Any other failure may have passed when the next target needs the export.
     if (error instanceof UserError && error.kind === 'config') refused?.set(key, error);
     throw error;
   }

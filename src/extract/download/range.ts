@@ -6,8 +6,9 @@ import { earlierClock, isSurelyGone, type Run } from './run.ts';
 import { fetchDays } from './split.ts';
 
 /**
- * Downloads consecutive days, with fewer days an export if one is too large. A form of request that is not proved to contain
- * its end (S62) asks for one day more. `assumed`: the end of several days is taken as contained, and the caller proves it.
+ * Downloads consecutive days, with fewer days in each export if one is too large. A form of request that is not proved
+ * to contain its end (S62) asks for one day more. `assumed`: several days are assumed to contain their end, and the
+ * caller proves it.
  */
 export async function fetchRange(run: Run, days: DayRange, assumed?: true): Promise<DaysResult[]> {
   const { known, plan } = run;
@@ -16,7 +17,7 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
   if (!inclusive && known.rangesInclusive !== false && plan.appends) {
     return [noDownload(days, 'later', 'whether an export contains its to_date is not proved')];
   }
-  /** The smallest `to_date` with which the first day is still asked for. */
+  /** The smallest `to_date` with which the first day is still requested. */
   const least = inclusive ? first : addDays(first, 1);
   const wanted = toDateFor(days, inclusive);
   let to = known.latestToDate === undefined ? wanted : earlierOf(wanted, known.latestToDate);
@@ -30,7 +31,7 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
         if (download.split === 'names' && first !== last) lowerWindowDays(run, days);
         return [{ ...download, days, contains: earlierOf(last, inclusive ? to : addDays(to, -1)) }];
       case 'gone': {
-        // The others, without those that are known to be gone as well.
+        // The remaining days are requested again, without those that are known to be gone as well.
         const gone = daysOf(first, last).filter((day) => day === first || isSurelyGone(run, day));
         const next = addDays(first, gone.length);
         const results = gone.map((day) => noDownload(only(day), 'gone', download.message));
@@ -58,15 +59,15 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
 }
 
 /**
- * Fewer days are asked for where that is possible. A single day, while that is not proved to be whole, would share its end
- * with the next window; two days that are known to contain their end share nothing.
+ * True if fewer days can be requested. A single day that is not proved to be complete would share its end with the next
+ * window; two days that are known to contain their end share nothing.
  */
 function canBeHalved({ plan, known }: Run, days: DayRange): boolean {
   const sharesDays = plan.proveFirst && known.inclusive !== true && known.rangesInclusive === true;
   return lengthOf(days) >= (sharesDays ? 4 : 2);
 }
 
-/** Later windows have half as many days as this one, or fewer. Returns how many that are. */
+/** Limits later windows to half as many days as this one, or fewer. Returns that number. */
 function lowerWindowDays({ known }: Run, days: DayRange): number {
   const count = Math.ceil(lengthOf(days) / 2);
   known.maxWindowDays = Math.min(count, known.maxWindowDays ?? count);
@@ -74,8 +75,9 @@ function lowerWindowDays({ known }: Run, days: DayRange): number {
 }
 
 /**
- * Ends to request one after the other while the service takes them for days in the future, by either clock: through today in
- * UTC, which has tomorrow as `to_date` where that is not included, then in UTC-12.
+ * Earlier values of `to_date`, to be requested one after the other while the service refuses days in the future, by
+ * either clock: first through today in UTC (tomorrow is its `to_date` if that is not included), then through today in
+ * UTC-12.
  */
 const earlierEnds = (machine: number, earlier: number): Day[] =>
   [machine, earlier].flatMap((now) => [addDays(todayUtc(now), 1), todayUtc(now), earliestToday(now)]);

@@ -7,12 +7,20 @@ import type { ExtractDeps } from '../ports.ts';
 import type { Spool } from '../spool/spool.ts';
 import type { Files } from './download.ts';
 
-/** What was found out about the service: from the stored state at first, and stored in the state with each window. */
+/**
+ * Facts about the service that are learnt during a run. They begin with those of the stored state, and are stored in
+ * the state with each window.
+ */
 export interface ServiceCache {
-  /** Whether an export of a single day, or of several, contains its `to_date` (S62). */
+  /**
+   * True if an export of a single day, or of several, contains its `to_date` (S62); undefined while it is not known.
+   */
   inclusive: boolean | undefined;
   rangesInclusive: boolean | undefined;
-  /** false: bodies of this service end without a line end, as two identical downloads have shown; true: some end with one. */
+  /**
+   * False if bodies of this service end without a line end, as two identical downloads have shown; true if some end
+   * with one.
+   */
   finalNewline: boolean | undefined;
   maxWindowDays: number | undefined;
   nameGroups: number | undefined;
@@ -21,21 +29,24 @@ export interface ServiceCache {
   /** True once an export of this or an earlier run had data, which shows that the filters are valid. */
   answered: boolean;
   readonly names: Set<string>;
-  /** The service's clock minus this machine's, in ms: the least that a `Date` header showed; undefined before the first. */
+  /**
+   * The service's clock minus this machine's (ms): the smallest value that a `Date` header has shown; undefined before
+   * the first.
+   */
   serviceAheadMs: number | undefined;
   clockWarned: boolean;
 }
 
-/** What the parts of one extraction share. */
+/** The objects that the parts of one extraction share. */
 export interface Run {
   readonly plan: Plan;
   readonly deps: ExtractDeps;
-  /** The caller's signal, or the end of this extraction. */
+  /** The caller's signal combined with the end of this extraction. */
   readonly signal: AbortSignal;
   readonly spool: Spool;
   readonly limit: ReturnType<typeof pLimit>;
   readonly known: ServiceCache;
-  /** Requests that the service object had sent before. */
+  /** Number of requests that the service object had sent before this extraction. */
   readonly sentBefore: number;
 }
 
@@ -53,14 +64,14 @@ export function compareClocks(run: Run, machine: number, service: number | undef
   );
 }
 
-/** Now by the earlier of the two clocks (S3), as far as the service's is known. Milliseconds since 1970. */
+/** The time by the earlier of the two clocks (S3), as far as the service's is known (ms since 1970). */
 export const earlierClock = ({ deps, known }: Run): number => deps.clock.now() + Math.min(0, known.serviceAheadMs ?? 0);
 
-/** True when by the service's clock, too, the day can no longer be exported: it need not be requested (S5). */
+/** True if the day can no longer be exported by the service's clock either, so that it need not be requested (S5). */
 export const isSurelyGone = (run: Run, day: Day): boolean =>
   run.known.serviceAheadMs !== undefined && day < oldestDays(earlierClock(run), run.plan.historyDays).surely;
 
-/** Removes the files of a download, unless further targets are to have them. */
+/** Removes the files of a download, unless further targets need them. */
 export async function discard({ deps, spool }: Run, { files }: Files): Promise<void> {
   if (deps.sharing?.keep !== true) for (const file of files) await spool.discard(file);
 }

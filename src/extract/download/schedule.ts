@@ -5,7 +5,7 @@ import { EndRule, observeRange } from './end-rule.ts';
 import { fetchRange } from './range.ts';
 import { discard, earlierClock, isSurelyGone, type Run } from './run.ts';
 
-/** Requests that are sent one by one to prove the end-day rule, before it is left open. */
+/** Maximum number of requests that are sent one by one to prove the end-day rule; after them it stays unproved. */
 const PROOF_ATTEMPTS = 3;
 const GONE = 'it is older than the service exports, by the clock of the service';
 const UNSETTLED = 'it has not been over for settle_hours, by the earlier of this clock and the service’s';
@@ -19,7 +19,7 @@ export class Scheduler {
   #singles = 0;
   #rangeAttempts = 0;
   #failed = false;
-  /** True once a day was left to a later run: then no later day may be handed on either, or it would come again. */
+  /** True once a day was left to a later run: then no later day may be delivered either, or it would come again. */
   #isHeldBack = false;
 
   constructor(run: Run) {
@@ -41,12 +41,12 @@ export class Scheduler {
     }
   }
 
-  /** Settles when `shift` will not have to wait. */
+  /** Resolves when `shift` need not wait. */
   ready(): Promise<void> {
     return Promise.allSettled(this.#pending.slice(0, 1)).then(() => {});
   }
 
-  /** The results for the next days; undefined when all are done. */
+  /** Returns the results for the next days; undefined when all are done. */
   async shift(): Promise<DaysResult[] | undefined> {
     const head = this.#pending[0];
     if (head === undefined) return this.#unsettledRest();
@@ -68,7 +68,7 @@ export class Scheduler {
     await this.#rule.close();
   }
 
-  /** The last day that is settled by the earlier of both clocks at `at` (S61); undefined: no day has to be. */
+  /** The last day that is settled at `at` (S61); undefined if days need not be settled. */
   #settledThrough(at: number): Day | undefined {
     const { settleHours } = this.#run.plan;
     return settleHours === undefined ? undefined : lastSettledDay(at, settleHours);
@@ -83,7 +83,10 @@ export class Scheduler {
     return [noDownload({ first, last }, 'later', UNSETTLED)];
   }
 
-  /** Without the days that were not settled when they were requested, and those behind a day that is left to a later run. */
+  /**
+   * The result without the days that were not settled when they were requested, and without those after a day that is
+   * left to a later run.
+   */
   async #settledPart(result: DaysResult): Promise<DaysResult[]> {
     const { days } = result;
     if (result.kind === 'later') this.#isHeldBack = true;
@@ -100,8 +103,8 @@ export class Scheduler {
   }
 
   /**
-   * Starts the next download; undefined while it has to wait for those in progress. What may prove the end-day rule for later
-   * days goes alone.
+   * Starts the next download; undefined while it has to wait for those in progress. A download that may prove the
+   * end-day rule for later days runs alone.
    */
   #start(): Promise<DaysResult[]> | undefined {
     const { plan, known } = this.#run;
@@ -143,21 +146,24 @@ export class Scheduler {
     return only(day);
   }
 
-  /** Whether several days may be requested together although it is not proved that they contain their end. */
+  /** True if several days may be requested together although it is not proved that such a request contains its end. */
   #mayRequestRange(): boolean {
     const { inclusive } = this.#run.known;
     if (this.#run.plan.proveFirst) return inclusive === true && this.#rangeAttempts === 0;
     return inclusive !== undefined || this.#singles >= PROOF_ATTEMPTS;
   }
 
-  /** Downloads days; what is not proved to contain its end asks for one day more, so that all of them are complete. */
+  /**
+   * Downloads days. A request that is not proved to contain its end asks for one day more, so that all days are
+   * complete.
+   */
   async #fetch(days: DayRange): Promise<DaysResult[]> {
     const results = await fetchRange(this.#run, days);
     for (const result of results) if (result.kind === 'rows') observeRange(this.#run, result);
     return results;
   }
 
-  /** Several days in one request, if its rows prove that it contains its end; else each of them by itself. */
+  /** Downloads several days in one request if its rows prove that it contains its end; else each day by itself. */
   async #proveRange(days: DayRange): Promise<DaysResult[]> {
     const results = await fetchRange(this.#run, days, true);
     const ranges = results.flatMap((result) => (result.kind === 'rows' && result.from < result.to ? [result] : []));

@@ -32,10 +32,10 @@ const KNOWN_NAMES: readonly string[] = [
 /** The hash of an event name (S47), which the service does not know. */
 const HASH = /^[0-9a-f]{64}$/;
 
-/** The request for one day of the plan that ends at `to`; if it is too large, it is split by event names. */
+/** The request for one day of the plan that ends at `to`; it is split by event names if it is too large. */
 export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, through: day, splitByNames: true });
 
-/** The export of some days under the user's own filter. Throws a UserError as `fetchExport` does. */
+/** Exports some days under the user's own filter. Throws a UserError as `fetchExport` does. */
 export async function fetchDays(run: Run, request: DaysRequest): Promise<Download | NoFile> {
   const { from, to, through, splitByNames } = request;
   const splitAfter = splitByNames && run.known.nameGroups !== undefined ? EXPORT_RETRY.splitNextDayAfter : undefined;
@@ -47,8 +47,9 @@ export async function fetchDays(run: Run, request: DaysRequest): Promise<Downloa
 }
 
 /**
- * One day in parts by event name: `include` groups of the names known or seen, halved until each can be exported, and
- * one `exclude` of all of them for the rest, all within the user's own filter. Throws when a single name is too big.
+ * Exports one day in parts by event name: `include` groups of the names known or seen, halved until each can be
+ * exported, and one `exclude` of all of them for the rest, all within the user's own filter. Throws if a single name is
+ * too large.
  */
 async function fetchByNames(run: Run, { from, to, through }: DaysRequest): Promise<ExportFile[]> {
   const { filters, eventNames } = run.plan;
@@ -91,7 +92,7 @@ async function fetchByNames(run: Run, { from, to, through }: DaysRequest): Promi
   );
 }
 
-/** The names that a split may ask for, within the user's filter. */
+/** The names that a split may request within the user's filter. */
 function namesWithin({ events, eventsCondition }: Filters, names: readonly string[]): string[] {
   if (eventsCondition === 'include' && events.length > 0) return [...new Set(events)];
   const excluded = new Set(eventsCondition === 'exclude' ? events : []);

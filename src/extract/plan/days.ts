@@ -8,7 +8,7 @@ const WEST = -12;
 /** The latest day that has begun in any time zone: the last that may be requested (S3). */
 export const latestToday = (now: number): Day => dayAt(now, EAST);
 
-/** Today in UTC: requested after the service has refused a later day. */
+/** Today in UTC, which is requested after the service has refused a later day. */
 export const todayUtc = (now: number): Day => dayAt(now);
 
 /** The earliest day that is not over in every time zone: the cursor never passes it (S3). */
@@ -20,18 +20,21 @@ export const lastDayOver = (now: number): Day => addDays(earliestToday(now), -1)
 /** The last day that has been over in every time zone for at least `hours`. */
 export const lastSettledDay = (now: number, hours: number): Day => lastDayOver(now - hours * HOUR_MS);
 
-/** The difference between two clocks from which on a warning is logged. */
+/** The difference between two clocks (ms) above which a warning is logged. */
 export const CLOCK_TOLERANCE_MS = HOUR_MS;
 
-/** Bounds of what the service still exports: days before `surely` are refused, from `probably` on most likely accepted. */
+/**
+ * Bounds of the days that the service exports: days before `surely` are refused; days from `probably` on are most
+ * likely accepted.
+ */
 export function oldestDays(now: number, historyDays: number): { readonly surely: Day; readonly probably: Day } {
   const probably = addDays(todayUtc(now), -historyDays);
   return { surely: earlierOf(addDays(earliestToday(now), -historyDays), probably), probably };
 }
 
 /**
- * True when some of the days `first` to `through` could still get late rows at `readAt` (ms since 1970) and, at `now`, are
- * too old for the lookback of later runs.
+ * True if some of the days `first` to `through` could still get late rows at `readAt` (ms since 1970) and, at `now`,
+ * are too old for the lookback of later runs.
  */
 export function missesLateRows(first: Day, through: Day, readAt: number, now: number, lookbackDays: number): boolean {
   const openAtRead = addDays(lastDayOver(readAt), 1 - lookbackDays);
@@ -39,7 +42,10 @@ export function missesLateRows(first: Day, through: Day, readAt: number, now: nu
   return laterOf(first, openAtRead) <= earlierOf(through, closedAtNow);
 }
 
-/** Which days are known to be complete: by receipts, by recorded gaps, or by a cursor, before which all days count as complete. */
+/**
+ * The days that are known to be complete: by receipts, by recorded gaps, or by a cursor, before which all days count as
+ * complete.
+ */
 export class Coverage {
   readonly #days: Set<Day>;
   readonly #floor: Day | undefined;
@@ -51,8 +57,8 @@ export class Coverage {
   }
 
   /**
-   * From a stored state and the days covered by receipts. Without receipts (a platform stores the state alone), or if they
-   * belong to other filters, the days before the cursor count as complete.
+   * Makes the coverage of a stored state and of the days that receipts cover. Without receipts (a platform stores the
+   * state alone), or if they belong to other filters, the days before the cursor count as complete.
    */
   static of(state: ExportState | undefined, covered: ReadonlySet<Day>): Coverage {
     const byCursor = state !== undefined && (state.by_cursor === true || covered.size === 0);
@@ -94,7 +100,10 @@ export const lengthOf = (range: DayRange): number => daysBetween(range.first, ra
 export const toDateFor = (range: DayRange, inclusive: boolean): Day =>
   inclusive ? range.last : addDays(range.last, 1);
 
-/** The last day of which an export may have rows. `isExclusive`: the service is known to leave `to_date` out of several days. */
+/**
+ * The last day of which an export may have rows. `isExclusive`: an export of several days is known not to contain
+ * `to_date`.
+ */
 export const lastContained = ({ from, to }: { readonly from: Day; readonly to: Day }, isExclusive: boolean): Day =>
   isExclusive && to > from ? addDays(to, -1) : to;
 
@@ -111,14 +120,17 @@ export class DayRanges {
     return this.#days[this.#at];
   }
 
-  /** The next range of at most `most` days; undefined when all are taken. */
+  /** Takes the next range of at most `most` days; undefined if all are taken. */
   next(most: number): DayRange | undefined {
     const range = this.peekRange(most);
     if (range !== undefined) this.#at += lengthOf(range);
     return range;
   }
 
-  /** The same, not taken yet. `through`: no day of the range is later, but its first. */
+  /**
+   * The next range of at most `most` days, without taking it. No day of the range is later than `through`, except its
+   * first.
+   */
   peekRange(most: number, through?: Day): DayRange | undefined {
     const first = this.#days[this.#at];
     if (first === undefined) return undefined;

@@ -2,14 +2,16 @@ import type { Day } from '../../base/days.ts';
 import { type DayRange, DayRanges, toDateFor } from './days.ts';
 import type { Plan } from './plan.ts';
 
-/** A window as it will be if nothing fails: the days it is for, and the days it will request. */
+/** A window as it will be if nothing fails: the days that it is for, and the days that it will request. */
 interface PlannedWindow extends DayRange {
   readonly from: Day;
-  /** Sent as `to_date`; an assumption while the end-day rule is not proved yet. */
+  /** The `to_date` of its request; an assumption while the end-day rule is not proved. */
   readonly to: Day;
 }
 
-/** The windows of a plan. While nothing is proved the first is a single day: the export that can prove the rule (S2). */
+/**
+ * The windows of a plan. While nothing is proved the first is a single day, since that export can prove the rule (S2).
+ */
 export function plannedWindows(
   plan: Pick<Plan, 'days' | 'likelyGaps' | 'windowDays' | 'inclusive'>,
 ): readonly PlannedWindow[] {
@@ -23,9 +25,9 @@ export function plannedWindows(
 }
 
 /**
- * How many exports a plan will send if nothing fails. Of days that are gone only the first is requested. With an unknown
- * end-day rule between one a day (the first proves it) and, where nothing ever does, two a day, or four where no row may
- * come twice; with a known one exactly one a window.
+ * The number of exports that a plan will send if nothing fails. Of days that are gone only the first is requested. With
+ * a known end-day rule it is exactly one for each window. With an unknown rule it is at least one for each day (the
+ * first proves the rule), and at most two for each day, or four if no row may come twice (nothing proves the rule).
  */
 export function exportsNeeded(plan: Plan): { readonly least: number; readonly most: number } {
   const gone = plan.likelyGaps.length;

@@ -2,7 +2,7 @@ import { addDays, type Day, daysBetween } from '../../base/days.ts';
 import { configError, EXIT, type UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 
-/** Something the user should know before anything is sent. */
+/** A warning for the user, given before anything is sent. */
 export interface PlanWarning {
   readonly event: string;
   readonly message: string;
@@ -12,7 +12,7 @@ export interface PlanWarning {
 const RETENTION_WARNING_DAYS = 7;
 const NAMED_DAYS = 40;
 
-/** `2026-01-01`, `2026-01-01 to 2026-01-03`, `2026-01-01, 2026-01-04`: days as runs, for a message. */
+/** Formats days for a message: `2026-01-01`, `2026-01-01 to 2026-01-03`, `2026-01-01, 2026-01-04`. */
 export function nameDays(days: readonly Day[]): string {
   const runs: string[] = [];
   for (let i = 0; i < days.length; i++) {
@@ -24,7 +24,10 @@ export function nameDays(days: readonly Day[]): string {
   return `${runs.slice(0, NAMED_DAYS).join(', ')} and ${runs.length - NAMED_DAYS} more`;
 }
 
-/** Days that can no longer be exported, under `on_gap: fail`: exit 4. `stored`: windows before them are committed. */
+/**
+ * The failure for days that can no longer be exported, under `on_gap: fail` (exit 4). `stored`: windows before them are
+ * committed.
+ */
 export function gapError(days: readonly Day[], stored = false): UserError {
   return configError(
     `${plainCount(days.length, 'day')} can no longer be exported and would be lost: ${nameDays(days)}. ` +

@@ -10,49 +10,52 @@ import type { ExportState, PriorLoads } from '../window.ts';
 import { Coverage, lastSettledDay, latestToday, oldestDays } from './days.ts';
 import { clampWarning, gapWarning, type PlanWarning, retentionLimitWarnings } from './gaps.ts';
 
-/** Everything an extraction will do, decided before the first call. */
+/** The decisions of an extraction, made before the first request. */
 export interface Plan {
   readonly delivery: Delivery;
   readonly fullRefresh: boolean;
-  /** The caller named the days: others may be wanted by other runs with the same filters. */
+  /** True if the caller named the days: other runs with the same filters may want other days. */
   readonly isPartial: boolean;
-  /** The end-day rule is proved before the first window is handed on, so that windows do not overlap (S7). */
+  /** True if the end-day rule is proved before the first window is delivered, so that windows do not overlap (S7). */
   readonly proveFirst: boolean;
-  /** No row may be handed on twice: a window whose end is not proved is held back. */
+  /** True if no row may be delivered twice: a window whose end is not proved is held back. */
   readonly appends: boolean;
   readonly filters: Filters;
   readonly hashes: RequestHashes;
-  /** Whether an export of a single day contains it; undefined: not proved yet. */
+  /** True if an export of a single day contains that day; undefined while it is not proved. */
   readonly inclusive: boolean | undefined;
-  /** Whether an export of several days contains its `to_date`; undefined: not proved yet (S62). */
+  /** True if an export of several days contains its `to_date`; undefined while it is not proved (S62). */
   readonly rangesInclusive: boolean | undefined;
-  /** True when the configuration sets the rule: then it is neither proved nor stored. */
+  /** True if the configuration sets the end-day rule: then it is neither proved nor stored. */
   readonly ruleConfigured: boolean;
   readonly windowDays: number;
-  /** Hours that a day must have been over before it is handed on (S61); undefined under `fresh`. */
+  /** Hours that a day must have been over before it is delivered (S61); undefined under `fresh`. */
   readonly settleHours: number | undefined;
-  /** Days before the cursor that every run reads again. */
+  /** Number of days before the cursor that every run reads again. */
   readonly lookbackDays: number;
   /** Days to read, in order. */
   readonly days: readonly Day[];
   /** Days of `days` that are gaps unless this machine's clock is ahead: the answer to their request decides (S5). */
   readonly likelyGaps: readonly Day[];
-  /** Whether a day that the service no longer exports is a gap: wanted, and not complete already; else the plan is clamped. */
+  /**
+   * True if a day that the service no longer exports is a gap, since it is wanted and not complete; else the plan is
+   * clamped.
+   */
   readonly isGap: (day: Day) => boolean;
   readonly onGap: 'fail' | 'warn';
-  /** First wanted day: the cursor is the first incomplete day from here on. */
+  /** First wanted day; the cursor is the first incomplete day from here on. */
   readonly start: Day;
-  /** True when no start is configured: it is the oldest day that can be exported, by this machine's clock. */
+  /** True if no start is configured: `start` is then the oldest day that can be exported, by this machine's clock. */
   readonly startIsClamped: boolean;
-  /** The machine's clock at the time of planning, ms since 1970. */
+  /** This machine's time when the plan was made (ms since 1970). */
   readonly plannedAt: number;
-  /** How many days back the service exports. */
+  /** Number of days for which the service still exports data. */
   readonly historyDays: number;
   readonly cursor: Day;
   readonly coverage: Coverage;
   readonly eventNames: readonly string[];
   readonly rowsOf: PriorLoads['rowsOf'];
-  /** The state before the first window: gaps recorded, hashes set. */
+  /** The state before the first window, with gaps recorded and hashes set. */
   readonly state: ExportState;
   readonly warnings: readonly PlanWarning[];
 }
@@ -73,7 +76,7 @@ export function planRun(input: PlanInput): Plan {
   const cursor = coverage.cursor(bounds.start, now);
   const { columns: _columns, hashed: _hashed, gaps: recorded = [], ...kept } = state ?? {};
   const hashed = hashedAfter(state, settings);
-  // Days that were lost to other filters say nothing of these.
+  // Days that were lost under other filters are not lost under these.
   const gaps = startsOver ? [] : recorded;
   const proveFirst = input.delivery === 'settled' || input.fullRefresh === true;
   return {
@@ -119,7 +122,7 @@ export function planRun(input: PlanInput): Plan {
 interface Bounds {
   readonly first: Day;
   readonly last: Day;
-  /** First day before any clamping. */
+  /** First wanted day before any clamping. */
   readonly wanted: Day;
   readonly start: Day;
   readonly startIsClamped: boolean;
@@ -137,7 +140,7 @@ function boundsOf(input: PlanInput, state: ExportState | undefined, coverage: Co
   }
   const remembered = settings.startDate ?? state?.start_date ?? state?.from_date;
   const unmoved = state === undefined || coverage.cursor(remembered ?? last, now) === state.start_date;
-  // No start is configured and nothing has been read yet: the start moves with the oldest day that can be exported.
+  // If no start is configured and nothing has been read yet, the start moves with the oldest day that can be exported.
   const floating = remembered === undefined || (settings.startDate === undefined && unmoved);
   const anyStart = floating ? laterOf(remembered ?? oldest.probably, oldest.probably) : remembered;
   const start = fullRefresh && state === undefined ? laterOf(anyStart, oldest.probably) : anyStart;
@@ -156,7 +159,7 @@ function boundsOf(input: PlanInput, state: ExportState | undefined, coverage: Co
   return { ...common, first, wanted: moved ?? wanted, gapFrom: floating ? undefined : cursor, explicit: false };
 }
 
-/** A settled day is read once (S7). */
+/** Number of lookback days; 0 under `settled`, where each day is read once (S7). */
 const lookbackOf = ({ delivery, settings }: PlanInput): number => (delivery === 'settled' ? 0 : settings.lookbackDays);
 
 function lastDayOf(input: PlanInput, now: number): Day {
@@ -193,14 +196,17 @@ function warningsOf(bounds: Bounds, likelyGaps: readonly Day[], cursor: Day): Pl
   return out;
 }
 
-/** `fresh`: through today, read again next time. `settled`: only days that have been over for a while, each once. */
+/**
+ * `fresh`: days through today are read, and read again next time. `settled`: only days that have been over for a while
+ * are read, each once.
+ */
 export type Delivery = 'fresh' | 'settled';
 
 /** The effective delivery (S7): `auto` is `settled` for a stream that only appends rows, else `fresh`. */
 export const deliveryOf = (configured: SourceConfig['delivery'], isPlainAppend: boolean): Delivery =>
   configured === 'auto' ? (isPlainAppend ? 'settled' : 'fresh') : configured;
 
-/** What a plan needs of the configuration. */
+/** The part of the configuration that a plan needs. */
 export type PlanSettings = RequestSettings &
   Pick<
     SourceConfig,
@@ -217,23 +223,25 @@ export type PlanSettings = RequestSettings &
 export interface PlanInput {
   readonly settings: PlanSettings;
   readonly delivery: Delivery;
-  /** The consumer keeps every row that it is given: it neither merges by key nor removes rows. Default false. */
+  /** True if the consumer keeps every row: it neither merges by key nor removes rows. Default false. */
   readonly appends?: boolean | undefined;
-  /** Exactly these days, both included, whatever the cursor says (`--from`, `--to`). */
+  /** The exact days to read, both included, whatever the cursor is (`--from`, `--to`). */
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
   readonly fullRefresh?: boolean | undefined;
-  /** Resumes at the state's cursor, where an earlier attempt stopped: without lookback, and a full refresh not from its start. */
+  /**
+   * True to resume at the state's cursor, where an earlier attempt stopped: without lookback, and a full refresh not
+   * from its start.
+   */
   readonly resume?: boolean | undefined;
   readonly prior: PriorLoads;
-  /** The machine's clock, ms since 1970. */
+  /** This machine's time (ms since 1970). */
   readonly now: number;
 }
 
 /**
- * The stored state, checked against what this run requests (S6). `startsOver`: other filters, or a cursor in the
- * future, under a full refresh, so that the target's contents do not count. Throws a StateError when the state must not be
- * used.
+ * Checks the stored state against the requests of this run (S6). `startsOver`: a full refresh meets other filters, or a
+ * cursor in the future, so that the target's contents do not count. Throws a StateError if the state must not be used.
  */
 export function checkState(
   stored: unknown,
@@ -271,7 +279,7 @@ export function checkState(
   return { state, startsOver };
 }
 
-/** Whether the rows of a target are in another form than this run would give them (S47). */
+/** True if the rows of a target have another form than this run would give them (S47). */
 export const otherColumns = (state: ExportState | undefined, hashes: RequestHashes): boolean =>
   state?.question !== undefined && state.columns !== hashes.columns;
 
@@ -281,7 +289,7 @@ const REREAD_COLUMNS =
   'put them back, use another target, or read everything again with --full-refresh. Rows of days that the ' +
   'service no longer exports keep the old form';
 
-/** A full refresh does not reach days that are no longer exported. */
+/** The warning that a full refresh does not reach days that are no longer exported. */
 const OLD_FORM: PlanWarning = {
   event: 'columns.changed',
   message:

@@ -8,10 +8,10 @@ import { isPrivateFolder, makeFolders } from '../../fs/private-folder.ts';
 import { spoolError } from './spool-writer.ts';
 
 const RUN_FOLDER = /^dfinery-(arrow|files)-[0-9A-Za-z]{6}$/;
-/** Age up to which a folder without a lease is left alone: its run may be about to write the lease. */
+/** Age (ms) up to which a folder without a lease is kept: its run may be about to write the lease. */
 const GRACE_MS = 60_000;
 
-/** A temporary folder of one run under the spool directory. If the run dies, the next one removes it. */
+/** A temporary folder of one run under the spool directory. If the run dies, the next run removes it. */
 export class RunFolder {
   readonly path: string;
   readonly #lease: Lease;
@@ -22,8 +22,8 @@ export class RunFolder {
   }
 
   /**
-   * Makes one under `root`, which is made if missing, and removes those of dead runs. Throws what `errorOf` makes of the
-   * system's error, by default a UserError that calls `root` the spool folder.
+   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `errorOf` converts the
+   * system's error into the failure that is thrown, by default a UserError that calls `root` the spool folder.
    */
   static async open(root: string, clock: Clock, what: 'arrow' | 'files', errorOf = spoolError): Promise<RunFolder> {
     try {
@@ -36,7 +36,7 @@ export class RunFolder {
     }
   }
 
-  /** Removes the folder and everything in it; the lease last, by which the next run knows that this one is dead. */
+  /** Removes the folder and everything in it. The lease goes last: without it the next run takes this one for dead. */
   async remove(): Promise<void> {
     for (const name of await namesIn(this.path)) {
       if (leaseOf(name) === undefined) await rm(join(this.path, name), { recursive: true, force: true });
@@ -61,13 +61,13 @@ export async function sweepRunFolders(root: string, now: number): Promise<string
   return left;
 }
 
-/** Whether a run that has a lease in the folder is under way; undefined where there is no lease. */
+/** True if a run with a lease in the folder is alive; undefined if there is no lease. */
 async function hasLiveRun(folder: string): Promise<boolean | undefined> {
   const runs = (await namesIn(folder)).flatMap((name) => leaseOf(name) ?? []);
   return runs.length === 0 ? undefined : runs.some((run) => isLeased(folder, run));
 }
 
-/** Of these folders those where a run that is under way has its downloads. */
+/** The folders among these in which a live run has its downloads. */
 export async function liveSpoolFolders(folders: readonly string[]): Promise<string[]> {
   const live: string[] = [];
   for (const folder of folders) if (await hasLiveRun(folder)) live.push(folder);
@@ -84,8 +84,9 @@ export async function sweepAll(folders: readonly string[], now: number): Promise
 }
 
 /**
- * Removes all files of dead runs at once, verified or not: after a deletion no row of a person may stay. What runs that are under way
- * have verified so far stays for them alone: without its sidecar no later run loads it. Returns the files that it could not remove.
+ * Removes all files of dead runs at once, verified or not: after a deletion no row of a person may stay. The verified
+ * files of live runs stay, but lose their sidecars, so that no later run loads them. Returns the files that it could
+ * not remove.
  */
 export async function purgeSpools(folders: readonly string[]): Promise<string[]> {
   const left: string[] = [];
@@ -97,14 +98,17 @@ export async function purgeSpools(folders: readonly string[]): Promise<string[]>
   return [...new Set(left)];
 }
 
-/** Adds a file that is still there to `left`. */
+/** Removes a file; adds it to `left` if it is still there. */
 async function removeFile(path: string, left: string[]): Promise<void> {
   await unlink(path).catch((error: unknown) => {
     if (codeOf(error) !== 'ENOENT') left.push(path);
   });
 }
 
-/** Removes the files of dead runs; those that are of use, where they were written before `until` (ms). Returns those that it could not remove. */
+/**
+ * Removes the files of dead runs; verified files and malformed bodies only if they were written before `until` (ms).
+ * Returns the files that it could not remove.
+ */
 async function sweep(folder: string, until: number): Promise<string[]> {
   const names = new Set(await namesIn(folder));
   const alive = new Map<string, boolean>();
@@ -125,7 +129,7 @@ async function sweep(folder: string, until: number): Promise<string[]> {
   return left;
 }
 
-/** A spool file that has its sidecar, and the sidecar. */
+/** True for a spool file that has its sidecar, and for the sidecar. */
 function isVerified(name: string, names: ReadonlySet<string>): boolean {
   const [, stem] = /^(r[0-9a-f]{16}-\d{6})\.(?:csv|json)$/.exec(name) ?? [];
   return stem !== undefined && names.has(`${stem}.csv`) && names.has(`${stem}.json`);

@@ -4,13 +4,13 @@ import { transientError } from '../../base/errors.ts';
 import { megabytes } from '../../base/quantities.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 
-/** Bytes collected before a write; each file has two such buffers. */
+/** Number of bytes that are collected before a write; each file has two such buffers. */
 const BUFFER_BYTES = 1 << 20;
 
-/** What a spool leaves free on its disk (S64): this share, and so many bytes at least. */
+/** Space that a spool leaves free on its disk (S64): this share of it, and at least `LEAST_FREE_BYTES`. */
 const FREE_SHARE = 0.05;
 const LEAST_FREE_BYTES = 256_000_000;
-/** The disk is asked before the first buffer is written, and again after so many. */
+/** Number of buffers between two looks at the free space; the first look is before the first buffer. */
 const BUFFERS_A_LOOK = 8;
 
 /** Writes one spool file (exclusive, mode 0600) with at most two buffers in memory. Throws a UserError for a full or failing disk. */

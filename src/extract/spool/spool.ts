@@ -20,16 +20,16 @@ const CLAIM_ATTEMPTS = 1_000;
 const FOLDER_NAME = /^dfinery-elt-[0-9a-f]{16}$/;
 
 /**
- * Beside a verified spool file, `<stem>.csv`, that a later run can use lies its sidecar, `<stem>.json`. The run that moves or
- * removes the sidecar owns both.
+ * The sidecar `<stem>.json` of a verified spool file `<stem>.csv` that a later run can use. The run that renames or
+ * removes the sidecar owns both files.
  */
 interface Sidecar {
   readonly v: 1;
-  /** Of everything that makes two spool files of the same days differ. */
+  /** Hash of everything that can make two spool files of the same days differ. */
   readonly fingerprint: string;
   /**
-   * CRC-32 of the spool file, which is not synced to disk: a power cut may lose some of its pages. No protection against
-   * tampering is needed, the folder is private.
+   * CRC-32 of the spool file. The file is not synced to disk, so that a power cut may lose some of its pages. The
+   * folder is private, so that no protection against tampering is needed.
    */
   readonly spool_crc32: number;
   readonly part: Omit<ExportFile, 'path' | 'exports' | 'spoolCrc'>;
@@ -41,7 +41,7 @@ const SIDECAR_NAME = /^((r[0-9a-f]{16})-\d{6})\.json$/;
 export const spoolFolders = async (root: string): Promise<string[]> =>
   (await namedFolders(root)).filter(isPrivateFolder);
 
-/** Paths of folders with such a name that belong to another user, or that other users may read. */
+/** Paths of spool folders that belong to another user, or that other users may read. */
 export const foreignSpoolFolders = async (root: string): Promise<string[]> =>
   (await namedFolders(root)).filter((path) => folderOwner(path) === 'others').sort();
 
@@ -81,7 +81,7 @@ export class Spool {
    * `fingerprint` is a hash of everything that makes two spool files of the same days differ. Throws a UserError that names the folder.
    */
   static async open(root: string, requestHash: string, fingerprint: string, clock: Clock): Promise<Spool> {
-    // The temporary folder is shared by all users of a machine: each gets a folder name of their own.
+    // All users of a machine share its temporary folder: each gets a folder name of their own.
     const own = sha256([requestHash, process.getuid?.()]).slice(0, 16);
     const folder = join(resolve(root), `dfinery-elt-${own}`);
     let lease: Lease | undefined;
@@ -96,7 +96,7 @@ export class Spool {
     }
   }
 
-  /** A new id: unique, later ones sort after earlier ones. */
+  /** Makes a unique id; later ids sort after earlier ones. */
   nextId(): string {
     const stamp = new Date(this.#clock.now()).toISOString().replaceAll(/[-:.]/g, '');
     return `${stamp}-${this.#lease.run}-${String(++this.#count).padStart(6, '0')}`;
@@ -106,7 +106,10 @@ export class Spool {
     return SpoolWriter.create(`${this.#stemOf(id)}.part`, this.folder);
   }
 
-  /** Renames a finished file from `.part` to `.csv` and returns its path. Not synced: the sidecar's CRC reveals lost pages. */
+  /**
+   * Renames a finished file from `.part` to `.csv` and returns its path. It is not synced, since the sidecar's CRC
+   * reveals lost pages.
+   */
   async complete(writer: SpoolWriter, id: string): Promise<string> {
     const path = `${this.#stemOf(id)}.csv`;
     await rename(writer.path, path);
@@ -129,25 +132,25 @@ export class Spool {
       throw spoolError(error, this.folder);
     });
     await this.#date(path);
-    // A purge may have removed it already.
+    // A purge may have removed it meanwhile.
     await this.#date(`${stem}.json`).catch(() => {});
     this.#reusable.add(path);
   }
 
-  /** Sets the time of a file to this run's clock, by which its age is counted. */
+  /** Sets the time of a file by this run's clock, by which its age is counted. */
   async #date(path: string): Promise<void> {
     const now = this.#clock.now() / 1_000;
     await utimes(path, now, now);
   }
 
-  /** Whether a dead run left a reusable file of exactly this export. */
+  /** True if a dead run left a reusable file of exactly this export. */
   hasReusable(key: string): boolean {
     return this.#leftBehind.has(key);
   }
 
   /**
-   * That file, verified by its CRC and renamed to be this run's; undefined when it is damaged or when its receipt id is
-   * `committedId`, that of the last committed window.
+   * Takes over the reusable file of an export, after a check of its CRC, and renames it to be this run's. Undefined if
+   * it is damaged or if its receipt id is `committedId`, that of the last committed window.
    */
   async reuse(key: string, committedId: string | undefined): Promise<ExportFile | undefined> {
     const stems = this.#leftBehind.get(key) ?? [];
@@ -156,14 +159,14 @@ export class Spool {
       const part = await adoptFile(stem, this.#stemOf(this.nextId()), key, this.#fingerprint);
       if (part?.path === undefined) continue;
       this.#reusable.add(part.path);
-      // A run committed it and died before it removed the file: if its days are wanted again, they are exported again.
+      // A run committed it and died before it removed the file. If its days are wanted again, they are exported again.
       if (part.id !== committedId) return part;
       await this.discard(part);
     }
     return undefined;
   }
 
-  /** Removes the reusable files of ended runs that this run did not use; of one command, if it is given. */
+  /** Removes the reusable files of ended runs that this run did not use; only those of one command if it is given. */
   async discardUnused(command?: string): Promise<void> {
     for (const stem of [...this.#leftBehind.values()].flat()) await discardReusable(stem, command);
     this.#leftBehind.clear();
@@ -200,7 +203,7 @@ export class Spool {
 
 const withoutEnding = (path: string): string => path.replace(/\.[a-z]+$/, '');
 
-/** Makes the folder and puts a lease into it. Until the lease is there, another run may remove the empty folder. */
+/** Makes the folder and takes a lease in it. Until the lease is there, another run may remove the empty folder. */
 function claimFolder(folder: string, clock: Clock): Promise<Lease> {
   const isGone = (error: unknown) => ['ENOENT', 'EEXIST'].includes(codeOf(error) ?? '');
   return attempted(CLAIM_ATTEMPTS, isGone, async () => {
@@ -226,18 +229,24 @@ async function findReusable(folder: string, fingerprint: string): Promise<Map<st
   return byKey;
 }
 
-/** Removes a reusable file and its sidecar, unless another run adopts it first. `command`: only if that one made it. */
+/**
+ * Removes a reusable file and its sidecar, unless another run takes it over first; with `command` only a file that this
+ * command made.
+ */
 async function discardReusable(stem: string, command?: string): Promise<void> {
   if (command !== undefined && (await sidecarOf(stem))?.part.command !== command) return;
   try {
     await unlink(`${stem}.json`);
     await unlink(`${stem}.csv`);
   } catch {
-    // Another run's, or not there.
+    // Another run has taken it over, or it is not there.
   }
 }
 
-/** Renames a reusable file and its sidecar. Undefined when another run was first, or when the file does not match its sidecar. */
+/**
+ * Renames a reusable file and its sidecar. Undefined if another run was first, or if the file does not match its
+ * sidecar.
+ */
 async function adoptFile(
   stem: string,
   target: string,

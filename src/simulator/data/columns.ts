@@ -12,32 +12,34 @@ import {
 } from './event.ts';
 import { hashText, hex8, mix, within } from './hash.ts';
 
-/** The text for a row, drawn from `h`; an empty text is an absent value. */
+/** Generates the text of a cell for a row, by `h`; an empty text is an absent value. */
 type Generator = (row: Row, h: number, parameters: DatasetParameters) => string;
 
-/** One column of the export: where it may have a value, and the text of that value. */
+/** One column of the export: the rows in which it may have a value, and the text of that value. */
 export interface Column {
   readonly name: string;
-  /** Of the name: cells of one row are drawn from different hashes. */
+  /** Hash of the name, so that the cells of one row are drawn from different hashes. */
   readonly salt: number;
   readonly text: Generator;
-  /** System columns are in every export, whatever `properties` has. */
+  /** True for a system column, which is in every export, whatever `properties` has. */
   readonly isSystem: boolean;
-  /** In the header even where no row has a value. */
+  /** True for a column that is in the header even if no row has a value. */
   readonly isListed: boolean;
-  /** Whose value it is: an event's, repeated on each of its rows, or an item's. */
+  /** Whether the value belongs to an event, and is repeated in each of its rows, or to an item. */
   readonly grain: 'event' | 'item';
-  /** Bits of the event kinds that may carry it. */
+  /** Bits of the kinds of event that may have a value. */
   readonly events: number;
-  /** Of 256 rows, how many have a value. */
+  /** Number of rows with a value among 256 rows. */
   readonly fill: number;
-  /** Of 256 days, how many know the column at all. */
+  /** Number of days with a value among 256 days; on the other days the column does not exist. */
   readonly days: number;
-  /** Overrides `days` where the days are named. */
+  /** Replaces `days` if the days are named. */
   readonly onDay: ((day: string) => boolean) | undefined;
 }
 
-/** A name; what its texts are, a list of which one is drawn or a function; and what is not as usual. */
+/**
+ * A name; the texts, as a list of which one is drawn or as a function; and the properties that differ from the usual.
+ */
 type Definition = readonly [string, readonly string[] | Generator, Partial<Column>?];
 
 const USUAL = {
@@ -57,7 +59,7 @@ function columnOf([name, values, part]: Definition): Column {
 
 const pick = (values: readonly string[], h: number): string => values[(h >>> 8) % values.length];
 
-/** A number from `least` on, of `count` ones, with leading zeros up to a width. */
+/** Generates one of `count` numbers from `least` on, with leading zeros up to a width. */
 const number =
   (least: number, count: number, width = 1): Generator =>
   (_row, h) =>
@@ -65,19 +67,22 @@ const number =
 
 const bool: Generator = (_row, h) => (h & 0x100 ? 'TRUE' : 'FALSE');
 
-/** Lists as JSON text; an absent list is, as often as not, the text `null`. */
+/** Generates lists as JSON text; an absent list is, as often as not, the text `null`. */
 const orNull =
   (...values: readonly string[]): Generator =>
   (_row, h) =>
     h & 0x300 ? pick(values, h) : 'null';
 
-/** The datetime of a row in one of the two forms. */
+/** Generates the datetime of a row in one of the two forms. */
 const stamp =
   (time: 'server' | 'correction' | 'occurred'): Generator =>
   (row, h, { scenario }) =>
     ((h & 0x700) === 0 ? shortStamp : fullStamp)(row[time], scenario.days.cell_zone_hours);
 
-/** Won or euro, as the provider's doubles come: whole, with a fraction, or with an exponent when large. */
+/**
+ * Generates an amount in won or euro, in the forms of the provider's doubles: whole, with a fraction, or with an
+ * exponent if it is large.
+ */
 const amount: Generator = (_row, h) => {
   const whole = 100 + ((h >>> 8) % 90_000);
   if ((h & 0xf0) === 0) return `${1 + (h >>> 29)}.${1 + ((h >>> 9) % 9)}E7`;
@@ -88,7 +93,7 @@ const twoDigits = (n: number) => String(n).padStart(2, '0');
 const birthday: Generator = (_row, h) =>
   `${1940 + ((h >>> 8) % 75)}-${twoDigits(1 + ((h >>> 15) % 12))}-${twoDigits(1 + ((h >>> 20) % 28))}`;
 
-/** Whole on one day, with a fraction on the next, text on the third. */
+/** Generates whole numbers on one day, numbers with a fraction on the next, text on the third. */
 const level: Generator = (row, h) => {
   const turn = ((row.plan.number % 3) + 3) % 3;
   return turn === 0 ? String(h % 10) : turn === 1 ? `${h % 10}.25` : pick(['silver', 'gold', '7', '다이아'], h);
@@ -101,13 +106,16 @@ function unifiedId({ hash, user }: Row, _h: number, { seed, scenario }: DatasetP
   return within(mix(hash, 41), scenario.rows.anonymous_share) ? '' : `u${hex8(mix(seed, user))}`;
 }
 
-/** Unique to an event: its day and a hash that no other event of the day has; a duplicate has its neighbour's. */
+/**
+ * Generates an id that is unique to an event: its day and a hash that no other event of the day has; a duplicate has
+ * its neighbour's.
+ */
 function logId(row: Row, parameters: DatasetParameters): string {
   if (within(mix(row.hash, 42), parameters.scenario.ids.reused_share)) return idOfDayBefore(row, parameters);
   return `${row.plan.compact}-${hex8(isDuplicate(row, parameters) ? mix(row.plan.hash, row.index + 15) : row.hash)}`;
 }
 
-/** The id of the event of the same number on the day before, where that goes on. */
+/** The id of the event of the same number on the day before, if that event continues. */
 function carriedId(row: Row, parameters: DatasetParameters): string | undefined {
   if (!within(mix(row.hash, 40), parameters.scenario.ids.carried_share)) return undefined;
   return idOfDayBefore(row, parameters);
@@ -129,7 +137,7 @@ function detailId(row: Row, _h: number, parameters: DatasetParameters): string {
   return isNumbered ? `${logId(row, parameters)}:${row.item + ids.first_item}` : logId(row, parameters);
 }
 
-// Texts as people type them: what a CSV has to quote, and what looks like something it is not.
+// Texts as people type them: texts that a CSV has to quote, and texts that look like something that they are not.
 
 const KEYWORDS = [
   '여름 원피스',
@@ -255,7 +263,10 @@ const CUSTOM: readonly Definition[] = [
   ['df_items_labels', orNull(...LISTS), { ...ITEM, fill: 40 }],
 ];
 
-/** Names that are keys of every object, that this program uses itself, that lack an item key, or that need quoting everywhere. */
+/**
+ * Names that are keys of every object, that this program uses itself, that lack an item key, or that must be quoted
+ * everywhere.
+ */
 const HOSTILE_NAMES = [
   '__proto__',
   'constructor',
@@ -278,7 +289,7 @@ const HOSTILE_NAMES = [
   'i̇',
 ];
 
-/** What an export is made from. Holds no row: each is computed when it is asked for. */
+/** The data of all exports. It holds no row: each row is computed when it is requested. */
 export interface Dataset extends DatasetParameters {
   readonly columns: readonly Column[];
 }
@@ -288,7 +299,10 @@ export const createDataset = (parameters: DatasetParameters): Dataset => ({
   columns: columnsOf(parameters.scenario),
 });
 
-/** Every column there can be, in the order of the header: by UTF-16 code units. A column of the scenario's own replaces its namesake. */
+/**
+ * All columns that an export can have, in the order of the header: by UTF-16 code units. A column of the scenario's own
+ * replaces the one of that name.
+ */
 function columnsOf(scenario: Scenario): readonly Column[] {
   const { event_name, type_drift, hostile_names, extra, own } = scenario.columns;
   const eventName: Generator = (row) => (row.kind === UNNAMED ? '' : EVENT_KINDS[row.kind].name);
@@ -310,7 +324,7 @@ function columnsOf(scenario: Scenario): readonly Column[] {
     .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
-/** The values come in turn. */
+/** Makes a column of the scenario's own, whose values come in turn. */
 function ownColumn({ name, values, per, share, days }: Scenario['columns']['own'][number]): Definition {
   const text: Generator = (row) => values[(per === 'day' ? row.plan.number : row.index) % values.length] ?? '';
   const onDay = days && ((day: string) => days.includes(day));

@@ -1,7 +1,9 @@
 import type { Dataset } from './columns.ts';
 import { cellOf, headerOf, type RowQuery, rowsOf } from './row-query.ts';
 
-/** How an export is written: the ends of its rows, and rows that are made too short or too long (data rows count from 1). */
+/**
+ * The form of an export: the ends of its rows, and rows that are made too short or too long (data rows count from 1).
+ */
 export interface CsvForm {
   readonly crlf: boolean;
   readonly bom: boolean;
@@ -16,7 +18,7 @@ const CHUNK_CHARS = 48 * 1024;
 const quoted = (text: string): string =>
   text !== '' && /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 
-/** The bytes of an export, generated as they are taken: never more than one chunk (about 64 KiB) at a time. */
+/** Yields the bytes of an export, generated on demand: never more than one chunk (about 64 KiB) at a time. */
 export function* csvOf(dataset: Dataset, query: RowQuery, form: CsvForm): Generator<Buffer, void, undefined> {
   const columns = headerOf(dataset, query);
   const end = form.crlf ? '\r\n' : '\n';
@@ -35,10 +37,10 @@ export function* csvOf(dataset: Dataset, query: RowQuery, form: CsvForm): Genera
   yield Buffer.from(form.finalNewline ? pending + end : pending);
 }
 
-/** A row as the service knows it: the text of each cell that has one, by column name. */
+/** A row of the service: the text of each cell that has one, by column name. */
 export type TrueRow = ReadonlyMap<string, string>;
 
-/** The rows themselves, cell by cell, before any CSV. */
+/** Yields the rows, cell by cell, before they become CSV. */
 export function* truthOf(dataset: Dataset, query: RowQuery): Generator<TrueRow, void, undefined> {
   for (const row of rowsOf(dataset, query)) {
     const cells = new Map<string, string>();

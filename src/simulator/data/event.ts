@@ -5,7 +5,7 @@ import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
 import type { Scenario } from '../scenario.ts';
 import { mix, unit, within } from './hash.ts';
 
-/** All that a cell is a function of, together with its column and its row. */
+/** The parameters that decide every cell, together with its column and its row. */
 export interface DatasetParameters {
   readonly seed: number;
   readonly serviceId: string;
@@ -14,12 +14,12 @@ export interface DatasetParameters {
   readonly deletedUsers: ReadonlySet<number>;
 }
 
-/** How many rows an event gives: `many` one to five, `refund` one or, by scenario, up to three. */
+/** The number of rows of an event: `many` one to five, `refund` one or, by scenario, up to three. */
 type Items = 'none' | 'one' | 'many' | 'refund';
 
 interface EventKind {
   readonly name: string;
-  /** Of 1,024 events. */
+  /** Share of this kind among 1,024 events. */
   readonly weight: number;
   readonly items: Items;
 }
@@ -46,7 +46,7 @@ export const EVENT_KINDS: readonly EventKind[] = [
   { name: 'survey, "second" page', weight: 4, items: 'none' },
 ];
 
-/** An event's kind by ten bits of its hash. */
+/** The kind of an event, by ten bits of its hash. */
 const KIND_OF: Uint8Array = Uint8Array.from(EVENT_KINDS.flatMap((kind, i) => Array<number>(kind.weight).fill(i)));
 
 export const UNNAMED = -1;
@@ -57,13 +57,13 @@ export function maskOf(...names: string[]): number {
 
 export const ITEM_EVENTS = EVENT_KINDS.reduce((mask, kind, i) => (kind.items === 'none' ? mask : mask | (1 << i)), 0);
 
-/** A day's worth of events, in the zone in which the service counts days. */
+/** The events of one day, in the zone in which the service counts days. */
 export interface DayPlan {
   readonly day: Day;
   readonly number: number;
   readonly hash: number;
   readonly events: number;
-  /** First instant, ms UTC. */
+  /** First instant of the day (ms UTC). */
   readonly start: number;
   readonly compact: string;
 }
@@ -96,18 +96,18 @@ export function daysTouching(scenario: Scenario, from: Day, to: Day): readonly [
 export const MAX_ITEMS = 5;
 const LAST_MS = 500;
 
-/** One event, and which of its items. */
+/** One event and the number of one of its items. */
 export interface Row {
   readonly plan: DayPlan;
   readonly index: number;
-  /** The event's own hash: ids, kind, user, times. */
+  /** The event's own hash, which decides ids, kind, user and times. */
   readonly hash: number;
-  /** The hash that its cells are drawn from: changes when the event is corrected. */
+  /** The hash that decides its cells; it changes when the event is corrected. */
   readonly cells: number;
   readonly kind: number;
   readonly user: number;
   readonly items: number;
-  /** The same object is each of its items, one after the other. */
+  /** Number of the item; the same object represents one item after the other. */
   item: number;
   /** Instants, ms UTC. */
   readonly server: number;
@@ -115,7 +115,7 @@ export interface Row {
   readonly occurred: number;
 }
 
-/** Event `index` of a day, as it stands at `now`; undefined where the service does not have it (yet, or any more). */
+/** Event `index` of a day, as it is at `now`; undefined if the service does not have it (yet, or any more). */
 export function eventAt(parameters: DatasetParameters, plan: DayPlan, index: number, now: number): Row | undefined {
   const { corrected, users, longest_delay_hours } = parameters.scenario.rows;
   const hash = mix(plan.hash, index + 16);
@@ -141,13 +141,16 @@ export function eventAt(parameters: DatasetParameters, plan: DayPlan, index: num
   };
 }
 
-/** ms since the day began. */
+/** Milliseconds from the begin of the day to the event's arrival. */
 function arrivalOf({ scenario }: DatasetParameters, { events }: DayPlan, index: number, hash: number): number {
   if (scenario.rows.at_day_end && index === events - 1) return DAY_MS - 1 - (hash % LAST_MS);
   return Math.floor(((index + unit(mix(hash, 2))) / events) * DAY_MS);
 }
 
-/** `age`: ms since the event arrived. Late events are seen hours after that, withdrawn ones no longer. */
+/**
+ * True if the service shows the event. `age` is the time since its arrival (ms): late events are shown hours after it,
+ * withdrawn ones no longer.
+ */
 function isThere(parameters: DatasetParameters, hash: number, age: number): boolean {
   if (age < 0) return false;
   const { late, withdrawn } = parameters.scenario.rows;
@@ -155,7 +158,7 @@ function isThere(parameters: DatasetParameters, hash: number, age: number): bool
   return !(within(mix(hash, 4), withdrawn.share) && age >= withdrawn.hours * HOUR_MS);
 }
 
-/** Some users do far more than others. */
+/** The user of an event; some users have far more events than others. */
 const userOf = (hash: number, users: number): number => Math.floor(unit(hash) ** 2 * users);
 
 function itemsOf(parameters: DatasetParameters, kind: number, hash: number): number {
@@ -165,7 +168,10 @@ function itemsOf(parameters: DatasetParameters, kind: number, hash: number): num
   return 1;
 }
 
-/** Nine of ten within three seconds, some within an hour, one of fifty up to the longest delay. */
+/**
+ * The delay of an event (ms): nine of ten arrive within three seconds, some within an hour, one of fifty up to the
+ * longest delay.
+ */
 function delayOf(h: number, longest: number): number {
   const of = h % 100;
   const fraction = unit(mix(h, 11));
@@ -173,13 +179,16 @@ function delayOf(h: number, longest: number): number {
   return Math.floor(fraction * (of < 98 ? Math.min(HOUR_MS, longest) : longest));
 }
 
-/** Writes an instant (ms, UTC) as the export does, without a zone, in a place `hours` ahead of UTC: `yyyy-MM-dd HH:mm:ss.SSS`. */
+/**
+ * Writes an instant (ms, UTC) as the export does, without a zone, for a place `hours` ahead of UTC: `yyyy-MM-dd
+ * HH:mm:ss.SSS`.
+ */
 export function fullStamp(ms: number, hours: number): string {
   const iso = new Date(ms + hours * HOUR_MS).toISOString();
   return `${iso.slice(0, 10)} ${iso.slice(11, 23)}`;
 }
 
-/** The same as `yyyy.M.d H:mm`. */
+/** Writes an instant (ms, UTC) without a zone, for a place `hours` ahead of UTC: `yyyy.M.d H:mm`. */
 export function shortStamp(ms: number, hours: number): string {
   const at = new Date(ms + hours * HOUR_MS);
   const minutes = String(at.getUTCMinutes()).padStart(2, '0');

@@ -1,4 +1,4 @@
-/** A 32-bit mix of two numbers; for a fixed `a` no two `b` share a result. */
+/** Mixes two numbers into 32 bits; for a fixed `a`, different `b` have different results. */
 export function mix(a: number, b: number): number {
   let h = Math.imul((a ^ ((b + 0x9e3779b9) | 0)) | 0, 0x85ebca6b);
   h ^= h >>> 13;

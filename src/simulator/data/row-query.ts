@@ -23,7 +23,7 @@ export interface NameFilter {
 
 export const EVERYTHING: NameFilter = { condition: 'all', names: new Set() };
 
-/** What rows are asked for: days by the service's own count, both included, as they stand at `now` (ms UTC). */
+/** The requested rows: days by the service's own count, both included, as they are at `now` (ms UTC). */
 export interface RowQuery {
   readonly from: Day;
   readonly last: Day;
@@ -37,7 +37,7 @@ export const isFiltered = ({ condition, names }: NameFilter): boolean => conditi
 const allows = (filter: NameFilter, name: string): boolean =>
   !isFiltered(filter) || filter.names.has(name) === (filter.condition === 'include');
 
-/** Bits of the kinds of event that a filter lets through. A row without a name is compared with nothing, as in SQL. */
+/** Bits of the kinds of event that a filter selects. A row without a name is equal to no name, as in SQL. */
 function selectedKinds(filter: NameFilter): number {
   const unnamed = isFiltered(filter) ? 0 : 1 << UNNAMED;
   return EVENT_KINDS.reduce((mask, kind, i) => (allows(filter, kind.name) ? mask | (1 << i) : mask), unnamed);
@@ -48,7 +48,7 @@ export function* rowsOf(dataset: Dataset, query: RowQuery): Generator<Row, void,
   const { rows, ids } = dataset.scenario;
   const days = plansOf(dataset, query);
   if (rows.order === 'reverse') days.reverse();
-  // The items of an event apart: all first ones, then all second ones, and so on.
+  // The items of an event are apart: all first items, then all second items, and so on.
   const isApart = rows.order === 'items_apart';
   for (let pass = 0; pass < (isApart ? MAX_ITEMS : 1); pass++) {
     for (const plan of days) {
@@ -102,7 +102,7 @@ function orderOf(dataset: Dataset, plan: DayPlan): (i: number) => number {
 
 const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
 
-/** The text of a cell; empty where the row has no such value. */
+/** The text of a cell; empty if the row has no such value. */
 export function cellOf(column: Column, row: Row, dataset: Dataset): string {
   if (column.isSystem) return column.text(row, mix(row.hash, column.salt), dataset);
   const isCarried = row.kind === UNNAMED ? column.grain === 'event' : (column.events & (1 << row.kind)) !== 0;
@@ -112,12 +112,15 @@ export function cellOf(column: Column, row: Row, dataset: Dataset): string {
   return (h & 0xff) < column.fill ? column.text(row, h, dataset) : '';
 }
 
-/** True where a column may have a value on a day, as far as the day alone decides. */
+/** True if a column may have a value on a day, as far as the day alone decides. */
 function isKnownOn(column: Column, plan: DayPlan): boolean {
   return column.onDay ? column.onDay(plan.day) : mix(plan.hash, column.salt) % 256 < column.days;
 }
 
-/** The columns of an export in header order: the system's, the listed ones, and each with a value in any row. Reads no more rows than it takes to see them. */
+/**
+ * The columns of an export in header order: those of the system, the listed ones, and each with a value in any row.
+ * Reads only as many rows as it needs to find them.
+ */
 export function headerOf(dataset: Dataset, query: RowQuery): Column[] {
   const asked = dataset.columns.filter((column) => column.isSystem || allows(query.properties, column.name));
   const seen = new Set(asked.filter((column) => column.isSystem || column.isListed));

@@ -11,7 +11,10 @@ type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>;
 
 const failText = (message: string) => JSON.stringify({ result: 'fail', message });
 
-/** Sends the rows of an export, or what the fault makes of them. `isEmpty`: the header alone, whatever was asked. */
+/**
+ * Sends the rows of an export, or what the fault makes of them. `isEmpty`: only the header is sent, whatever was
+ * requested.
+ */
 export async function sendExport(
   exchange: Exchange,
   query: RowQuery,
@@ -26,7 +29,7 @@ export async function sendExport(
   if (fault?.kind === 'empty_body') return answer(exchange, 200, format.content_type, '', limits);
   const served = service.options.files;
   const files = served === undefined ? undefined : await filesOf(served, query.from, query.last);
-  // Where prepared exports are served, a day without one is empty.
+  // If prepared exports are served, a day without one is empty.
   const generated = files === undefined ? query : { ...query, last: '' };
   const form = {
     bom: format.bom || fault?.kind === 'bom',
@@ -49,7 +52,10 @@ export async function sendExport(
   await sendBody(exchange, gzip ? gzipped(body(), gzip) : body(), fault);
 }
 
-/** Rows that end where their generator died, that never end, or that the service writes its error behind. */
+/**
+ * Yields the rows with the fault that their generator causes: they end early, never end, or are followed by a failure
+ * as JSON.
+ */
 async function* withTail(rows: () => Chunks, fault: Fault | undefined): AsyncGenerator<Buffer, void, undefined> {
   if (fault?.kind === 'json_tail') {
     const { after_rows, message } = fault;
@@ -75,7 +81,7 @@ async function lengthOf(
   format: Scenario['format'],
   fault: Fault | undefined,
 ): Promise<number | undefined> {
-  // A body that ends early can end cleanly only where no length was announced.
+  // A body that ends early can only end cleanly if no length was declared.
   const isChanged = fault?.kind === 'cut' || fault?.kind === 'json_tail' || fault?.kind === 'endless';
   const known = files?.length === 1 && !isChanged ? files[0].size : undefined;
   const isDeclared = (format.framing === 'length' && fault?.kind !== 'endless') || fault?.kind === 'wrong_length';
@@ -114,7 +120,7 @@ async function sendBody(exchange: Exchange, body: Chunks, fault: Fault | undefin
 
 type Cut = FaultOf<'cut' | 'reset' | 'drop' | 'stall'>;
 
-/** A fault that ends the body on its way to the client. */
+/** The fault, if it is one that ends the body on its way to the client. */
 function cutOf(fault: Fault | undefined): Cut | undefined {
   if (fault?.kind === 'cut') return fault.by === 'connection' ? fault : undefined;
   return fault?.kind === 'reset' || fault?.kind === 'drop' || fault?.kind === 'stall' ? fault : undefined;
@@ -122,12 +128,13 @@ function cutOf(fault: Fault | undefined): Cut | undefined {
 
 const TURNS_TO_READ = 50;
 
-/** Ends a body in its midst: cleanly, or without an end once its bytes have left. */
+/** Ends a body early: cleanly, or without an end once its bytes have left. */
 async function endAt(exchange: Exchange, cut: Cut): Promise<void> {
   const { res, closed, service } = exchange;
   if (cut.kind !== 'cut') await flushed(exchange);
   if (cut.kind === 'reset') {
-    // A reset that overtakes unread bytes is shown by Node's own client as an end, so a client nearby is let read first.
+    // Node's own client shows a reset that overtakes unread bytes as an end; a client on this machine is therefore
+    // allowed to read first.
     await turns(TURNS_TO_READ);
     res.socket?.resetAndDestroy();
   } else if (cut.kind === 'drop') res.socket?.destroySoon();
@@ -138,7 +145,7 @@ async function endAt(exchange: Exchange, cut: Cut): Promise<void> {
   }
 }
 
-/** Resolves when what was written has left for the socket, or the client has closed the connection. */
+/** Resolves when the written bytes have been handed to the socket, or the client has closed the connection. */
 async function flushed({ res }: Exchange): Promise<void> {
   res.flushHeaders();
   await turns(1);
@@ -153,7 +160,10 @@ async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The same body compressed; cut in its last third, with a trailer that does not fit, or only declared as compressed. */
+/**
+ * Yields the compressed body; it may be cut in its last third, have a trailer that does not fit, or only be declared as
+ * compressed.
+ */
 async function* gzipped(body: Chunks, variant: GzipVariant): AsyncGenerator<Buffer, void, undefined> {
   if (variant === 'not_gzip') return yield* body;
   const gzip = pipeline(Readable.from(body, { objectMode: false }), createGzip({ level: 1 }), () => {});
@@ -162,7 +172,7 @@ async function* gzipped(body: Chunks, variant: GzipVariant): AsyncGenerator<Buff
 
 const TRAILER_BYTES = 8;
 
-/** Holds the last bytes back: a cut body lacks them (and a few more), a corrupt one has others in their place. */
+/** Holds the last bytes back: a cut body lacks them (and a few more), a corrupt one has other bytes in their place. */
 async function* withoutTrailer(
   chunks: AsyncIterable<Buffer>,
   variant: 'cut' | 'corrupt_trailer',
@@ -178,7 +188,7 @@ async function* withoutTrailer(
   if (variant === 'corrupt_trailer') yield Buffer.from(tail.map((byte) => byte ^ 0x5a));
 }
 
-/** Where in the next chunk the cut is; -1 when it comes later. */
+/** Finds the cut in the next chunk: its index, or -1 if it comes later. */
 type Finder = (chunk: Buffer) => number;
 
 async function* upTo(chunks: Chunks, find: Finder): AsyncGenerator<Buffer, void, undefined> {
@@ -204,8 +214,8 @@ const NEWLINE = 0x0a;
 const INTO_A_ROW = 9;
 
 /**
- * `between_rows`: right after the line end of data row n; `row_end`: right before it. `mid_row`: some bytes further.
- * `mid_quote`: right after the first opening quote from there on.
+ * Finds the place of a cut. `between_rows`: right after the line end of data row n; `row_end`: right before it.
+ * `mid_row`: some bytes further. `mid_quote`: right after the first opening quote from there on.
  */
 function rowFinder(at: Cut['at'], afterRows: number): Finder {
   let isQuoted = false;

@@ -39,7 +39,7 @@ export async function serveExport(exchange: Exchange): Promise<void> {
   await sendExport(exchange, request.query, fault, !isKnown);
 }
 
-/** A 429: the limit of an hour, or of exports at once. */
+/** Answers with a 429, for the limit of an hour or of exports at once. */
 function refuse(exchange: Exchange): void {
   const { scenario, limits, clock } = exchange.service;
   const { remaining, resetAt } = limits.export.allowance();
@@ -59,7 +59,7 @@ function isTooBig({ service }: Exchange, request: ExportRequest): boolean {
   return days.some((day) => day >= query.from && day <= query.last);
 }
 
-/** An export body, checked: the days as asked, and the query they come to. */
+/** A checked export body: the requested days, and the query that follows from them. */
 interface ExportRequest {
   readonly from: Day;
   readonly to: Day;
@@ -70,7 +70,7 @@ type ExportError = 'invalid_parameter' | 'exceed_date_range_limit';
 
 const CONDITIONS = ['all', 'include', 'exclude'] as const;
 
-/** Reads an export body as the service would, or the reason for which it is refused. */
+/** Reads an export body as the service would; returns the query, or the reason for a refusal. */
 function readExportRequest(body: unknown, scenario: Scenario, now: number): ExportRequest | ExportError {
   if (!isObject(body)) return 'invalid_parameter';
   const events = readFilter(body.events, body.events_condition_type, true);

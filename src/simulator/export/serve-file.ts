@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { type Day, daysOf } from '../../base/days.ts';
 import { codeOf } from '../../base/errors.ts';
 
-/** Prepared exports: a folder of `yyyy-MM-dd.csv`, or the file of each day. They are sent as they are; filters do not apply. */
+/**
+ * Prepared exports: a folder of `yyyy-MM-dd.csv`, or the file of each day. They are sent unchanged; filters do not
+ * apply.
+ */
 export type ServedFiles = string | ReadonlyMap<Day, string>;
 
 const READ_BYTES = 1024 * 1024;
@@ -16,7 +19,7 @@ export interface ServedFile {
   readonly size: number;
 }
 
-/** The files of the days asked for, in order; days without one are passed over. */
+/** The files of the requested days, in order; days without a file are skipped. */
 export async function filesOf(served: ServedFiles, from: Day, last: Day): Promise<ServedFile[]> {
   const found: ServedFile[] = [];
   for (const day of daysOf(from, last)) {
@@ -27,7 +30,10 @@ export async function filesOf(served: ServedFiles, from: Day, last: Day): Promis
   return found;
 }
 
-/** One file whole, or several behind the header of the first: they must agree in it, and end with a newline. */
+/**
+ * Yields one file whole, or several after the header of the first: they must have the same header, and end with a
+ * newline.
+ */
 export async function* bytesOf(files: readonly ServedFile[]): AsyncGenerator<Buffer, void, undefined> {
   for (const [i, file] of files.entries()) {
     const start = i === 0 ? 0 : await headerLength(file.path);
