@@ -49,6 +49,10 @@ export interface WallRange {
 /** All times that a column can hold. */
 const ALL_TIMES: WallRange = { first: FIRST_INSTANT - DAY_SECONDS, last: END_OF_INSTANTS + DAY_SECONDS };
 
+/** The zone of that name, if there is one: without it datetimes have none. Throws RangeError for a name that the runtime does not know. */
+export const zoneOf = (name: string | null | undefined): Zone | undefined =>
+  name === null || name === undefined ? undefined : new Zone(name);
+
 /**
  * A time zone of the IANA database of the runtime, which alone decides (S59): SQL gets the zone's changes as literals
  * (src/types/zone-sql.ts). A wall-clock time that occurs twice means the earlier instant; one that the zone skips means

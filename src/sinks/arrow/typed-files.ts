@@ -10,10 +10,11 @@ import { castTo, typedNull } from '../sql/columns.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineError } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
+import { rereadDate } from '../sql/row-dates.ts';
 import { checkRowCount, rescuedOfBatch } from '../sql/rows/counts.ts';
 import { fileQuery, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
-import { baseId, dateSql } from '../sql/rows/superseded.ts';
+import { baseId } from '../sql/rows/superseded.ts';
 import type { PlaceOptions } from '../target.ts';
 
 /** The rows of a window as a Parquet file that has the columns of the stream. */
@@ -142,7 +143,7 @@ export class TypedFiles {
 
   #identity(): { readonly base: string; readonly date: string } {
     const columns = typedColumns(this.#options.columns);
-    return { base: baseId(columns), date: dateSql({ columns, zone: this.#zone }) };
+    return { base: baseId(columns), date: rereadDate(columns, this.#zone) };
   }
 
   /** Returns how many rows it wrote. */

@@ -5,7 +5,7 @@ import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from
 import { coveredDays } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
-import { Zone } from '../../types/zone.ts';
+import { zoneOf } from '../../types/zone.ts';
 import { shortName } from '../sql/columns.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { type EventRows, findPeople, jsonOfRows } from '../sql/people.ts';
@@ -24,14 +24,13 @@ const reading = <T>(options: Options, work: (engine: Engine) => Promise<T>): Pro
 /** The rows of an open file for a look-up of people. */
 export async function eventRowsOf(engine: Engine): Promise<EventRows> {
   const { timezone, columns, exportState } = await readState(engine);
-  const zone = timezone === null ? undefined : new Zone(timezone);
   return {
     engine,
     from: 'events',
     columns,
     hashed: hashedIn(exportState),
     service: serviceIn(exportState),
-    zone,
+    zone: zoneOf(timezone),
     place: engine.file,
   };
 }
@@ -59,7 +58,7 @@ export async function* rowsInDuckDb(options: Options, query: PeopleQuery): Async
 export function reportDuckDb(options: Options): Promise<TargetReport> {
   return reading(options, async (engine) => {
     const state = await readState(engine);
-    const source = { events: 'events', columns: state.columns, timezone: state.timezone };
+    const source = { events: 'events', columns: state.columns, zone: zoneOf(state.timezone) };
     return {
       state,
       ...(await countEvents(engine, source)),

@@ -1,4 +1,3 @@
-import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../schema/groups.ts';
 import { columnKey } from '../../table/columns.ts';
 import type { FileColumn } from '../../table/incoming.ts';
 import { TYPES } from '../../types/index.ts';
@@ -13,10 +12,11 @@ import {
   type Evidence,
   NULL_TEXT,
 } from '../../types/type.ts';
+import { PARTITION_SOURCES } from '../sql/row-dates.ts';
 import { cell, type WindowLoad } from '../sql/rows/file-query.ts';
 
-/** The keys of the columns whose date a row is filed under, the first that has one. */
-const DATED = [columnKey(SERVER_DATETIME, 1), columnKey(CORRECTION_DATETIME, 1)];
+/** The keys of the columns whose date a row is filed under: the first of them that has one. */
+const DATED = PARTITION_SOURCES.map((source) => columnKey(source, 1));
 
 const ZONE_ANOMALY = DATETIME_GAP | DATETIME_OVERLAP;
 const ISO_DATE_FIRST = DATE | DATETIME_DASH | DATETIME_OFFSET | ZONE_ANOMALY | NULL_TEXT;
@@ -35,7 +35,7 @@ export function partitionSql(load: WindowLoad, index: number): PartitionSql {
   const dates: string[] = [];
   for (const column of datedColumns(load, index)) {
     const { evidence } = load.window.files[index].columns[column.index];
-    if (isRead(load, column, evidence)) dates.push(`CAST(${cell(column.index)} AS DATE)`);
+    if (isReadAsWallTime(load, column, evidence)) dates.push(`CAST(${cell(column.index)} AS DATE)`);
     else {
       texts.add(column.key);
       dates.push(writtenDate(cell(column.index), evidence));
@@ -74,8 +74,8 @@ function isComplete(load: WindowLoad, index: number, column: FileColumn, evidenc
   return column.filled === load.window.files[index].rows && (evidence & ~(TIMES & ~NULL_TEXT)) === 0;
 }
 
-/** True when the reader itself turns the cells into wall-clock times. */
-function isRead(load: WindowLoad, column: FileColumn, evidence: Evidence): boolean {
+/** True if DuckDB's CSV reader gives the cells of the column as wall-clock times, not as texts. */
+function isReadAsWallTime(load: WindowLoad, column: FileColumn, evidence: Evidence): boolean {
   const stored = load.planned.get(column.key);
   if (load.zone !== undefined || stored === undefined || stored.type === null || stored.isRefused) return false;
   if (stored.readAs !== 'datetime' || !stored.isClean) return false;

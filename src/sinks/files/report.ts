@@ -19,7 +19,7 @@ type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 
 
 /** Values of columns are counted in the rows, or in a log that has the nulls of every file: then few columns are read. */
 async function countedIn(table: FileTable): Promise<Counted> {
-  const { columns, timezone } = table.snapshot.state;
+  const { columns } = table.snapshot.state;
   const files = table.filesOf('events');
   const filled = filledIn(files);
   const read = filled === undefined ? columns : columns.filter(({ group }) => group === 'system');
@@ -27,7 +27,7 @@ async function countedIn(table: FileTable): Promise<Counted> {
   const events = eventRows(local, read, table.zone);
   if (events === undefined) return { ...NO_EVENTS, columns: reportedColumns(columns) };
   return {
-    ...(await countEvents(table.engine, { events, columns: read, timezone })),
+    ...(await countEvents(table.engine, { events, columns: read, zone: table.zone })),
     columns:
       filled === undefined
         ? await countColumns(table.engine, { events, columns })

@@ -1,11 +1,11 @@
 import type { Day } from '../../base/days.ts';
-import { CORRECTION_DATETIME, EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
-import { type StoredColumn, type Typed, typedColumns } from '../../table/columns.ts';
-import { Zone } from '../../types/zone.ts';
-import { sqlWall } from '../../types/zone-sql.ts';
+import { EVENT_NAME } from '../../schema/groups.ts';
+import { type StoredColumn, typedColumns } from '../../table/columns.ts';
+import type { Zone } from '../../types/zone.ts';
 import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../target.ts';
 import type { Engine, Row } from './engine/engine.ts';
 import { identifier } from './engine/quote.ts';
+import { arrivedAt, localTime, occurredAt } from './row-dates.ts';
 import { rescuedCells } from './rows/counts.ts';
 import { columnOfSource, eventLogs } from './views.ts';
 
@@ -14,7 +14,8 @@ export interface ReportSource {
   /** The relation of all rows; it has `_rescued`. */
   readonly events: string;
   readonly columns: readonly StoredColumn[];
-  readonly timezone: string | null;
+  /** The zone of the datetimes, where they are instants. */
+  readonly zone: Zone | undefined;
 }
 
 /** Columns counted in one statement. */
@@ -32,30 +33,25 @@ export const NO_EVENTS: Counted = { rows: 0, lastEventAt: null, events: [], hour
  */
 export async function countEvents(engine: Engine, source: ReportSource): Promise<Counted> {
   const typed = typedColumns(source.columns);
-  const server = wallClock(columnOfSource(typed, SERVER_DATETIME), source);
+  const columnOf = (name: string) => columnOfSource(typed, name);
+  const arrived = localTime(arrivedAt(columnOf), source.zone);
+  const occurred = localTime(occurredAt(columnOf), source.zone);
+  const logs = eventLogs(typed, source.events);
   const { rows, last } = await engine.row(
-    `SELECT count(*) AS rows, CAST(max(${server}) AS VARCHAR) AS last FROM ${source.events}`,
+    `SELECT count(*) AS rows, CAST(max(${arrived}) AS VARCHAR) AS last FROM ${source.events}`,
   );
   return {
     rows: Number(rows),
     lastEventAt: typeof last === 'string' ? last : null,
-    events: await eventsByDay(engine, source, typed),
-    hours: await eventsByHour(engine, source, typed),
+    events: await eventsByDay(engine, logs, arrived, columnOf(EVENT_NAME)),
+    hours: await eventsByHour(engine, logs, occurred),
   };
 }
 
-/** The times that are shown by the clock of the zone, others by its nearest offset: a report is no place for older ones. */
-const SHOWN_TIMES = ['1970-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
-
-const wallClock = (instant: string, { timezone }: ReportSource): string =>
-  timezone === null ? instant : sqlWall(instant, new Zone(timezone).within(...SHOWN_TIMES));
-
-/** Events of each day on which they arrived, the most frequent names apart. */
-async function eventsByDay(engine: Engine, source: ReportSource, typed: readonly Typed[]): Promise<ReportedEvents[]> {
-  const name = columnOfSource(typed, EVENT_NAME);
-  const day = `CAST(${wallClock(columnOfSource(typed, SERVER_DATETIME), source)} AS DATE)`;
+/** Events of each day on which they arrived, the most frequent names apart. `logs`: a row an event; `arrived`, `name`: SQL of its columns. */
+async function eventsByDay(engine: Engine, logs: string, arrived: string, name: string): Promise<ReportedEvents[]> {
   const found = await engine.rows(
-    `WITH counted AS (SELECT ${day} AS day, ${name} AS name, count(*) AS n FROM (${eventLogs(typed, source.events)}) GROUP BY ALL),
+    `WITH counted AS (SELECT CAST(${arrived} AS DATE) AS day, ${name} AS name, count(*) AS n FROM (${logs}) GROUP BY ALL),
     frequent AS (SELECT name FROM counted WHERE name IS NOT NULL GROUP BY name ORDER BY sum(n) DESC, name LIMIT ${REPORTED_NAMES})
     SELECT CAST(day AS VARCHAR) AS day, CASE WHEN name IN (SELECT name FROM frequent) THEN name END AS name,
       CAST(sum(n) AS BIGINT) AS events
@@ -68,10 +64,10 @@ async function eventsByDay(engine: Engine, source: ReportSource, typed: readonly
   }));
 }
 
-async function eventsByHour(engine: Engine, source: ReportSource, typed: readonly Typed[]): Promise<number[]> {
-  const at = `coalesce(${columnOfSource(typed, CORRECTION_DATETIME)}, ${columnOfSource(typed, SERVER_DATETIME)})`;
+/** Events of each hour of the day in which they occurred. */
+async function eventsByHour(engine: Engine, logs: string, occurred: string): Promise<number[]> {
   const found = await engine.rows(
-    `WITH placed AS (SELECT date_part('hour', ${wallClock(at, source)}) AS hour FROM (${eventLogs(typed, source.events)}))
+    `WITH placed AS (SELECT date_part('hour', ${occurred}) AS hour FROM (${logs}))
     SELECT hour, count(*) AS events FROM placed WHERE hour IS NOT NULL GROUP BY hour`,
   );
   const hours = new Map(found.map(({ hour, events }) => [Number(hour), Number(events)]));

@@ -1,19 +1,14 @@
 import { configError } from '../../../base/errors.ts';
-import {
-  CORRECTION_DATETIME,
-  DETAIL_LOG_ID,
-  EVENT_NAME,
-  LOG_ID,
-  SERVER_DATETIME,
-  UNIFIED_ID,
-} from '../../../schema/groups.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, LOG_ID, UNIFIED_ID } from '../../../schema/groups.ts';
 import { isItem, isTyped, type StoredColumn } from '../../../table/columns.ts';
 import type { TableState } from '../../../table/state.ts';
 import { TYPES } from '../../../types/index.ts';
 import { literal } from '../../../types/sql.ts';
 import type { ColumnType } from '../../../types/type.ts';
+import { zoneOf } from '../../../types/zone.ts';
 import type { Engine, EngineOptions } from '../../sql/engine/engine.ts';
 import { identifier } from '../../sql/engine/quote.ts';
+import { localTime, occurredAt } from '../../sql/row-dates.ts';
 import { readState, withStore } from '../store.ts';
 import { MODELS, type Model } from './models.ts';
 
@@ -119,19 +114,19 @@ type Value = readonly [name: string, source: string, type: ColumnType];
  */
 function relationsOf(columns: readonly StoredColumn[], timezone: string | null): ReadonlyMap<string, string> {
   const typed = columns.filter(isTyped);
+  const zone = zoneOf(timezone);
   const value = (source: string, type: ColumnType, name: 'name' | 'itemName') => {
-    const sqlType = TYPES[type].duckdb(timezone !== null);
+    const sqlType = TYPES[type].duckdb(zone !== undefined);
     const column = typed.find((one) => one.source === source && one.occurrence === 1);
     if (column === undefined) return `CAST(NULL AS ${sqlType})`;
     const stored = identifier(column[name] ?? column.name);
     return column.type === type ? stored : `TRY_CAST(${stored} AS ${sqlType})`;
   };
   const relation = (view: string, values: readonly Value[], name: 'name' | 'itemName', more: string) => {
-    const [occurred, arrived] = [CORRECTION_DATETIME, SERVER_DATETIME].map((at) => value(at, 'datetime', name));
-    const at = `coalesce(${occurred}, ${arrived})`;
-    const wall = timezone === null ? at : `timezone(${literal(timezone)}, ${at})`;
+    const at = occurredAt((source) => value(source, 'datetime', name));
+    const day = `CAST(${localTime(at, zone)} AS DATE)`;
     const select = [...COMMON, ...values].map(([as, source, type]) => `${value(source, type, name)} AS ${as}`);
-    return `(SELECT ${select.join(', ')}, ${at} AS event_at, CAST(${wall} AS DATE) AS day${more} FROM ${view})`;
+    return `(SELECT ${select.join(', ')}, ${at} AS event_at, ${day} AS day${more} FROM ${view})`;
   };
   const properties = filledNames(typed.filter(isProperty).map(({ name }) => name));
   const eventName = value(EVENT_NAME, 'string', 'name');

@@ -3,9 +3,9 @@ import type { StoredColumn } from '../../../table/columns.ts';
 import { type IncomingWindow, type NumberedWindow, type SharedDays, sharedDays } from '../../../table/receipts.ts';
 import { asText, literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
-import { sqlWall } from '../../../types/zone-sql.ts';
 import type { Engine } from '../engine/engine.ts';
 import { anyOf } from '../engine/quote.ts';
+import { rereadDate } from '../row-dates.ts';
 import { columnOfSource } from '../views.ts';
 import { rowsByWindow } from './counts.ts';
 import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumberKeys, sqlNumbersIn } from './keys.ts';
@@ -86,7 +86,7 @@ export async function mayShareIds(engine: Engine, incoming: string): Promise<boo
 export async function findSupersededRows(engine: Engine, reread: Reread): Promise<SupersededRows> {
   const { stored, columns, windows, live } = reread;
   const { base, server } = rowSql(columns);
-  const date = dateSql(reread);
+  const date = rereadDate(columns, reread.zone);
   const shared = sharedDays(live, windows);
   const whole = shared.filter(({ isWhole }) => isWhole);
   const same = sameBase(reread);
@@ -116,7 +116,7 @@ export async function findSupersededRows(engine: Engine, reread: Reread): Promis
 async function compare(engine: Engine, reread: Reread, partly: readonly SharedDays[]): Promise<void> {
   const { incoming, columns } = reread;
   const { base, server } = rowSql(columns);
-  const date = dateSql(reread);
+  const date = rereadDate(columns, reread.zone);
   const isSharing = anyOf(partly.map((pair) => `(c.number = ${pair.stored} AND a.number = ${pair.incoming})`));
   await engine.run(
     `CREATE OR REPLACE TEMP TABLE ${ARRIVED} AS
@@ -170,26 +170,6 @@ function rowSql(columns: readonly StoredColumn[]) {
   const id = asText(columnOfSource(columns, DETAIL_LOG_ID));
   const hash = `left(_key, ${HASH_KEY_LENGTH})`;
   return { id, hash, base: `coalesce(${id}, ${hash})`, server: asText(columnOfSource(columns, SERVER_DATETIME)) };
-}
-
-/**
- * The times whose dates are compared by the zone's clock. Other times have the nearest offset, which is the same for
- * both rows.
- */
-const COMPARED_TIMES = ['1970-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
-
-/**
- * SQL of the local date of a row, as text: in the target's zone; without a zone as the export writes it. The zone of
- * this machine has no effect.
- */
-export function dateSql({ columns, zone }: Pick<Reread, 'columns' | 'zone'>): string {
-  const wall = (source: string) => {
-    const name = columnOfSource(columns, source);
-    if (zone === undefined) return asText(name);
-    const local = asText(sqlWall(`TRY_CAST(${name} AS TIMESTAMPTZ)`, zone.within(...COMPARED_TIMES)));
-    return `CASE WHEN typeof(${name}) = 'TIMESTAMP WITH TIME ZONE' THEN ${local} ELSE ${asText(name)} END`;
-  };
-  return `coalesce(left(coalesce(${wall(SERVER_DATETIME)}, ${wall(CORRECTION_DATETIME)}), 10), '')`;
 }
 
 /**
