@@ -1,14 +1,14 @@
 const BOM = [0xef, 0xbb, 0xbf];
-/** White space looked through for the first other byte. */
+/** Maximum number of bytes of white space before the first other byte. */
 const MAX_SPACE = 64 * 1024;
 
-/** What a body is instead of CSV; `found` in words. */
+/** A format other than CSV; `found` names it in messages. */
 export interface OtherFormat {
   readonly kind: 'json' | 'html' | 'binary';
   readonly found: string;
 }
 
-/** By the first byte. */
+/** Other formats by their first byte. */
 const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [0x7b, { kind: 'json', found: 'text that starts with {, as a JSON message does' }],
   [0x5b, { kind: 'json', found: 'text that starts with [, as a JSON message does' }],
@@ -20,8 +20,8 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
 ]);
 
 /**
- * Where the text of [start, end) begins, behind a BOM; what it is instead of CSV; or undefined while there are too few
- * bytes to tell.
+ * The index at which the text of [start, end) begins, behind a BOM; the other format if it is no CSV; undefined while
+ * there are too few bytes to tell.
  */
 export function bodyStart(b: Uint8Array, start: number, end: number, last: boolean): number | OtherFormat | undefined {
   if (end - start < BOM.length && !last && (start === end || b[start] === BOM[0])) return undefined;
@@ -37,16 +37,16 @@ export function bodyStart(b: Uint8Array, start: number, end: number, last: boole
   return isHeader ? begin : other;
 }
 
-/** Every header has this column, and a comma stands before or behind it. */
+/** Every header has this column, with a comma before or behind it. */
 const UNIFIED_ID = Uint8Array.from('df_unified_id', (c) => c.charCodeAt(0));
 const COMMA = 44;
 const LINE_END = 10;
-/** A header without a line end is looked through no further. */
+/** Maximum length of a header that is looked through for a line end (bytes). */
 const LONGEST_HEADER = 1024 * 1024;
 
 /**
- * Whether the first line is a header all the same: a customer's own key may begin with a bracket. Undefined while the
- * line is not all there.
+ * True if the first line is a header although it begins like another format: a customer's own key may begin with a
+ * bracket. Undefined while the line is incomplete.
  */
 function holdsHeader(b: Uint8Array, start: number, end: number, last: boolean): boolean | undefined {
   for (let i = start; i < end; i++) {

@@ -1,6 +1,6 @@
 import CSV_MODULE from './csv.wasm';
 
-/** The part of the standard's interface that is used here: the types of Node 20 do not have it. */
+/** The part of the standard's interface that is used here; the types of Node 20 lack it. */
 interface WasmMemory {
   readonly buffer: ArrayBuffer;
   grow(pages: number): number;
@@ -11,7 +11,10 @@ declare const WebAssembly: {
   readonly Memory: new (size: { readonly initial: number }) => WasmMemory;
 };
 
-/** What assembly/index.ts exports, compiled to `csv.wasm` by `npm run wasm`; positions are those of the memory, `base` is where `CsvMemory.bytes` begins. */
+/**
+ * The exports of assembly/index.ts, compiled to `csv.wasm` by `npm run wasm`. Their many parameters are numbers, since
+ * WebAssembly passes no objects. Positions are addresses in the memory; `base` is the address of `CsvMemory.bytes`.
+ */
 export interface CsvFunctions {
   nextRow(base: number, at: number, end: number, cells: number, capacity: number): number;
   writeCells(
@@ -52,38 +55,41 @@ export interface CsvFunctions {
  */
 const PAGE_BYTES = 65_536;
 /**
- * Numbers in `info`: what `assembly/csv.ts` calls USED, WIDTH, CONTENT_END, FLAGS and OUT_END, then what
- * `assembly/observe.ts` calls LISTED, and two cells.
+ * Number of entries in `info`: USED, WIDTH, CONTENT_END, FLAGS and OUT_END of `assembly/csv.ts`, then LISTED of
+ * `assembly/observe.ts` and two cells.
  */
 const INFO_NUMBERS = 8;
 const CELLS_AT = 64;
-/** Room for 10,000 filled cells a row. */
+/** Number of entries for cells: room for 10,000 filled cells a row. */
 const CELL_NUMBERS = 30_000;
 const OBSERVED_AT = CELLS_AT + CELL_NUMBERS * 4;
-/** Where `bytes` begins. */
+/** Address of `bytes`. */
 const DATA_AT = 3 * PAGE_BYTES;
-/** What vector loads and stores may touch behind `bytes`. */
+/** Number of bytes behind `bytes` that vector loads and stores may touch. */
 const SLACK_BYTES = 64;
-/** Memories that are done with and wait to be used again: a collection would free them late. */
+/** Maximum number of memories that are kept for further use: the garbage collection would free them late. */
 const MAX_IDLE = 8;
-/** Larger ones are left to the collection. */
+/** Maximum size of such a memory; larger ones are left to the garbage collection. */
 const MAX_IDLE_BYTES = 4 * 1024 * 1024;
 
 const idle: CsvMemory[] = [];
-/** Compiled once in a process. */
+/** The module, compiled once in a process. */
 let compiled: object | undefined;
 
 /**
- * Memory that TypeScript and the SIMD functions of assembly/csv.ts work on together. Every position is one in `bytes`.
- * `grow` replaces all views: no view may be used across a call of it.
+ * Memory that TypeScript and the SIMD functions of assembly/csv.ts share. Every position is an index in `bytes`. `grow`
+ * replaces all views, so that no view may be used across a call of it.
  */
 export class CsvMemory {
   bytes = new Uint8Array(0);
   /** The cells of a row, as RowTokenizer lists them. */
   cells = new Int32Array(0);
-  /** Results: used, width, contentEnd and flags of the last row; where `writeCells` ended; cells that `observeCells` lists. */
+  /**
+   * Results: used, width, contentEnd and flags of the last row; the end of the last `writeCells`; the cells that
+   * `observeCells` lists.
+   */
   info = new Int32Array(0);
-  /** Room for what src/schema/plain-columns.ts keeps there; `observedAt` is where it begins. */
+  /** The part that src/schema/plain-columns.ts uses; `observedAt` is its address. */
   observed = new Int32Array(0);
   #isIdle = false;
   readonly #memory: WasmMemory;
@@ -98,7 +104,10 @@ export class CsvMemory {
     this.#renew();
   }
 
-  /** At least `size` bytes; undefined where the processor or the system has no such memory: then TypeScript does it all. */
+  /**
+   * Opens a memory of at least `size` bytes. Undefined if the processor or the system supports none: then TypeScript
+   * does all the work.
+   */
   static open(size: number): CsvMemory | undefined {
     const memory = idle.pop();
     if (memory !== undefined) {
@@ -113,12 +122,12 @@ export class CsvMemory {
     }
   }
 
-  /** Where `bytes` and `cells` begin, for those functions. */
+  /** Addresses of `bytes`, `cells` and `observed`, for the SIMD functions. */
   readonly base = DATA_AT;
   readonly cellsAt = CELLS_AT;
   readonly observedAt = OBSERVED_AT;
 
-  /** Makes `bytes` at least `size` long; what it holds stays. */
+  /** Makes `bytes` at least `size` long; the contents stay. */
   grow(size: number): void {
     const missing = pagesOf(size) - this.#memory.buffer.byteLength / PAGE_BYTES;
     if (missing <= 0) return;
@@ -133,12 +142,15 @@ export class CsvMemory {
     idle.push(this);
   }
 
-  /** Reads the row at `at` into `cells` and `info`; negative when TypeScript must read it. */
+  /** Reads the row at `at` into `cells` and `info`; returns a negative number if TypeScript must read it. */
   nextRow(at: number, end: number): number {
     return this.functions.nextRow(DATA_AT, at, end, CELLS_AT, CELL_NUMBERS);
   }
 
-  /** Writes cells [k, used) to `out` while they are plain and returns the first that is not; `written` is behind them. */
+  /**
+   * Writes cells [k, used) to `out` while they are plain; returns the index of the first that is not. `written` is the
+   * index behind them.
+   */
   writeCells(k: number, used: number, modes: number, labels: number, offsets: number, out: number): number {
     return this.functions.writeCells(
       DATA_AT,
@@ -152,17 +164,17 @@ export class CsvMemory {
     );
   }
 
-  /** Copies [start, end) to `out` and returns where it ends. */
+  /** Copies [start, end) to `out`; returns the index behind the copy. */
   copyBytes(start: number, end: number, out: number): number {
     return this.functions.copyBytes(DATA_AT + start, end - start, DATA_AT + out) - DATA_AT;
   }
 
-  /** Writes [start, end), valid UTF-8, to `out` as a JSON string and returns where it ends. */
+  /** Writes [start, end), valid UTF-8, to `out` as a JSON string; returns the index behind it. */
   writeText(start: number, end: number, out: number): number {
     return this.functions.writeText(DATA_AT + start, end - start, DATA_AT + out) - DATA_AT;
   }
 
-  /** Where the last `writeCells` ended. */
+  /** The index behind what the last `writeCells` wrote. */
   get written(): number {
     return this.info[4] - DATA_AT;
   }
@@ -191,13 +203,16 @@ const INNER_AT = 1_408;
 const OUTER_AT = 1_440;
 const BLOCKS_AT = 1_472;
 const SCORES_AT = 203_264;
-/** Every column is worth the cache at first. */
+/** Score of a column at first: enough for its values to be cached. */
 const FIRST_SCORE = 128;
 const CACHE_AT = 225_280;
-/** Entries of the cache, and bytes of each, base 2. With more of them the memory is too large to be used again. */
+/**
+ * Number of entries of the cache, and bytes of each, as powers of two. With more of them the memory would be too large
+ * to be used again.
+ */
 const CACHE_BITS = 13;
 const ENTRY_SHIFT = 7;
-/** Where edited rows begin. */
+/** Index of the first edited row. */
 export const EDITED_AT: number = CACHE_AT + 2 ** (CACHE_BITS + ENTRY_SHIFT);
 
 export const MAX_JOBS: number = (ACTIONS_AT - JOBS_AT) / JOB_BYTES;
@@ -207,24 +222,27 @@ const OUTER_PAD = 0x5c;
 const ROUNDS = 64;
 const STATE_WORDS = 8;
 
-/** The functions of assembly/edit.ts, on the memory that the rows are in. Every position is one in its `bytes`. */
+/** The functions of assembly/edit.ts on the memory that holds the rows. Every position is an index in its `bytes`. */
 export class EditMemory {
   readonly #memory: CsvMemory;
   #jobs = JOBS_AT;
   #columns = 0;
 
-  /** `key`: that of the hashes, as a block of SHA-256 (a longer one as HMAC shortens it); undefined: nothing is hashed. */
+  /**
+   * `key` is the key of the hashes, as a block of SHA-256 (a longer key shortened as HMAC does); undefined if nothing
+   * is hashed.
+   */
   constructor(memory: CsvMemory, key: Uint8Array | undefined) {
     this.#memory = memory;
     if (key !== undefined) this.#prepare(key);
   }
 
-  /** Hashes that are still to be written. */
+  /** Number of hashes that are still to be written. */
   get jobs(): number {
     return (this.#jobs - JOBS_AT) / JOB_BYTES;
   }
 
-  /** What becomes of each column, and its place among those that stay. */
+  /** Sets the action for each column, and its place among the columns that stay. */
   setColumns(actions: Uint8Array, places: Int32Array): void {
     this.#columns = actions.length;
     this.#memory.bytes.set(actions, ACTIONS_AT);
@@ -234,8 +252,9 @@ export class EditMemory {
   }
 
   /**
-   * Writes the row [start, contentEnd) to `out` and returns where it ends, without a line end; `used` are then the numbers
-   * of the cells that stay. Negative for a row that TypeScript must edit. Its hashes are there after `hash`.
+   * Writes the row [start, contentEnd) to `out`; returns the index behind it, without a line end. `used` is then the
+   * number of entries of the cells that stay. Returns a negative number for a row that TypeScript must edit. The hashes
+   * are only there after `hash`.
    */
   editRow(used: number, start: number, contentEnd: number, width: number, newWidth: number, out: number): number {
     const { base, cellsAt, functions } = this.#memory;
@@ -257,17 +276,17 @@ export class EditMemory {
     return end;
   }
 
-  /** True for the list of cells that `editRow` works on: a row of very many has another. */
+  /** True for the list of cells that `editRow` works on; a row of very many cells has another list. */
   has(cells: Int32Array): boolean {
     return cells === this.#memory.cells;
   }
 
-  /** Numbers that the cells which stay take, after `editRow`. */
+  /** Number of entries of the cells that stay, after `editRow`. */
   get used(): number {
     return this.#number(INFO_AT);
   }
 
-  /** Writes all hashes that are still to be written. */
+  /** Writes all hashes that are still missing. */
   hash(): void {
     const { base, functions } = this.#memory;
     if (this.#jobs > JOBS_AT) {
@@ -277,7 +296,7 @@ export class EditMemory {
     this.#jobs = JOBS_AT;
   }
 
-  /** Leaves nothing of the key behind, nor which value has which hash. */
+  /** Erases the key, and the cache of values with their hashes. */
   release(): void {
     this.#memory.bytes.fill(0, 0, JOBS_AT);
     this.#memory.bytes.fill(0, CACHE_AT, EDITED_AT);
@@ -290,7 +309,7 @@ export class EditMemory {
 
   #prepare(key: Uint8Array): void {
     const { bytes, base, functions } = this.#memory;
-    // Rows of an earlier body may lie there: they must not be taken for entries.
+    // The memory may hold rows of an earlier body, which must not be taken for entries.
     bytes.fill(0, CACHE_AT, EDITED_AT);
     const words = (at: number, count: number) => new Int32Array(bytes.buffer, bytes.byteOffset + at, count);
     const primes = firstPrimes(ROUNDS);
@@ -304,7 +323,7 @@ export class EditMemory {
   }
 }
 
-/** The first 32 bits behind the point: SHA-256 takes its constants from roots of primes. */
+/** The first 32 bits of the fraction of a number; the constants of SHA-256 are such bits of roots of primes. */
 const fraction = (value: number): number => ((value % 1) * 2 ** 32) | 0;
 
 function firstPrimes(count: number): number[] {

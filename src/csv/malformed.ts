@@ -15,7 +15,7 @@ export type MalformedReason =
   | 'not_csv';
 
 export interface MalformedDetails {
-  /** Counted in rows, not lines: the header is row 1. */
+  /** Number of the row, not of the line: the header is row 1. */
   readonly row: number;
   /** Offset in the body as received. */
   readonly byte: number;
@@ -50,13 +50,13 @@ export const BROKEN_ROW = {
   too_many_columns: { expected: AT_MOST_COLUMNS, found: 'more' },
 } as const satisfies Record<BrokenReason, { readonly expected: string; readonly found: string }>;
 
-/** The body is no whole CSV export. Another download may be; nothing of this one is used. */
+/** The body is no whole CSV export. Another download may be one; nothing of this body is used. */
 export class MalformedCsv extends UserError {
   override readonly name = 'MalformedCsv';
   readonly reason: MalformedReason;
   readonly expected: string;
   readonly found: string;
-  /** What is wrong and where, without advice and without a full stop. */
+  /** A clause that says what is wrong and where, without advice and without a full stop. */
   readonly sentence: string;
 
   constructor(reason: MalformedReason, details: MalformedDetails) {

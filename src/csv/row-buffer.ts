@@ -1,18 +1,17 @@
 import { CsvMemory } from './csv-memory.ts';
 
-/** Room kept beyond the data: the tokenizer's sentinel and one line end. */
+/** Bytes kept free behind the data: for the tokenizer's sentinel and one line end. */
 const MARGIN = 8;
 const START_BYTES = 1 << 20;
 
 /**
- * Bytes waiting to become whole rows: chunks of any size go in, one contiguous run comes out, whatever the cuts.
- * `bytes` is a plain Uint8Array (never a Buffer: one hidden class keeps the loops over it fast) and may be replaced by
- * `append`.
+ * Collects bytes until they are whole rows: chunks of any size become one contiguous run. `bytes` is a plain Uint8Array
+ * (never a Buffer: a single hidden class keeps the loops over it fast), and `append` may replace it.
  */
 export class RowBuffer {
-  /** Bytes in front of the rows that this class does not use. */
+  /** Number of bytes in front of the rows that this class does not use. */
   readonly front: number;
-  /** Undefined where there is none: then `bytes` is on the heap. */
+  /** The memory that holds `bytes`; undefined if they are on the heap. */
   memory: CsvMemory | undefined;
   bytes: Uint8Array<ArrayBuffer>;
   start: number;
@@ -30,7 +29,7 @@ export class RowBuffer {
     return this.end - this.start;
   }
 
-  /** Copies a chunk behind the rest, first moving that to the front; positions taken earlier are void. */
+  /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier positions are void. */
   append(chunk: Uint8Array): void {
     if (this.start > this.front) this.#toFront();
     this.reserve(chunk.length);
@@ -38,7 +37,7 @@ export class RowBuffer {
     this.end += chunk.length;
   }
 
-  /** Makes room for `more` bytes behind `end`; positions stay. */
+  /** Makes room for `more` bytes behind `end`; positions stay valid. */
   reserve(more: number): void {
     const needed = this.end + more + MARGIN;
     if (needed <= this.bytes.length) return;

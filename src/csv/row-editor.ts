@@ -1,17 +1,17 @@
 import { type CsvMemory, EDITED_AT, EditMemory, MAX_JOBS } from './csv-memory.ts';
 import { BARE_CR, COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE, Unquoter } from './tokenizer.ts';
 
-/** What becomes of the cells of a column: they stay, a hash takes the place of each value, or they go with the column. */
+/** Actions on the cells of a column: they stay, each value is replaced by its hash, or the column is dropped. */
 export const KEEP = 0;
 export const HASH = 1;
 export const DROP = 2;
-/** As HASH, but the text `null` stays: it is no value there. */
+/** Does the same as HASH, but keeps the text `null`, which is no value there. */
 export const HASH_BUT_NULL = 3;
 
-/** The text that stands for a value; 64 ASCII characters, none of them special in CSV. */
+/** Hashes values; a hash is 64 ASCII characters, none of them special in CSV. */
 export interface ValueHash {
   hashOf(value: Uint8Array): string;
-  /** The key as a block of HMAC-SHA-256: what `hashOf` gives is that. */
+  /** The key as a block of HMAC-SHA-256, by which `hashOf` hashes. */
   readonly block: Uint8Array;
 }
 
@@ -20,15 +20,16 @@ const LF = 10;
 const QUOTE = 34;
 const COMMA = 44;
 const FLAGS = (1 << COLUMN_SHIFT) - 1;
-/** Bytes in front of the rows that are read, for those that are written. */
+/** Number of bytes in front of the rows that are read, for the rows that are written. */
 const FRONT_BYTES = EDITED_AT + (1 << 20);
-/** What SIMD may write behind a row. */
+/** Number of bytes that SIMD may write behind a row. */
 const MARGIN = 32;
 
 /**
- * Writes rows without the columns that are dropped and with hashes for the values of others, LF-ended, in front of the rows
- * that are read. `edit` also takes the dropped cells out of the tokenizer's list and gives the others their new columns;
- * they still lie where they were read, so a hashed one is seen as it came: a caller that reads it must keep nothing of it.
+ * Writes rows without dropped columns and with hashes for the values of hashed columns, with LF ends, in front of the
+ * rows that are read. `edit` also removes the dropped cells from the tokenizer's list and gives the others their new
+ * columns. A listed cell still lies where it was read, and so has its plain value even if it is hashed: a caller must
+ * not keep anything of it.
  */
 export class RowEditor {
   readonly front = FRONT_BYTES;
@@ -42,24 +43,27 @@ export class RowEditor {
   #hashes = 0;
   #parts: Uint8Array[] = [];
   #source: Uint8Array = new Uint8Array(0);
-  /** Where rows are written: before the source rows, or for a long one memory of its own. */
+  /** The array into which rows are written: that of the source rows, or for a long row one of its own. */
   #out = this.#source;
-  /** Where the rows that are kept end, and the last edited one. */
+  /** The index behind the rows that are kept, and behind the last edited row. */
   #end = EDITED_AT;
   #to = EDITED_AT;
-  /** Where the next bytes of the source row to copy begin. */
+  /** Index of the next bytes of the source row to copy. */
   #from = 0;
 
   constructor(hash: ValueHash | undefined) {
     this.#hash = hash;
   }
 
-  /** The memory that the rows are read in, if it is one that SIMD works on. */
+  /** Sets the memory that holds the rows, if SIMD works on it. */
   attach(memory: CsvMemory | undefined): void {
     this.#simd = memory && new EditMemory(memory, this.#hash?.block);
   }
 
-  /** What becomes of each column, before the first row is edited: a header, of which nothing is hashed. */
+  /**
+   * Sets the action for each column, before the first row is edited. The first row is a header, whose names are not
+   * hashed.
+   */
   open(actions: Uint8Array): void {
     this.#actions = actions;
     this.#places = new Int32Array(actions.length);
@@ -72,7 +76,7 @@ export class RowEditor {
     this.#simd?.setColumns(actions, this.#places);
   }
 
-  /** Starts over; `bytes` holds the rows, the first `front` of it are ours. */
+  /** Starts over; `bytes` holds the rows, and its first `front` bytes belong to this editor. */
   begin(bytes: Uint8Array): void {
     this.#parts = [];
     this.#source = bytes;
@@ -80,7 +84,7 @@ export class RowEditor {
     this.#end = EDITED_AT;
   }
 
-  /** Writes the row that the tokenizer read at `start`. */
+  /** Writes the edited row that the tokenizer read at `start`. */
   edit(start: number, tokenizer: RowTokenizer, isHeader = false): void {
     const { used, contentEnd, width } = tokenizer;
     const isShort = this.#reserve(contentEnd - start + this.#hashes * HASH_BYTES + used + width + MARGIN);
@@ -94,7 +98,7 @@ export class RowEditor {
     this.#endRow();
   }
 
-  /** Keeps the row that was edited last and returns its written length. */
+  /** Keeps the row that was edited last; returns its written length. */
   keep(): number {
     const length = this.#to - this.#end;
     this.#end = this.#to;
@@ -102,7 +106,7 @@ export class RowEditor {
     return length;
   }
 
-  /** What was written since `begin`, valid until then. */
+  /** Returns everything written since `begin`, valid until the next `begin`. */
   finish(): Uint8Array[] {
     this.#simd?.hash();
     if (this.#end > EDITED_AT) this.#parts.push(this.#out.subarray(EDITED_AT, this.#end));
@@ -114,7 +118,7 @@ export class RowEditor {
     this.#simd = undefined;
   }
 
-  /** Makes room; false for a row that is too long for the room there is. */
+  /** Makes room for a row; false if the row is longer than the memory for edited rows. */
   #reserve(needed: number): boolean {
     if (this.#end + needed <= FRONT_BYTES) {
       if (this.#simd !== undefined && this.#simd.jobs + this.#hashes > MAX_JOBS) this.#simd.hash();
@@ -139,7 +143,7 @@ export class RowEditor {
     this.#from = start;
     this.#to = this.#end;
     let kept = 0;
-    // Commas of the source row and of the written one up to `ended`, where the last cell ends.
+    // Number of commas in the source row and in the written row up to `ended`, the end of the last cell.
     let [column, place, ended] = [0, 0, start];
     for (let k = 0; k < used; k += STRIDE) {
       const next = cells[k] >> COLUMN_SHIFT;
@@ -170,7 +174,7 @@ export class RowEditor {
     tokenizer.used = kept;
   }
 
-  /** Writes cell `k` where it is not to be copied as it stands. */
+  /** Writes cell `k` if it may not be copied as it is. */
   #cell(tokenizer: RowTokenizer, k: number, action: number): void {
     const { cells } = tokenizer;
     const [head, start, end] = [cells[k], cells[k + 1], cells[k + 2]];
@@ -179,7 +183,7 @@ export class RowEditor {
       this.#text(this.#hashOf(start, end, (head & DOUBLED) !== 0));
       this.#from = tokenizer.rawEnd(k);
     } else if ((head & BARE_CR) !== 0 && (head & QUOTED) === 0) {
-      // A CR alone ends a row for many readers: its cell gets quotes.
+      // A CR alone ends a row for many readers, so that its cell gets quotes.
       this.#copyTo(start);
       this.#out[this.#to++] = QUOTE;
       this.#copyTo(end);
@@ -200,7 +204,7 @@ export class RowEditor {
 
   #endRow(): void {
     if (this.#width === 1 && this.#to === this.#end) {
-      // One empty cell is not to be a blank line.
+      // A row of one empty cell must not become a blank line.
       this.#text('""');
     }
     this.#out[this.#to++] = LF;
@@ -210,7 +214,7 @@ export class RowEditor {
     for (let i = 0; i < count; i++) this.#out[this.#to++] = COMMA;
   }
 
-  /** Copies the source from where the last copy ended. */
+  /** Copies the source from the end of the last copy up to `end`. */
   #copyTo(end: number): void {
     if (end > this.#from) {
       this.#out.set(this.#source.subarray(this.#from, end), this.#to);

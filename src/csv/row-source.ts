@@ -9,54 +9,54 @@ import { RowWriter } from './row-writer.ts';
 import { BARE_CR, INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
 import { ValidText } from './valid-text.ts';
 
-/** Work starts at so many bytes, so that small chunks cost no more than large ones. */
+/** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
 const BLOCK_BYTES = 256 * 1024;
-/** Bytes between two row ends that are remembered. */
+/** Minimum distance (bytes) of two row ends that are recorded. */
 const ROW_END_BYTES: number = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
 const LF = 10;
 const QUOTE = 34;
-/** A malformed row that starts with this byte is a JSON message of the service that the export failed. */
+/** A malformed row that starts with this byte is a JSON message of the service about a failed export. */
 const BRACE = 0x7b;
 const JSON_MESSAGE = 'text that starts with {, as a JSON message does';
 
 export interface RowLimits {
   /** Longest row accepted, its line end included, in bytes; default 64 MiB. */
   readonly maxRowBytes?: number | undefined;
-  /** Bytes that are gathered before work starts; default 256 KiB. Changes nothing but speed. */
+  /** Number of bytes that are gathered before work starts; default 256 KiB. It affects nothing but speed. */
   readonly blockBytes?: number | undefined;
 }
 
-/** Takes one row after another; the first is the header. */
+/** Receives the rows one after another; the first is the header. */
 export interface RowHandler {
   /**
-   * One whole row of the right width, from byte `start` of `bytes`; `source.tokenizer` lists its cells. False leaves it
-   * out of what is written. Nothing of it may be kept: the bytes are overwritten.
+   * Called with one whole row of the right width, from byte `start` of `bytes`; `source.tokenizer` lists its cells.
+   * Returns false to leave the row out of what is written. Nothing of it may be kept, since the bytes are overwritten.
    */
   row(bytes: Uint8Array, start: number, source: RowSource): boolean;
 }
 
 /**
- * Turns a body, cut into chunks anywhere, into whole rows, checks their form, and hands back the bytes to keep: LF ends,
- * valid UTF-8, no BOM, no blank lines at the end, quotes around a cell with a bare CR; otherwise byte for byte, but for
- * what an editor does.
+ * Splits a body, cut into chunks anywhere, into whole rows, checks their form, and returns the bytes to keep: with LF
+ * ends, valid UTF-8, no BOM, no blank lines at the end, and quotes around a cell with a bare CR. Otherwise the bytes
+ * are unchanged, except by an editor.
  */
 export class RowSource {
-  /** Whole rows so far, the header among them; during `RowHandler.row` without the current one. */
+  /** Number of whole rows so far, with the header; during `RowHandler.row` without the current one. */
   rows = 0;
-  /** Bytes of the longest row written, its line end included. */
+  /** Length of the longest row written, with its line end (bytes). */
   longestRow = 0;
-  /** Bytes of all rows written. */
+  /** Number of bytes of all rows written. */
   outLength = 0;
-  /** Where rows end in what is handed back, at least `ROW_END_BYTES` apart, rising. */
+  /** Ends of rows in the returned bytes, at least `ROW_END_BYTES` apart, rising. */
   readonly rowEnds: number[] = [];
-  /** False when the last row had no line end. */
+  /** False if the last row had no line end. */
   finalNewline = false;
   readonly #handler: RowHandler;
   readonly #maxRowBytes: number;
   readonly #blockBytes: number;
   readonly #buffer: RowBuffer;
-  /** Where the rows are; undefined where there is no SIMD. */
+  /** The memory that holds the rows; undefined without SIMD. */
   readonly memory: CsvMemory | undefined;
   readonly tokenizer: RowTokenizer;
   readonly #text: ValidText;
@@ -68,10 +68,13 @@ export class RowSource {
   #nextEnd = ROW_END_BYTES;
   #blankAt = -1;
   #headerHasCr = false;
-  /** While the header is not whole: inside a quoted name. */
+  /** True if the incomplete header ends inside a quoted name. */
   #isQuoted = false;
 
-  /** With an editor, `handler` has each row that it keeps edited by it: what is handed back then comes from there. */
+  /**
+   * Makes a source. With an editor, each row that `handler` keeps must have been edited by it: the returned bytes then
+   * come from the editor.
+   */
   constructor(handler: RowHandler, limits: RowLimits = {}, editor?: RowEditor) {
     this.#handler = handler;
     this.#buffer = new RowBuffer(editor?.front);
@@ -100,7 +103,7 @@ export class RowSource {
       const isEmpty = this.#text.offsetOf(this.#buffer.end) === 0;
       throw this.malformed(isEmpty ? 'empty_body' : 'no_header', this.#buffer.start, 'a header line', 'nothing');
     }
-    // Rows that end in CR alone all look like one long header: taken for an empty day, they would be lost.
+    // Rows that end in CR alone look like one long header, and must not be taken for an empty day.
     if (this.rows === 1 && this.#headerHasCr) {
       const found = { row: 1, byte: 0, expected: 'lines that end in LF or CRLF', found: 'CR without LF' };
       throw new MalformedCsv('not_csv', found);
@@ -119,19 +122,20 @@ export class RowSource {
     return new MalformedCsv(reason, { row: this.rows + 1, byte: this.#text.offsetOf(index), expected, found });
   }
 
-  /** True when some of the current text was not valid UTF-8. */
+  /** True if some of the current text was not valid UTF-8. */
   get isRepaired(): boolean {
     return this.#text.isRepaired;
   }
 
-  /** Calls `each` with every place of the row that starts at `start` where U+FFFD stands for bad bytes. */
+  /** Calls `each` with every place of the row at `start` where U+FFFD replaces invalid bytes. */
   repairedIn(start: number, each: (index: number) => void): void {
     this.#text.repairedIn(start, this.tokenizer.contentEnd, each);
   }
 
   /**
-   * True when a chunk ends the header, as far as its quotes tell. A header that comes in many chunks is read as soon as
-   * it is whole, and before that only when it is twice as long as the last time: each byte a few times, not once a chunk.
+   * True if a chunk ends the header, as far as its quotes show. A header that comes in many chunks is read once it is
+   * complete, and before that only when it is twice as long as the last time, so that each byte is read a few times and
+   * not once for each chunk.
    */
   #endsHeader(chunk: Uint8Array): boolean {
     for (const byte of chunk) {
@@ -160,7 +164,7 @@ export class RowSource {
     return this.#output.finish();
   }
 
-  /** Looks at the first bytes once there are enough of them. */
+  /** Checks the first bytes once there are enough of them. */
   #start(last: boolean): boolean {
     const { bytes, start, end } = this.#buffer;
     const begin = bodyStart(bytes, start, end, last);
@@ -171,7 +175,7 @@ export class RowSource {
     return true;
   }
 
-  /** Reads all whole rows of [start, end) and returns where they end. */
+  /** Reads all whole rows of [start, end); returns the index behind them. */
   #readRows(bytes: Uint8Array, start: number, end: number, last: boolean): number {
     const tokenizer = this.tokenizer;
     let at = start;

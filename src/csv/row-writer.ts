@@ -4,8 +4,8 @@ const LF = 10;
 const QUOTE = 34;
 
 /**
- * Writes kept rows back over the bytes they came from, LF-ended, so that rows that need no change are never copied. What
- * was written since `begin` are `parts`: views of the buffer, and a copy of each row that had to grow.
+ * Writes kept rows over the bytes that they came from, with LF ends, so that rows without a change are never copied.
+ * `parts` is everything written since `begin`: views of the buffer, and a copy of each row that had to grow.
  */
 export class RowWriter {
   parts: Uint8Array[] = [];
@@ -13,7 +13,7 @@ export class RowWriter {
   #from = 0;
   #to = 0;
 
-  /** Starts behind `at`; everything before it is done with. */
+  /** Starts behind `at`; the bytes before it are no longer needed. */
   begin(bytes: Uint8Array<ArrayBuffer>, at: number): void {
     this.parts = [];
     this.#bytes = bytes;
@@ -41,7 +41,7 @@ export class RowWriter {
     if (this.#to > this.#from) this.parts.push(this.#bytes.subarray(this.#from, this.#to));
   }
 
-  /** A CR alone ends a row for many readers: its cell gets quotes. */
+  /** Rewrites a row with a CR that ends no line: many readers would end the row there, so that its cell gets quotes. */
   #rewrite(tokenizer: RowTokenizer, start: number): number {
     const { cells, used, contentEnd } = tokenizer;
     const out = new Uint8Array(contentEnd - start + used + 1);

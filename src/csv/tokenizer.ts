@@ -1,19 +1,19 @@
 import type { CsvMemory } from './csv-memory.ts';
 
-/** Beside a cell's column: written in quotes; with doubled quotes inside; unquoted with a bare CR inside. */
+/** Flags of a cell: written in quotes; with doubled quotes inside; unquoted with a bare CR inside. */
 export const QUOTED = 1;
 export const DOUBLED = 2;
 export const BARE_CR = 4;
-/** `cells[k] >> COLUMN_SHIFT` is the column. */
+/** The column of a cell is `cells[k] >> COLUMN_SHIFT`. */
 export const COLUMN_SHIFT = 3;
-/** Numbers a filled cell takes in `cells`. */
+/** Number of entries in `cells` for each filled cell. */
 export const STRIDE = 3;
 
-/** What `next` answers instead of a position. */
+/** Results of `next` that are no position. */
 export const INCOMPLETE = -1;
 const BROKEN = -2;
 
-/** What stands at `bytes[end]` while rows are read: it stops both inner loops, so that neither looks at `end`. */
+/** The byte at `bytes[end]` while rows are read: it ends both inner loops, so that they need not compare with `end`. */
 export const SENTINEL = 0x22;
 
 const LF = 10;
@@ -23,37 +23,43 @@ const QUOTE = 34;
 const COMMA = 44;
 
 const ONE_COLUMN = 1 << COLUMN_SHIFT;
-/** Never a flag of a cell. */
+/** A value that is no flag of a cell. */
 const LINE_END = 1 << 10;
 
-/** Columns that a header may have. A limit of ours, far above what a service has: it bounds the memory of every reader. */
+/**
+ * Maximum number of columns of a header. It bounds the memory of every reader, and is far above the number of a
+ * service.
+ */
 export const MAX_COLUMNS = 20_000;
 
 export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 'too_many_columns';
 
 /**
- * Cuts one row of RFC 4180 text after another out of a byte buffer, without an object per row or cell. Line ends are LF
- * or CRLF; a CR elsewhere is data. Only cells that hold something are listed: most cells of an export are empty.
+ * Reads rows of RFC 4180 one after another from a byte buffer, without an object for each row or cell. Line ends are LF
+ * or CRLF; a CR elsewhere is data. Only cells that are not empty are listed, since most cells of an export are empty.
  */
 export class RowTokenizer {
-  /** Of each filled cell of the last row: `column << COLUMN_SHIFT | flags`, start, end (its quotes left out). */
+  /**
+   * Three entries for each filled cell of the last row: `column << COLUMN_SHIFT | flags`, start, end (without its
+   * quotes).
+   */
   cells = new Int32Array(STRIDE * 64);
-  /** Numbers used in `cells`: `STRIDE` times the filled cells. */
+  /** Number of entries used in `cells`: `STRIDE` times the number of filled cells. */
   used = 0;
-  /** Cells of the last row, the empty ones too. */
+  /** Number of cells of the last row, the empty ones too. */
   width = 0;
-  /** Where the last row's text ends and its line end, of `next - contentEnd` bytes, begins. */
+  /** End of the last row's text, where its line end of `next - contentEnd` bytes begins. */
   contentEnd = 0;
-  /** The flags of all its cells together. */
+  /** The flags of all cells of the last row, joined. */
   flags = 0;
-  /** A CR that is the body's very last byte belongs to a line end that was cut. */
+  /** True if a CR that is the body's last byte belongs to a line end that was cut. */
   crlf = false;
-  /** Why and where `next` answered BROKEN. */
+  /** Reason for the result BROKEN of `next`; `brokenAt` is the place. */
   reason: BrokenReason = 'cut_in_quote';
   brokenAt = 0;
   readonly #memory: CsvMemory | undefined;
 
-  /** With a memory, every `bytes` is the memory's, and plain rows are read by SIMD. */
+  /** Makes a tokenizer. With a memory, every `bytes` belongs to that memory, and SIMD reads plain rows. */
   constructor(memory?: CsvMemory) {
     this.#memory = memory;
   }
@@ -147,30 +153,33 @@ export class RowTokenizer {
     }
   }
 
-  /** The bytes of cell `k` as written, quotes and all: from here … */
+  /** Index of the first byte of cell `k` as it is written, its opening quote included. */
   rawStart(k: number): number {
     return this.cells[k + 1] - (this.cells[k] & QUOTED);
   }
 
-  /** … to here. */
+  /** Index behind the last byte of cell `k` as it is written, its closing quote included. */
   rawEnd(k: number): number {
     return this.cells[k + 2] + (this.cells[k] & QUOTED);
   }
 
-  /** The row does not end in LF alone. */
+  /** The index behind a row that does not end in LF alone. */
   #rowEnd(i: number, end: number, last: boolean): number {
     if (i === end) return last ? end : INCOMPLETE;
     return i + 1 === end ? end : i + 2;
   }
 
-  /** A CR in an unquoted cell: BARE_CR, LINE_END, or INCOMPLETE. */
+  /** Classifies a CR in an unquoted cell: BARE_CR, LINE_END, or INCOMPLETE. */
   #carriageReturn(bytes: Uint8Array, i: number, end: number, last: boolean): number {
     if (i + 1 < end) return bytes[i + 1] === LF ? LINE_END : BARE_CR;
     if (!last) return INCOMPLETE;
     return this.crlf ? LINE_END : BARE_CR;
   }
 
-  /** `i` is at a quote that ends its cell, or at the sentinel. Returns the byte behind it when that is in order. */
+  /**
+   * Checks what follows the quote at `i` that ends its cell, or the sentinel. Returns the byte behind it if that is
+   * valid.
+   */
   #afterQuote(bytes: Uint8Array, i: number, end: number, last: boolean): number {
     if (i + 1 >= end) {
       if (!last) return INCOMPLETE;
@@ -195,7 +204,7 @@ export class RowTokenizer {
   }
 }
 
-/** A place for the text of cells with doubled quotes; `text` holds the last one from byte 0 on. */
+/** Holds the text of a cell with doubled quotes; `text` has the last one, from byte 0 on. */
 export class Unquoter {
   text = new Uint8Array(1024);
 

@@ -1,21 +1,21 @@
 import { isUtf8 } from 'node:buffer';
 import type { RowBuffer } from './row-buffer.ts';
 
-/** Bad parts kept in mind at a time: more than this in one row is no text. */
+/** Maximum number of replaced places that are remembered at a time; a row with more of them is not text. */
 const MAX_BAD = 1 << 20;
 
-/** Keeps the bytes of a RowBuffer valid UTF-8 and remembers where it had to put U+FFFD, and so the original offsets. */
+/** Keeps the bytes of a RowBuffer valid UTF-8. It remembers where it had to put U+FFFD, and so the original offsets. */
 export class ValidText {
   readonly #rows: RowBuffer;
-  /** Positions in the repaired text (all of it, from its first byte on) and the bytes added up to there. */
+  /** Positions in the repaired text (counted from its first byte), and the number of bytes added up to there. */
   #at: number[] = [];
   #grown: number[] = [];
-  /** The first of them that `repairedIn` has not passed. */
+  /** Index of the first of them that `repairedIn` has not passed. */
   #next = 0;
-  /** Position of the buffer's byte 0, and of the first byte not yet looked at. */
+  /** Position of the buffer's byte 0, and index of the first byte that was not checked yet. */
   #origin: number;
   #checked = 0;
-  /** Bytes that repairs have added before the kept positions. */
+  /** Number of bytes that repairs have added before the remembered positions. */
   #added = 0;
 
   constructor(rows: RowBuffer) {
@@ -23,7 +23,7 @@ export class ValidText {
     this.#origin = -rows.front;
   }
 
-  /** True when some of the current text was repaired. */
+  /** True if some of the current text was repaired. */
   get isRepaired(): boolean {
     return this.#at.length > 0;
   }
@@ -32,12 +32,12 @@ export class ValidText {
     return this.#at.length > MAX_BAD;
   }
 
-  /** Tells that the buffer is about to move `start` to its front. */
+  /** Announces that the buffer is about to move `start` to its front. */
   moves(): void {
     this.#origin += this.#rows.start - this.#rows.front;
   }
 
-  /** Checks what came since; returns where whole characters end. */
+  /** Checks the bytes that came since; returns the index behind the last whole character. */
   check(last: boolean): number {
     const rows = this.#rows;
     const from = this.#checked - this.#origin;
@@ -70,7 +70,7 @@ export class ValidText {
     }
   }
 
-  /** Removes the places before `index`. */
+  /** Forgets the places before `index`. */
   removeBefore(index: number): void {
     const kept = this.#at.findIndex((at) => at - this.#origin >= index);
     const removed = kept < 0 ? this.#at.length : kept;
@@ -94,19 +94,21 @@ export class ValidText {
   }
 }
 
-/** U+FFFD takes three bytes; what it stands for takes one to three. */
+/** U+FFFD takes three bytes; the bytes that it replaces are one to three. */
 const REPLACEMENT = [0xef, 0xbf, 0xbd];
 
-/** Where text was replaced in a repaired run of bytes. */
+/** The replacements in a repaired run of bytes. */
 interface Repair {
   readonly bytes: Uint8Array;
   /** Offsets of the replacement characters in `bytes`, rising. */
   readonly at: Int32Array;
-  /** For each of them the bytes that the repair has added up to and including it. */
+  /** For each of them the number of bytes that the repair has added, up to and including it. */
   readonly grown: Int32Array;
 }
 
-/** How many bytes at the end of [start, end) begin a character that may go on in the next chunk: 0 to 3. */
+/**
+ * The number of bytes at the end of [start, end) that begin a character which may continue in the next chunk: 0 to 3.
+ */
 function openTail(b: Uint8Array, start: number, end: number): number {
   for (let back = 1; back <= 3 && end - back >= start; back++) {
     const c = b[end - back];
@@ -116,7 +118,7 @@ function openTail(b: Uint8Array, start: number, end: number): number {
   return 0;
 }
 
-/** Undefined when the bytes are valid UTF-8; else a copy with U+FFFD for each maximal bad part, as WHATWG decodes. */
+/** Undefined if the bytes are valid UTF-8; else a copy with U+FFFD for each maximal invalid part, as WHATWG decodes. */
 function repairUtf8(b: Uint8Array, start: number, end: number): Repair | undefined {
   if (isUtf8(b.subarray(start, end))) return undefined;
   const out = new Uint8Array((end - start) * 3);
@@ -143,7 +145,7 @@ function lengthOf(lead: number): number {
   return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
-/** Bytes of the character at `i`, or minus the bytes of the bad part there. */
+/** Length of the character at `i`, or the negated length of the invalid part there. */
 function characterLength(b: Uint8Array, i: number, end: number): number {
   const lead = b[i];
   if (lead < 0x80) return 1;
@@ -156,7 +158,7 @@ function characterLength(b: Uint8Array, i: number, end: number): number {
   return length;
 }
 
-/** The second byte keeps out overlong forms, surrogates and what lies beyond U+10FFFF. */
+/** The range of the second byte that excludes overlong forms, surrogates and everything beyond U+10FFFF. */
 function secondRange(lead: number): readonly [number, number] {
   if (lead === 0xe0) return [0xa0, 0xbf];
   if (lead === 0xed) return [0x80, 0x9f];

@@ -1,4 +1,4 @@
-/** The bytes of a file of WebAssembly, in base64: the images are one bundled file. */
+/** The bytes of a file of WebAssembly in base64: each image has one bundled file. */
 declare module '*.wasm' {
   const bytes: string;
   export default bytes;

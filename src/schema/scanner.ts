@@ -11,59 +11,61 @@ import { headerColumns, missingColumns, UNIFIED_ID } from './groups.ts';
 import type { IdSample } from './id-hashes.ts';
 import type { ColumnScan } from './scan.ts';
 
-/** True for a `df_unified_id` (text in UTF-8, quotes undone, not empty) whose rows are to be left out. */
+/** True for a `df_unified_id` (UTF-8, without quotes, not empty) whose rows are left out. */
 type DropRow = (bytes: Uint8Array, start: number, end: number) => boolean;
 
 export interface ScannerOptions extends RowLimits {
   /** IANA name of the zone of datetimes that carry none. */
   readonly timezone?: string | undefined;
-  /** Refuse a header without the columns that every export has. */
+  /** True to refuse a header without the columns that every export has. */
   readonly requireSystem: boolean;
-  /** True leaves the row out of everything: counts, types, written bytes. */
+  /** Leaves a row out of everything (counts, types, written bytes) if it returns true. */
   readonly dropRow?: DropRow | undefined;
   /** Columns that are dropped or hashed before anything else sees them. */
   readonly edits?: ColumnEdits | undefined;
 }
 
-/** Where a replaced character stands; the header is row 1. */
+/** The place of a replaced character; the header is row 1. */
 export interface CellPosition {
   readonly row: number;
   readonly column: string;
 }
 
-/** What one export is, from every one of its bytes. */
+/** The result of scanning every byte of an export. */
 export interface ScanResult {
   readonly header: readonly string[];
   readonly columns: readonly ColumnScan[];
-  /** Data rows kept. */
+  /** Number of data rows kept. */
   readonly rows: number;
-  /** Data rows left out by `dropRow`. */
+  /** Number of data rows left out by `dropRow`. */
   readonly suppressed: number;
-  /** Bytes of the longest row written, the header too, its line end included. */
+  /** Length of the longest row written, the header too, with its line end (bytes). */
   readonly longestRow: number;
-  /** True when a `df_event_detail_log_id` occurs twice or is missing (or when there were too many to tell). */
+  /** True if a `df_event_detail_log_id` occurs twice or is missing (or if there were too many ids to tell). */
   readonly hasDuplicateOrMissingIds: boolean;
-  /** False when the last row had no line end: perhaps the body was cut there. */
+  /** False if the last row had no line end: the body may have been cut there. */
   readonly finalNewline: boolean;
-  /** Cells that were not valid UTF-8, and the first of them. */
+  /** Number of cells that were not valid UTF-8, and the place of the first of them. */
   readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
-  /** Bytes written in all, `tail` included. */
+  /** Number of bytes written in all, `tail` included. */
   readonly outLength: number;
-  /** Where rows end in what is written, 256 KiB and a row apart: a reader that splits the file need not look for them. */
+  /**
+   * Ends of rows in the written bytes, 256 KiB and a row apart: a reader that splits the file need not look for them.
+   */
   readonly rowEnds: readonly number[];
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
-  /** Some of the detail log ids, never written to disk; absent where they are hashed, or too many to tell. */
+  /** A sample of the detail log ids, never written to disk; absent if they are hashed, or if there were too many. */
   readonly idSample?: IdSample;
-  /** Names of the lists of dropped and hashed columns that the header had; absent where there are no lists. */
+  /** Listed names of dropped and hashed columns that the header had; absent if there are no lists. */
   readonly listed?: readonly string[];
   /** The last bytes to write. */
   readonly tail: readonly Uint8Array[];
 }
 
 /**
- * Reads an export as it arrives: checks every row, classifies every cell, and hands back the bytes to keep, normalised
- * (LF, valid UTF-8, no BOM, no blank lines at the end). However the body is cut into chunks, the result is the same.
+ * Scans an export as it arrives: checks every row, classifies every cell, and returns the bytes to keep, normalised
+ * (LF, valid UTF-8, no BOM, no blank lines at the end). The result does not depend on how the body is cut into chunks.
  */
 export class Scanner {
   readonly #source: RowSource;
@@ -74,11 +76,14 @@ export class Scanner {
   readonly #editor: RowEditor | undefined;
   #actions: Uint8Array = new Uint8Array(0);
   #listed: readonly string[] = [];
-  /** The names as they came, for the cells of which no edit is made yet. */
+  /** The names in the header as it arrived, for naming cells before the edits. */
   #arrived: readonly string[] = [];
   #columns: Columns | undefined;
   #header: readonly string[] = [];
-  /** The line as it came; undefined unless this is an export, of which no event has the same text. */
+  /**
+   * The line of the header as it arrived; undefined unless the scan is of an export, where no event can have the same
+   * text.
+   */
   #headerText: Uint8Array | undefined;
   #badCells = 0;
   #firstBad: CellPosition | undefined;
@@ -92,22 +97,22 @@ export class Scanner {
     this.#suppressed = new SuppressedRows(options.dropRow);
   }
 
-  /** The column names, once the first line has come. */
+  /** The column names; undefined until the first line has come. */
   get header(): readonly string[] | undefined {
     return this.#columns && this.#header;
   }
 
-  /** Data rows kept so far. */
+  /** Number of data rows kept so far. */
   get rows(): number {
     return Math.max(0, this.#source.rows - 1) - this.#suppressed.rows;
   }
 
-  /** Takes a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv. */
+  /** Scans a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv. */
   push(chunk: Uint8Array): Uint8Array[] {
     return this.#source.push(chunk);
   }
 
-  /** Ends the body. Throws MalformedCsv when it is not whole. */
+  /** Ends the body. Throws MalformedCsv if it is not complete. */
   finish(): ScanResult {
     const tail = this.#source.finish();
     const { longestRow, finalNewline, outLength, rowEnds } = this.#source;
@@ -132,12 +137,12 @@ export class Scanner {
     };
   }
 
-  /** Called by the row source for every row; not for others. */
+  /** Handles one row; a callback of RowSource, which nothing else may call. */
   row(bytes: Uint8Array, start: number, source: RowSource): boolean {
     const columns = this.#columns;
     if (columns === undefined) this.#open(bytes, start, source);
     else if (this.#isHeader(bytes, start, source)) {
-      // Several exports in one body: whether their rows are the same ones twice, nothing tells.
+      // The body holds several exports, and nothing tells whether their rows are the same.
       throw source.malformed('header_again', start, 'an event', 'the header once more');
     } else if (this.#suppressed.has(bytes, source.tokenizer)) return false;
     if (source.isRepaired) this.#countBad(start, source);
@@ -195,7 +200,7 @@ export class Scanner {
 
 /** Finds and counts the rows of people on the suppression list. */
 class SuppressedRows {
-  /** Rows found. */
+  /** Number of rows found. */
   rows = 0;
   readonly #dropRow: DropRow | undefined;
   readonly #unquoter = new Unquoter();
@@ -209,7 +214,7 @@ class SuppressedRows {
     this.#column = header.indexOf(UNIFIED_ID);
   }
 
-  /** True when the tokenizer's last row belongs to such a person; it is counted. */
+  /** True if the tokenizer's last row belongs to such a person; it is counted. */
   has(b: Uint8Array, tokenizer: RowTokenizer): boolean {
     if (this.#dropRow === undefined || this.#column < 0) return false;
     const { cells, used } = tokenizer;
