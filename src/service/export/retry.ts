@@ -15,8 +15,8 @@ export const EXPORT_RETRY = {
   splitPartAfter: 2,
   /** Bodies malformed at the same place in the same way before the last is kept for inspection and the run fails. */
   malformedAfter: 3,
-  /** Refusals for quota before the run fails; the quota itself waits before each request. */
-  waits: 50,
+  /** Refusals for quota (429) of one export, at the last of which the run fails; they are no attempts. `src/service/quota` waits. */
+  maxQuotaRefusals: 50,
   baseMs: 1_000,
   capMs: 120_000,
 } as const satisfies RetryPolicy & Record<string, number>;
@@ -41,7 +41,7 @@ export class ExportRetries {
   readonly #options: ExportRetryOptions;
   /** The attempt that was begun last, from 1; refusals for quota are not counted. */
   #attempt = 0;
-  #waits = 0;
+  #quotaRefusals = 0;
   #maybeTooBig = 0;
 
   constructor(options: ExportRetryOptions) {
@@ -50,7 +50,7 @@ export class ExportRetries {
 
   /** Number of requests sent. */
   get requests(): number {
-    return this.#attempt + this.#waits;
+    return this.#attempt + this.#quotaRefusals;
   }
 
   get isLast(): boolean {
@@ -81,7 +81,7 @@ export class ExportRetries {
       case 'config':
         throw configError(message, { where: this.where, internal: code });
       case 'wait':
-        return this.#afterWait(message);
+        return this.#afterQuotaRefusal(message);
       case 'retry_or_split':
         this.#maybeTooBig++;
         return this.#afterFailure(refusal, this.#maybeTooBig >= splitAfter);
@@ -91,16 +91,16 @@ export class ExportRetries {
   }
 
   /** A refusal for quota is no attempt. The quota has recorded it and delays the next request. */
-  #afterWait(message: string): AfterRefusal {
+  #afterQuotaRefusal(message: string): AfterRefusal {
     const { name, logger } = this.#options;
     this.#attempt--;
-    this.#waits++;
-    if (this.#waits >= EXPORT_RETRY.waits) {
-      throw transientError(`${name}: ${message} Asked ${this.#waits} times; run again later.`);
+    this.#quotaRefusals++;
+    if (this.#quotaRefusals >= EXPORT_RETRY.maxQuotaRefusals) {
+      throw transientError(`${name}: ${message} Asked ${this.#quotaRefusals} times; run again later.`);
     }
     logger.info('window.wait', `${name}: ${message} It is requested again as soon as that allows.`, {
       window: name,
-      wait: this.#waits,
+      wait: this.#quotaRefusals,
     });
     return 'again';
   }

@@ -142,7 +142,7 @@ describe('the quota after an answer', () => {
 
   it('has a lower concurrency after a 429 beside other exports, without a wait for the reset (S9) [R12]', () => {
     for (const remaining of [57, 0, undefined]) {
-      const after = afterAnswer(running(5), 1, head(429, remaining, NOW + 30 * MINUTE), now);
+      const after = afterAnswer(running(5), 1, head(429, remaining, NOW + 30 * MINUTE, NOW + 40 * MINUTE), now);
       expect(concurrencyOf(after, LIMITS, NOW)).toBe(4);
       expect(after.blocked?.until).toBe(NOW + 1_000);
       expect(after.report?.remaining ?? 0).toBe(remaining ?? 0);
