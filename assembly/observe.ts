@@ -111,7 +111,7 @@ function classify(from: usize, length: i32): i32 {
   return numberClass(from, length, c === MINUS);
 }
 
-/** An integer or a decimal of few enough digits. */
+/** The class of an integer or of a number with a dot, of few enough digits. */
 function numberClass(from: usize, length: i32, isNegative: bool): i32 {
   const first = i32(isNegative);
   let i = first;

@@ -6,8 +6,8 @@ import type { Zone } from './zone.ts';
 /** A property of an Airbyte `json_schema`; every one of ours may be null. */
 interface JsonSchema {
   readonly type: readonly [string, 'null'];
-  readonly format?: 'date' | 'date-time' | 'time';
-  readonly airbyte_type?: `time${'' | 'stamp'}_with${'' | 'out'}_timezone` | `big_${'integer' | 'number'}`;
+  readonly format?: 'date' | 'date-time';
+  readonly airbyte_type?: 'timestamp_with_timezone' | 'timestamp_without_timezone';
   readonly items?: JsonSchema;
 }
 

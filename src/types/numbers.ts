@@ -11,7 +11,7 @@ const UPPER_E = 69;
 /** Every integer of up to this many digits is exact as a double. */
 const EXACT_DIGITS = 15;
 const INT64_DIGITS = 19;
-/** A plain decimal number of up to this length cannot underflow. */
+/** A number with a dot and without an exponent cannot underflow if its text has at most this length. */
 const SAFE_LENGTH = 300;
 /** The shortest text of a double never has more significant digits than this. */
 const MAX_DIGITS = 17;
@@ -160,11 +160,11 @@ export function sqlDouble(expr: string): string {
   const text = `CAST(${value} AS VARCHAR)`;
   const isShort = `length(${expr}) <= ${EXACT_LENGTH} AND NOT contains(${expr}, 'E')`;
   const roundTrips = `isfinite(${value}) AND ${sqlDigits(expr)} = ${sqlDigits(text)}`;
-  const decimal = `CASE WHEN ${isShort} OR ${text} = ${expr} THEN ${value} WHEN ${roundTrips} THEN ${value} END`;
+  const dotted = `CASE WHEN ${isShort} OR ${text} = ${expr} THEN ${value} WHEN ${roundTrips} THEN ${value} END`;
   const long = `TRY_CAST(${expr} AS BIGINT)`;
   const isExact = `CAST(CAST(${long} AS DOUBLE) AS HUGEINT) = CAST(${long} AS HUGEINT)`;
   const integer = `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${isExact} THEN CAST(${long} AS DOUBLE) END`;
-  return `CASE WHEN ${matches(expr, DOUBLE_PATTERN)} THEN ${decimal} WHEN ${matches(expr, LONG_PATTERN)} THEN ${integer} END`;
+  return `CASE WHEN ${matches(expr, DOUBLE_PATTERN)} THEN ${dotted} WHEN ${matches(expr, LONG_PATTERN)} THEN ${integer} END`;
 }
 
 /** SQL of the significant digits of a number's text. */

@@ -21,6 +21,7 @@ export function matches(expr: string, pattern: string): string {
 /** SQL of the text that DuckDB gives a value. */
 export const asText = (expr: string): string => `CAST(${expr} AS VARCHAR)`;
 
+/** Returns a function that gives SQL which casts to a type of DuckDB; the SQL fails for a value that does not fit. */
 export const castTo =
   (type: string) =>
   (expr: string): string =>

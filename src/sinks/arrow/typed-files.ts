@@ -6,7 +6,7 @@ import { type PlannedColumn, planColumns, type Rules } from '../../table/plan.ts
 import { literal } from '../../types/sql.ts';
 import { Zone } from '../../types/zone.ts';
 import { DICTIONARY_VALUES, readFiles } from '../files/parquet-file.ts';
-import { castTo, typedNull } from '../sql/columns.ts';
+import { castToColumn, typedNull } from '../sql/columns.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineError } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
@@ -114,7 +114,7 @@ export class TypedFiles {
     const byKey = new Map(columns.map((column, i) => [column.key, values[i]]));
     const select = typedColumns([...load.planned.values()]).map(({ key: column, name, type }) => {
       const value = byKey.get(column);
-      const typed = value === undefined ? typedNull(type, load.zone) : castTo(value, type, load.zone);
+      const typed = value === undefined ? typedNull(type, load.zone) : castToColumn(value, type, load.zone);
       return `${typed} AS ${identifier(name)}`;
     });
     const rescued = `CAST(${own.rescued ?? 'NULL'} AS VARCHAR) AS _rescued`;

@@ -4,7 +4,7 @@ import { isTyped, type StoredColumn, type TableName, typedColumns } from '../../
 import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 import type { TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
-import { castTo, type DescribedColumn, describe, rescuedAfter, typedNull, valueAfter } from '../sql/columns.ts';
+import { castToColumn, type DescribedColumn, describe, rescuedAfter, typedNull, valueAfter } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
@@ -81,7 +81,7 @@ export function selectAfter(
   const values = columns.filter(isTyped).map((column) => {
     const name = identifier(column.name);
     if (!names.has(column.name)) return `${typedNull(column.type, zone)} AS ${name}`;
-    return isRetyped(column) ? `${castTo(valueAfter(column, zone), column.type, zone)} AS ${name}` : name;
+    return isRetyped(column) ? `${castToColumn(valueAfter(column, zone), column.type, zone)} AS ${name}` : name;
   });
   const stored = columns.filter(({ name }) => names.has(name));
   const rescued = rescuedAfter(stored, zone);

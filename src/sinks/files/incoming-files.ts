@@ -2,7 +2,7 @@ import pLimit from 'p-limit';
 import { daysBetween } from '../../base/days.ts';
 import { hasDuplicateOrMissingIds, type Window } from '../../extract/window.ts';
 import { typedColumns } from '../../table/columns.ts';
-import { castTo, typedNull } from '../sql/columns.ts';
+import { castToColumn, typedNull } from '../sql/columns.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount } from '../sql/rows/counts.ts';
 import { type FileQuery, fileQuery, type WindowLoad } from '../sql/rows/file-query.ts';
@@ -139,7 +139,7 @@ function queryOf(rows: Rows, date: string | undefined, { planned, zone, number }
   let key: string | undefined;
   for (const { name, type } of typedColumns([...planned.values()])) {
     const [column, value] = [identifier(name), values.get(name)];
-    if (value !== undefined) inner.push(`${castTo(value, type, zone)} AS ${column}`);
+    if (value !== undefined) inner.push(`${castToColumn(value, type, zone)} AS ${column}`);
     outer.push(value === undefined ? `${typedNull(type, zone)} AS ${column}` : column);
     if (value === rows.key) key ??= column;
   }

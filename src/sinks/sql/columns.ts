@@ -8,13 +8,13 @@ import { anyOf, identifier, jsonMember } from './engine/quote.ts';
 import { rescueKey } from './rows/cells.ts';
 
 /** SQL of a NULL of a column's type. */
-export const typedNull = (type: ColumnType, zone: Zone | undefined): string => castTo('NULL', type, zone);
+export const typedNull = (type: ColumnType, zone: Zone | undefined): string => castToColumn('NULL', type, zone);
 
 /**
  * SQL that casts a value to a column's own type: files keep the type that a query gives, and all files of a dataset
  * have one.
  */
-export const castTo = (value: string, type: ColumnType, zone: Zone | undefined): string =>
+export const castToColumn = (value: string, type: ColumnType, zone: Zone | undefined): string =>
   `CAST(${value} AS ${TYPES[type].duckdb(zone !== undefined)})`;
 
 /** SQL of the value of a stored column after a plan, from the stored value. */
