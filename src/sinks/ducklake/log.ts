@@ -10,6 +10,7 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
+import { APPEND } from '../files/append.ts';
 import { FieldIds } from '../files/field-ids.ts';
 import { FileTable, openWithoutLock } from '../files/file-table.ts';
 import {
@@ -132,7 +133,7 @@ interface Parts {
 
 class LakeLog implements TableLog {
   readonly layout: Layout = {
-    isUniform: false,
+    writeMode: APPEND,
     hasDateColumn: true,
     fieldIds: (table, columns) => this.#ids.option(table, columns.map(fieldOf)),
   };

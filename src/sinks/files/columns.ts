@@ -9,7 +9,7 @@ import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
 import { copiesOf } from './file-table.ts';
-import type { Layout, ReadableFile } from './log.ts';
+import type { ReadableFile } from './log.ts';
 import { FILE, ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 
 /** The columns of every file of `events` before those of the export. */
@@ -46,27 +46,6 @@ export function namesOf(columns: readonly StoredColumn[]): Set<string> {
 /** Of all columns those that a file has. */
 export function columnsIn<C extends StoredColumn>(all: readonly C[], names: ReadonlySet<string>): C[] {
   return all.filter((column) => isTyped(column) && names.has(column.name));
-}
-
-/**
- * The columns that the files of a batch have, and those it rescues, by their keys. Where files may lack columns, a column
- * without a value in the batch is left out: it can change its type later without a new file (S43). What keys, dates and
- * items are worked out from is in every file.
- */
-export function columnsOfBatch(plan: readonly PlannedColumn[], { isUniform }: Layout): Map<string, PlannedColumn> {
-  const isEverywhere = ({ group }: StoredColumn) => group === 'system' || group === 'unified_id';
-  const there = plan.filter(
-    (column) =>
-      isUniform || column.isRefused || (column.type !== null && (column.readAs !== null || isEverywhere(column))),
-  );
-  return new Map(there.map((column) => [column.key, column]));
-}
-
-/** True if a stored file must be written anew since its columns change. */
-export function isChangedBy(plan: readonly PlannedColumn[], names: ReadonlySet<string>, layout: Layout): boolean {
-  return plan.some((column) =>
-    layout.isUniform ? column.type !== column.before : isRetyped(column) && names.has(column.name),
-  );
 }
 
 /**

@@ -138,7 +138,7 @@ export class FileTable {
     return {
       ...written,
       table,
-      path: dataFilePath(table, date, this.log.layout.isUniform ? undefined : id),
+      path: dataFilePath(table, date, this.log.layout.writeMode.fileName(id)),
       id,
       date,
       columns: new Set([...statistics.keys()].filter((name) => name !== PARTITION)),

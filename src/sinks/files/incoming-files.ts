@@ -8,17 +8,9 @@ import { checkRowCount } from '../sql/rows/counts.ts';
 import { type FileQuery, fileQuery, type WindowLoad } from '../sql/rows/file-query.ts';
 import { type StagedExtra, withStaged } from '../sql/rows/staging.ts';
 import type { FileTable } from './file-table.ts';
-import type { WrittenFile } from './log.ts';
+import type { IncomingFile } from './log.ts';
 import { type Writer, writeDates, writeFile } from './parquet-file.ts';
 import { onlyDate, partitionSql } from './partition-date.ts';
-
-/** Rows of a batch of one date, in a file that is part of no table yet. */
-export interface IncomingFile extends WrittenFile {
-  /** Null for rows without one. */
-  readonly date: string | null;
-  /** Rows by the number of their window. */
-  readonly windows: ReadonlyMap<number, number>;
-}
 
 /** Statements that run at the same time, each of one thread's work. */
 const CONCURRENCY = 2;

@@ -1,24 +1,23 @@
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
-import { groupBy } from '../../base/group.ts';
 import type { Logger } from '../../base/log.ts';
 import { plainCount } from '../../base/quantities.ts';
 import type { PriorLoads, Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
-import { plannedTogether, type Rules } from '../../table/plan.ts';
+import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
 import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { Zone } from '../../types/zone.ts';
 import { failureOf, otherTimezone } from '../failures.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
-import { columnsIn, columnsOfBatch, isChangedBy, selectAfter } from './columns.ts';
+import { selectAfter } from './columns.ts';
 import { derive, type Files } from './derive.ts';
 import { FileTable } from './file-table.ts';
-import { type EarlyFiles, EarlyWriter, type IncomingFile, writeIncoming } from './incoming-files.ts';
+import { type EarlyFiles, EarlyWriter, writeIncoming } from './incoming-files.ts';
 import {
-  type DataFile,
+  type FileAfter,
   type FilesFormat,
   filesAfter,
   liveRows,
@@ -162,8 +161,8 @@ class FilesSink implements Sink {
   }
 
   #planned(windows: readonly Window[]): PlannedBatch {
-    const { layout } = this.#table.log;
-    return planBatch(this.#state, windows, this.#rules, this.#zone, (plan) => columnsOfBatch(plan, layout));
+    const { writeMode } = this.#table.log.layout;
+    return planBatch(this.#state, windows, this.#rules, this.#zone, writeMode.newColumns);
   }
 
   async #store(
@@ -206,52 +205,42 @@ class FilesSink implements Sink {
     return { change: { kind: 'load', ...change, state: after } as const, commit, columns };
   }
 
-  /** The files of `events` that go and come: of a uniform layout one file a date, else the files of the batch as they are. */
+  /** Writes the files of `events` that the batch adds, and names those that it removes. */
   async #eventsAfter(
-    { columns, loads }: PlannedBatch,
+    { columns }: PlannedBatch,
     stored: readonly ReadableFile[],
     { files, counts, isKept }: Superseded,
   ): Promise<Files> {
-    const table = this.#table;
-    const { layout } = table.log;
-    const removed: DataFile[] = [];
+    const left = stored.map((file) => ({ file, rows: file.rows - (counts.get(file.copy) ?? 0) }));
+    const { removed, written } = this.#table.log.layout.writeMode.eventsAfter(columns, left, files);
     const added: NewFile[] = [];
-    const groups = groupBy(files, ({ date }) => date);
-    for (const file of stored) {
-      const lost = counts.get(file.copy) ?? 0;
-      const fresh = layout.isUniform ? (groups.get(file.date) ?? []) : [];
-      if (lost === 0 && fresh.length === 0 && !isChangedBy(columns, file.columns, layout)) continue;
-      removed.push(file);
-      if (lost === file.rows) continue;
-      if (fresh.length > 0) groups.delete(file.date);
-      const kept = layout.isUniform ? [...loads[0].planned.values()] : columnsIn(columns, file.columns);
-      const from = `${readFiles([await table.fetchOne(file)])}${lost > 0 ? ` WHERE ${isKept}` : ''}`;
-      const select = `SELECT ${selectAfter(kept, file.columns, this.#zone)} FROM ${from}`;
-      added.push(
-        await table.write({
-          table: 'events',
-          date: file.date,
-          query: [select, ...fresh.map(rowsIn)].join(' UNION ALL '),
-          rows: file.rows - lost + countOf(fresh),
-          windows: lost === 0 ? windowsOf([file, ...fresh]) : undefined,
-        }),
-      );
-    }
-    for (const [date, group] of groups) {
-      for (const parts of layout.isUniform ? [group] : group.map((file) => [file])) {
-        const file = { table: 'events', date, windows: windowsOf(parts) } as const;
-        const query = parts.map(rowsIn).join(' UNION ALL ');
-        added.push(
-          parts.length === 1
-            ? await table.newFile(parts[0], file)
-            : await table.write({ ...file, query, rows: countOf(parts) }),
-        );
-      }
-    }
+    for (const file of written) added.push(await this.#write(file, columns, isKept));
     return { removed, added };
   }
+
+  async #write(
+    { date, kept, incoming }: FileAfter,
+    columns: readonly PlannedColumn[],
+    isKept: string,
+  ): Promise<NewFile> {
+    const table = this.#table;
+    if (kept === undefined && incoming.length === 1) {
+      return table.newFile(incoming[0], { table: 'events', date, windows: incoming[0].windows });
+    }
+    const losesRows = kept !== undefined && kept.rows < kept.file.rows;
+    const parts = incoming.map(({ local }) => `SELECT * FROM ${readFiles([local])}`);
+    if (kept !== undefined) {
+      const { columns: names } = kept.file;
+      const own = table.log.layout.writeMode.keptColumns(columns, names);
+      const from = `${readFiles([await table.fetchOne(kept.file)])}${losesRows ? ` WHERE ${isKept}` : ''}`;
+      parts.unshift(`SELECT ${selectAfter(own, names, this.#zone)} FROM ${from}`);
+    }
+    return table.write({
+      table: 'events',
+      date,
+      query: parts.join(' UNION ALL '),
+      rows: incoming.reduce((sum, { rows }) => sum + rows, kept?.rows ?? 0),
+      windows: losesRows ? undefined : windowsOf([...(kept === undefined ? [] : [kept.file]), ...incoming]),
+    });
+  }
 }
-
-const rowsIn = ({ local }: IncomingFile): string => `SELECT * FROM ${readFiles([local])}`;
-
-const countOf = (files: readonly IncomingFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);

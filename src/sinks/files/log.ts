@@ -5,6 +5,7 @@
 import { UserError } from '../../base/errors.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { Difference } from '../../table/differences.ts';
+import type { PlannedColumn } from '../../table/plan.ts';
 import type { TableState } from '../../table/state.ts';
 import type { DescribedColumn } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
@@ -13,11 +14,8 @@ import type { PlaceOptions } from '../target.ts';
 
 /** What readers of a table expect of its files. */
 export interface Layout {
-  /**
-   * True if readers see files without a log, by a glob pattern: one file a date, and the same columns in all files (S29,
-   * S30). False: a date may have several files, and a file only has the columns with values (S43).
-   */
-  readonly isUniform: boolean;
+  /** `APPEND` for a log that names the files. */
+  readonly writeMode: WriteMode;
   /** The name that a column gets by its name in the export, before it is told apart from others. */
   columnName?(source: string): string;
   /** True if files hold the date of their rows as a column, too. */
@@ -85,6 +83,48 @@ export interface NewFile extends DataFile, WrittenFile {
 export interface ReadableFile extends DataFile {
   /** The path of the file itself or of a copy, which may only have the columns that are wanted. */
   readonly copy: string;
+}
+
+/** Rows of a batch of one date, in a file that is part of no table yet. */
+export interface IncomingFile extends WrittenFile {
+  /** Null for rows without one. */
+  readonly date: string | null;
+  /** Rows by the number of their window. */
+  readonly windows: ReadonlyMap<number, number>;
+}
+
+/** A stored file, and how many of its rows stay. */
+interface KeptRows {
+  readonly file: ReadableFile;
+  readonly rows: number;
+}
+
+/** A file of `events` to be written: the rows of a stored file that stay, and rows of a batch. */
+export interface FileAfter {
+  readonly date: string | null;
+  readonly kept: KeptRows | undefined;
+  readonly incoming: readonly IncomingFile[];
+}
+
+/** Which files of `events` a batch adds and removes, and which columns files have. Pure. */
+export interface WriteMode {
+  /** The name of a new file in the folder of its date. `id`: of the file. */
+  fileName(id: string): string;
+  /** Of the planned columns those that the files of the batch have. */
+  newColumns(plan: readonly PlannedColumn[]): readonly PlannedColumn[];
+  /** Of the planned columns those that a stored file has once it is written anew. `names`: of its columns. */
+  keptColumns(plan: readonly PlannedColumn[], names: ReadonlySet<string>): readonly PlannedColumn[];
+  /** The files that a batch removes and those that are written. `stored`: all of them. */
+  eventsAfter(
+    plan: readonly PlannedColumn[],
+    stored: readonly KeptRows[],
+    incoming: readonly IncomingFile[],
+  ): { readonly removed: readonly DataFile[]; readonly written: readonly FileAfter[] };
+  /**
+   * True if a file may have these columns, each as NAME TYPE. `expected`: of `events` those that the state says, of another
+   * table those of its first file.
+   */
+  fits(table: TableName, actual: readonly string[], expected: readonly string[]): boolean;
 }
 
 /** The tables at one moment. */

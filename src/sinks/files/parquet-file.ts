@@ -43,7 +43,7 @@ export interface Writer {
   rows(sql: string): Promise<Row[]>;
   /** True if it must do with little memory: row groups are smaller. */
   readonly isLowOnMemory: boolean;
-  readonly layout: Layout;
+  readonly layout: Pick<Layout, 'hasDateColumn' | 'fieldIds'>;
 }
 
 /** Writes a query into one Parquet file that does not exist yet. */

@@ -17,9 +17,9 @@ const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/p
 const DRAFT = /(^|\/)\.[^/]+\.tmp$/;
 const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;
 
-/** The path of a data file, from the root of the storage. It needs no encoding. `id`: undefined for the one file of its date. */
-export const dataFilePath = (table: TableName, date: string | null, id: string | undefined): string =>
-  `${table}/${PARTITION}=${date ?? NO_DATE}/${id === undefined ? 'data_0' : `part-${id}`}.parquet`;
+/** The path of a data file, from the root of the storage. It needs no encoding. */
+export const dataFilePath = (table: TableName, date: string | null, name: string): string =>
+  `${table}/${PARTITION}=${date ?? NO_DATE}/${name}`;
 
 /** A path from the folder of its table, of one from the root of the storage. */
 export const pathInTable = (table: string, path: string): string => path.slice(table.length + 1);

@@ -8,8 +8,7 @@ import {
   renumber,
 } from '../sql/rows/superseded.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
-import type { IncomingFile } from './incoming-files.ts';
-import type { ReadableFile } from './log.ts';
+import type { IncomingFile, ReadableFile } from './log.ts';
 import { FILE, readFiles, writeFile } from './parquet-file.ts';
 
 /** What a batch does to the rows of stored files. */

@@ -87,15 +87,15 @@ async function bytesBehindLink({ storage }: FileTable, { path }: DataFile): Prom
   return (await stat(await storage.localFile(path, '')).catch(() => undefined))?.size;
 }
 
-/** Every file has the columns that the state says, of their types; all files of a uniform layout have the same, in order. */
+/** Every file has the columns that the state says, of their types, as far as the log's mode of writing wants them. */
 async function checkColumns(table: FileTable, files: readonly ReadableFile[]): Promise<Difference[]> {
   const { columns, timezone } = table.snapshot.state;
-  const { isUniform, hasDateColumn } = table.log.layout;
+  const { writeMode, hasDateColumn } = table.log.layout;
   const date = hasDateColumn === true ? ['event_date DATE'] : [];
   const own = ['_key VARCHAR', '_dfinery_window BIGINT', '_rescued VARCHAR', ...date];
   const wanted = (names: ReadonlySet<string>) => [
     ...own,
-    ...typedColumns(isUniform ? columns : columnsIn(columns, names)).map(
+    ...typedColumns(columnsIn(columns, names)).map(
       ({ name, type }) => `${name} ${TYPES[type].duckdb(timezone !== null)}`,
     ),
   ];
@@ -104,11 +104,8 @@ async function checkColumns(table: FileTable, files: readonly ReadableFile[]): P
   for (const file of files) {
     const actual = await columnsOf(table, file.copy);
     const expected = file.table === 'events' ? wanted(file.columns) : (first.get(file.table) ?? actual);
-    if (isUniform) first.set(file.table, expected);
-    const isSame = isUniform
-      ? JSON.stringify(actual) === JSON.stringify(expected)
-      : JSON.stringify([...actual].sort()) === JSON.stringify([...expected].sort());
-    if (isSame) continue;
+    first.set(file.table, expected);
+    if (writeMode.fits(file.table, actual, expected)) continue;
     found.push(
       difference(
         'columns',

@@ -30,8 +30,9 @@ import { columnOfSource } from '../sql/views.ts';
 import { DiskStorage } from '../storage/disk.ts';
 import { execute, recover, type Step } from './journal.ts';
 import { type FolderPaths, manifestOf, parseManifest, pathsIn, readIfThere, snapshotOf } from './manifest.ts';
+import { OVERWRITE } from './overwrite.ts';
 
-const LAYOUT: Layout = { isUniform: true };
+const LAYOUT: Layout = { writeMode: OVERWRITE };
 const POLL_MS = 100;
 /** Files synced to disk at the same time. */
 const CONCURRENCY = 4;

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { APPEND } from '../../../src/sinks/files/append.ts';
 import { openWithoutLock } from '../../../src/sinks/files/file-table.ts';
 import {
   type FileChange,
@@ -22,7 +23,7 @@ import { placeOf } from '../../support/targets/files.ts';
 // What docs/targets.md asks of a target that keeps Parquet files, and nothing else: a log that is a variable.
 
 class MemoryLog implements TableLog {
-  readonly layout = { isUniform: false };
+  readonly layout = { writeMode: APPEND };
   snapshot: Snapshot | undefined;
   readonly #storage: Storage;
   readonly #latest: { snapshot?: Snapshot };

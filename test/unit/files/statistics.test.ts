@@ -14,7 +14,7 @@ it('tells the range of instants in UTC, whatever zone the machine is in, when a 
   try {
     await engine.run(`SET TimeZone = 'Asia/Seoul'`);
     const query = `SELECT CASE WHEN i = 69999 THEN TIMESTAMPTZ '2026-01-01 09:30:00.25+00' END AS at FROM range(70000) t(i)`;
-    const writer = { rows: (sql: string) => engine.rows(sql), isLowOnMemory: false, layout: { isUniform: false } };
+    const writer = { rows: (sql: string) => engine.rows(sql), isLowOnMemory: false, layout: {} };
     const file = await writeFile(writer, { query, rows: 70_000 }, join(dir, 'file.part'));
     const logged = await loggedColumns(engine, file as NewFile, new Set(['at']));
     const text = '2026-01-01 09:30:00.25+00';

@@ -27,7 +27,7 @@ describe('rows of very many dates', () => {
       const sql = `SELECT i AS x, CASE WHEN i % ${dates} > 0 THEN DATE '2026-01-01' + CAST(i % ${dates} AS INTEGER) END AS event_date
         FROM range(${dates * each}) t(i)`;
       const folder = join(dir, 'window');
-      const writer = { rows: (s: string) => engine.rows(s), isLowOnMemory: false, layout: { isUniform: true } };
+      const writer = { rows: (s: string) => engine.rows(s), isLowOnMemory: false, layout: {} };
       const found = await writeDates(writer, { query: sql, rows: each }, folder);
       expect(found.size).toBe(dates);
       expect([found.has(null), found.has('2026-01-02'), found.has('2026-01-01')]).toEqual([true, true, false]);

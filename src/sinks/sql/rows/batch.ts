@@ -20,22 +20,19 @@ export interface PlannedBatch extends RereadBatch {
   readonly loads: readonly WindowLoad[];
 }
 
-/**
- * Plans windows that one plan of columns serves. `columnsOf` chooses, by their keys, the columns of the plan that the
- * rows of the batch have.
- */
+/** Plans windows that one plan of columns serves. `columnsOf` chooses the columns of the plan that the rows of the batch have. */
 export function planBatch(
   { columns: stored, receipts }: TableState,
   windows: readonly Window[],
   rules: Rules,
   zone: Zone | undefined,
-  columnsOf = (plan: readonly PlannedColumn[]) => new Map(plan.map((column) => [column.key, column])),
+  columnsOf = (plan: readonly PlannedColumn[]) => plan,
 ): PlannedBatch {
   const isFirst = receipts.length === 0;
   const first = lastWindow(receipts) + 1;
   const all = incomingColumns(windows.flatMap(({ files }) => files));
   const columns = planColumns(stored, all.columns, rules, isFirst);
-  const planned = columnsOf(columns);
+  const planned = new Map(columnsOf(columns).map((column) => [column.key, column]));
   const loads = windows.map((window, i): WindowLoad => {
     return { window, number: first + i, incoming: incomingColumns(window.files), planned, zone };
   });
