@@ -4,31 +4,15 @@ import { describe, expect, it } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
-/** Folder → the folders that it may import from, besides itself (docs/architecture.md). */
-const LAYERS: Readonly<Record<string, readonly string[]>> = {
-  base: [],
-  fs: ['base'],
-  types: ['base'],
-  config: ['base', 'types'],
-  csv: ['base'],
-  schema: ['base', 'csv', 'types'],
-  service: ['base', 'fs', 'config', 'csv'],
-  suppression: ['base', 'fs', 'schema'],
-  extract: ['base', 'fs', 'config', 'csv', 'schema', 'service', 'suppression'],
-  airbyte: ['base', 'fs'],
-  table: ['base', 'types', 'config', 'csv', 'schema', 'extract'],
-  sinks: ['base', 'fs', 'types', 'config', 'csv', 'schema', 'suppression', 'extract', 'table'],
-  source: ['base', 'fs', 'types', 'config', 'csv', 'schema', 'service', 'extract', 'airbyte', 'table', 'sinks'],
-  deletion: [
-    ...['base', 'fs', 'types', 'config', 'csv', 'schema', 'service', 'suppression', 'extract', 'airbyte', 'table'],
-    'sinks',
-  ],
-  simulator: ['base'],
-  cli: [
-    ...['base', 'fs', 'types', 'config', 'schema', 'service', 'suppression', 'extract', 'table', 'sinks', 'source'],
-    ...['deletion', 'simulator'],
-  ],
-};
+/** Folder of src → the folders that it may import from, besides itself: the table of docs/architecture.md. */
+const LAYERS = layersOf(readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8'));
+
+function layersOf(page: string): ReadonlyMap<string, readonly string[]> {
+  const names = (text: string) => [...text.matchAll(/`(\w+)`/g)].map(([, name]) => name ?? '');
+  const [, section = ''] = page.split('\n## Who may import whom\n');
+  const rows = section.split('\n## ')[0]?.matchAll(/^\| `(\w+)` \| ([^|]+) \|/gm) ?? [];
+  return new Map([...rows].map(([, folder = '', imports = '']) => [folder, names(imports)]));
+}
 
 /** What only one file may touch, and which. */
 const OWNED: readonly { readonly what: RegExp; readonly owner: string }[] = [
@@ -55,6 +39,13 @@ function sources(folder: string): string[] {
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 const importsOf = (text: string) =>
   [...text.matchAll(/(?:from|import\()\s*'([^']+)'|^import '([^']+)'/gm)].map((match) => match[1] ?? match[2]);
+/** The folders of src from which a file of src imports, and other folders, of which none may be; not those of data. */
+const foldersImportedBy = (file: string): string[] =>
+  importsOf(read(file)).flatMap((target) => {
+    const [top = '', folder = ''] = relative(ROOT, resolve(ROOT, dirname(file), target)).split('/');
+    if (!target.startsWith('.') || ['schemas', 'spec', 'package.json'].includes(top)) return [];
+    return [top === 'src' ? folder : top];
+  });
 const withoutComments = (text: string) => text.replaceAll(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/.*$/gm, '');
 
 const SRC = sources('src');
@@ -66,12 +57,20 @@ describe('the structure', () => {
   it.each(SRC)('%s imports only from the layers below it [R67]', (file) => {
     const folder = file.split('/')[1];
     if (folder === undefined || folder === 'index.ts') return;
-    const allowed = new Set([folder, ...(LAYERS[folder] ?? [])]);
-    expect(LAYERS, `${folder} is no known folder of src`).toHaveProperty(folder);
-    for (const target of importsOf(read(file)).filter((name) => name.startsWith('.'))) {
-      const at = relative(join(ROOT, 'src'), resolve(ROOT, dirname(file), target));
-      if (at.startsWith('../schemas/') || at.startsWith('../package.json') || at.startsWith('../spec/')) continue;
-      expect(allowed, `${file} imports ${target}`).toContain(at.split('/')[0]);
+    const allowed = [folder, ...(LAYERS.get(folder) ?? [])];
+    for (const imported of foldersImportedBy(file)) expect(allowed, `${file} imports ${imported}`).toContain(imported);
+  });
+
+  it('has the folders that docs/architecture.md lists, none below a folder that it imports, each import of them used [R67]', () => {
+    const folders = [...LAYERS.keys()];
+    expect(folders.toSorted()).toEqual([...new Set(FOLDERS.map((folder) => folder.split('/')[1]))].toSorted());
+    for (const [folder, allowed] of LAYERS) {
+      expect(folders.slice(0, folders.indexOf(folder))).toEqual(expect.arrayContaining([...allowed]));
+      const used = new Set(SRC.filter((file) => file.startsWith(`src/${folder}/`)).flatMap(foldersImportedBy));
+      expect(
+        allowed.filter((name) => !used.has(name)),
+        `${folder} imports none of these`,
+      ).toEqual([]);
     }
   });
 
