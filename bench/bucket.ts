@@ -2,10 +2,10 @@
 // tells what it was asked for since then, and is empty again.
 import { FakeS3, type S3Request } from '../test/support/targets/fake-s3.ts';
 
-/** What a run asked of a bucket. */
+/** The requests of a run to a bucket. */
 export interface Asked {
   readonly requests: readonly S3Request[];
-  /** Of the objects that are there. */
+  /** Size of all objects in the bucket. */
   readonly bytes: number;
 }
 

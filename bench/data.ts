@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { daysBetween } from '../src/base/days.ts';
 
-/** What the rows of a prepared export are: columns in the alphabetical order of the service, and a row as CSV text without its line end. */
+/**
+ * A kind of rows of prepared exports: columns in the alphabetical order of the service, and a row as CSV text without
+ * its line end.
+ */
 interface RowKind {
   readonly columns: readonly string[];
   row(day: string, i: number): string;
@@ -31,16 +34,18 @@ const MEMOS = [
 ];
 const AGENT = 'Mozilla/5.0 (Linux; Android 14; SM-S911N) AppleWebKit/537.36 (KHTML like Gecko) Chrome/126.0 Mobile';
 
-/** Goes up with every change of the rows, so that no kept file is of other rows. */
+/** Version of the rows; it changes with them, so that no kept file has other rows. */
 export const DATA_VERSION = 2;
 
-/** So far apart are the first values of two days: farther than a day has rows in any shape of several days. */
+/**
+ * Distance between the first values of two days: larger than the number of rows of a day in any shape of several days.
+ */
 const SHIFT = 104_729;
 const SHIFTED_DAYS = 64;
 
 /**
- * The number from which all values of row `i` of a day follow: they differ from day to day, since what repeats every day
- * compresses away in one file of all days. An id ends with `i` itself.
+ * The number from which all values of row `i` of a day follow. Values differ from day to day, since values that repeat
+ * every day would be compressed away in one file of all days. An id ends with `i` itself.
  */
 const shifted = (day: string, i: number): number => i + SHIFT * (daysBetween('1970-01-01', day) % SHIFTED_DAYS);
 
@@ -108,7 +113,7 @@ const FILLED_COLUMNS = [
 
 const CITIES = ['서울특별시', 'Busan', '대구', 'Incheon', '광주광역시', 'Daejeon', '울산'];
 const PRODUCTS = ['운동화 270', 'linen shirt', '겨울 코트', 'wool socks', '가죽 지갑', 'rain jacket', '면 티셔츠'];
-/** A text of which every fifth is quoted: a comma, quotes or a line end. */
+/** Texts of cells; every fifth is quoted, with a comma, quotes or a line end. */
 const TEXTS = [
   (i: number) => `빠른 배송 ${i % 900}`,
   (i: number) => `left at the door ${i % 700}`,
@@ -157,13 +162,16 @@ function filledRow(day: string, i: number): string {
   return FILLED_COLUMNS.map((name) => value[name] ?? '').join(',');
 }
 
-/** Other shares of filled cells make other costs: `sparse` has long texts, `filled` many values. */
+/**
+ * The kinds of rows by name. Other shares of filled cells cause other costs: `sparse` has long texts, `filled` has many
+ * values.
+ */
 export const ROW_KINDS = {
   sparse: { columns: SPARSE_COLUMNS, row: sparseRow },
   filled: { columns: FILLED_COLUMNS, row: filledRow },
 } as const satisfies Record<string, RowKind>;
 
-/** One of so many columns has a value. */
+/** Number of columns of which one has a value. */
 const SPARSE = 50;
 
 const sparseHeader = (columns: number): string =>

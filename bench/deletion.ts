@@ -6,7 +6,7 @@ import { COMMAND, scratch, serving } from './serving.ts';
 const LATENCY_MS = 100;
 const RATES = [5_000, 9_500] as const;
 
-/** One minute of deletions at the set rate, against a service that takes 100 ms for each. */
+/** Measures one minute of deletions at the configured rate, against a service that takes 100 ms for each. */
 export async function benchErase(): Promise<void> {
   for (const rate of RATES) {
     await serving(

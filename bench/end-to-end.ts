@@ -31,8 +31,10 @@ interface Result {
 const HEAD =
   '| work | rows | ours | CPU | peak | written | bare DuckDB | CPU | peak | written | time |\n|---|---|---|---|---|---|---|---|---|---|---|';
 
-/** From the start of the process to its end, exports served on loopback, ours and DuckDB alone by turns; prints the
- *  lines of a Markdown table as each shape is done, then the goals. */
+/**
+ * Measures the real command and DuckDB alone by turns, from the start of each process to its end, with exports served
+ * on loopback. Prints the lines of a Markdown table as each shape is done, then the goals.
+ */
 export async function benchEndToEnd({ shapes, works, rounds }: Selection): Promise<void> {
   const chosen = WORKS.filter(({ name }) => works.includes(name));
   const results: Result[] = [];
@@ -79,7 +81,7 @@ async function measureShape(shape: string, place: Place, works: readonly Work[],
 
 interface Run extends Measured {
   readonly writtenMb: number;
-  /** Of a run into a bucket. */
+  /** Requests of a run into a bucket. */
   readonly requests?: ReturnType<typeof requestsOf>;
 }
 
@@ -95,7 +97,7 @@ async function runOf(job: Job, isRereading: boolean, data: Prepared): Promise<Ru
   return { ...run, writtenMb: (await sizeBelow(job.target)) / 1e6 };
 }
 
-/** A run that loses rows is fast. */
+/** Throws if a run lost rows: such a run is fast. */
 function checkRows({ stdout }: Measured, data: Prepared): void {
   const [, rows] = /"rows":(\d+)/.exec(stdout) ?? [];
   if (rows !== undefined && Number(rows) !== data.rows) throw new Error(`${rows} rows of ${data.rows}`);
@@ -140,7 +142,7 @@ function printBeside({ shape, work, ours }: Result, all: readonly Result[]): voi
   });
 }
 
-/** A file and its commit, and what reading a file's key columns takes at most. */
+/** Maximum number of requests for a window: for a file, its commit, and the read of a file's key columns. */
 const MOST_REQUESTS_A_WINDOW = 7;
 
 function printRequests({ shape, work, requests }: Result): void {

@@ -7,13 +7,16 @@ import { csvOf } from '../test/support/targets/duckdb.ts';
 import { median, printGoal } from './measure.ts';
 
 const COMMITS = 10_000;
-/** Entries after the last checkpoint, at most. */
+/** Maximum number of entries after the last checkpoint. */
 const AFTER = 99;
 const ROUNDS = 5;
 const WANTED_SECONDS = 2;
 const FIRST: Day = '1990-01-01';
 
-/** Opens a Delta table of very many commits, a file and a receipt each: at the last entry before its next checkpoint. */
+/**
+ * Measures the opening of a Delta table of very many commits, with a file and a receipt each, at the last entry before
+ * its next checkpoint.
+ */
 export async function benchLongLog(): Promise<void> {
   const bench = new DeltaFixture();
   try {
@@ -35,7 +38,7 @@ export async function benchLongLog(): Promise<void> {
   }
 }
 
-/** The first window's entry as if it were one of a later day. */
+/** Writes the first window's entry again as that of a later day. */
 function writeEntry(bench: DeltaFixture, version: number, entry: string): void {
   const text = entry
     .replaceAll(FIRST, addDays(FIRST, version))

@@ -6,7 +6,7 @@ import { watchMemory } from './memory.ts';
 /** One finished run of a child process: its wall time, its peak memory, and the JSON on its last line of stdout. */
 export interface Finished {
   readonly seconds: number;
-  /** Peak resident memory of the process, MB (`VmHWM`, sampled); 0 where the system does not tell. */
+  /** Peak resident memory of the process in MB (`VmHWM`, sampled); 0 if the system does not tell. */
   readonly peakMb: number;
   readonly answer: Readonly<Record<string, unknown>>;
 }
@@ -47,11 +47,11 @@ function lastJson(text: string): Readonly<Record<string, unknown>> {
 /** A finished command, from the start of its process to its end. */
 export interface Measured {
   readonly seconds: number;
-  /** Of the process and all that it started and waited for. */
+  /** Processor time of the process and of all processes that it started and waited for. */
   readonly cpuSeconds: number;
   /** Peak resident memory of the process and its descendants together, sampled. */
   readonly peakMb: number;
-  /** What it wrote to stdout, where that did not go to a file: the end of it. */
+  /** The end of what it wrote to stdout, unless stdout went to a file. */
   readonly stdout: string;
 }
 
@@ -86,7 +86,7 @@ export async function measured(
   return { seconds, cpuSeconds: Number(user) + Number(system), peakMb, stdout };
 }
 
-/** Characters of a stream that are kept. */
+/** Number of characters of a stream that are kept. */
 const KEPT = 20_000;
 
 export class CommandFailure extends Error {
@@ -106,7 +106,7 @@ export const median = (values: readonly number[]): number => {
 export interface Goal {
   readonly name: string;
   readonly ratio: number;
-  /** `<=` : at most; `>=` : at least. */
+  /** `<=` means at most, `>=` at least. */
   readonly wanted: readonly ['<=' | '>=', number];
   readonly detail: string;
 }

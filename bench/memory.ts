@@ -3,7 +3,10 @@ import { readdir, readFile } from 'node:fs/promises';
 const EVERY_MS = 50;
 const PAGE = 4_096;
 
-/** Watches a process and its descendants; the function returned stops that and gives the peak in MB. Linux alone: else 0. */
+/**
+ * Watches the memory of a process and its descendants. The returned function stops that and returns the peak in MB; 0
+ * outside of Linux.
+ */
 export function watchMemory(pid: number): () => number {
   let peak = 0;
   const look = async () => {

@@ -73,7 +73,7 @@ async function ours(scan: ScanResult, path: string, out: string, workers: number
   return { records: written.records.get('events'), bytes };
 }
 
-/** What a plain source does: rows as objects, cells coerced by the same types, JSON.stringify. */
+/** Does what a plain source does: rows as objects, cells converted by the same types, JSON.stringify. */
 async function naive(scan: ScanResult, path: string, out: string) {
   const file = createWriteStream(out);
   const names = scan.header;

@@ -6,10 +6,13 @@ import { prepared, ROWS } from './prepared.ts';
 
 const HERE = import.meta.dirname;
 const ROUNDS = 3;
-/** 150 MB, and 16 bytes for each of the rows, whose ids the scan remembers. */
+/** Maximum memory: 150 MB, and 16 bytes for each row, whose id the scan remembers. */
 const MOST_MB = 150 + (16 * ROWS) / 1e6;
 
-/** Records out of a day of 1,000,000 rows: bytes to bytes, against a plain source and against DuckDB's own JSON. */
+/**
+ * Measures the records of a day of 1,000,000 rows, from bytes to bytes, against a plain source and against DuckDB's own
+ * JSON.
+ */
 export async function benchRecords(): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'dfinery-bench-'));
   try {

@@ -9,12 +9,12 @@ import { prepared } from './prepared.ts';
 
 const SHARE = 4;
 
-/** Tokenizing with classification of every cell, against csv-parse on the same bytes. */
+/** Measures tokenizing with the classification of every cell, against csv-parse on the same bytes. */
 export async function benchScanner(): Promise<void> {
   const data = await prepared(10);
   const files = data.files.slice(0, SHARE);
   const [ours, theirs]: [number[], number[]] = [[], []];
-  // Once unmeasured: a run of the real thing scans for minutes, not for the time that compiling takes.
+  // The first run is not measured: a real run scans for minutes, so that the time for compiling does not matter.
   for (const warm of [scan, csvParse]) await warm(readFileSync(files[0] ?? ''));
   for (const file of files) {
     const body = readFileSync(file);
@@ -37,14 +37,14 @@ async function timed(work: () => void | Promise<void>): Promise<number> {
   return (performance.now() - began) / 1_000;
 }
 
-/** What a socket hands over at a time. */
+/** Size of the chunks that a socket delivers. */
 const CHUNK_BYTES = 64 * 1024;
 
 function* chunksOf(body: Buffer): Generator<Buffer> {
   for (let at = 0; at < body.length; at += CHUNK_BYTES) yield body.subarray(at, at + CHUNK_BYTES);
 }
 
-/** Scans a body as it comes from a socket. */
+/** Scans a body in chunks of the size that a socket delivers. */
 export function scan(body: Buffer, edits?: ColumnEdits): void {
   const scanner = new Scanner({ requireSystem: true, edits });
   for (const chunk of chunksOf(body)) scanner.push(chunk);

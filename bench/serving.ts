@@ -5,12 +5,12 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Prepared } from './shapes.ts';
 
-/** The folder of the program that runs, wherever a bundler puts this file. */
+/** The folder of the running program, wherever a bundler put this file. */
 export const HERE = dirname(process.argv[1] ?? '');
 export const COMMAND = join(HERE, '..', 'bin', 'dfinery-elt.js');
 export const SOURCE = join(HERE, '..', 'bin', 'source-dfinery.js');
 
-/** Serves prepared files from a process of its own while `work` runs; every export with these faults. */
+/** Serves prepared files from a process of its own while `work` runs, every export with these faults. */
 export async function serving<T>(
   dir: string,
   work: (url: string) => Promise<T>,
@@ -30,7 +30,7 @@ export async function serving<T>(
   }
 }
 
-/** A scratch folder with a configuration in it; removed afterwards. */
+/** Makes a scratch folder with a configuration in it; removes it afterwards. */
 export async function scratch<T>(
   url: string,
   extra: object,

@@ -16,7 +16,7 @@ export interface Shape {
   readonly days: number;
   readonly rowsPerDay: number;
   readonly kind: keyof typeof ROW_KINDS;
-  /** Custom columns beside those of the kind, of which a row fills one in fifty. */
+  /** Number of custom columns beside those of the kind, of which a row fills one in fifty. */
   readonly sparseColumns: number;
 }
 
@@ -27,7 +27,7 @@ const sparse = (days: number, rowsPerDay: number, sparseColumns = 0): Shape => (
 });
 const filled = (days: number, rowsPerDay: number): Shape => ({ days, rowsPerDay, kind: 'filled', sparseColumns: 0 });
 
-/** What the end-to-end bench runs over: `DAYSxROWS`, rows a day; of the two kinds of rows. */
+/** The shapes of the end-to-end bench: `DAYSxROWS` (rows for each day) and one of the two kinds of rows. */
 export const SHAPES: Readonly<Record<string, Shape>> = {
   '10x5000': sparse(10, 5_000),
   '10x20000': sparse(10, 20_000),
@@ -44,7 +44,7 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
   '1x20000-wide': sparse(1, 20_000, 1_000),
 };
 
-/** Writes the exports of a shape, the last day three days ago. Kept between runs of one day. */
+/** Writes the exports of a shape; the last day is three days ago. They are kept between runs of one day. */
 export async function prepare(name: string): Promise<Prepared> {
   const { days, rowsPerDay, kind, sparseColumns } = SHAPES[name] ?? unknownShape(name);
   const last = addDays(dayAt(Date.now()), -3);

@@ -20,7 +20,7 @@ const CATALOG = {
   ],
 };
 
-/** A million ids staged by the Airbyte destination: memory must not follow their number. */
+/** Stages a million ids by the Airbyte destination; memory must not grow with their number. */
 export async function benchStage(): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'dfinery-bench-'));
   try {

@@ -10,7 +10,7 @@ const STARTS = [
   ['the source: spec', [SOURCE, 'spec']],
 ] as const;
 
-/** From the start of a process that has nothing to do to its end, against Node itself. */
+/** Measures a process that has nothing to do, from its start to its end, against Node itself. */
 export async function benchStart(): Promise<void> {
   const out = join(tmpdir(), 'dfinery-elt-bench-start');
   const commands = [['-e', '0'], ...STARTS.map(([, command]) => command)];

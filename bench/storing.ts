@@ -7,11 +7,11 @@ import { HERE } from './serving.ts';
 /** A bucket that runs may write into. */
 export interface Store {
   readonly env: NodeJS.ProcessEnv;
-  /** What was asked of it since the last call; empties it. */
+  /** Returns the requests since the last call, and empties the bucket. */
   take(): Promise<Asked>;
 }
 
-/** Keeps a bucket in a process of its own while `work` runs. */
+/** Runs a bucket in a process of its own while `work` runs. */
 export async function storing<T>(work: (store: Store) => Promise<T>): Promise<T> {
   const child = fork(join(HERE, 'bucket.js'), { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
   const take = () =>
@@ -31,7 +31,10 @@ export async function storing<T>(work: (store: Store) => Promise<T>): Promise<T>
   }
 }
 
-/** Requests of a run that loads windows, those apart that opening and closing take however many windows there are. */
+/**
+ * Requests of a run for its windows, without those for opening and closing, whose number does not depend on the
+ * windows.
+ */
 export function requestsOf({ requests }: Asked, windows: number) {
   const isData = ({ what, key }: Asked['requests'][number]) => what === 'PutObject' && key.endsWith('.parquet');
   const isOfRun = ({ key }: Asked['requests'][number]) => key.includes('/_dfinery/');

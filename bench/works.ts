@@ -8,12 +8,12 @@ import type { Store } from './storing.ts';
 const BARE = join(HERE, 'bare.js');
 const NODE = process.execPath;
 
-/** Where a work happens: what is served, and a scratch folder with the configuration in it. */
+/** The environment of a work: the served exports, and a scratch folder with the configuration. */
 export interface Place {
   readonly data: Prepared;
   readonly dir: string;
   readonly config: string;
-  /** Given where a work of the run needs one. */
+  /** A bucket, if a work of the run needs one. */
   readonly store?: Store | undefined;
 }
 
@@ -21,25 +21,25 @@ export interface Place {
 export interface Job {
   readonly command: readonly string[];
   readonly target: string;
-  /** Given where the target is the command's stdout. */
+  /** File for stdout, if stdout is the target. */
   readonly out?: string;
-  /** Given where the target lies in a bucket; `target` is not there then. */
+  /** The bucket, if the target lies in one; `target` does not exist then. */
   readonly store?: Store | undefined;
 }
 
-/** What a user waits for, and DuckDB alone on the same files where it can do the like. */
+/** A command for which a user waits, and a command of DuckDB alone on the same files if it can do similar work. */
 export interface Work {
   readonly name: string;
   readonly title: string;
   readonly ours: (place: Place) => Job | Promise<Job>;
   readonly bare?: (place: Place) => Job;
-  /** Ratio of time that is aimed at, by shape, whatever its rows are; others have no aim. */
+  /** Aimed ratio of time by shape, whatever its rows are; other shapes have no aim. */
   readonly aims: Readonly<Record<string, number>>;
-  /** Whether the target of the work before stays and is read again. */
+  /** True if the target of the work before stays and is read again. */
   readonly isRereading?: boolean;
-  /** Whether it writes into a bucket. */
+  /** True if it writes into a bucket. */
   readonly needsStore?: boolean;
-  /** Another work of the same run, and the ratio of time to it that is aimed at. */
+  /** Another work of the same run, and the aimed ratio of time to it. */
   readonly beside?: { readonly work: string; readonly aim: number };
 }
 
@@ -92,7 +92,7 @@ export const WORKS: readonly Work[] = [
   {
     name: 'ducklake',
     title: 'DuckLake tables; bare: COPY, zstd',
-    // The catalog, and beside it the folder with the data.
+    // The target is the catalog and the folder with the data beside it.
     ours: (place) => ({
       command: command('ducklake', join(place.dir, 'lake', 'events.ducklake'), place),
       target: join(place.dir, 'lake'),
@@ -141,7 +141,7 @@ interface Discovered {
   readonly catalog: { readonly streams: readonly { readonly name: string }[] };
 }
 
-/** The source as a platform runs it, with the catalog that it discovers itself beforehand. */
+/** The source as a platform runs it, with the catalog that it discovers itself before. */
 async function read({ data, dir, config }: Place, streams: readonly string[]): Promise<Job> {
   const days = { start_date: data.days[0], end_date: data.days.at(-1) };
   const [own, catalog] = [join(dir, 'source.json'), join(dir, 'catalog.json')];

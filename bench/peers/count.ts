@@ -2,7 +2,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { tableFromIPC } from 'apache-arrow';
 
-/** Rows of the table `events` of a DuckDB file, in whichever schema a tool puts it, or of an Arrow stream; 0 where nothing is. */
+/**
+ * Counts the rows of the table `events` of a DuckDB file, in whichever schema a tool puts it, or of an Arrow stream; 0
+ * if there is none.
+ */
 export async function countRows(path: string): Promise<number> {
   if (!existsSync(path)) return 0;
   if (path.endsWith('.arrows')) return rowsOfStream(path);
@@ -26,7 +29,7 @@ async function rowsOf(connection: DuckDBConnection, from: string): Promise<numbe
   return Number(counted.getRowObjectsJS()[0]?.rows);
 }
 
-/** A stream that was cut is counted as far as it goes. */
+/** Counts the rows of a stream; one that was cut is counted up to the cut. */
 function rowsOfStream(path: string): number {
   try {
     return tableFromIPC(readFileSync(path)).numRows;

@@ -9,7 +9,7 @@ import { sizeBelow } from '../size.ts';
 import { countRows } from './count.ts';
 import { environmentOf, install, PEERS, type Peer, type Task } from './tools.ts';
 
-/** Seconds after which a tool is given up. */
+/** Maximum time of a tool (seconds). */
 const LONGEST = '900';
 const CUTS: readonly (readonly [string, (atByte: number) => object])[] = [
   ['a clean end within a row', (at_byte) => ({ kind: 'cut', at_byte })],
@@ -36,7 +36,7 @@ if (!values['cuts-only']) {
 }
 await compareCuts();
 
-/** Whole exports, the tools by turns. */
+/** Compares the tools by turns on whole exports. */
 async function compare(shape: string): Promise<void> {
   const data = await prepare(shape);
   const runs = new Map<Peer, Run[]>(peers.map((peer) => [peer, []]));
@@ -74,7 +74,7 @@ async function runOf(peer: Peer, data: Prepared): Promise<Run> {
   });
 }
 
-/** One day whose export always ends after three fifths of its bytes, in three ways. */
+/** Compares the tools on one day whose export always ends after three fifths of its bytes, in three ways. */
 async function compareCuts(): Promise<void> {
   const whole = await prepare('10x20000');
   const data = { ...whole, days: whole.days.slice(-1), files: whole.files.slice(-1), rows: whole.rows / 10 };
@@ -90,7 +90,7 @@ async function compareCuts(): Promise<void> {
   }
 }
 
-/** What a tool makes of a broken export, in words. */
+/** Describes the result of a tool on a broken export. */
 function cutOf(peer: Peer, data: Prepared, fault: object): Promise<string> {
   return atWork(peer, data, fault, async (run, target) => {
     try {
@@ -106,7 +106,7 @@ function cutOf(peer: Peer, data: Prepared, fault: object): Promise<string> {
   });
 }
 
-/** A scratch folder, the served days and the tool's command, ready to be run. */
+/** Runs work with a scratch folder, the served days and the tool's command. */
 function atWork<T>(
   peer: Peer,
   { dir: served, days }: Prepared,

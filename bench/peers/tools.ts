@@ -6,29 +6,29 @@ import { COMMAND, HERE } from '../serving.ts';
 const NODE = process.execPath;
 const ROOT = resolve(HERE, '../..');
 const SCRIPTS = join(ROOT, 'bench/peers');
-/** A virtual environment a tool: their own dependencies exclude each other. */
+/** Folder of the tools' virtual environments: each has its own, since their dependencies exclude each other. */
 const VENVS = join(ROOT, '.peers');
 
-/** What a run of a tool is given. */
+/** The task of a tool's run. */
 export interface Task {
   readonly dir: string;
   readonly days: readonly string[];
   readonly url: string;
-  /** The configuration for ours. */
+  /** Path of the configuration of this program. */
   readonly config: string;
 }
 
-/** Another tool at the same work. */
+/** Another tool that does the same work. */
 export interface Peer {
   readonly name: string;
-  /** Of `requirements/`, and of its virtual environment; none for ours. */
+  /** Name of its requirements in `requirements/`, and of its virtual environment; undefined for this program. */
   readonly venv: string | undefined;
-  /** Rows of the largest work that it is given: some would take hours. */
+  /** Maximum number of rows that it is given: with more of them some tools would take hours. */
   readonly mostRows: number;
-  /** The file that it writes, whose name decides how rows are counted: a DuckDB file, or a stream. */
+  /** Name of the file that it writes, which decides how rows are counted: a DuckDB file, or a stream. */
   readonly target: string;
   readonly command: (task: Task) => readonly string[];
-  /** True where the records go to stdout. */
+  /** True if the records go to stdout. */
   readonly writesStdout?: boolean;
 }
 
@@ -64,7 +64,10 @@ const MANY = 1_000_000;
 const FEW = 200_000;
 const DUCKDB = 'events.duckdb';
 
-/** Without sling and ingestr: what a package index has of them fetches their programs from elsewhere when first used. */
+/**
+ * The tools. Sling and ingestr are left out: the packages of an index fetch their programs from elsewhere when first
+ * used.
+ */
 export const PEERS: readonly Peer[] = [
   { name: 'dfinery-elt, DuckDB', venv: undefined, mostRows: MANY, target: DUCKDB, command: ours('duckdb', DUCKDB) },
   {
@@ -116,7 +119,7 @@ function execute(command: string, args: readonly string[]): void {
   if (status !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${status}`);
 }
 
-/** The environment variables by which the scripts in `bench/peers` are told their task. */
+/** The environment variables that give the scripts in `bench/peers` their task. */
 export const environmentOf = (peer: Peer, { dir, days, url }: Task): NodeJS.ProcessEnv => ({
   BENCH_URL: url,
   BENCH_DAYS: days.join(','),

@@ -32,7 +32,7 @@ export function streamSchema(columns: readonly Typed[], asInstants: boolean, ver
   return new Schema(all, new Map([['dfinery.version', version]]));
 }
 
-/** DuckDB's types in Arrow's classes. */
+/** Arrow's types by DuckDB's types. */
 const ARROW: Readonly<Record<DuckDbScalar, DataType>> = {
   BOOLEAN: new Bool(),
   BIGINT: new Int64(),
@@ -48,12 +48,12 @@ function dataType(type: DuckDbType): DataType {
   return isList ? new List(new Field('item', ARROW[scalar], true)) : ARROW[scalar];
 }
 
-/** What ends a stream: a message without content. */
+/** Length of the end of a stream, a message without content (bytes). */
 const END_BYTES = 8;
 
-/** The messages of an Arrow IPC stream, into a Node stream: `write` resolves once the reader's side took them. */
+/** Writes the messages of an Arrow IPC stream to a Node stream; `write` resolves once the stream has accepted them. */
 export class IpcStream {
-  /** The schema, which is written with what comes first. */
+  /** The schema, which is written together with the first message. */
   #begin: Uint8Array | undefined;
   readonly #end: Uint8Array;
   readonly #out: Writable;
@@ -87,19 +87,19 @@ export class IpcStream {
     return this.write(this.#end);
   }
 
-  /** Removes its listener from the stream, which may be used further. */
+  /** Removes its listener from the Node stream, which stays usable. */
   release(): void {
     this.#out.off('error', this.#onError);
   }
 }
 
-/** Bytes of a record batch, about: what the decoder holds of a file at a time. */
+/** Approximate size of a record batch, which the decoder holds in memory (bytes). */
 const BATCH_BYTES = 8 * 1024 * 1024;
 const MAX_ROWS = 61_440;
-/** What a column takes of a row at least: a value, or the offset of a text. */
+/** Minimum size of a column in a row: a value, or the offset of a text (bytes). */
 const COLUMN_BYTES = 8;
 
-/** Rows of a record batch of so many columns, whose rows have `rowBytes` of CSV. */
+/** Number of rows of a record batch with so many columns, whose rows have `rowBytes` of CSV. */
 export const batchRows = (columns: number, rowBytes: number): number =>
   Math.max(1, Math.min(MAX_ROWS, Math.floor(BATCH_BYTES / (columns * COLUMN_BYTES + rowBytes))));
 
@@ -109,9 +109,12 @@ export interface RecordBatches {
   readonly messages: Uint8Array;
 }
 
-/** The rows of a Parquet file, a row group at a time. `batchSize`: rows of a record batch at most. */
+/**
+ * Yields the rows of a Parquet file, one row group at a time. `batchSize` is the maximum number of rows of a record
+ * batch.
+ */
 export async function* recordBatches(path: string, batchSize: number): AsyncGenerator<RecordBatches> {
-  // WebAssembly of 5 MB, which nothing else needs.
+  // The module has 5 MB of WebAssembly and is needed only here.
   const { ParquetFile } = await import('parquet-wasm');
   const file = await ParquetFile.fromFile(await openAsBlob(path));
   try {
@@ -124,11 +127,13 @@ export async function* recordBatches(path: string, batchSize: number): AsyncGene
   }
 }
 
-/** A message begins with a mark and the length of its metadata, each of 32 bits; that of a schema has nothing else. */
+/**
+ * A message begins with a mark and the length of its metadata, of 32 bits each; a schema's message has only metadata.
+ */
 const LENGTH_AT = 4;
 const METADATA_AT = 8;
 
-/** The messages of a stream between its schema and its end. */
+/** The messages of a stream without its schema and its end. */
 function withoutFrame(stream: Uint8Array): Uint8Array {
   const schema = new DataView(stream.buffer, stream.byteOffset).getInt32(LENGTH_AT, true);
   return stream.subarray(METADATA_AT + schema, -END_BYTES);

@@ -5,10 +5,13 @@ import type { Writable } from 'node:stream';
 import { codeOf } from '../../base/errors.ts';
 import { moveFile, OWNER_FILE, removeTemporaries, replaceablePath, temporaryPathOf } from '../../fs/atomic-file.ts';
 
-/** A run of today may still be waiting for its first window. */
+/**
+ * Age (ms) from which an unfinished file counts as abandoned: a younger one may belong to a run that waits for its
+ * first window.
+ */
 const ABANDONED_MS = 86_400_000;
 
-/** Receives the bytes of a stream. */
+/** A file or a stream that receives bytes. */
 export interface Output {
   /** Resolves once bytes may be written; throws the system's error. */
   ready(): Promise<void>;
@@ -19,14 +22,14 @@ export interface Output {
   readonly stream: Writable;
 }
 
-/** A stream that the caller owns and closes. */
+/** An output for a stream that the caller owns and closes. */
 export function streamOutput(stream: Writable): Output {
   return { stream, async ready() {}, async end() {}, async drop() {} };
 }
 
 /**
- * A file that appears under its name only when it is complete; a device or a pipe is written as it is. What killed runs left of a
- * file is removed. `now`: in ms.
+ * An output for a file that appears under its name only when it is complete; a device or a pipe is written directly.
+ * Files that killed runs left unfinished are removed. `now` is in ms.
  */
 export function fileOutput(path: string, now: number): Output {
   const file = replaceablePath(path);
@@ -42,7 +45,7 @@ export function fileOutput(path: string, now: number): Output {
       await opened;
       if (file === undefined) return;
       await removeTemporaries(file, now, ABANDONED_MS);
-      // Without this check the rename at the very end is the first thing that a folder of this name refuses.
+      // Without this check only the rename at the very end would find that a folder has this name.
       const found = await stat(file).catch(() => undefined);
       if (found?.isDirectory()) throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
     },
@@ -58,7 +61,7 @@ export function fileOutput(path: string, now: number): Output {
   };
 }
 
-/** True when the reader closed its end of the stream: no failure of this program. */
+/** True if the reader closed its end of the stream, which is no failure of this program. */
 export function isReaderGone(error: unknown): boolean {
   return ['EPIPE', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END'].includes(codeOf(error) ?? '');
 }

@@ -3,7 +3,10 @@ import type { Target } from '../target.ts';
 
 const STDOUT = '-';
 
-/** One Arrow IPC stream of all windows, into a file or on stdout. It stores no state, so there is nothing to verify. */
+/**
+ * The target of one Arrow IPC stream of all windows, into a file or on stdout. It stores no state, so that there is
+ * nothing to verify.
+ */
 export const arrow: Target = {
   name: 'arrow',
   place: { name: 'file', describe: 'The file, or - for stdout' },
@@ -12,9 +15,9 @@ export const arrow: Target = {
   async open(place, options) {
     const out = place === STDOUT ? options.stdout : place;
     return {
-      // A file takes its name once it is whole; of a stream without a pinned schema nothing is sent before the last window.
+      // A file gets its name once it is complete; without a pinned schema nothing is sent before the last window.
       isAllOrNothing: place !== STDOUT || options.pinned === undefined,
-      // Its days are those of --from and --to, else all that can be exported.
+      // The days are those of --from and --to, else all that can be exported.
       readPriorLoads: async () => NO_PRIOR_LOADS,
       async write(windows) {
         const { writeArrow } = await import('./write-arrow.ts');

@@ -27,18 +27,18 @@ export interface TypedFile {
 export interface TypedFilesOptions extends Rules, Pick<PlaceOptions, 'clock' | 'memoryLimit' | 'signal'> {
   /** Where the files are written: a private folder. */
   readonly folder: string;
-  /** All columns, those without a type too. */
+  /** All columns of the stream, also those without a type. */
   readonly columns: readonly StoredColumn[];
-  /** Rows of a row group. */
+  /** Number of rows of a row group. */
   readonly groupRows: number;
 }
 
-/** What messages call it. */
+/** Name of the stream in messages. */
 const PLACE = 'the Arrow stream';
-/** Rows that the window before sent and that the next one may hold, too: base id and date. */
+/** Temporary table: base id and date of rows of the previous window, which the next one may contain again. */
 const SENT = '_dfinery_sent';
 
-/** Writes windows one after another as Parquet files of the columns of a stream, by DuckDB. */
+/** Writes windows, one after another, as Parquet files with the columns of a stream. */
 export class TypedFiles {
   readonly #options: TypedFilesOptions;
   readonly #engine: Engine;
@@ -54,14 +54,14 @@ export class TypedFiles {
 
   static async open(options: TypedFilesOptions): Promise<TypedFiles> {
     const engine = await openEngine({ ...options, file: join(options.folder, 'engine'), lockWaitMs: 0 });
-    // The rows of a stream are in the order of the export, also those of `#withoutSent`.
+    // A stream has the rows in the order of the export, also those of `#withoutSent`.
     await engine.run('SET preserve_insertion_order = true');
     await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
     await engine.run('SET enable_external_file_cache = false');
     return new TypedFiles(engine, options);
   }
 
-  /** The file of each window that has rows, in order. Throws UserError. */
+  /** Yields the file of each window that has rows, in order. Throws UserError. */
   async *of(windows: AsyncIterable<Window>): AsyncGenerator<TypedFile> {
     for await (const window of windows) {
       if (window.receipt.rows > 0) yield await this.#write(window);
@@ -87,7 +87,7 @@ export class TypedFiles {
     return file;
   }
 
-  /** How the window's cells become values of the stream, whose columns and types do not change any more. */
+  /** Plans how the window's cells become values of the stream, whose columns and types no longer change. */
   #planOf({ columns }: IncomingColumns): PlannedColumn[] {
     const stored = this.#options.columns;
     return planColumns(stored, columns, this.#options, false).map((planned, i) => {
@@ -106,7 +106,7 @@ export class TypedFiles {
     return path;
   }
 
-  /** The rows of a window as a query: `_key`, the columns of the stream, `_rescued`. */
+  /** The query of a window's rows: `_key`, the columns of the stream, `_rescued`. */
   async #rowsOf(load: WindowLoad): Promise<string> {
     const isPlain = !hasDuplicateOrMissingIds(load.window);
     const { columns, values, from, ...own } = isPlain ? fileQuery(load, 0) : await stageWindow(this.#engine, load);
@@ -121,7 +121,7 @@ export class TypedFiles {
     return `SELECT ${[`${key} AS _key`, ...select, rescued].join(', ')} FROM ${from}${isPlain ? '' : ' ORDER BY s.rowid'}`;
   }
 
-  /** A row that the window before had under the same id and date is not sent twice (S13). */
+  /** Removes rows that the previous window had with the same id and date: they are not sent twice (S13). */
   async #withoutSent(all: string): Promise<string> {
     const path = this.#newPath();
     const { base, date } = this.#identity();
@@ -146,7 +146,7 @@ export class TypedFiles {
     return { base: baseId(columns), date: rereadDate(columns, this.#zone) };
   }
 
-  /** Returns how many rows it wrote. */
+  /** Writes a query into a file; returns the number of its rows. */
   #copy(query: string, path: string): Promise<number> {
     const size = `ROW_GROUP_SIZE ${this.#options.groupRows}, DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES}`;
     return this.#engine.run(`COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION snappy, ${size})`);
@@ -168,7 +168,7 @@ export class TypedFiles {
   }
 }
 
-/** True when the next window may hold rows of this one again. */
+/** True if the next window may contain rows of this one again. */
 function isOpen({ receipt: { to, covers_to } }: Window): boolean {
   return covers_to === null || to > covers_to;
 }

@@ -25,20 +25,20 @@ export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | '
   readonly signal: AbortSignal;
 }
 
-/** CSV bytes of a row, where no window was seen yet. */
+/** Assumed number of CSV bytes of a row before any window was seen. */
 const USUAL_ROW_BYTES = 400;
 
-/** What is sent, and how: the columns are known by now and do not change any more. */
+/** The windows and the form of a stream: its columns are known and no longer change. */
 interface Stream {
   readonly windows: AsyncIterable<Window>;
   readonly columns: readonly StoredColumn[];
-  /** CSV of a row, about. */
+  /** Approximate number of CSV bytes of a row. */
   readonly rowBytes: number;
 }
 
 /**
- * Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then held
- * on disk until the last has come (S31). Throws UserError; a file that was begun is then not there.
+ * Writes windows as one Arrow IPC stream. Its schema is the pinned one, else that of all windows, which are then kept
+ * on disk until the last has come (S31). Throws UserError; an unfinished file is removed.
  */
 export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<Streamed> {
   const { out, pinned } = options;
@@ -51,7 +51,7 @@ export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowO
         ? await keepAll(windows, folder.path, options)
         : { windows, columns: planColumns(FIRST_COLUMNS, new Map(), options, true), rowBytes: USUAL_ROW_BYTES };
     const result = await send(stream, output.stream, folder.path, options);
-    // A pipe whose reader has left takes nothing more.
+    // A pipe whose reader has left accepts no more bytes.
     if (result.readerLeft) await output.drop();
     else await output.end();
     return result;
@@ -70,7 +70,7 @@ function failureOf(error: unknown, out: string | Writable): unknown {
   return diskError(error, { what: name, path: name });
 }
 
-/** Keeps the files of all windows, which the extraction removes, until the columns of all are known. */
+/** Keeps copies of the files of all windows, which the extraction removes, until the columns of all are known. */
 async function keepAll(windows: AsyncIterable<Window>, folder: string, options: ArrowOptions): Promise<Stream> {
   const kept: Window[] = [];
   let columns: readonly StoredColumn[] = FIRST_COLUMNS;
@@ -141,7 +141,7 @@ async function send(
   return { rows, columnsAdded: typed.map(({ name }) => name), rescued, readerLeft };
 }
 
-/** Asks for the next item while the last one is in use. */
+/** Requests the next item while the last one is in use. */
 async function* ahead<T>(items: AsyncGenerator<T>): AsyncGenerator<T> {
   let next = items.next();
   try {
@@ -149,7 +149,7 @@ async function* ahead<T>(items: AsyncGenerator<T>): AsyncGenerator<T> {
       const { done, value } = await next;
       if (done === true) return;
       next = items.next();
-      // Its failure is thrown when it is asked for.
+      // A failure is thrown when the item is requested.
       next.catch(() => undefined);
       yield value;
     }

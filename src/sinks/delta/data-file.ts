@@ -6,12 +6,13 @@ import { pathInTable } from '../files/stored-files.ts';
 import { type Action, type Add, damaged, parseJson } from './protocol/entry.ts';
 import type { DeltaField } from './schema.ts';
 
-/** The tag of our own on the files of the log. */
+/** The tag of this program on the files of the log. */
 const NOTE = 'dfinery';
 
 /**
- * A file of a table's log. `path`: from the table's folder; `place`: for messages. Throws a configuration failure for one
- * without what this program notes of each: somebody else wrote it, and which windows its rows belong to cannot be known.
+ * Makes a data file from its log entry. `path` is relative to the table's folder, and `place` names the table in
+ * messages. Throws a configuration failure for a file without this program's note: somebody else wrote it, and the
+ * windows of its rows cannot be known.
  */
 export function dataFileOf(table: TableName, path: string, add: Add, place: string): DataFile {
   const where = `${place}/${path}`;
@@ -40,13 +41,13 @@ export function dataFileOf(table: TableName, path: string, add: Add, place: stri
   };
 }
 
-/** What a change of files is noted with: the time (ms), and whether rows change or only lie in other files. */
+/** Values for the entries of a change: the time (ms), and whether rows change or only move to other files. */
 export interface Noted {
   readonly now: number;
   readonly isDataChange: boolean;
 }
 
-/** The entry that makes a file part of a table. `stats`: JSON. */
+/** The action that adds a file to a table. `stats` is JSON. */
 export function addOf(file: NewFile, stats: string, { now, isDataChange }: Noted): Action {
   return {
     add: {
@@ -61,7 +62,7 @@ export function addOf(file: NewFile, stats: string, { now, isDataChange }: Noted
   };
 }
 
-/** The entry that takes a file out of a table. */
+/** The action that removes a file from a table. */
 export function removeOf(add: Add, { now, isDataChange }: Noted): Action {
   return {
     remove: {
@@ -76,7 +77,7 @@ export function removeOf(add: Add, { now, isDataChange }: Noted): Action {
   };
 }
 
-/** How the values of a type that has least and greatest ones are written, as JSON: a long keeps every digit (S44). */
+/** Writes minimum and maximum values as JSON, by type: a long keeps every digit (S44). */
 const WRITTEN: Readonly<Record<string, (text: string) => string | undefined>> = {
   long: (text) => text,
   timestamp: (text) => instant(text, 'Z'),
@@ -85,7 +86,10 @@ const WRITTEN: Readonly<Record<string, (text: string) => string | undefined>> = 
 
 const INSTANT = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?(?:\+00)?$/;
 
-/** With milliseconds, which is what readers take; undefined for a value between two of them, which would be cut. */
+/**
+ * Writes an instant with milliseconds, which readers expect; undefined for a value with microseconds, which would be
+ * cut.
+ */
 function instant(text: string, zone: string): string | undefined {
   const match = INSTANT.exec(text);
   if (match === null) return undefined;
@@ -94,7 +98,7 @@ function instant(text: string, zone: string): string | undefined {
   return digits.endsWith('000') ? `"${date}T${time}.${digits.slice(0, 3)}${zone}"` : undefined;
 }
 
-/** The `stats` of a file, as its entry in the log has them. */
+/** The `stats` of a file for its entry in the log. */
 export function statsText(
   { rows }: NewFile,
   columns: ReadonlyMap<string, LoggedColumn>,

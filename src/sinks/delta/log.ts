@@ -77,8 +77,8 @@ class DeltaLog implements TableLog {
   }
 
   /**
-   * Stores the files, then commits: the other tables first, `events` last, so that a run that dies in between has done
-   * nothing to `events` and its windows come again (S41).
+   * Stores the files, then commits the tables, `events` last: if a run dies in between, `events` is unchanged and its
+   * windows are loaded again (S41).
    */
   async commit(change: FileChange): Promise<void> {
     const changeId = randomUUID();
@@ -87,7 +87,8 @@ class DeltaLog implements TableLog {
     const entries = new Map<TableName, readonly Action[]>();
     for (const name of names) entries.set(name, await this.#actions(name, change, changeId));
     await storeFiles(this.#storage, change.added);
-    // Who read the log while another writer was at its commit may have the latest version of a table, and not of `events`.
+    // A process that read the log while another writer was committing may have the latest version of a table, but not
+    // of `events`.
     let isLost = !(await this.#table('events').isLatest());
     for (const name of [...names.filter((one) => one !== 'events'), 'events' as const]) {
       const table = this.#table(name);
@@ -104,13 +105,18 @@ class DeltaLog implements TableLog {
     for (const name of names) await this.#table(name).checkpoint(this.#options.clock.now());
   }
 
-  /** A purge removes files at once that a reader of an older version may want. */
+  /**
+   * False if a table has a later version: a purge removes files at once, and a reader of an older version may need
+   * them.
+   */
   async isUnchanged(): Promise<boolean> {
     for (const table of this.#tables.values()) if (!(await table.isLatest())) return false;
     return true;
   }
 
-  /** The schema in the log has the columns of the state; that of a table that does not follow from it may be older or newer. */
+  /**
+   * Checks that the schema in the log has the columns of the state. The schema of a stale table may be older or newer.
+   */
   async check(): Promise<Difference[]> {
     const found: Difference[] = [];
     if (this.snapshot === undefined) return found;
@@ -138,7 +144,10 @@ class DeltaLog implements TableLog {
     await checkErasable(this.#storage, removed, this.#known);
   }
 
-  /** An uncommitted file that is older than the purge's commit belongs to no writer that can still commit. */
+  /**
+   * Erases history and files after a purge. An uncommitted file that is older than the purge's commit belongs to no
+   * writer that can still commit.
+   */
   async erase(): Promise<void> {
     const now = this.#options.clock.now();
     for (const table of this.#tables.values()) {
@@ -178,7 +187,7 @@ class DeltaLog implements TableLog {
     return { operation: OPERATIONS[kind], window: lastWindow(state.receipts), now: this.#options.clock.now() };
   }
 
-  /** The entry of one table. */
+  /** The actions of the next entry of one table. */
   async #actions(name: TableName, change: FileChange, changeId: string): Promise<Action[]> {
     const { state, kind } = change;
     const table = this.#table(name);
@@ -202,7 +211,10 @@ class DeltaLog implements TableLog {
     ];
   }
 
-  /** After a lost race: nothing that was stored stays, in whatever table; a table that was committed loses it again. */
+  /**
+   * Undoes a change after a lost race: removes everything that was stored, in all tables; a table that was committed
+   * loses its new rows again.
+   */
   async #takeBack(
     change: FileChange,
     done: readonly { readonly table: DeltaTable; readonly added: readonly NewFile[] }[],

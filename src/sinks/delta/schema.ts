@@ -19,10 +19,12 @@ export interface DeltaField {
 /** Characters that readers refuse in a column's name. */
 const REFUSED = /[ ,;{}()\n\t=]/g;
 
-/** A column's name as every reader of Delta takes it, before it is told apart from others (S43). */
+/**
+ * A column's name with only the characters that every reader of Delta accepts, before equal names are numbered (S43).
+ */
 export const readableName = (source: string): string => source.replaceAll(REFUSED, '_');
 
-/** The columns that a table's files can have, in order; the partition's column is not among them. */
+/** The columns that a table's files can have, in their order; the partition's column is not among them. */
 export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<DeltaField[]> {
   const described = await describeTable(engine, table, state);
   return described.map(({ name, type }) => ({ name, type: deltaType(type) }));
@@ -34,7 +36,7 @@ function deltaType(type: DuckDbType): DeltaType {
   return isList ? { type: 'array', elementType: delta, containsNull: true } : delta;
 }
 
-/** The schema as `metaData` holds it. */
+/** The schema as text for `metaData`. */
 export function schemaString(fields: readonly DeltaField[]): string {
   const all = [...fields, { name: PARTITION, type: 'date' }];
   return JSON.stringify({
@@ -43,7 +45,7 @@ export function schemaString(fields: readonly DeltaField[]): string {
   });
 }
 
-/** The columns of a schema that a log holds; empty if it has none. Throws UserError for a text that is no schema. */
+/** The columns of a schema in a log; empty if the log has none. Throws UserError for a text that is no schema. */
 export function fieldsIn(text: string | undefined, place: string): readonly DeltaField[] {
   const value = parseJson(text ?? '{}', place) as { readonly fields?: readonly DeltaField[] } | null;
   return value?.fields ?? [];
@@ -55,7 +57,7 @@ const DOMAINS = 'domainMetadata';
 const LOCAL_TIMES = 'timestampNtz';
 const KNOWN: ReadonlySet<string> = new Set([DOMAINS, LOCAL_TIMES]);
 
-/** The protocol of a table of ours: what is used and nothing else. `asInstants`: its datetimes are instants. */
+/** The protocol of a new table: the features that it uses, and no others. `asInstants`: its datetimes are instants. */
 export function protocolOf(asInstants: boolean): Protocol {
   return {
     minReaderVersion: READER,
@@ -65,7 +67,10 @@ export function protocolOf(asInstants: boolean): Protocol {
   };
 }
 
-/** True if a table's protocol has all that its columns need: one whose first run died may be of another time zone. */
+/**
+ * True if a table's protocol has the features that its columns need: a table whose first run died may have been for
+ * another time zone.
+ */
 export function supports(protocol: Protocol | undefined, asInstants: boolean): boolean {
   const needed = protocolOf(asInstants);
   return (['readerFeatures', 'writerFeatures'] as const).every((kind) =>
@@ -73,7 +78,7 @@ export function supports(protocol: Protocol | undefined, asInstants: boolean): b
   );
 }
 
-/** Throws a configuration failure for a table that requires features unknown to this program. */
+/** Throws a configuration failure for a table that requires features which this program does not know. */
 export function checkProtocol(protocol: Protocol, table: string): void {
   const { minReaderVersion, minWriterVersion } = protocol;
   const features = [...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])];

@@ -13,13 +13,16 @@ export interface TableInfo {
   /** Version of the program that wrote it. */
   readonly writer: string;
   readonly table: TableName;
-  /** Only of `events`: zone of all datetimes without one; fixed by the first load. */
+  /** Zone of all datetimes that name none, fixed by the first load; only in `events`. */
   readonly timezone?: string | null;
-  /** Of `events`: the tables that are kept. */
+  /** The tables that are kept; only in `events`. */
   readonly tables?: readonly TableName[];
-  /** Of `events`: names its latest change. Versions alone do not: of two writers each may take its own for the next one. */
+  /**
+   * Id of the latest change of `events`. Versions alone do not identify it: each of two writers may take its own
+   * version for the next one.
+   */
   readonly change_id?: string;
-  /** Of the others: the version of `events` that they follow from, and the change that made it. */
+  /** The version of `events` from which another table follows, and the change that made that version. */
   readonly source?: number;
   readonly source_change_id?: string;
 }
@@ -33,7 +36,10 @@ export const isReceiptDomain = (domain: string): boolean =>
 /** Configuration texts by domain. */
 export type Domains = ReadonlyMap<string, string>;
 
-/** Undefined for a table of another program. Throws UserError for one of another version of this program. */
+/**
+ * Reads the description of a table; undefined for a table of another program. Throws UserError for one of another
+ * version of this program.
+ */
 export function tableInfoOf(domains: Domains, place: string): TableInfo | undefined {
   const text = domains.get(TABLE);
   if (text === undefined) return undefined;
@@ -51,7 +57,7 @@ export function tableInfoOf(domains: Domains, place: string): TableInfo | undefi
 const entriesOf = (domains: Domains): Map<string, string> =>
   new Map([...domains].flatMap(([domain, text]) => (domain.startsWith(OWN) ? [[domain.slice(OWN.length), text]] : [])));
 
-/** The state that the log of `events` holds; `live`: rows of each window in its files. Throws UserError. */
+/** Reads the state in the log of `events`; `live` has the rows of each window in its files. Throws UserError. */
 export function stateOfDomains(domains: Domains, live: ReadonlyMap<number, number>, place: string): TableState {
   const info = tableInfoOf(domains, place);
   const { receipts, ...stored } = stateFrom(entriesOf(domains), (name, why) =>
@@ -62,12 +68,12 @@ export function stateOfDomains(domains: Domains, live: ReadonlyMap<number, numbe
     timezone: info?.timezone ?? null,
     tables: info?.tables ?? [],
     receipts: receiptsWith(receipts, live),
-    // Names of events are values of the data, which the log does not hold: it keeps them for good.
+    // Event names are values of the data, which the log must not hold, since it keeps them for good.
     eventNames: [],
   };
 }
 
-/** The actions that make the domains of `events` hold a state. */
+/** The actions that store a state in the domains of `events`. */
 export function stateActions(domains: Domains, state: TableState, changeId: string): Action[] {
   const { timezone, tables } = state;
   const info = { v: 2, writer: VERSION, table: 'events', timezone, tables, change_id: changeId };
@@ -79,7 +85,7 @@ export function stateActions(domains: Domains, state: TableState, changeId: stri
   ];
 }
 
-/** The action that says which version of `events` another table follows from. */
+/** The action that stores from which version of `events` another table follows. */
 export function derivedAction(table: TableName, source: number, changeId: string): Action {
   const info: TableInfo = { v: 2, writer: VERSION, table, source, source_change_id: changeId };
   return domainAction(TABLE, JSON.stringify(info));

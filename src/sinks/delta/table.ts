@@ -25,17 +25,17 @@ import { type Domains, isReceiptDomain, type TableInfo, tableInfoOf } from './st
 
 /** The application id of this program in the log's `txn` actions. */
 const APP_ID = 'dfinery-elt';
-/** Commits from one checkpoint to the next (S45). */
+/** Number of commits from one checkpoint to the next (S45). */
 const CHECKPOINT_EVERY = 100;
 const RETENTION = 'delta.deletedFileRetentionDuration';
 const SECONDS = /^interval (\d{1,9}) seconds$/;
 
-/** What a table's history shows of a commit. */
+/** The facts about a commit that a table's history shows. */
 export interface CommitInfo {
   readonly operation: 'WRITE' | 'OPTIMIZE' | 'DELETE';
-  /** Number of the last window that is in the table then. */
+  /** Number of the last window in the table after the commit. */
   readonly window: number;
-  /** ms since 1970. */
+  /** Time of the commit (ms since 1970). */
   readonly now: number;
 }
 
@@ -43,7 +43,7 @@ export interface CommitInfo {
 interface Shape {
   readonly fields: readonly DeltaField[];
   readonly asInstants: boolean;
-  /** How long files that left the table stay; ms. */
+  /** Time that files which left the table stay (ms). */
   readonly retentionMs: number;
 }
 
@@ -53,7 +53,7 @@ export class DeltaTable {
   readonly #place: LogPlace;
   readonly #snapshot: LogSnapshot;
   readonly #logger: Logger;
-  /** Log entries never change: each is parsed once. */
+  /** Data files by log entry: entries never change, so that each is parsed once. */
   readonly #parsed = new WeakMap<Add, DataFile>();
 
   private constructor(name: TableName, place: LogPlace, snapshot: LogSnapshot, logger: Logger) {
@@ -63,7 +63,10 @@ export class DeltaTable {
     this.#logger = logger;
   }
 
-  /** Reads a table's log. Throws UserError for one that is damaged, not ours, or changed in ways unknown here. */
+  /**
+   * Reads a table's log. Throws UserError for a log that is damaged, not this program's, or changed in ways that it
+   * does not know.
+   */
   static async open(name: TableName, place: LogPlace, logger: Logger): Promise<DeltaTable> {
     const snapshot = await readSnapshot(place);
     const table = new DeltaTable(name, place, snapshot, logger);
@@ -72,7 +75,7 @@ export class DeltaTable {
     return table;
   }
 
-  /** For messages: the address of the table. */
+  /** The address of the table, for messages. */
   get address(): string {
     return `${this.#place.storage.address}/${this.name}`;
   }
@@ -93,18 +96,18 @@ export class DeltaTable {
     return tableInfoOf(this.domains, this.address);
   }
 
-  /** How long files that left it stay, as its last load said; ms. */
+  /** Time that files which left the table stay, as its last load configured (ms). */
   get retentionMs(): number {
     const seconds = SECONDS.exec(this.#snapshot.metaData?.configuration[RETENTION] ?? '')?.[1];
     return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
   }
 
-  /** Its columns, as the log says. */
+  /** The columns of the table in its log. */
   get fields(): readonly DeltaField[] {
     return fieldsIn(this.#snapshot.metaData?.schemaString, this.address);
   }
 
-  /** Its files, in the order of their paths. */
+  /** The files of the table, in the order of their paths. */
   files(): DataFile[] {
     const files = [...this.#snapshot.files].map(([path, add]) => {
       const file = this.#parsed.get(add) ?? dataFileOf(this.name, path, add, this.address);
@@ -133,7 +136,7 @@ export class DeltaTable {
     return found === undefined ? undefined : (found.deletionTimestamp ?? 0);
   }
 
-  /** When the latest version was stored, by the clock of the store; ms since 1970. */
+  /** Time at which the latest version was stored, by the clock of the store (ms since 1970). */
   async committedAt(): Promise<number> {
     for await (const { isEntry, version, modified } of this.#logFrom(this.version)) {
       if (isEntry && version === this.version) return modified;
@@ -141,7 +144,7 @@ export class DeltaTable {
     return 0;
   }
 
-  /** The actions that make the table, or change its columns; none if it is as it should be. */
+  /** The actions that make the table, or change its columns; empty if nothing needs to change. */
   shapeActions(shape: Shape, now: number): Action[] {
     const wanted = schemaString(shape.fields);
     const { metaData: before, protocol } = this.#snapshot;
@@ -161,9 +164,9 @@ export class DeltaTable {
   }
 
   /**
-   * Makes the next version of the table, or changes nothing: false if somebody else made it first. An entry that is there with
-   * exactly these bytes is our own, whose answer was lost: it names a transaction that nobody else has. An entry that nobody
-   * reads, since a purge has removed those before it, is taken back.
+   * Commits the next version of the table; returns false and changes nothing if somebody else committed it first. An
+   * entry with exactly these bytes is this process's own, whose answer was lost: it names a transaction that nobody
+   * else has. An entry that no reader reads, since a purge has removed the entries before it, is removed again.
    */
   async commit(actions: readonly Action[], { operation, window, now }: CommitInfo): Promise<boolean> {
     const { storage } = this.#place;
@@ -208,8 +211,8 @@ export class DeltaTable {
   }
 
   /**
-   * Writes a checkpoint and removes all earlier files of the log: their statistics name values of rows that a purge removed
-   * (S44). Throws UserError.
+   * Writes a checkpoint and removes all earlier files of the log: their statistics name values of rows that a purge
+   * removed (S44). Throws UserError.
    */
   async eraseHistory(now: number): Promise<void> {
     if (this.version < 1) return;
@@ -222,14 +225,14 @@ export class DeltaTable {
     await this.#place.storage.eraseAllBut(`${this.name}/${LOG_FOLDER}`, isKept, now);
   }
 
-  /** Tombstones that are older than the retention are dropped. */
+  /** Writes a checkpoint without the tombstones that are older than the retention. */
   #writeCheckpoint(now: number): Promise<void> {
     return writeCheckpoint(this.#place, this.version, this.#snapshot.actions(now - this.retentionMs));
   }
 
   /**
-   * True for a version that was made where a purge has removed the entries before it: it comes before a checkpoint that lacks
-   * it, so nobody reads it. A purge that came after the version has it in its checkpoint.
+   * True for a version that was created after a purge had removed the entries before it. It comes before a checkpoint
+   * that lacks it, so that no reader reads it. A purge that came after the version has it in its checkpoint.
    */
   async #isBehind(version: number, actions: readonly Action[]): Promise<boolean> {
     if (version === 0) return false;
@@ -244,7 +247,7 @@ export class DeltaTable {
     });
   }
 
-  /** The log's entries and checkpoints, from a version on. */
+  /** Yields the log's entries and checkpoints from a version on. */
   async *#logFrom(from: number) {
     const { storage } = this.#place;
     for await (const stored of storage.list(`${this.name}/${LOG_FOLDER}`, `${this.name}/${beforeVersion(from)}`)) {
@@ -268,7 +271,10 @@ export class DeltaTable {
     );
   }
 
-  /** Files in the folder of a table without a log are somebody else's, but for those of a run that died before its first commit. */
+  /**
+   * Throws UserError if the folder of a table without a log has files of somebody else; those of a run that died before
+   * its first commit are accepted.
+   */
   async #refuseForeignFiles(): Promise<void> {
     for await (const { path } of this.#place.storage.list(this.name)) {
       if (isOwnFile(pathInTable(this.name, path)) || isDraft(path)) continue;

@@ -17,9 +17,9 @@ import { realFile, SMALL_BLOCKS } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, type Row, withFile } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 
-/** The version of DuckLake's format that is read and written here. */
+/** The version of DuckLake's format that this program reads and writes. */
 const FORMAT = '1.0';
-/** Rows of one INSERT. */
+/** Number of rows of one INSERT. */
 const INSERT_ROWS = 1_000;
 
 /** The tables of a catalog in format 1.0, as the reference extension makes them. */
@@ -70,9 +70,12 @@ const CATALOG_TABLES: readonly string[] = [
   'ducklake_view(view_id BIGINT, view_uuid UUID, begin_snapshot BIGINT, end_snapshot BIGINT, schema_id BIGINT, ' +
     'view_name VARCHAR, dialect VARCHAR, "sql" VARCHAR, column_aliases VARCHAR)',
 ];
-/** The table that says which file this catalog is, or which catalog it is a copy of. */
+/** The table with the mark: which file this catalog is, or of which catalog it is a copy. */
 const MARKS = '_dfinery_mark';
-/** Tables of our own beside them: the state of the export, and what the catalog has no place for of a file. */
+/**
+ * Tables of this program in a catalog: the state of the export, and facts about files for which the format has no
+ * column.
+ */
 const OWN_TABLES = [
   '_dfinery_state(v INTEGER, "name" VARCHAR, "value" VARCHAR)',
   '_dfinery_files(v INTEGER, data_file_id BIGINT, "value" VARCHAR)',
@@ -86,23 +89,23 @@ interface LakeTable extends IdentifiedTable {
   readonly nextRowId: number;
 }
 
-/** A live data file of a table of ours. */
+/** A live data file of one of this program's tables. */
 export interface LakeFile {
   readonly id: number;
   readonly table: TableName;
-  /** From the folder of the schema. */
+  /** Path from the folder of the schema. */
   readonly path: string;
   readonly rows: number;
   readonly bytes: number;
   /** The value of its partition; undefined if it has none. */
   readonly date: string | null | undefined;
-  /** What this program noted of it; undefined if another one wrote it. */
+  /** This program's note of the file; undefined if another program wrote it. */
   readonly note: string | undefined;
-  /** Positions of rows that another program deleted, and paths of files that name more of them. */
+  /** Rows that another program deleted: their positions, and paths of files with further positions. */
   readonly deleted: { readonly positions: readonly number[]; readonly files: readonly string[] };
 }
 
-/** What a catalog says, at its latest snapshot. */
+/** The contents of a catalog at its latest snapshot. */
 export interface Lake {
   readonly snapshotId: number;
   readonly schemaVersion: number;
@@ -111,16 +114,19 @@ export interface Lake {
   /** Ids and times (ms) of all snapshots, the latest last. */
   readonly snapshots: readonly { readonly id: number; readonly time: number }[];
   readonly schemaId: number;
-  /** Where the data of the schema are: a folder, or an address in a bucket, with `/` at the end. */
+  /** Location of the schema's data: a folder, or an address in a bucket, with `/` at the end. */
   readonly dataPath: string;
   readonly schemaPath: string;
   readonly tables: ReadonlyMap<TableName, LakeTable>;
   readonly files: readonly LakeFile[];
-  /** By table: rows in the catalog itself, which another program inserted. */
+  /** Number of rows in the catalog itself, which another program inserted, by table. */
   readonly inlinedRows: ReadonlyMap<TableName, number>;
-  /** The state of the export, by name. */
+  /** The state of the export as texts by name. */
   readonly state: ReadonlyMap<string, string>;
-  /** Of a copy for readers: the id of its catalog; null for a catalog itself; undefined if this program never loaded it. */
+  /**
+   * The id of the catalog of which this is a copy for readers; null for a catalog itself; undefined if this program
+   * never loaded it.
+   */
   readonly copyOf: string | null | undefined;
 }
 
@@ -128,7 +134,10 @@ export type Value = string | number | boolean | null;
 
 export type CatalogOptions = Pick<EngineOptions, 'lockWaitMs' | 'clock' | 'signal'>;
 
-/** Processes keep each other out by the lock of the file; this keeps out the rest of this one. */
+/**
+ * Queues by file. The lock of a file excludes other processes; its queue lets one caller of this process work at a
+ * time.
+ */
 const queues = new Map<string, LimitFunction>();
 
 /** A catalog of DuckLake in a DuckDB file. It is open only while something is read or written. */
@@ -146,24 +155,27 @@ export class Catalog {
     return existsSync(this.file);
   }
 
-  /** What work finds in the open catalog; undefined if there is no file. Throws UserError. */
+  /** Runs work on the open catalog; undefined if there is no file. Throws UserError. */
   async read<T>(work: (engine: Engine) => Promise<T>): Promise<T | undefined> {
     return this.exists ? this.#open(true, (engine) => work(engine).catch(damaged(this.file))) : undefined;
   }
 
-  /** Runs work in one transaction of the catalog, which is made if missing. Throws what the work throws, or UserError. */
+  /**
+   * Runs work in one transaction of the catalog, which is made if it is missing. Throws what the work throws, or
+   * UserError.
+   */
   write<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
     makeFolders(dirname(this.file));
     return this.#open(false, (engine) => engine.transaction(() => work(engine), this.#options.signal));
   }
 
-  /** Throws a configuration failure unless `rewrite` can put another file in place of this one. */
+  /** Throws a configuration failure unless `rewrite` can replace this file by another. */
   async checkRewrite(): Promise<void> {
     refuseSecondName(this.file);
     await checkWritable(dirname(this.file));
   }
 
-  /** Writes the catalog anew, so that no byte of what was removed from it remains. Throws UserError. */
+  /** Rewrites the catalog, so that no byte of the rows that were removed from it remains. Throws UserError. */
   async rewrite(): Promise<void> {
     await this.#open(false, async (engine) => {
       await engine.run('CHECKPOINT target');
@@ -184,7 +196,7 @@ function openCatalog<T>(options: EngineOptions, work: (engine: Engine) => Promis
   return queue(() => withFile({ ...options, file, smallBlocks: true }, work));
 }
 
-/** How a catalog is known, and checked before it is published. */
+/** The functions that identify a catalog, and check it before it is published. */
 export const COPIED: CopiedFormat = {
   noun: 'catalog',
   marks: MARKS,
@@ -198,7 +210,7 @@ async function checkOurs(engine: Engine): Promise<void> {
   throw configError(`${engine.file} holds no tables loaded by this program: nothing was done.`);
 }
 
-/** Makes an empty lake in a file without tables. */
+/** Creates an empty lake in a file without tables. */
 export async function createLake(engine: Engine, dataPath: string, at: string): Promise<Lake> {
   for (const table of CATALOG_TABLES) await engine.run(`CREATE TABLE ${table}`);
   await insertRows(engine, 'ducklake_metadata', [
@@ -234,7 +246,10 @@ const sqlOf = (value: Value): string => (typeof value === 'string' ? literal(val
 const live = (table: string, at: number): string =>
   `${table}.begin_snapshot <= ${at} AND (${table}.end_snapshot IS NULL OR ${table}.end_snapshot > ${at})`;
 
-/** Our queries fit every catalog of this format: one that DuckDB refuses lacks a table or a column. */
+/**
+ * Converts an error of DuckDB. This program's queries fit every catalog of this format: a catalog that DuckDB refuses
+ * lacks a table or a column.
+ */
 const damaged = (file: string) => (thrown: unknown) => {
   const text = messageOf(thrown);
   if (!/^(Catalog|Binder|Conversion) Error/.test(text)) throw thrown;
@@ -245,13 +260,13 @@ const damaged = (file: string) => (thrown: unknown) => {
   );
 };
 
-/** What this program stored in a catalog was changed by another. */
+/** The failure for a catalog in which another program changed what this one stored. */
 export const unusable = (file: string, why: string) =>
   configError(`${file} cannot be used: ${why}. Restore it, or load the days again into another catalog.`, {
     where: { file },
   });
 
-/** What the open catalog says at its latest snapshot; undefined if the file has no table. Throws UserError. */
+/** Reads the open catalog at its latest snapshot; undefined if the file has no table. Throws UserError. */
 export async function readLake(engine: Engine): Promise<Lake | undefined> {
   const { file } = engine;
   const names = await tableNames(engine);
@@ -317,7 +332,7 @@ async function readCopyOf(engine: Engine): Promise<string | null> {
   return typeof copyOf === 'string' ? copyOf : null;
 }
 
-/** Checks the format; the path of the data, with `/` at its end. */
+/** Checks the format; returns the path of the data, with `/` at its end. */
 async function readMetadata(engine: Engine): Promise<string> {
   const { file } = engine;
   const rows = await engine.rows("SELECT key, value FROM ducklake_metadata WHERE scope IS NULL OR scope = 'global'");
@@ -337,10 +352,10 @@ async function readMetadata(engine: Engine): Promise<string> {
   return path.endsWith('/') ? path : `${path}/`;
 }
 
-/** A snapshot, and the schema of our tables. */
+/** A snapshot, and the schema of this program's tables. */
 type At = Pick<Lake, 'snapshotId' | 'schemaId'>;
 
-/** The relation of our tables at a snapshot. */
+/** The relation of this program's tables at a snapshot. */
 const dataTables = ({ snapshotId, schemaId }: At): string =>
   `(SELECT table_id, table_name, coalesce(path_is_relative AND path = table_name || '/', false) AS has_own_folder
   FROM ducklake_table t WHERE schema_id = ${schemaId} AND table_name IN (${TABLES.map(literal).join(', ')}) AND ${live('t', snapshotId)})`;
@@ -393,10 +408,13 @@ const KNOWN_TABLES: ReadonlySet<string> = new Set(
   [...CATALOG_TABLES, ...OWN_TABLES].map((table) => table.split('(')[0]),
 );
 
-/** A table of the format or of this program; rows of any table of the lake may be in one that begins like the others here. */
+/**
+ * True for a table of the format or of this program. Tables whose names begin like those of the format's inlined data
+ * may hold rows of any table of the lake.
+ */
 const isKnown = (name: string): boolean => KNOWN_TABLES.has(name) || /^ducklake_(inlined|temp)_/.test(name);
 
-/** Names of tables, in the file or in the lake, that are none of ours. */
+/** Names of tables, in the file or in the lake, that are not this program's. */
 export async function foreignTables(engine: Engine, { snapshotId: at }: Lake): Promise<string[]> {
   const rows = await engine.rows(
     `SELECT schema_name AS schema, table_name AS name FROM ducklake_table t JOIN ducklake_schema s USING (schema_id)
@@ -455,7 +473,7 @@ async function readLakeFiles(
   });
 }
 
-/** From the folder of the schema: paths of files that left the tables and are kept for older snapshots. */
+/** Paths, from the folder of the schema, of files that left the tables and are kept for older snapshots. */
 export async function keptPaths(engine: Engine, lake: Lake): Promise<Set<string>> {
   const own = dataTables(lake);
   const rows = await engine.rows(
@@ -466,7 +484,10 @@ export async function keptPaths(engine: Engine, lake: Lake): Promise<Set<string>
   return new Set(rows.map(({ path }) => String(path)));
 }
 
-/** Names of files that this program noted and that stand nowhere else in the catalog: no program removes them like that. */
+/**
+ * Names of files that this program noted and that no other table of the catalog lists: no program removes files in that
+ * way.
+ */
 export async function lostNames(engine: Engine): Promise<Set<string>> {
   const listed = ['ducklake_data_file', 'ducklake_files_scheduled_for_deletion']
     .map((table) => `data_file_id NOT IN (SELECT data_file_id FROM ${table} WHERE data_file_id IS NOT NULL)`)
@@ -488,7 +509,7 @@ async function readInlined(engine: Engine, at: At, names: ReadonlySet<string>): 
   return found;
 }
 
-/** The tables of the catalog with rows of our tables, which another program inserted. */
+/** The tables of the catalog with rows of this program's tables, which another program inserted. */
 async function inlinedTables(engine: Engine, at: At, names: ReadonlySet<string>) {
   const rows = await engine.rows(
     `SELECT o.table_name AS table, i.table_name AS inlined FROM ducklake_inlined_data_tables i
@@ -499,9 +520,9 @@ async function inlinedTables(engine: Engine, at: At, names: ReadonlySet<string>)
 }
 
 /**
- * Removes all snapshots before one, and from the catalog everything that only they had: files, statistics, rows of its own.
- * Files of tables that are not ours are left to `ducklake_cleanup_old_files`. Inside a transaction; gives the paths of our
- * files, from the folder of the schema.
+ * Removes all snapshots before one, and everything that only they had in the catalog: files, statistics, and rows in
+ * the catalog itself. Files of other programs' tables are left to `ducklake_cleanup_old_files`. Called inside a
+ * transaction; returns the paths of this program's files, from the folder of the schema.
  */
 export async function expireSnapshots(engine: Engine, lake: Lake, before: number, at: string): Promise<string[]> {
   for (const table of ['ducklake_snapshot', 'ducklake_snapshot_changes']) {

@@ -57,11 +57,11 @@ import { checkShape, rewriteChanged } from './reconcile.ts';
 import { fieldOf, fieldsOf, SnapshotWriter } from './snapshot-writer.ts';
 import { snapshotOf, stateRows } from './state.ts';
 
-/** The row of the state that says where the catalog is. */
+/** Name of the state's row with the path of the catalog. */
 const PATH = 'catalog';
-/** The row of the state that tells a catalog, with its copies, from any other. */
+/** Name of the state's row with the id of the catalog, which its copies share. */
 const ID = 'id';
-/** The object beside the tables that says by this id whose data they are. */
+/** Path of the object beside the tables that holds the id of the catalog to which they belong. */
 const OWNER = '_dfinery/catalog';
 
 export const DUCKLAKE: FilesFormat = {
@@ -97,8 +97,8 @@ export const DUCKLAKE: FilesFormat = {
 };
 
 /**
- * Throws a configuration failure for a copy for readers, and for a plain copy of a catalog that is still there: they have the
- * same data, and each would remove what the other alone names.
+ * Throws a configuration failure for a copy for readers, and for a plain copy of a catalog that still exists: both have
+ * the same data, and each would remove files that only the other lists.
  */
 async function refuseCopies(catalog: Catalog, lake: Lake | undefined, options: OpenFilesOptions): Promise<void> {
   if (typeof lake?.copyOf === 'string') throw copyError(COPIED, catalog.file);
@@ -109,7 +109,7 @@ async function refuseCopies(catalog: Catalog, lake: Lake | undefined, options: O
   );
 }
 
-/** Where the data lie: the path that the catalog names, and the folder of the schema in it. */
+/** The locations of the data: the path that the catalog names, and the folder of the schema in it. */
 function dataOf(catalog: Catalog, lake: Lake | undefined, given: string | undefined): { path: string; schema: string } {
   const absolute = (path: string) => `${path.startsWith('s3://') ? path.replace(/\/+$/, '') : resolve(path)}/`;
   const wanted = given === undefined ? undefined : absolute(given);
@@ -120,7 +120,7 @@ function dataOf(catalog: Catalog, lake: Lake | undefined, given: string | undefi
   return { path, schema: `${path}${lake?.schemaPath ?? 'main/'}`.replace(/\/+$/, '') };
 }
 
-/** What the catalog says of a file, by column. */
+/** Statistics of a file in the catalog, by column. */
 type Logged = ReadonlyMap<string, LoggedColumn>;
 
 interface Parts {
@@ -141,12 +141,12 @@ class LakeLog implements TableLog {
   readonly #parts: Parts;
   readonly #options: OpenFilesOptions;
   #lake: Lake | undefined;
-  /** Files of ours that another program wrote, or of which it deleted rows. */
+  /** Files of this program's tables that another program wrote, or of which it deleted rows. */
   #changed: readonly LakeFile[] = [];
   #ids = new FieldIds(new Map());
-  /** Paths of files that were taken out of the catalog, with the snapshots that had them. */
+  /** Paths of files that were removed from the catalog together with the snapshots that had them. */
   #expired: ReadonlySet<string> = new Set();
-  /** The store's time before the purge that was committed. */
+  /** Time of the store before the commit of the purge. */
   #purgedAt = 0;
 
   constructor(parts: Parts, options: OpenFilesOptions) {
@@ -163,7 +163,10 @@ class LakeLog implements TableLog {
     await this.take(await this.#parts.catalog.read(readLake));
   }
 
-  /** Takes what a catalog says for the latest version. Throws UserError for changes of others that cannot be followed. */
+  /**
+   * Sets the catalog's contents as the latest version. Throws UserError for changes of other programs that cannot be
+   * followed.
+   */
   async take(lake: Lake | undefined): Promise<void> {
     const { catalog, engine } = this.#parts;
     const { snapshot, changed } = snapshotOf(lake, catalog.file);
@@ -175,8 +178,8 @@ class LakeLog implements TableLog {
   }
 
   /**
-   * Writes the files that another program changed as files of ours: without deleted rows, each row of a known window. They are
-   * committed, or for a reader stay in the folder of its run.
+   * Rewrites the files that another program changed as files of this one: without deleted rows, and each row of a known
+   * window. The files are committed; for a reader they stay in the folder of its run.
    */
   async takeIn(table: FileTable): Promise<void> {
     if (this.#changed.length === 0) return;
@@ -196,7 +199,10 @@ class LakeLog implements TableLog {
     logger.info('ducklake.taken_in', message, { files: changed.length });
   }
 
-  /** Stores the files, then commits all tables in one transaction: done, or nothing of it is left. */
+  /**
+   * Stores the files, then commits all tables in one transaction. If it fails before the commit, nothing of the change
+   * is left.
+   */
   async commit(change: FileChange): Promise<void> {
     const { catalog, storage, engine } = this.#parts;
     const ranged = rangedColumns(change.state);
@@ -215,7 +221,7 @@ class LakeLog implements TableLog {
         return made.lake;
       });
     } catch (error) {
-      // Once the work is done only the commit itself can fail, and then nobody knows whether the files are live.
+      // Once the work is done only the commit itself can fail, and then it is unknown whether the files are live.
       if (!isDecided) await storage.erase(change.added.map(({ path }) => path));
       throw error;
     }
@@ -224,7 +230,10 @@ class LakeLog implements TableLog {
     if (isFirst) await this.#claimCommitted();
   }
 
-  /** The rows are committed by now, so a failure that passes ends no run: the next one opens the catalog and makes up for it. */
+  /**
+   * Claims the data after the first commit. A temporary failure does not end the run, since the rows are committed; the
+   * next run claims the data.
+   */
   async #claimCommitted(): Promise<void> {
     try {
       await this.claim();
@@ -236,8 +245,8 @@ class LakeLog implements TableLog {
   }
 
   /**
-   * Notes whose the data are. Throws a configuration failure for those of another catalog: each would remove the files that the
-   * other alone names.
+   * Writes down which catalog owns the data. Throws a configuration failure for data of another catalog: each would
+   * remove files that only the other lists.
    */
   async claim(): Promise<void> {
     const { storage, catalog } = this.#parts;
@@ -299,14 +308,14 @@ class LakeLog implements TableLog {
     return (lake && (await this.#parts.catalog.read((engine) => foreignTables(engine, lake)))) ?? [];
   }
 
-  /** The catalog's columns and numbers are those of the state and of the files. */
+  /** Checks that the catalog's columns and numbers are those of the state and of the files. */
   async check(): Promise<Difference[]> {
     const { snapshot } = this;
     if (snapshot === undefined) return [];
     const found = (await this.#lostFiles()).map((path) =>
       difference('files', `${path} was loaded, and the catalog does not list it any more`),
     );
-    // Not one that another program changed: what is read instead was just written.
+    // Files that another program changed are left out: their replacements were just written.
     for (const { table, path, rows, date, windows } of snapshot.files.filter(({ local }) => local === undefined)) {
       const noted = [...windows.values()].reduce((sum, n) => sum + n, 0);
       if (table === 'events' && noted !== rows) {
@@ -321,7 +330,7 @@ class LakeLog implements TableLog {
     return found;
   }
 
-  /** Throws a configuration failure for a catalog without the rows of files that are there: they would be removed as unused. */
+  /** Throws a configuration failure for a catalog that lacks existing files: they would be removed as unused. */
   async refuseLost(): Promise<void> {
     const [path, ...others] = await this.#lostFiles();
     if (path === undefined) return;
@@ -332,7 +341,7 @@ class LakeLog implements TableLog {
     );
   }
 
-  /** Files of the tables that the catalog does not list, though another program neither deleted nor expired them. */
+  /** Files of the tables that the catalog does not list, although no other program has deleted or expired them. */
   async #lostFiles(): Promise<string[]> {
     const { storage, catalog } = this.#parts;
     const names = this.snapshot === undefined ? undefined : await catalog.read(lostNames);
@@ -354,7 +363,10 @@ class LakeLog implements TableLog {
     return expiredFiles(storage, this.#known(kept), { now, retentionMs });
   }
 
-  /** Removes the snapshots that others followed before an instant; gives the paths of files that only they had. */
+  /**
+   * Removes the snapshots that were followed by others before an instant; returns the paths of files that only they
+   * had.
+   */
   async #expire(until: number): Promise<string[]> {
     const { catalog } = this.#parts;
     const isOver = ({ snapshots }: Lake) => snapshots.findLast(({ time }, i) => i > 0 && time < until)?.id;
@@ -378,14 +390,19 @@ class LakeLog implements TableLog {
     await checkErasable(storage, removed, this.#known());
   }
 
-  /** The catalog is written anew; then every file goes that it does not name, also of a table that another program dropped. */
+  /**
+   * Rewrites the catalog; then erases every file that it does not list, also of a table that another program dropped.
+   */
   async erase(): Promise<void> {
     const { storage, catalog } = this.#parts;
     await catalog.rewrite();
     for (const table of TABLES) await eraseFiles(storage, table, this.#known(), this.#purgedAt);
   }
 
-  /** `kept`: paths of files that older snapshots have; none after a purge, which leaves one snapshot. */
+  /**
+   * The catalog's facts about paths. `kept` has the paths of files that older snapshots have; it is empty after a
+   * purge, which leaves one snapshot.
+   */
   #known(kept: ReadonlySet<string> = new Set()): KnownFiles {
     const live = new Set(this.#lake?.files.map(({ path }) => path));
     return {
@@ -398,7 +415,7 @@ class LakeLog implements TableLog {
   }
 }
 
-/** The time of the store's clock, ms since 1970. */
+/** The time of the store's clock (ms since 1970). */
 async function storeTime(storage: Storage): Promise<number> {
   const path = `_dfinery/probe/${randomUUID()}`;
   try {
@@ -410,7 +427,10 @@ async function storeTime(storage: Storage): Promise<number> {
   }
 }
 
-/** What must not change between a read and a commit: the state, and the columns and files of our tables. */
+/**
+ * A text of everything that must not change between a read and a commit: the state, and the columns and files of this
+ * program's tables.
+ */
 function tokenOf(lake: Lake | undefined): string {
   if (lake === undefined) return '';
   const files = lake.files.map(({ id, deleted }) => [id, deleted.positions.length, deleted.files]);

@@ -13,11 +13,12 @@ import type { Lake, LakeFile } from './catalog.ts';
 import { fieldsOf, sameType } from './snapshot-writer.ts';
 import { changedFile, insertedError } from './state.ts';
 
-// What other clients did to our tables: what can be followed is taken in, anything else refused.
+// Handles the changes that other programs made in this program's tables: takes in those that can be followed, and
+// refuses the others.
 
 /**
- * Writes the files of `events` that another program changed as files of ours: without deleted rows, each row of a known window.
- * Gives the change of all tables that follows. Inside a transaction.
+ * Rewrites the files of `events` that another program changed as files of this one: without deleted rows, and each row
+ * of a known window. Returns the change of all tables that follows. Called inside a transaction.
  */
 export async function rewriteChanged(
   table: FileTable,
@@ -59,7 +60,7 @@ async function rewritten(table: FileTable, file: LakeFile, catalog: string): Pro
   ];
 }
 
-/** The condition of a row of a file that nobody deleted. */
+/** SQL condition of a row of a file that nobody deleted. */
 async function notDeleted(table: FileTable, { deleted }: LakeFile): Promise<string> {
   const positions = [...deleted.positions];
   for (const path of deleted.files) {
@@ -70,7 +71,7 @@ async function notDeleted(table: FileTable, { deleted }: LakeFile): Promise<stri
   return positions.length === 0 ? 'true' : `file_row_number NOT IN (${positions.join(', ')})`;
 }
 
-/** Rows of known windows in a file without a date, so that nothing says which partition it belongs to. */
+/** The failure for rows of known windows in a file without a date, so that their partition is unknown. */
 const undatedError = (file: string, { table, path }: LakeFile, rows: number) =>
   configError(
     `${file}: another program wrote ${path} without a value of ${PARTITION}, by which ${table} is partitioned, so ` +
@@ -78,7 +79,10 @@ const undatedError = (file: string, { table, path }: LakeFile, rows: number) =>
       'again (--from, --to).',
   );
 
-/** The tables have the columns of the state, as they were left: what another program did to them cannot be followed. */
+/**
+ * Throws UserError unless the tables have the columns of the state: other changes of columns by another program cannot
+ * be followed.
+ */
 export async function checkShape(engine: Engine, lake: Lake, state: TableState, file: string): Promise<void> {
   if (!lake.tables.has('events')) {
     throw configError(`${file} has no table events any more: another program dropped or renamed it. Rename it back.`);

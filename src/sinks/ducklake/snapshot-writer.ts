@@ -20,7 +20,7 @@ import { lakeNoteOf } from './state.ts';
 export const sameType = (field: Field, column: IdentifiedColumn | undefined): boolean =>
   column?.type === field.type && column.element?.type === field.element;
 
-/** A table while a snapshot is written. */
+/** The data of a table while a snapshot is written. */
 interface Table {
   readonly id: number;
   readonly partitionId: number;
@@ -32,27 +32,27 @@ const DUCKDB_TYPES = new Map<string, string>(
   Object.entries(DUCKDB_SCALARS).map(([duckdb, { ducklake }]) => [ducklake, duckdb]),
 );
 
-/** DuckDB's type of a column. */
+/** DuckDB's type of a column of DuckLake. */
 const duckDbType = ({ type, element }: Omit<Field, 'name'>): string =>
   element === undefined ? (DUCKDB_TYPES.get(type) ?? type) : `${duckDbType({ type: element })}[]`;
 
-/** A column of a file in DuckLake's words. */
+/** Converts a column of a file into DuckLake's terms. */
 export function fieldOf({ name, type }: DescribedColumn): Field {
   const { scalar, isList } = scalarOf(type);
   const { ducklake } = DUCKDB_SCALARS[scalar];
   return isList ? { name, type: 'list', element: ducklake } : { name, type: ducklake };
 }
 
-/** The columns that a table should have, in order. */
+/** The columns that a table should have, in their order. */
 export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<Field[]> {
   const fields = await describeTable(engine, table, state);
   return [...fields.map(fieldOf), { name: PARTITION, type: 'date' }];
 }
 
-/** The types whose columns have ranges. */
+/** The types of columns with ranges. */
 const RANGED: ReadonlySet<string> = new Set(['int64', 'date', 'timestamp', 'timestamptz']);
 
-/** Writes the next snapshot of a lake, as the reference extension would. Inside a transaction of the catalog. */
+/** Writes the next snapshot of a lake, as the reference extension would. Used inside a transaction of the catalog. */
 export class SnapshotWriter {
   readonly #engine: Engine;
   readonly #lake: Lake;
@@ -73,7 +73,7 @@ export class SnapshotWriter {
     this.#nextFileId = lake.nextFileId;
   }
 
-  /** Makes a table, or gives it the columns that it lacks and the types that changed. */
+  /** Makes a table, or adds missing columns to it and changes types. */
   async shape(name: TableName, fields: readonly Field[], isOurs: boolean): Promise<void> {
     const known = this.#lake.tables.get(name);
     if (known !== undefined && !isOurs) {
@@ -113,8 +113,8 @@ export class SnapshotWriter {
   }
 
   /**
-   * Rows that the reference extension keeps in the catalog lie in a table of the columns of one version: it inserts into the
-   * latest, which must have the columns of now.
+   * Adds a table for rows that the reference extension keeps in the catalog, if there is one: each has the columns of
+   * one version, and the extension inserts into the latest, which must have the current columns.
    */
   async #alterInlined(id: number, changed: readonly Field[], known: ReadonlySet<string>): Promise<void> {
     const [latest] = await this.#engine.rows(
@@ -165,7 +165,7 @@ export class SnapshotWriter {
     await insertRows(this.#engine, 'ducklake_column', rows);
   }
 
-  /** Takes files out of the tables and puts new ones in. */
+  /** Removes files from the tables and adds new ones. */
   async replaceFiles(
     { removed, added }: Pick<FileChange, 'removed' | 'added'>,
     logged: ReadonlyMap<NewFile, ReadonlyMap<string, LoggedColumn>>,
@@ -221,7 +221,7 @@ export class SnapshotWriter {
     return table;
   }
 
-  /** Makes the snapshot visible, if there is anything new in it. */
+  /** Makes the snapshot visible, if it has any change. */
   async finish(at: string, message: string): Promise<void> {
     if (this.#changes.length === 0) return;
     const schemaVersion = this.#lake.schemaVersion + (this.#altered.size > 0 ? 1 : 0);
@@ -237,10 +237,10 @@ export class SnapshotWriter {
   }
 
   /**
-   * Counts anew what the catalog says of whole tables: rows, and the ranges of the columns in `ranged`, over all files that the
-   * catalog has, for older snapshots are read by them too. The reference extension answers `max` from them if the rows are those
-   * of the live files alone. A column without a row here has unknown ones; one without least and greatest values would get those
-   * of the rows that another program inserts.
+   * Computes the statistics of whole tables in the catalog: rows, and the ranges of the columns in `ranged`, over all
+   * files that the catalog has, since older snapshots use them too. The reference extension answers `max` from them if
+   * the rows are those of the live files alone. A column without a row in the statistics has unknown values; a row
+   * without minimum and maximum would get those of the rows that another program inserts.
    */
   async summarize(ranged: ReadonlySet<string>): Promise<void> {
     const engine = this.#engine;

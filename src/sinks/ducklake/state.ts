@@ -7,9 +7,9 @@ import { type DataFile, liveRows, type NewFile, type Snapshot } from '../files/l
 import { type FileNote, type LoggedColumn, notedOf, noteOf, stateEntries, stateFrom } from '../files/log-entries.ts';
 import { type Lake, type LakeFile, unusable } from './catalog.ts';
 
-/** What the catalog has no place for of a file. */
+/** The facts about a file for which the catalog has no column. */
 interface LakeNote extends FileNote {
-  /** Rows without a value by column: every column that the file has but its date. */
+  /** Number of rows without a value by column: every column that the file has, except its date. */
   readonly nulls: Readonly<Record<string, number>>;
 }
 
@@ -28,8 +28,8 @@ export function stateRows(state: TableState): Map<string, string> {
 }
 
 /**
- * The tables as a catalog has them, and those files of ours that another program wrote or deleted rows of. Undefined if the
- * catalog has no state of ours. Throws UserError. `file`: the catalog, for messages.
+ * The snapshot in a catalog, and those files of its tables that another program wrote, or of which it deleted rows.
+ * Undefined if the catalog has no state of this program. `file` names the catalog in messages. Throws UserError.
  */
 export function snapshotOf(
   lake: Lake | undefined,
@@ -65,7 +65,7 @@ export function snapshotOf(
         ...stored,
         timezone,
         tables,
-        // What another program changed is taken in before a receipt is dropped for having no rows.
+        // Files that another program changed are taken in before a receipt is removed for having no rows.
         receipts: changed.length > 0 ? receipts : receiptsWith(receipts, liveRows(files)),
         eventNames: read<string[]>('event_names'),
       },
@@ -80,7 +80,7 @@ function dataFileOf({ table, path, rows, bytes, date = null, note: text }: LakeF
   return { table, path, date, rows, bytes, columns: new Set(nulls.keys()), nulls, ...notedOf(note) };
 }
 
-/** A file that another program changed, as one that leaves. */
+/** A data file for a file that another program changed, which a change can remove. */
 export const changedFile = ({ table, path, rows, bytes, date = null }: LakeFile): DataFile => ({
   table,
   path,
@@ -94,7 +94,7 @@ export const changedFile = ({ table, path, rows, bytes, date = null }: LakeFile)
   isSorted: false,
 });
 
-/** Rows that belong to no window: this program cannot tell what would supersede or purge them. */
+/** The failure for rows that belong to no window: this program cannot tell what would supersede or purge them. */
 export const insertedError = (file: string, table: TableName, rows: number) =>
   configError(
     `${file}: another program inserted ${rows} row${rows === 1 ? '' : 's'} into ${table}, which this one cannot ` +

@@ -2,7 +2,10 @@ import { filesTarget } from '../files/target.ts';
 import { withCopies } from '../sql/copies.ts';
 import type { StatefulTarget } from '../target.ts';
 
-/** Tables of DuckLake: a catalog in a DuckDB file, data in a folder or a bucket. A batch of windows is one snapshot. */
+/**
+ * The target of DuckLake tables: the catalog is a DuckDB file, and the data lie in a folder or a bucket. A batch of
+ * windows is one snapshot.
+ */
 export const ducklake: StatefulTarget = withCopies(
   filesTarget(
     {

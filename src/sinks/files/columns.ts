@@ -12,10 +12,13 @@ import { copiesOf } from './file-table.ts';
 import type { ReadableFile } from './log.ts';
 import { FILE, ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 
-/** The columns of every file of `events` before those of the export. */
+/** Columns of every file of `events` that come before those of the export. */
 const OWN_COLUMNS = ['_key', '_dfinery_window', '_rescued'] as const;
 
-/** The columns that a table's files can have, in order, with DuckDB's types; a column of the date is not among them. */
+/**
+ * The columns that a table's files can have, in their order, with DuckDB's types; the column of the date is not among
+ * them.
+ */
 export async function describeTable(
   engine: Engine,
   table: TableName,
@@ -43,14 +46,14 @@ export function namesOf(columns: readonly StoredColumn[]): Set<string> {
   return new Set([...OWN_COLUMNS, ...typedColumns(columns).map(({ name }) => name)]);
 }
 
-/** Of all columns those that a file has. */
+/** The columns among all that a file has. */
 export function columnsIn<C extends StoredColumn>(all: readonly C[], names: ReadonlySet<string>): C[] {
   return all.filter((column) => isTyped(column) && names.has(column.name));
 }
 
 /**
- * A select list of the columns of a stored file of `events` as they are after a plan; of a column that the file lacks NULL.
- * `columns`: those of the new file, in their order.
+ * A select list of the columns of a stored file of `events` after a plan; NULL for a column that the file lacks.
+ * `columns` are those of the new file, in their order.
  */
 export function selectAfter(
   columns: readonly PlannedColumn[],
@@ -67,7 +70,7 @@ export function selectAfter(
   return ['_key', '_dfinery_window', `CAST(${rescued} AS VARCHAR) AS _rescued`, ...values].join(', ');
 }
 
-/** A select list of our own columns and of columns that do not change, of a file that may lack some. */
+/** A select list of this program's own columns and of unchanged columns, for a file that may lack some of them. */
 export function selectOf(
   columns: readonly StoredColumn[],
   names: ReadonlySet<string>,
@@ -81,8 +84,8 @@ export function selectOf(
 }
 
 /**
- * The rows of files of `events`, as a relation with these columns, some of our own (`own`) and the local path of the row's
- * file; of a column that a file lacks NULL. Undefined if there is no file.
+ * A relation of the rows of files of `events`, with these columns, this program's own columns in `own`, and the local
+ * path of the row's file; NULL for a column that a file lacks. Undefined if there is no file.
  */
 export function eventRows(
   files: readonly ReadableFile[],
@@ -99,8 +102,8 @@ export function eventRows(
 }
 
 /**
- * The order of rows in a file that `compact` writes: event names, then time, so that the statistics of row groups let a
- * filter skip some. Empty if one row group holds all.
+ * The ORDER BY of a file that `compact` writes: by event name, then time, so that the statistics of row groups let a
+ * filter skip some. Empty if one row group holds all rows.
  */
 export function sortedBy(columns: readonly StoredColumn[], rows: number): string {
   const keys = [EVENT_NAME, SERVER_DATETIME].flatMap((source) => {

@@ -9,7 +9,7 @@ import { copiesOf, type FileTable } from './file-table.ts';
 import type { DataFile, NewFile, ReadableFile } from './log.ts';
 import { FILE, readFiles } from './parquet-file.ts';
 
-/** Files of tables that come and go. */
+/** The files of tables that a change removes and adds. */
 export interface Files {
   readonly removed: readonly DataFile[];
   readonly added: readonly NewFile[];
@@ -18,9 +18,9 @@ export interface Files {
 const SHARED = '_dfinery_shared';
 
 /**
- * The change of all tables that follows from one of `events`: each file of `events` has one in `event_items` and in
- * `event_logs`, of the tables that are kept. A table that is new, or does not follow from the snapshot, is written whole.
- * Inside a transaction.
+ * Extends a change of `events` to all tables: each file of `events` has one file in `event_items` and in `event_logs`,
+ * if these tables are kept. A table that is new, or that does not follow from the snapshot, is written as a whole.
+ * Called inside a transaction.
  */
 export async function derive(
   table: FileTable,
@@ -31,7 +31,7 @@ export async function derive(
   if (wanted.length === 0) return change;
   const stored = await table.fetchColumns(table.filesOf('events'), keyColumns(columns));
   const leaving = new Set(change.removed.map(({ id }) => id));
-  /** The files of `events` as they will be, to read their keys. */
+  /** The files of `events` after the change, for reading their keys. */
   const events: ReadableFile[] = [
     ...stored.filter(({ id }) => !leaving.has(id)),
     ...change.added.map((file) => ({ ...file, copy: file.local })),
@@ -68,8 +68,9 @@ async function writeDerived(
 }
 
 /**
- * `event_logs` has an event once, whatever files its rows are in: a file is written if its file of `events` is new, and also
- * if that has an event of one that comes or goes. Makes the table of the events that several files have.
+ * The files of `events` whose file of `event_logs` must be written. `event_logs` has an event once, whatever files its
+ * rows are in: so these are the new files of `events`, and those with an event of a file that is added or removed.
+ * Makes the table of the events that several files have.
  */
 async function logsToWrite(
   table: FileTable,
@@ -85,7 +86,7 @@ async function logsToWrite(
   return written;
 }
 
-/** The files among `all` that have an event which some others have. */
+/** The files among `all` that share an event with one of some others. */
 async function filesWith(
   { engine }: FileTable,
   columns: readonly StoredColumn[],

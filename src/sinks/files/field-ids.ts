@@ -4,13 +4,13 @@ import { literal } from '../../types/sql.ts';
 /** A column that a table should have. */
 export interface Field {
   readonly name: string;
-  /** In the words of the table's format. */
+  /** Type of the column in the table's format. */
   readonly type: string;
-  /** Of a list: the type of its elements. */
+  /** Type of the elements of a list; absent for other columns. */
   readonly element?: string;
 }
 
-/** A column with the id that a table's format knows it by; of a list `element` is the id and type of its child. */
+/** A column with its id in the table's format; for a list, `element` has the id and type of its elements. */
 export interface IdentifiedColumn {
   readonly id: number;
   readonly name: string;
@@ -18,19 +18,22 @@ export interface IdentifiedColumn {
   readonly element?: { readonly id: number; readonly type: string };
 }
 
-/** The columns of a table that is committed. */
+/** The columns of a committed table. */
 export interface IdentifiedTable {
   readonly columns: readonly IdentifiedColumn[];
-  /** The highest id that a column of it ever had. */
+  /** The highest id that a column of the table ever had. */
   readonly lastColumnId: number;
 }
 
-/** The ids of the columns that tables get: those that committed ones have, else new ones, which a table gets with the next commit. */
+/**
+ * The ids of the columns of tables: those of the committed columns, and new ones that a table gets with the next
+ * commit.
+ */
 export class FieldIds {
   readonly #tables: ReadonlyMap<TableName, IdentifiedTable>;
-  /** The last id by table. */
+  /** The last id of each table. */
   readonly #last = new Map<TableName, number>();
-  /** By table, name and whether it is a list. */
+  /** The columns that have ids, by table, name and whether they are lists. */
   readonly #given = new Map<string, IdentifiedColumn>();
 
   constructor(tables: ReadonlyMap<TableName, IdentifiedTable>) {
@@ -50,7 +53,7 @@ export class FieldIds {
     return column;
   }
 
-  /** The option of COPY that writes their ids into a file: what `Layout.fieldIds` gives. */
+  /** The option of COPY that writes the ids of these columns into a file, for `Layout.fieldIds`. */
   option(table: TableName, fields: readonly Field[]): string {
     const entries = fields.map((field) => {
       const { id, element } = this.columnOf(table, field);

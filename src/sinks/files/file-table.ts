@@ -27,22 +27,22 @@ import type {
 import { PARTITION, readFiles, type SizedQuery, type Writer, writeFile } from './parquet-file.ts';
 import { dataFilePath } from './stored-files.ts';
 
-/** Files copied or uploaded at the same time. */
+/** Number of files that are copied or uploaded at the same time. */
 const CONCURRENCY = 4;
-/** Attempts at a read whose files a writer changes meanwhile. */
+/** Attempts at a read while a writer changes its files. */
 const MAX_ATTEMPTS = 5;
 
 /** A query for a new file of a table. */
 export interface FileToWrite extends SizedQuery {
   readonly table: TableName;
   readonly date: string | null;
-  /** Of `events`; undefined: counted in the file. */
+  /** Number of rows of a file of `events` by window; undefined if they are to be counted in the file. */
   readonly windows?: ReadonlyMap<number, number> | undefined;
   readonly source?: string;
   readonly isSorted?: boolean;
 }
 
-/** The tables of an open place, and what works on them. */
+/** The tables of an open place, with the operations on their files. */
 export class FileTable {
   readonly place: string;
   readonly storage: Storage;
@@ -51,7 +51,7 @@ export class FileTable {
   readonly #open: OpenPlace;
   /** Local files with the content of stored ones, by path and columns. */
   readonly #copies = new Map<string, string>();
-  /** Paths that were given out and may have a file. */
+  /** Paths that `newPath` has returned and that may have a file. */
   readonly #written = new Set<string>();
   #count = 0;
 
@@ -63,14 +63,14 @@ export class FileTable {
     this.engine = open.engine;
   }
 
-  /** The snapshot of a place that must exist. */
+  /** The snapshot of a place; throws if nothing was loaded yet. */
   get snapshot(): Snapshot {
     const { snapshot } = this.log;
     if (snapshot !== undefined) return snapshot;
     throw noTableError(this.place);
   }
 
-  /** The files of a table. */
+  /** The files of a table in the snapshot. */
   filesOf(table: TableName): DataFile[] {
     return this.log.snapshot?.files.filter((file) => file.table === table) ?? [];
   }
@@ -81,19 +81,19 @@ export class FileTable {
     return timezone === null ? undefined : new Zone(timezone);
   }
 
-  /** A new path in the folder of files that wait. */
+  /** Makes a new path in the folder of files that are not stored yet. */
   newPath(what: string): string {
     const path = join(this.#open.folder, `${what}-${this.#count++}.part`);
     this.#written.add(path);
     return path;
   }
 
-  /** Files with their content, which is copied at most once in a run. */
+  /** Gives files with their content, which is copied at most once in a run. */
   fetch(files: readonly DataFile[]): Promise<ReadableFile[]> {
     return this.#each(files, ({ path }) => this.#copyOnce(path, (copy) => this.storage.localFile(path, copy)));
   }
 
-  /** The same if only some columns are read: no more than those may be copied. */
+  /** Gives files of which only some columns are read; a copy may hold no other columns. */
   fetchColumns(files: readonly DataFile[], columns: ReadonlySet<string>): Promise<ReadableFile[]> {
     const names = JSON.stringify([...columns].sort());
     return this.#each(files, ({ path, bytes }) =>
@@ -101,12 +101,15 @@ export class FileTable {
     );
   }
 
-  /** The path of one file's content. */
+  /** The local path of one file's content. */
   async fetchOne(file: DataFile): Promise<string> {
     return (await this.fetch([file]))[0].copy;
   }
 
-  /** Commits a change; removes what was written for it and is not part of a table, and copies of files that left. */
+  /**
+   * Commits a change; then removes the files that were written for it and are not part of a table, and copies of
+   * removed files.
+   */
   async commit(change: FileChange): Promise<void> {
     await this.log.commit(change);
     const removed = new Set(change.removed.map(({ path }) => path));
@@ -118,19 +121,19 @@ export class FileTable {
     }
   }
 
-  /** What writes files. `isAside`: beside other statements, and without the temporary tables that they see. */
+  /** Makes a writer. `isAside`: it works beside other statements, and does not see their temporary tables. */
   writer(isAside = false): Writer {
     const { engine, log } = this;
     const rows = (sql: string) => (isAside ? engine.rowsAside(sql) : engine.rows(sql));
     return { rows, isLowOnMemory: engine.isLowOnMemory, layout: log.layout };
   }
 
-  /** Writes a query into a file that waits. */
+  /** Writes a query into a local file, which the next commit may store. */
   async write(file: FileToWrite): Promise<NewFile> {
     return this.newFile(await writeFile(this.writer(), file, this.newPath(file.table)), file);
   }
 
-  /** A file that is written, as one of a table. */
+  /** Describes a written file as a new file of a table. */
   async newFile(written: WrittenFile, file: Omit<FileToWrite, 'query' | 'rows'>): Promise<NewFile> {
     const { table, date, source, isSorted = false } = file;
     const { local, statistics } = written;
@@ -167,14 +170,14 @@ export class FileTable {
   }
 }
 
-/** The local paths of files that can be read. */
+/** The local paths of readable files. */
 export const copiesOf = (files: readonly ReadableFile[]): string[] => files.map(({ copy }) => copy);
 
 /**
- * Opens a place with an engine and a folder of this run alone: for reading, and for writing where not a lock but the commit
- * decides between two writers. `logFolder`: where in the storage the log is, if that is where it is; without a file in it there is
- * nothing to rewrite, and nothing is made there. Closes the storage, too, then and after any failure. Throws what `logOf` throws, or
- * UserError.
+ * Opens a place with an engine and a folder of this run alone: for reading, or for writing if the commit and not a lock
+ * decides between two writers. `logFolder` is the folder of the log if it lies in the storage; if it has no file, there
+ * is nothing to rewrite, and nothing is made. `close` closes the storage too, as does a failure. Throws what `logOf`
+ * throws, or UserError.
  */
 export async function openWithoutLock<L extends TableLog>(
   storage: Storage,
@@ -214,10 +217,10 @@ async function hasFiles(storage: Storage, folder: string): Promise<boolean> {
   return false;
 }
 
-/** Files are replaced under their names: what the engine read of one says nothing about the next. */
+/** Turns off the engine's cache of files, since files are replaced under their names. */
 export const forgetReadFiles = (engine: Engine) => engine.run('SET enable_external_file_cache = false');
 
-/** Opens a place that exists for writing, runs work and closes it. Throws UserError. */
+/** Opens an existing place for writing, runs work and closes it. Throws UserError. */
 export const withTable = <T>(
   format: FilesFormat,
   options: OpenFilesOptions,
@@ -225,8 +228,8 @@ export const withTable = <T>(
 ): Promise<T> => inTable(format, options, 'rewrite', work);
 
 /**
- * Opens a place for reading and runs work; again if the files changed meanwhile, unless the result is `certain`. An abort
- * interrupts the engine. Throws UserError.
+ * Opens a place for reading and runs work. If the files changed meanwhile the work runs again, unless its result is
+ * certain. An abort interrupts the engine. Throws UserError.
  */
 export function readingTable<T>(
   format: FilesFormat,
@@ -252,7 +255,7 @@ export function readingTable<T>(
   return inTable(format, options, 'read', (table) => table.engine.heeding(options.signal, () => read(table)));
 }
 
-/** What a place has stored beside its rows; undefined if nothing was loaded yet. Read-only. Throws UserError. */
+/** Reads the state of a place; undefined if nothing was loaded yet. Read-only. Throws UserError. */
 export const readFilesState = (format: FilesFormat, options: OpenFilesOptions): Promise<TableState | undefined> =>
   readingTable(format, { ...options, isStateEnough: true }, async ({ log }) => log.snapshot?.state);
 

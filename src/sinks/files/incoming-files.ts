@@ -12,19 +12,20 @@ import type { IncomingFile } from './log.ts';
 import { type Writer, writeDates, writeFile } from './parquet-file.ts';
 import { onlyDate, partitionSql } from './partition-date.ts';
 
-/** Statements that run at the same time, each of one thread's work. */
+/** Number of statements that run at the same time; each works in one thread. */
 const CONCURRENCY = 2;
 
 /** Files that were written before the batch of their window was complete. */
 export interface EarlyFiles {
-  /** What the rows of the files are written as. */
+  /** The number of the window, and the names and types of the columns, as text. */
   readonly form: string;
   readonly files: readonly IncomingFile[];
 }
 
 /**
- * Writes the files of windows that wait while others are still downloaded. They serve a batch if its plan gives the same columns
- * the same types; then their values are the same, too, since one plan stores the windows of a batch as a plan each would.
+ * Writes the files of windows that wait while others are still downloaded. They serve a batch if its plan gives the
+ * same types to the same columns: then the values are the same, too, since one plan stores the windows of a batch as a
+ * plan for each would.
  */
 export class EarlyWriter {
   readonly #table: FileTable;
@@ -36,7 +37,9 @@ export class EarlyWriter {
     this.#table = table;
   }
 
-  /** Begins to write the rows of a window. A failure shows when they are written again for its batch. */
+  /**
+   * Begins to write the rows of a window. After a failure they are written again for its batch, which then reports it.
+   */
   begin(load: WindowLoad): void {
     if (load.window.receipt.rows === 0 || hasDuplicateOrMissingIds(load.window)) return;
     const write = async () => {
@@ -49,14 +52,14 @@ export class EarlyWriter {
     );
   }
 
-  /** Waits for the files that were begun, and hands them over. */
+  /** Waits for the files that were begun, and removes and returns them. */
   async take(): Promise<Map<Window, EarlyFiles | undefined>> {
     const begun = [...this.#files];
     this.#files.clear();
     return new Map(await Promise.all(begun.map(async ([window, files]) => [window, await files] as const)));
   }
 
-  /** Stops what is being written, and waits for its end. */
+  /** Interrupts what is being written, and waits for its end. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#files.size > 0) this.#table.engine.interrupt();
@@ -64,13 +67,14 @@ export class EarlyWriter {
   }
 }
 
-/** Two files of a window with this in common have the same rows. */
+/** A text that is equal for two files of a window only if they have the same rows. */
 const formOf = ({ number, planned }: WindowLoad): string =>
   JSON.stringify([number, ...typedColumns([...planned.values()]).map(({ name, type }) => [name, type])]);
 
 /**
- * Writes all rows of the windows, typed and keyed, one file a window and date. Inside a transaction. Windows whose ids are
- * their keys are written beside each other; of those in `early` files that fit are taken. Throws UserError if a count differs.
+ * Writes all rows of the windows, typed and with keys, one file for each window and date. Files in `early` that fit are
+ * used instead. Windows whose ids are their keys are written at the same time. Called inside a transaction. Throws
+ * UserError if a count differs.
  */
 export async function writeIncoming(
   table: FileTable,
@@ -103,7 +107,7 @@ function writePlain(table: FileTable, load: WindowLoad): Promise<IncomingFile[]>
   );
 }
 
-/** Keys need a second look at all rows of a window, which are staged in their order in a temporary table. */
+/** Writes a window whose ids may be missing or repeated: its rows are staged in their order in a temporary table. */
 function writeStaged(table: FileTable, load: WindowLoad): Promise<IncomingFile[]> {
   const date = onlyDate(load);
   const partition: StagedExtra = { type: 'DATE', valueOf: (index) => partitionSql(load, index) };
@@ -118,12 +122,15 @@ function writeStaged(table: FileTable, load: WindowLoad): Promise<IncomingFile[]
   );
 }
 
-/** Typed rows to select from: expressions over `from`. */
+/** Typed rows: SQL over `from`. */
 interface Rows extends Pick<FileQuery, 'columns' | 'values' | 'rescued' | 'from'> {
   readonly key: string;
 }
 
-/** The rows as an `events` file has them, its columns in its order. `date`: an expression; undefined: not among them. */
+/**
+ * The query of rows as a file of `events` has them, with its columns in their order. `date` is SQL; undefined if there
+ * is no column of the date.
+ */
 function queryOf(rows: Rows, date: string | undefined, { planned, zone, number }: WindowLoad): string {
   const values = new Map(rows.columns.map(({ name }, i) => [name, rows.values[i]]));
   const inner: string[] = [];
@@ -147,7 +154,7 @@ function queryOf(rows: Rows, date: string | undefined, { planned, zone, number }
   return `SELECT ${all.join(', ')} FROM (SELECT ${inner.join(', ')} FROM ${rows.from})`;
 }
 
-/** Writes a query into one file for each date it has. */
+/** Writes a query into one file for each of its dates. */
 async function writeDatesOf(
   table: FileTable,
   writer: Writer,

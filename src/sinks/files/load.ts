@@ -31,11 +31,11 @@ import { RunObjects, removeExpiredRuns } from './runs.ts';
 import { findSuperseded, type Superseded } from './superseded.ts';
 
 export interface FilesSinkOptions extends Rules, OpenFilesOptions {
-  /** Tables wanted beside `events`, which is always kept: the others follow from it. */
+  /** Tables to keep beside `events`; they follow from `events`, which is always kept. */
   readonly tables: readonly TableName[];
 }
 
-/** Opens a place for loading, makes it if missing, and removes what dead runs left. Throws UserError. */
+/** Opens a place for loading, makes it if it is missing, and removes what dead runs left. Throws UserError. */
 export async function openFilesSink(format: FilesFormat, options: FilesSinkOptions): Promise<Sink> {
   let table: FileTable | undefined;
   try {
@@ -77,18 +77,18 @@ async function clean({ place, storage, log }: FileTable, logger: Logger): Promis
 
 class FilesSink implements Sink {
   readonly #table: FileTable;
-  /** What the run starts from where nothing is committed, with its tables and its time zone. */
+  /** The state at the begin of a run if nothing is committed, with its tables and its time zone. */
   readonly #initial: TableState;
   readonly #rules: Rules;
   readonly #zone: Zone | undefined;
   readonly #logger: Logger;
   readonly #clock: Clock;
-  /** True after a failure: what it left is only known once the log was read again. */
+  /** True after a failure, until the log has been read again. */
   #hasFailed = false;
-  /** How many of the next windows are stored one by one, since some of them share ids. */
+  /** Number of next windows that are stored one by one, since some of them share ids. */
   #oneByOne = 0;
   readonly #early: EarlyWriter;
-  /** Windows of the next batch. */
+  /** The windows of the next batch so far. */
   #waiting: Window[] = [];
   readonly runs: RunObjects;
 
@@ -109,7 +109,8 @@ class FilesSink implements Sink {
   }
 
   begin(window: Window): void {
-    // A mode that holds a window to the columns of those before it plans each by itself.
+    // Another mode than `evolve` compares each window with the columns of those before it, so that each needs its own
+    // plan.
     if (this.#hasFailed || this.#rules.schemaMode !== 'evolve') return;
     this.#waiting.push(window);
     const { loads } = this.#planned(this.#waiting);
@@ -133,7 +134,7 @@ class FilesSink implements Sink {
     }
   }
 
-  /** Makes the tables that are not kept yet from the `events` that are there; they are kept from then on. */
+  /** Makes the tables that are not kept yet from `events`; they are kept from then on. */
   async addTables(signal: AbortSignal | undefined): Promise<void> {
     const table = this.#table;
     const { state } = table.snapshot;
@@ -154,7 +155,7 @@ class FilesSink implements Sink {
     return { ...(this.#table.log.snapshot?.state ?? this.#initial), timezone, tables };
   }
 
-  /** How many windows, from the first, one plan of columns serves. */
+  /** Number of windows, counted from the first, that one plan of columns serves. */
   #together(windows: readonly Window[]): number {
     const files = windows.map((window) => window.files);
     return plannedTogether(this.#state.columns, files, this.#rules);
@@ -172,7 +173,7 @@ class FilesSink implements Sink {
   ): Promise<Commit> {
     const table = this.#table;
     const prepared = await table.engine.transaction(() => this.#prepare(windows, early), signal);
-    // Rows of two windows have one id: the later window is to supersede rows that are committed.
+    // Rows of two windows have the same id: the later window must supersede committed rows.
     if (prepared === undefined) {
       this.#oneByOne = windows.length - 1;
       return this.#store(windows.slice(0, 1), early, signal);
@@ -183,7 +184,7 @@ class FilesSink implements Sink {
     return commit;
   }
 
-  /** Writes every file that the windows add or change, beside the tables; undefined if some of them share ids. */
+  /** Writes every file that the windows add or change, beside the tables; undefined if some windows share ids. */
   async #prepare(windows: readonly Window[], early: ReadonlyMap<Window, EarlyFiles | undefined>) {
     const table = this.#table;
     const state = this.#state;

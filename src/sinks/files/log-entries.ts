@@ -15,8 +15,8 @@ import { identifier } from '../sql/engine/quote.ts';
 import type { ColumnStatistics, DataFile, NewFile } from './log.ts';
 import { PARTITION, readFiles } from './parquet-file.ts';
 
-// What a log keeps beside its own words: the state as texts by name, so that a commit writes only those that it changes; a note of
-// each file; and what it may say of values (S44).
+// The parts of a log that are this program's own: the state as texts by name, so that a commit writes only those that
+// it changes; a note of each file; and the values that a log may hold (S44).
 
 const EXPORT_STATE = 'cursor';
 const WINDOW = 'window.';
@@ -24,7 +24,10 @@ const CHANGES = 'changes.';
 
 export const isReceiptEntry = (name: string): boolean => name.startsWith(WINDOW);
 
-/** Columns, receipts, export state and changes of a state; JSON by name. Without the rows that a window still has: files tell them. */
+/**
+ * The entries of a state, JSON by name: columns, receipts, export state and changes. They lack the number of rows that
+ * each window still has, since the files show it.
+ */
 export function stateEntries({ columns, receipts, exportState, changes }: TableState): Map<string, string> {
   const byWindow = groupBy(changes, ({ window }) => window);
   const entries: [string, unknown][] = [
@@ -36,7 +39,7 @@ export function stateEntries({ columns, receipts, exportState, changes }: TableS
   return new Map(entries.map(([name, value]) => [name, JSON.stringify(value)]));
 }
 
-/** What makes texts by name others: the entries to write, and the names of those to remove. */
+/** The difference between two sets of entries: the entries to write, and the names of those to remove. */
 export function entryChanges(
   before: ReadonlyMap<string, string>,
   wanted: ReadonlyMap<string, string>,
@@ -47,7 +50,10 @@ export function entryChanges(
   };
 }
 
-/** The state of such texts. `failed`: the failure for an entry, by name, that is not what this program writes. Throws it. */
+/**
+ * The state that entries hold. `failed` makes the failure for an entry, by its name, that this program cannot have
+ * written; it is thrown.
+ */
 export function stateFrom(
   entries: ReadonlyMap<string, string>,
   failed: (name: string, why: string) => UserError,
@@ -74,13 +80,13 @@ export function stateFrom(
   };
 }
 
-/** What this program notes of a file beside what its log says of every file, as JSON. */
+/** The note of a file, as JSON: facts that the log itself does not store for every file. */
 export interface FileNote {
   readonly id: string;
   readonly sha256?: string;
-  /** Of `events`: rows by the number of the window that last wrote them, as text. */
+  /** Number of rows of a file of `events` by the window that wrote them last; absent for other tables. */
   readonly windows?: Readonly<Record<string, number>>;
-  /** Of a derived table: the id of the file of `events` that its rows come from. */
+  /** The id of the file of `events` from which the rows of a derived table come; absent for `events`. */
   readonly source?: string;
   readonly is_sorted?: boolean;
 }
@@ -93,28 +99,31 @@ export const noteOf = ({ table, id, sha256, windows, source, isSorted }: DataFil
   ...(isSorted && { is_sorted: true }),
 });
 
-/** The members of a file that a note has. */
+/** The fields of a file that its note has. */
 export function notedOf(note: FileNote): Pick<DataFile, 'id' | 'sha256' | 'windows' | 'source' | 'isSorted'> {
   const { id, sha256, windows = {}, source, is_sorted: isSorted = false } = note;
   const rows = Object.entries(windows).map(([window, n]) => [Number(window), n] as const);
   return { id, sha256, windows: new Map(rows), isSorted, ...(source !== undefined && { source }) };
 }
 
-/** What a log says of one column of a file. */
+/** The statistics of one column of a file in a log. */
 export interface LoggedColumn extends ColumnStatistics {
-  /** Rows without a value: of a list, rows without a list. */
+  /** Number of rows without a value; for a list, of rows without a list. */
   readonly absent: number;
 }
 
-/** The columns whose least and greatest values a log may hold: the date, system datetimes and our own numbers (S44). */
+/**
+ * The columns whose minimum and maximum a log may hold: the date, system datetimes and this program's own numbers
+ * (S44).
+ */
 export function rangedColumns({ columns }: TableState): ReadonlySet<string> {
   const times = columns.filter(({ group, type }) => group === 'system' && type === 'datetime');
   return new Set([PARTITION, '_dfinery_window', 'item_position', ...times.map(({ name }) => name)]);
 }
 
 /**
- * What a log says of a new file, by column: rows and nulls of every column; least and greatest values of the columns in
- * `ranged` alone, since a log keeps them as long as the file, or for good (S44).
+ * The statistics of a new file by column: rows and nulls of every column. Only the columns in `ranged` have minimum and
+ * maximum, since a log keeps them as long as the file, or for good (S44).
  */
 export async function loggedColumns(
   engine: Engine,
@@ -131,10 +140,10 @@ export async function loggedColumns(
     const column = identifier(name);
     const absent = absentOf.get(name) ?? own.nulls;
     let { least, greatest } = ranged.has(name) ? own : NO_RANGE;
-    // DuckDB tells no range of a column that has no value in one of several row groups.
+    // DuckDB gives no range for a column that has no value in one of several row groups.
     if (ranged.has(name) && own.values > 0 && least === null) {
       const { type } = await ask(`typeof(min(${column})) AS type`);
-      // The text of an instant is in UTC in the others, and would be in the zone of this machine.
+      // DuckDB's own ranges have instants in UTC; this text would be in the zone of this machine.
       const text = (value: string) =>
         type === 'TIMESTAMP WITH TIME ZONE'
           ? `CAST(timezone('UTC', ${value}) AS VARCHAR) || '+00'`

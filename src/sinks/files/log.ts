@@ -12,19 +12,19 @@ import type { Engine } from '../sql/engine/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { PlaceOptions } from '../target.ts';
 
-/** What readers of a table expect of its files. */
+/** The expectations of a table's readers of its files. */
 export interface Layout {
   /** `APPEND` for a log that names the files. */
   readonly writeMode: WriteMode;
-  /** The name that a column gets by its name in the export, before it is told apart from others. */
+  /** Derives the name of a column from its name in the export, before equal names are numbered. */
   columnName?(source: string): string;
-  /** True if files hold the date of their rows as a column, too. */
+  /** True if files also hold the date of their rows as a column. */
   readonly hasDateColumn?: boolean;
-  /** The option of COPY that gives the columns of a file their field ids. */
+  /** The option of COPY that writes the field ids of a file's columns. */
   fieldIds?(table: TableName, columns: readonly DescribedColumn[]): string;
 }
 
-/** What DuckDB says of a column of a file that it wrote. Of a list the numbers are those of its elements. */
+/** DuckDB's statistics of a column of a file that it wrote. For a list the numbers are those of its elements. */
 export interface ColumnStatistics {
   readonly isList: boolean;
   readonly bytes: number;
@@ -34,54 +34,54 @@ export interface ColumnStatistics {
   readonly greatest: string | null;
 }
 
-/** A file that was written, with what its footer says. */
+/** A file that was written, with the facts in its footer. */
 export interface WrittenFile {
   readonly local: string;
   readonly rows: number;
   readonly bytes: number;
-  /** Of the whole file, in hex. */
+  /** SHA-256 of the whole file (hex). */
   readonly sha256: string;
   readonly footerBytes: number;
-  /** By column. */
+  /** Statistics by column. */
   readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
 /** A Parquet file of a table. */
 export interface DataFile {
   readonly table: TableName;
-  /** From the root of the storage, with `/`. */
+  /** Path from the root of the storage, with `/`. */
   readonly path: string;
-  /** Identifies the content: every new file has another one. */
+  /** Id of the content; every new file has another one. */
   readonly id: string;
-  /** The date of its rows as text (the partition); null for rows without one. */
+  /** The date of its rows as text, which is its partition; null for rows without one. */
   readonly date: string | null;
   readonly rows: number;
   readonly bytes: number;
-  /** Of the whole file, in hex; undefined if the log does not say. */
+  /** SHA-256 of the whole file (hex); undefined if the log does not have it. */
   readonly sha256: string | undefined;
-  /** Names of the columns in the file, in no order; the others are NULL in all of its rows. */
+  /** Names of the columns in the file, in no order; other columns are NULL in all of its rows. */
   readonly columns: ReadonlySet<string>;
-  /** Rows without a value by column; undefined if the log does not count them. */
+  /** Number of rows without a value by column; undefined if the log does not count them. */
   readonly nulls?: ReadonlyMap<string, number>;
-  /** Of `events`: rows by the number of the window that last wrote them. Else empty. */
+  /** Number of rows of a file of `events` by the window that wrote them last; empty for other tables. */
   readonly windows: ReadonlyMap<number, number>;
-  /** Of a derived table: the id of the file of `events` that its rows come from. */
+  /** The id of the file of `events` from which the rows of a derived table come; absent for `events`. */
   readonly source?: string;
-  /** True if `compact` wrote it, in the order that lets filters skip. */
+  /** True if `compact` wrote it, in the order that lets filters skip row groups. */
   readonly isSorted: boolean;
-  /** Where it lies in the folder of this run; undefined for one that the storage has. */
+  /** Path in the folder of this run; undefined for a file that the storage has. */
   readonly local?: string;
 }
 
-/** A file that is written, whole, and not part of a table yet. */
+/** A file that is completely written and not part of a table yet. */
 export interface NewFile extends DataFile, WrittenFile {
   readonly local: string;
   readonly sha256: string;
 }
 
-/** A file that can be read. */
+/** A stored file with a local copy. */
 export interface ReadableFile extends DataFile {
-  /** The path of the file itself or of a copy, which may only have the columns that are wanted. */
+  /** Path of the file itself, or of a copy that may have only the requested columns. */
   readonly copy: string;
 }
 
@@ -127,16 +127,19 @@ export interface WriteMode {
   fits(table: TableName, actual: readonly string[], expected: readonly string[]): boolean;
 }
 
-/** The tables at one moment. */
+/** The tables at one version. */
 export interface Snapshot {
   readonly state: TableState;
-  /** Of all tables, in the order of their paths. */
+  /** Files of all tables, in the order of their paths. */
   readonly files: readonly DataFile[];
-  /** Derived tables that do not follow from these `events`, since a run died or lost a race between its commits. */
+  /** Derived tables that do not follow from these `events`, because a run died or lost a race between its commits. */
   readonly stale: ReadonlySet<TableName>;
 }
 
-/** What a batch, a rewrite or a purge makes of a snapshot. The added files wait; nothing live was touched. */
+/**
+ * The change that a batch, a rewrite or a purge makes to a snapshot. The added files are local and not yet stored; no
+ * live file has been touched.
+ */
 export interface FileChange {
   readonly kind: 'load' | 'rewrite' | 'purge';
   readonly removed: readonly DataFile[];
@@ -144,7 +147,7 @@ export interface FileChange {
   readonly state: TableState;
 }
 
-/** Another writer was first: nothing of the change is left. */
+/** Thrown if another writer committed first; nothing of the change is left. */
 export class LostRace extends UserError {
   override readonly name = 'LostRace';
 
@@ -153,76 +156,82 @@ export class LostRace extends UserError {
   }
 }
 
-/** Which files are live, and how a change becomes visible in one step. All methods throw UserError. */
+/**
+ * The log of a table: which files are live, and how a change becomes visible in one step. All methods throw UserError.
+ */
 export interface TableLog {
   readonly layout: Layout;
   /** The latest version that this process has read or committed; undefined before the first commit. */
   readonly snapshot: Snapshot | undefined;
   /**
-   * Makes the change visible. Done, whatever happens to this process afterwards; or a transient failure if another writer
-   * was first, and then nothing of it is left anywhere.
+   * Makes the change visible. When it returns, the change stays, whatever happens to this process. If another writer
+   * committed first it throws a transient failure, and nothing of the change is left anywhere.
    */
   commit(change: FileChange): Promise<void>;
-  /** Reads the latest version; of a change that the disk stopped half-way the rest is done first. */
+  /**
+   * Reads the latest version. If a failure of the disk stopped a change of this process half-way, it is finished first.
+   */
   refresh(): Promise<void>;
-  /** False if the files that a reader looked at may have changed or gone meanwhile; absent if none ever does. */
+  /**
+   * False if files that a reader looked at may have been changed or removed meanwhile; absent if that cannot happen.
+   */
   isUnchanged?(): Promise<boolean>;
-  /** What the log itself says that does not fit the state or the files, for `verify`. Read-only. */
+  /** Differences between the log and the state or the files, for `verify`. Read-only. */
   check(): Promise<Difference[]>;
-  /** What lies among the tables and is none of theirs, so that a purge leaves it: names or paths. */
+  /** Names or paths that lie among the tables but are not part of them, so that a purge leaves them. */
   foreign?(): Promise<readonly string[]>;
   /**
-   * Paths of files that no reader needs any more, and of what dead runs left (S45, S46); absent if there never are any. May
-   * remove older versions from the log first.
+   * Paths of files that no reader needs any more, and of files that dead runs left (S45, S46); absent if there never
+   * are any. May first remove older versions from the log.
    */
   expired?(): Promise<readonly string[]>;
-  /** Throws unless `erase` can do its work on these files of the snapshot. */
+  /** Throws unless `erase` can remove these files of the snapshot. */
   checkErase(removed: readonly DataFile[]): Promise<void>;
   /**
-   * After a purge was committed: removes the files that left, older versions of objects, and entries of the log that name
-   * values of theirs (S37, S44).
+   * Called after the commit of a purge: removes the files that left the tables, older versions of objects, and entries
+   * of the log that name values of those files (S37, S44).
    */
   erase(): Promise<void>;
 }
 
-/** What opening a place needs. */
+/** The options for opening a place. */
 export interface OpenFilesOptions extends PlaceOptions {
-  /** A folder, a file, or an address, as the target takes it. */
+  /** The place as the target takes it: a folder, a file, or an address. */
   readonly place: string;
-  /** Stands for the storage of the place; by default the place's own. */
+  /** A storage to be used instead of the place's own. */
   readonly storage?: Storage | undefined;
-  /** Where the data go of a catalog that is to be made; undefined: beside it. */
+  /** Location of the data of a new catalog; undefined if they lie beside the catalog. */
   readonly data?: string | undefined;
-  /** How long files that left the table stay for its readers, ms; undefined: as its last load said. */
+  /** Time that files which left the table stay for its readers (ms); undefined if that of the last load applies. */
   readonly retentionMs?: number | undefined;
-  /** True: a change that a dead writer left half-way is finished before the place is read. */
+  /** True if a change that a dead writer left half-way is finished before the place is read. */
   readonly finishesChange?: boolean | undefined;
-  /** True: no rows are to be read. */
+  /** True if only the state is read, and no rows. */
   readonly isStateEnough?: boolean | undefined;
 }
 
-/** An open place: a target's own storage, log and engine. */
+/** An open place: its storage, its log and an engine. */
 export interface OpenPlace {
   readonly storage: Storage;
   readonly log: TableLog;
   readonly engine: Engine;
-  /** An empty folder for files that wait. */
+  /** An empty folder for files that are not stored yet. */
   readonly folder: string;
-  /** Releases everything; may be called after any failure. */
+  /** Closes engine, log and storage; may be called after any failure. */
   close(): Promise<void>;
 }
 
-/** A kind of place: one for each target that keeps Parquet files. */
+/** The kind of place of a target that keeps Parquet files. */
 export interface FilesFormat {
   /** One place of it, as messages call it: `folder`. */
   readonly noun: string;
   /** True if a lock keeps other writers out while a place is open for writing. */
   readonly hasOneWriter: boolean;
-  /** Opens a place: to read, to change what is there, or to load, for which it is made if missing. */
+  /** Opens a place for reading, for rewriting what is there, or for loading; only loading makes a missing place. */
   open(options: OpenFilesOptions, mode: 'read' | 'rewrite' | 'load'): Promise<OpenPlace>;
 }
 
-/** Rows by window over several files. */
+/** Sums the rows by window over several files. */
 export function windowsOf(files: readonly { readonly windows: ReadonlyMap<number, number> }[]): Map<number, number> {
   const all = new Map<number, number>();
   for (const { windows } of files) {
@@ -231,7 +240,7 @@ export function windowsOf(files: readonly { readonly windows: ReadonlyMap<number
   return all;
 }
 
-/** Rows of each window, over all files of `events`. */
+/** Number of rows of each window, over all files of `events`. */
 export const liveRows = (files: readonly DataFile[]): Map<number, number> =>
   windowsOf(files.filter(({ table }) => table === 'events'));
 

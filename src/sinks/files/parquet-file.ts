@@ -11,37 +11,40 @@ import type { Engine, Row } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
 import type { ColumnStatistics, Layout, WrittenFile } from './log.ts';
 
-/** Rows of a row group: what a filter can skip or must read as one. */
+/** Number of rows of a row group, which a filter skips or a reader reads as a whole. */
 export const ROW_GROUP_ROWS = 61_440;
-/** Measured on exports: smaller and faster than the default, 3. */
+/** Compression level: on exports smaller and faster than the default, 3 (measured). */
 const ZSTD_LEVEL = 1;
-/** In large files a dictionary, which takes time, is given up at so many different values: ids never repeat. Else at a fifth of the rows. */
+/**
+ * Number of different values at which a large file gives up a dictionary, which takes time: ids never repeat. The
+ * default is a fifth of the rows.
+ */
 export const DICTIONARY_VALUES = 4_096;
-/** Of a file that is read to be hashed, at a time. */
+/** Number of bytes that are read at a time to hash a file. */
 const READ_BYTES = 1 << 20;
-/** Rows of a row group where memory is short: each is held until it is whole. */
+/** Number of rows of a row group if memory is short: a row group is held in memory until it is complete. */
 const LOW_MEMORY_ROWS = 10_240;
-/** A file that is not part of a dataset yet ends like this, so that readers that glob for `.parquet` do not see it. */
+/** Extension of a file that is not part of a dataset yet, so that readers that glob for `.parquet` do not see it. */
 const UNFINISHED = 'part';
 /** Hive's name of the partition of rows without a date. */
 export const NO_DATE = '__HIVE_DEFAULT_PARTITION__';
 /** The column by which tables are partitioned; only some logs want it in the files, too. */
 export const PARTITION = 'event_date';
 
-/** A query for a file, and about how many rows it gives. */
+/** A query for a file, and the approximate number of its rows. */
 export interface SizedQuery {
   readonly query: string;
   readonly rows: number;
-  /** By default `events`. */
+  /** The table of the file; default `events`. */
   readonly table?: TableName;
-  /** The date of all its rows; undefined: a column of the query, or of no interest. */
+  /** The date of all its rows; undefined if the query has a column for it, or if it does not matter. */
   readonly date?: string | null | undefined;
 }
 
-/** What writes files. */
+/** The environment in which files are written. */
 export interface Writer {
   rows(sql: string): Promise<Row[]>;
-  /** True if it must do with little memory: row groups are smaller. */
+  /** True if memory is short: row groups are then smaller. */
   readonly isLowOnMemory: boolean;
   readonly layout: Pick<Layout, 'hasDateColumn' | 'fieldIds'>;
 }
@@ -57,7 +60,7 @@ export async function writeFile(into: Writer, file: SizedQuery, path: string): P
   return await writtenFile(row);
 }
 
-/** Writes a query that has an `event_date` into one file for each date, under a folder; gives them by date. */
+/** Writes a query that has an `event_date` into one file for each date, under a folder; returns the files by date. */
 export async function writeDates(
   into: Writer,
   file: SizedQuery,
@@ -75,7 +78,7 @@ export async function writeDates(
   return files;
 }
 
-/** One file of several: of very many dates DuckDB closes files before they are whole and begins new ones. */
+/** Joins several files of one date: for very many dates DuckDB closes files early and begins new ones. */
 async function joinFiles(into: Writer, { rows, table }: SizedQuery, parts: WrittenFile[]): Promise<WrittenFile> {
   const folder = dirname(parts[0].local);
   const query = `SELECT * FROM ${readFiles(parts.map(({ local }) => local))}`;
@@ -84,7 +87,7 @@ async function joinFiles(into: Writer, { rows, table }: SizedQuery, parts: Writt
   return joined;
 }
 
-/** Runs the COPY; gives a row for each file. */
+/** Runs the COPY; returns a row for each file. */
 async function copy(into: Writer, file: SizedQuery, path: string, how: string): Promise<Row[]> {
   const { isLowOnMemory, layout } = into;
   const { query, rows, table = 'events' } = file;
@@ -94,7 +97,8 @@ async function copy(into: Writer, file: SizedQuery, path: string, how: string): 
     `ROW_GROUP_SIZE ${isLowOnMemory ? LOW_MEMORY_ROWS : ROW_GROUP_ROWS}`,
     ...(rows > ROW_GROUP_ROWS ? [`DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES}`] : []),
     `KV_METADATA {'dfinery.version': ${literal(VERSION)}}`,
-    // Without filters: of a large object only some columns are copied, and DuckDB would ask the filter of another one.
+    // Bloom filters are off: only some columns of a large object are copied, and DuckDB would ask the filter of another
+    // column.
     'WRITE_BLOOM_FILTER false',
     ...fieldIds,
     'RETURN_STATS',
@@ -103,7 +107,7 @@ async function copy(into: Writer, file: SizedQuery, path: string, how: string): 
   return into.rows(`COPY (${query}) TO ${literal(path)} (${options.join(', ')})`);
 }
 
-/** A column of a file: its name in double quotes, and of a list what its elements are called. */
+/** A column in a file's statistics: its name in double quotes, and for a list the name of its elements. */
 const COLUMN = /^"((?:[^"]|"")*)"(\."element")?$/;
 
 type Entries<V> = readonly { readonly key: string; readonly value: V }[];
@@ -136,17 +140,17 @@ export async function fingerprint(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** The name of the column that `readFiles` adds: the path of the file a row is in. */
+/** The column that `readFiles` adds: the path of the row's file. */
 export const FILE = '_dfinery_file';
 
-/** `read_parquet` of files of one schema. */
+/** `read_parquet` of files with the same schema. */
 export function readFiles(paths: readonly string[], withFile = false): string {
   const list = paths.map(pathLiteral).join(', ');
   const file = withFile ? `, filename = ${literal(FILE)}` : '';
   return `read_parquet([${list}], hive_partitioning = false${file})`;
 }
 
-/** Rows of each file, from its footer, by path. */
+/** Number of rows of each file by path, from its footer. */
 export async function countRows(engine: Engine, paths: readonly string[]): Promise<Map<string, number>> {
   if (paths.length === 0) return new Map();
   const rows = await engine.rows(

@@ -23,13 +23,15 @@ const ISO_DATE_FIRST = DATE | DATETIME_DASH | DATETIME_OFFSET | ZONE_ANOMALY | N
 const TIMES = ISO_DATE_FIRST | DATETIME_DOT;
 const OFFSET = `'(Z|[+-][0-9]{2}:?[0-9]{2})$'`;
 
-/** The date of a row as SQL (a DATE, or NULL for a row without), and the columns it wants as they are written. */
+/** The date of a row as SQL (a DATE, or NULL for a row without one), and the columns that this SQL needs as text. */
 export interface PartitionSql {
   readonly sql: string;
   readonly texts: ReadonlySet<string>;
 }
 
-/** The date as written in `df_server_datetime`, else in `df_correction_datetime`, of one file of a window (S29). */
+/**
+ * SQL of the date as written in `df_server_datetime`, else in `df_correction_datetime`, for one file of a window (S29).
+ */
 export function partitionSql(load: WindowLoad, index: number): PartitionSql {
   const texts = new Set<string>();
   const dates: string[] = [];
@@ -46,7 +48,7 @@ export function partitionSql(load: WindowLoad, index: number): PartitionSql {
   return { sql: dates.length === 1 ? dates[0] : `coalesce(${dates.join(', ')})`, texts };
 }
 
-/** The date that every row of a window has, where its scan proves that there is just one. */
+/** The date that all rows of a window have, if the scan proves that there is only one. */
 export function onlyDate(load: WindowLoad): string | undefined {
   const dates = new Set(load.window.files.map((_, index) => onlyDateOf(load, index)));
   const [date] = dates;
@@ -69,7 +71,7 @@ function datedColumns(load: WindowLoad, index: number): FileColumn[] {
   return DATED.flatMap((key) => columns.find((column) => column.key === key && column.filled > 0) ?? []);
 }
 
-/** True when every row of the file has a date in this column. */
+/** True if every row of the file has a date in this column. */
 function isComplete(load: WindowLoad, index: number, column: FileColumn, evidence: Evidence): boolean {
   return column.filled === load.window.files[index].rows && (evidence & ~(TIMES & ~NULL_TEXT)) === 0;
 }
@@ -82,7 +84,7 @@ function isReadAsWallTime(load: WindowLoad, column: FileColumn, evidence: Eviden
   return (evidence & ~TIMES) === 0 && TYPES.datetime.native(stored.batchEvidence, false);
 }
 
-/** The date in a text that may be anything. */
+/** SQL of the date in a text that may be anything. */
 function writtenDate(expr: string, evidence: Evidence): string {
   const text = (evidence & NULL_TEXT) === 0 ? expr : withoutNullText(expr);
   const isoDate = `CAST(left(${text}, 10) AS DATE)`;

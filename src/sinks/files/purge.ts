@@ -26,12 +26,12 @@ import {
 import { FILE, readFiles } from './parquet-file.ts';
 import { changeOf, rewritten, sizeOf } from './rewrite.ts';
 
-/** Attempts at a purge whose commit another writer was quicker than. */
+/** Attempts at a purge whose commit loses a race against another writer. */
 const MAX_ATTEMPTS = 5;
 
 /**
- * The people of a place as they are now. Read-only, but that a change which a dead writer left half-way is finished: it may be
- * a purge, and the same purge again begins here. Throws UserError.
+ * Finds the people of a place as they are now. Read-only, except that a change which a dead writer left half-way is
+ * finished: it may be a purge, and the same purge, run again, begins here. Throws UserError.
  */
 export function peopleInFiles(
   format: FilesFormat,
@@ -42,7 +42,10 @@ export function peopleInFiles(
   return readingTable(format, finishing, async (table) => (await lookUp(table, query)).lookup.found);
 }
 
-/** The rows of people, of `events` alone: the other tables hold nothing that these lack. Read-only. Throws UserError. */
+/**
+ * Yields the rows of people from `events` alone: the other tables hold nothing that these rows lack. Read-only. Throws
+ * UserError.
+ */
 export async function* rowsOfPeopleInFiles(
   format: FilesFormat,
   options: OpenFilesOptions,
@@ -50,7 +53,8 @@ export async function* rowsOfPeopleInFiles(
 ): AsyncGenerator<PersonRow> {
   const run = await RunFolder.open(options.spoolDir, options.clock, 'files');
   try {
-    // Rows are shown once the files they were read from are known to belong together; until then they wait on the disk.
+    // Rows are only shown once it is known that the files from which they were read belong together; until then they
+    // wait on the disk.
     const path = join(run.path, 'rows');
     await readingTable(format, options, async (table) => {
       const { lookup, from } = await lookUp(table, query, true);
@@ -73,9 +77,9 @@ const NOT_ERASED =
   'the people are in no table any more, but files that hold them are still there: the same command removes these';
 
 /**
- * Looks the people up in the latest version, calls `onFound`, removes all of their rows in one commit and then everything
- * that no longer belongs to the tables, so that no byte of the rows remains. It always commits, so that a writer that began
- * before cannot commit any more. If another writer was quicker, all of it is done again. Throws UserError.
+ * Looks the people up in the latest version, calls `onFound`, removes all of their rows in one commit, and then
+ * everything that no longer belongs to the tables, so that no byte of the rows remains. It always commits, so that a
+ * writer that began before can no longer commit. If another writer commits first, it starts again. Throws UserError.
  */
 export function purgeFiles(
   format: FilesFormat,
@@ -105,7 +109,7 @@ export function purgeFiles(
   });
 }
 
-/** Does the same without `onFound`, the commit and what follows. */
+/** Runs the steps of a purge without `onFound`, without the commit and without what follows it. Throws UserError. */
 export function checkPurgeFiles(
   format: FilesFormat,
   options: OpenFilesOptions,
@@ -131,13 +135,13 @@ async function prepared(
 
 interface Found {
   readonly lookup: Lookup;
-  /** The relation that was looked into; it names the file of a row. */
+  /** The relation that was searched; it names the file of a row. */
   readonly from: string | undefined;
-  /** The files of `events`, with local copies of what it reads. */
+  /** The files of `events`, with local copies of the columns that it reads. */
   readonly files: readonly ReadableFile[];
 }
 
-/** `isWhole`: all columns are read, and not only those that a look-up needs. */
+/** Looks people up. `isWhole`: all columns are read, and not only those that a look-up needs. */
 async function lookUp(table: FileTable, query: PeopleQuery, isWhole = false): Promise<Found> {
   const { columns, exportState } = table.snapshot.state;
   const { engine, place, zone } = table;
@@ -158,7 +162,7 @@ async function lookUp(table: FileTable, query: PeopleQuery, isWhole = false): Pr
   return { lookup: await findPeople(rows, query), from, files };
 }
 
-/** Every file that has rows of these people, written without them. */
+/** Rewrites every file that has rows of these people without them. */
 async function withoutPeople(
   table: FileTable,
   query: PeopleQuery,
@@ -174,7 +178,7 @@ async function withoutPeople(
     removed.push(file);
     if (lost === file.rows) continue;
     const own = columnsIn(state.columns, file.columns);
-    // The condition reads columns that a file may lack: they are NULL in it.
+    // The condition reads columns that a file may lack; they are NULL there.
     const read = new Set<StoredColumn>([...own, ...peopleColumns(state.columns, query)]);
     const rowsOf = eventRows(await table.fetch([file]), [...read], table.zone);
     const select = `SELECT ${selectOf(own, file.columns, table.zone)} FROM ${rowsOf} WHERE NOT ${lookup.condition}`;
@@ -204,7 +208,7 @@ async function countsByFile(
   return new Map(rows.map(({ path, n }) => [String(path), Number(n)]));
 }
 
-/** Of the stored event names those that rows still have: a name that one person alone had goes with the rows. */
+/** The stored event names that remaining rows still have: a name that only removed people had is removed as well. */
 async function remainingNames(table: FileTable, { removed, added }: FileChange): Promise<readonly string[]> {
   const { eventNames, columns } = table.snapshot.state;
   if (eventNames.length === 0) return eventNames;

@@ -6,7 +6,7 @@ import { type FileTable, readingTable } from './file-table.ts';
 import type { DataFile, FilesFormat, OpenFilesOptions } from './log.ts';
 import { readRuns } from './runs.ts';
 
-/** All that a report says of a place. Read-only. Throws UserError. */
+/** Makes the report of a place. Read-only. Throws UserError. */
 export const reportFiles = (format: FilesFormat, options: OpenFilesOptions): Promise<TargetReport> =>
   readingTable(format, options, async (table) => ({
     state: table.snapshot.state,
@@ -17,7 +17,10 @@ export const reportFiles = (format: FilesFormat, options: OpenFilesOptions): Pro
 
 type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 'columns'>;
 
-/** Values of columns are counted in the rows, or in a log that has the nulls of every file: then few columns are read. */
+/**
+ * Counts events and columns. The values of columns are counted in the log if it has the nulls of every file, so that
+ * few columns are read; else in the rows.
+ */
 async function countedIn(table: FileTable): Promise<Counted> {
   const { columns } = table.snapshot.state;
   const files = table.filesOf('events');
@@ -35,7 +38,7 @@ async function countedIn(table: FileTable): Promise<Counted> {
   };
 }
 
-/** Rows with a value by column; undefined if the log does not count them. */
+/** Number of rows with a value by column; undefined if the log does not count them. */
 function filledIn(files: readonly DataFile[]): Map<string, number> | undefined {
   const filled = new Map<string, number>();
   for (const { rows, nulls } of files) {

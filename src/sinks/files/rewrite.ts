@@ -15,12 +15,12 @@ import {
 } from './log.ts';
 import { ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 
-/** Bytes of files that one commit replaces in an object store: what the spool folder must hold at a time. */
+/** Maximum size of the files that one commit replaces in an object store, since the spool folder must hold them. */
 const BATCH_BYTES = 1024 * 1024 * 1024;
 
 /**
- * Merges the files of each date into one sorted file and drops those without rows, in one change; in an object store in
- * changes of bounded size. Throws UserError.
+ * Merges the files of each date into one sorted file and removes those without rows, in one change; in an object store
+ * in several changes of bounded size. Throws UserError.
  */
 export function compactFiles(format: FilesFormat, options: OpenFilesOptions): Promise<Rewritten> {
   return withTable(format, options, async (table) => {
@@ -34,7 +34,7 @@ export function compactFiles(format: FilesFormat, options: OpenFilesOptions): Pr
   });
 }
 
-/** The files that one commit compacts: all of a date, or none. */
+/** The groups of files that one commit compacts; the files of a date are in the same group. */
 function batchesOf(table: FileTable): DataFile[][] {
   const maxBytes = table.storage.workFolder === undefined ? BATCH_BYTES : Number.POSITIVE_INFINITY;
   const batches: DataFile[][] = [];
@@ -74,7 +74,7 @@ async function compacted(table: FileTable, batch: readonly DataFile[]): Promise<
   return changeOf(table, 'rewrite', { removed: batch, added });
 }
 
-/** The change of all tables that follows from one of `events`. Inside a transaction. */
+/** The change of all tables that follows from a change of `events`. Called inside a transaction. */
 export async function changeOf(table: FileTable, kind: 'rewrite' | 'purge', events: Files): Promise<FileChange> {
   const { state, files } = table.snapshot;
   const change = await derive(table, events, state);
@@ -92,7 +92,7 @@ export function sizeOf(table: FileTable): Size {
   return { rows, bytes: table.snapshot.files.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
 
-/** What was done, in numbers. `files`: those of `events` that were replaced. */
+/** The counts of a rewrite; `files` are the replaced files of `events`. */
 export function rewritten(table: FileTable, before: Size, files: readonly DataFile[]): Rewritten {
   const after = sizeOf(table);
   return {

@@ -8,10 +8,10 @@ import type { Storage } from '../storage/storage.ts';
 
 const FOLDER = '_dfinery/runs';
 const PATH = /^_dfinery\/runs\/\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}\.\d{3}Z-[0-9a-f]{8}\.json$/;
-/** Objects read at once. */
+/** Number of objects that are read at the same time. */
 const CONCURRENCY = 16;
 
-/** The paths of the runs of a place, oldest first. */
+/** Paths of the runs of a place, oldest first. */
 async function listRuns(storage: Storage): Promise<string[]> {
   const paths: string[] = [];
   for await (const { path } of storage.list(FOLDER)) if (PATH.test(path)) paths.push(path);
@@ -24,12 +24,12 @@ export async function removeExpiredRuns(storage: Storage): Promise<void> {
   if (expired.length > 0) await storage.remove(expired);
 }
 
-/** The latest runs of a place, oldest first. Throws UserError. */
+/** Reads the latest runs of a place, oldest first. Throws UserError. */
 export async function readRuns(storage: Storage): Promise<RunRecord[]> {
   const limit = pLimit(CONCURRENCY);
   const read = async (path: string) => {
     const bytes = await storage.read(path);
-    // Another run removed it.
+    // Another run removed it meanwhile.
     if (bytes === undefined) return [];
     const found = jsonOf(bytes.toString('utf8'));
     if (valid<{ run: RunRecord }>(found)) return [found.run];
@@ -72,7 +72,7 @@ export class RunObjects implements RunHistory {
     return this.#storage.write(path, JSON.stringify({ v: 1, run }));
   }
 
-  /** When the runs after the last one that has an end began, oldest first. */
+  /** When the runs began that come after the last one with an end, oldest first. */
   async #unended(): Promise<string[]> {
     const began: string[] = [];
     for (const path of (await listRuns(this.#storage)).reverse()) {

@@ -5,13 +5,16 @@ import type { Storage, Stored } from '../storage/storage.ts';
 import type { DataFile, NewFile } from './log.ts';
 import { NO_DATE, PARTITION } from './parquet-file.ts';
 
-// The files of tables whose log names them: each has a name of its own, which it keeps as long as it is there.
+// The files of tables whose log lists them: each file has a name of its own, which it keeps as long as it exists.
 
-/** How long files that left a table stay for its readers, if nobody says so; ms. */
+/** Default time that files which left a table stay for its readers (ms). */
 export const DEFAULT_RETENTION_MS = 86_400_000;
-/** A younger file that no commit names may belong to another run that is about to commit it; ms. */
+/**
+ * Minimum age (ms) of a file that no commit names before it is removed: a younger one may belong to a run that is about
+ * to commit it.
+ */
 const UNCOMMITTED_MS = 3_600_000;
-/** Files stored at the same time. */
+/** Number of files that are stored at the same time. */
 const CONCURRENCY = 4;
 const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/part-[0-9a-f-]{36}\.parquet$/;
 const DRAFT = /(^|\/)\.[^/]+\.tmp$/;
@@ -27,10 +30,13 @@ export const pathInTable = (table: string, path: string): string => path.slice(t
 /** True for a path, from its table's folder, that only a data file of this program has. */
 export const isOwnFile = (path: string): boolean => OWN_FILE.test(path);
 
-/** True for a file that has no lasting name yet: its writer is at work, or dead. */
+/** True for a file under a temporary name: its writer is still writing it, or dead. */
 export const isDraft = (path: string): boolean => DRAFT.test(path);
 
-/** Puts files into the storage; none of them is part of a table before a commit says so. Throws the first failure, once all are done. */
+/**
+ * Puts files into the storage; none of them is part of a table before it is committed. Throws the first failure, once
+ * all are done.
+ */
 export async function storeFiles(storage: Storage, files: readonly NewFile[]): Promise<void> {
   const limit = pLimit(CONCURRENCY);
   const failures: unknown[] = [];
@@ -42,17 +48,20 @@ export async function storeFiles(storage: Storage, files: readonly NewFile[]): P
   if (failures.length > 0) throw failures[0];
 }
 
-/** What a log says of paths in the folders of its tables. */
+/** The facts in a log about paths in the folders of its tables. */
 export interface KnownFiles {
   /** True for a file that is part of a table, or of the log. */
   isLive(path: string): boolean;
-  /** When a file left its table, ms since 1970; infinite if older versions need it; undefined if it was part of none. */
+  /**
+   * When a file left its table (ms since 1970); infinite if older versions need it; undefined if it never was part of a
+   * table.
+   */
   leftAt(path: string): number | undefined;
 }
 
 /**
- * Throws unless these files can be erased, with all that are not live: each must be the only name of its bytes, and the store
- * must let earlier versions be removed.
+ * Throws unless these files can be erased, with all that are not live: each must be the only name of its bytes, and the
+ * store must allow the removal of earlier versions.
  */
 export async function checkErasable(
   storage: Storage,
@@ -71,8 +80,8 @@ export async function checkErasable(
 }
 
 /**
- * Erases what is not live in a table's folder. `since`: when the purge committed, by the store's clock; a younger file that was
- * part of no table may belong to a writer that began after it and will commit it.
+ * Erases the files in a table's folder that are not live. `since` is the time of the purge's commit, by the store's
+ * clock; a younger file that was part of no table may belong to a writer that began after it and will commit it.
  */
 export async function eraseFiles(
   storage: Storage,
@@ -85,7 +94,9 @@ export async function eraseFiles(
   await storage.eraseAllBut(table, isKept, since);
 }
 
-/** Paths of files that left before their retention, ms, ended (S45), and of what dead runs left (S46). */
+/**
+ * Paths of files whose retention (ms) after they left a table has ended (S45), and of files that dead runs left (S46).
+ */
 export async function expiredFiles(
   storage: Storage,
   { isLive, leftAt }: KnownFiles,

@@ -11,21 +11,21 @@ import { copiesOf, type FileTable } from './file-table.ts';
 import type { IncomingFile, ReadableFile } from './log.ts';
 import { FILE, readFiles, writeFile } from './parquet-file.ts';
 
-/** What a batch does to the rows of stored files. */
+/** The effect of a batch on the rows of stored files. */
 export interface Superseded {
-  /** Superseded rows by the local path of their file; files that keep all of theirs are left out. */
+  /** Number of superseded rows by the local path of their file; files that keep all rows are not in it. */
   readonly counts: ReadonlyMap<string, number>;
-  /** The condition of a row of a stored file that stays. */
+  /** SQL condition of a row of a stored file that stays. */
   readonly isKept: string;
-  /** The files of the batch, with numbers in the keys that rows which stay have already. */
+  /** The files of the batch; keys that rows which stay already have are numbered. */
   readonly files: readonly IncomingFile[];
-  /** Rows of the batch whose key has a number, by window. */
+  /** Number of rows of the batch by window whose key has a number. */
   readonly idRepeats: ReadonlyMap<number, number>;
 }
 
 /**
- * Finds the rows of stored files that a batch supersedes (S13); undefined if its windows share ids and are to be stored one by
- * one. Makes temporary tables; inside a transaction. `files`: of the batch.
+ * Finds the rows of stored files that a batch supersedes (S13); undefined if its windows share ids and must be stored
+ * one by one. `files` are those of the batch. Makes temporary tables; called inside a transaction.
  */
 export async function findSuperseded(
   table: FileTable,
@@ -61,7 +61,7 @@ export async function findSuperseded(
   return { counts, isKept, files: renumbered, idRepeats };
 }
 
-/** The files of a batch with the keys of RENUMBERED. */
+/** Rewrites the files of a batch with the keys of RENUMBERED. */
 async function withNewKeys(table: FileTable, files: readonly IncomingFile[]): Promise<IncomingFile[]> {
   const out: IncomingFile[] = [];
   for (const file of files) {

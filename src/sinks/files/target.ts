@@ -3,7 +3,9 @@ import type { FilesFormat } from './log.ts';
 
 type Description = Pick<StatefulTarget, 'name' | 'place' | 'noun' | 'summaries' | 'hasData'>;
 
-/** A target that keeps Parquet files: all that it does is done in this folder, over its log and storage. */
+/**
+ * Makes a target that keeps Parquet files: this folder does all the work, over the log and the storage of the format.
+ */
 export function filesTarget(description: Description, load: () => Promise<FilesFormat>): StatefulTarget {
   return {
     ...description,

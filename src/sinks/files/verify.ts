@@ -45,7 +45,7 @@ async function differencesIn(table: FileTable, signal: AbortSignal | undefined):
   return found;
 }
 
-/** Every file is there and is what was written. */
+/** Checks that every file is there and is the one that was written. */
 async function checkFiles(table: FileTable, signal: AbortSignal | undefined): Promise<Difference[]> {
   const stored = new Map<string, number>();
   for (const name of TABLES) {
@@ -81,7 +81,7 @@ async function checkFiles(table: FileTable, signal: AbortSignal | undefined): Pr
   return found;
 }
 
-/** The size of a file that links lead to: readers see it, and a listing does not. */
+/** Size of the file to which links lead: readers see it, but a listing does not. */
 async function bytesBehindLink({ storage }: FileTable, { path }: DataFile): Promise<number | undefined> {
   if (storage.workFolder === undefined) return undefined;
   return (await stat(await storage.localFile(path, '')).catch(() => undefined))?.size;
@@ -116,7 +116,7 @@ async function checkColumns(table: FileTable, files: readonly ReadableFile[]): P
   return found;
 }
 
-/** How two lists of columns differ, after `it`. */
+/** The difference between two lists of columns, as a clause that follows "it". */
 function columnDifference(actual: readonly string[], expected: readonly string[]): string {
   const odd = actual.find((column) => !expected.includes(column));
   if (odd !== undefined) return `has ${odd}`;
@@ -133,14 +133,14 @@ async function columnsOf(table: FileTable, local: string): Promise<string[]> {
 const eventsIn = (files: readonly ReadableFile[]): string =>
   readFiles(copiesOf(files.filter(({ table }) => table === 'events')));
 
-/** The rows of each window, as counted in the files, are those that the receipts say. */
+/** Checks that the number of rows of each window in the files is that of its receipt. */
 const checkRows = async ({ engine, snapshot }: FileTable, files: readonly ReadableFile[]) =>
   checkLiveRows(snapshot.state.receipts, await rowsByWindow(engine, eventsIn(files)));
 
 const checkRowKeys = async ({ engine }: FileTable, files: readonly ReadableFile[]) =>
   checkKeys(await countKeyFaults(engine, eventsIn(files)));
 
-/** A derived table has a row for each item, or for each event. */
+/** Checks that a derived table has a row for each item, or for each event. */
 async function checkDerived(table: FileTable, events: readonly ReadableFile[], name: TableName): Promise<Difference[]> {
   const { columns } = table.snapshot.state;
   let expected = 0;

@@ -6,30 +6,33 @@ import { replaceFile, syncFolder } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { checkedManifest, type FolderPaths, isLivePath, type Manifest, readIfThere } from './manifest.ts';
 
-/** A file that waits in the temporary folder takes its live name, or a live file goes. Paths from the folder, with `/`. */
+/**
+ * A new file of the temporary folder is renamed to its live name, or a live file is removed. Paths from the folder,
+ * with `/`.
+ */
 export type Step = { readonly from: string; readonly to: string } | { readonly remove: string };
 
 /**
- * A change that is decided: every new file is whole and on the disk, and nothing live was touched. From the moment it is
- * written, the change happens, by this run or by the next. What a reader that globs finds if the writer dies:
+ * The journal of a change, written when every new file is complete and on the disk, and before any live file is touched.
+ * Once it is written, the change happens, by this run or by the next. If the writer dies, a reader that globs finds:
  *
- * - before the journal: the old files, all of them. The next run removes what waits.
+ * - before the journal is written: the old files, all of them. The next run removes the new ones.
  * - between two steps: whole old and whole new partitions. A row that moves to another date leaves its old partition before
  *   the new one shows it, so it is in one of them or in none, never in two (S29). Files whose columns change are old or new.
- * - before the manifest, or before the journal is removed: the new files, all of them.
+ * - before the manifest is written, or before the journal is removed: the new files, all of them.
  *
- * In the last two the next writer does every step again that was not done, and the state is the new one.
+ * In the last two cases the next writer executes the steps that were not executed, and the state is the new one.
  */
 export interface Journal {
   readonly v: 1;
-  /** In this order. */
+  /** The steps in the order of execution. */
   readonly steps: readonly Step[];
   readonly manifest: Manifest;
 }
 
 /** Writes the journal of a change and executes it. Once it has begun, only a disk error can stop it. */
 export async function execute(paths: FolderPaths, journal: Journal): Promise<void> {
-  // What it names is on the disk before the journal is.
+  // The files that it names are on the disk before the journal is.
   await syncFolder(paths.temporary);
   await replaceFile(paths.journal, JSON.stringify(journal));
   await finish(paths, journal);
@@ -45,7 +48,7 @@ export async function recover(paths: FolderPaths): Promise<boolean> {
   return true;
 }
 
-/** Throws unless every path of a journal lies where its own step of a change is allowed to be. */
+/** Checks a journal; throws unless every path lies where its step may be. */
 function checkedJournal(value: unknown, paths: FolderPaths): Journal {
   const { v, steps, manifest } = isObject(value) ? value : {};
   const checked = checkedManifest(manifest, paths.journal);
@@ -57,11 +60,11 @@ function checkedJournal(value: unknown, paths: FolderPaths): Journal {
   return { v, steps, manifest: checked };
 }
 
-/** A file below the temporary folder, named without any way out of it. */
+/** True for the path of a file below the temporary folder, without any way out of it. */
 const isWaiting = (path: unknown) =>
   typeof path === 'string' && /^_dfinery\/tmp(\/(?!\.{1,2}(\/|$))[^/]+)+$/.test(path);
 
-/** A link among the folders of ours would lead a change out of them. */
+/** Throws UserError for a link among this program's folders, which would lead a change out of them. */
 async function refuseLinks(paths: FolderPaths, { steps }: Journal): Promise<void> {
   for (const path of steps.flatMap((step) => ('remove' in step ? [step.remove] : [step.from, step.to]))) {
     for (let at = resolve(paths.root, path); at !== resolve(paths.root); at = dirname(at)) {
@@ -76,7 +79,10 @@ const damagedJournal = ({ journal }: FolderPaths, why: string) =>
     where: { file: journal },
   });
 
-/** Each step may have been done before; each is on the disk before the next, so that their order survives a power cut. */
+/**
+ * Executes the steps; each may have been done before. A step is on the disk before the next begins, so that their order
+ * survives a power cut.
+ */
 async function finish(paths: FolderPaths, { steps, manifest }: Journal): Promise<void> {
   for (const step of steps) {
     const target = join(paths.root, 'remove' in step ? step.remove : step.to);
@@ -91,18 +97,21 @@ async function finish(paths: FolderPaths, { steps, manifest }: Journal): Promise
   await syncFolder(paths.own);
 }
 
-/** A file that was removed may have been the last of its folder's table, which somebody removed. */
+/** Ignores a missing folder: the removed file may have been the last of its table, whose folder somebody removed. */
 function unlessAbsent(error: unknown): void {
   if (codeOf(error) !== 'ENOENT') throw error;
 }
 
-/** Moves a file into place, making the folder; one that was moved before is left there. */
+/** Moves a file into place and makes its folder; a file that was moved before stays there. */
 async function moveInto(from: string, to: string): Promise<void> {
   makeFolders(dirname(to));
   await rename(from, to).catch(unlessAbsent);
 }
 
-/** A manifest may only name files that are there: a file that neither waits nor arrived was taken by somebody else. */
+/**
+ * Checks that the files which a manifest names are there: a file that neither waits nor was moved was taken by somebody
+ * else.
+ */
 async function checkMoved(paths: FolderPaths, steps: readonly Step[], manifest: Manifest): Promise<void> {
   const targets = new Set(steps.flatMap((step) => ('remove' in step ? [] : [step.to])));
   for (const { path, bytes } of manifest.files.filter((file) => targets.has(file.path))) {

@@ -34,10 +34,10 @@ import { OVERWRITE } from './overwrite.ts';
 
 const LAYOUT: Layout = { writeMode: OVERWRITE };
 const POLL_MS = 100;
-/** Files synced to disk at the same time. */
+/** Number of files that are synced to disk at the same time. */
 const CONCURRENCY = 4;
 const LEFT_OVER = { recursive: true, force: true } as const;
-/** DuckDB's own lock keeps other processes out; this keeps out the rest of this one. */
+/** Folders that this process has open for writing. DuckDB's own lock excludes other processes, but not this one. */
 const held = new Set<string>();
 
 export const PARQUET: FilesFormat = {
@@ -68,7 +68,7 @@ export const PARQUET: FilesFormat = {
   },
 };
 
-/** Finishes a change that is under way, unless its writer holds the lock, and so lives and does it. */
+/** Finishes the change of a dead writer; if a live writer holds the lock, it finishes the change itself. */
 async function finishChange(paths: FolderPaths, options: OpenFilesOptions): Promise<void> {
   if ((await readIfThere(paths.journal)) === undefined) return;
   try {
@@ -112,7 +112,7 @@ class FolderLog implements TableLog {
   readonly #engine: Engine;
   readonly #options: OpenFilesOptions;
   #text: string | undefined;
-  /** True if a change may have a journal and is not complete: its files must stay. */
+  /** True if a change may have a journal and is not complete, so that its files must stay. */
   #isPending = false;
 
   constructor(paths: FolderPaths, engine: Engine, options: OpenFilesOptions) {
@@ -147,7 +147,7 @@ class FolderLog implements TableLog {
     const { root, manifest, journal } = this.#paths;
     if (this.#isPending) await recover(this.#paths);
     this.#isPending = false;
-    // The manifest of a change under way is not true yet.
+    // During a change the manifest is not valid.
     const pending = `${root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`;
     await waitWhile(async () => (await readIfThere(journal)) !== undefined, this.#options, pending);
     this.#text = await readIfThere(manifest);
@@ -159,7 +159,7 @@ class FolderLog implements TableLog {
     return (await readIfThere(this.#paths.manifest)) === this.#text;
   }
 
-  /** Readers see every file that their pattern finds, behind a link, too. */
+  /** Finds files that readers see although they are not in the manifest, also behind a link. */
   async check(): Promise<Difference[]> {
     const found = (await this.foreign()).filter((path) => path.endsWith('.parquet'));
     return found.map((path) => difference('files', `${path} is not in the manifest, and readers see it`));
@@ -182,7 +182,9 @@ class FolderLog implements TableLog {
     return found;
   }
 
-  /** A file that is replaced or removed must be the only name of its bytes, in a folder that can be written to. */
+  /**
+   * Checks that each file that is replaced or removed is the only name of its bytes, in a writable folder of this disk.
+   */
   async checkErase(removed: readonly DataFile[]): Promise<void> {
     const { root, temporary } = this.#paths;
     const { dev } = await stat(temporary);
@@ -200,13 +202,13 @@ class FolderLog implements TableLog {
     }
   }
 
-  /** A commit replaces files under their names: nothing of the old ones is left. */
+  /** A commit replaces files under their names, so that nothing of the old files is left. */
   async erase(): Promise<void> {}
 
   /** Releases the folder; may be called after any failure. */
   async close(key: string): Promise<void> {
     try {
-      // As long as the folder is locked: what waits there afterwards is the next writer's.
+      // The temporary files are removed while the folder is locked: later ones belong to the next writer.
       if (!this.#isPending) await rm(this.#paths.temporary, LEFT_OVER);
     } catch (error) {
       throw folderError(error, this.#paths.root);
@@ -223,9 +225,9 @@ async function makeDurable(path: string): Promise<void> {
 }
 
 /**
- * The steps of a change, in an order in which a reader that globs never sees a key twice (S29): files that only go, then the
- * others, each date before the dates that its rows move to. Of dates that give rows to each other one is first replaced by
- * itself without the rows that move.
+ * The steps of a change, in an order in which a reader that globs never sees a key twice (S29): first the removals,
+ * then the new files, each date before the dates to which its rows move. If dates give rows to each other, one of them
+ * is first replaced by itself without the rows that move.
  */
 async function orderedSteps(
   engine: Engine,
@@ -251,8 +253,8 @@ async function orderedSteps(
         waiting.delete(free.path);
         continue;
       }
-      // A circle: the rows that leave one of its dates go first, and nothing waits for it any more. A date that only waits for
-      // the circle gives no rows, and may be new.
+      // The dates wait for each other in a circle: the rows that leave one of them are removed first, so that no date
+      // waits for it any more. A date that only waits for the circle gives no rows, and may be new.
       const file = files.find(({ path }) => givesToWaiting(path)) ?? files[0];
       const others = news.filter(({ path }) => path !== file.path).map(({ local }) => local);
       const less = `${file.local}.less`;
@@ -267,7 +269,7 @@ async function orderedSteps(
   return steps;
 }
 
-/** By the path of an old file, the paths of other files that will have some of its keys. */
+/** Paths of the files that will have some keys of an old file, by the path of the old file. */
 async function movedKeys(
   engine: Engine,
   root: string,
@@ -298,7 +300,9 @@ async function hasOwnFiles({ own }: FolderPaths): Promise<boolean> {
   return (await entriesOf(own)).some((name) => name === 'manifest.json' || name === 'journal.json');
 }
 
-/** Files under our datasets' names in a folder without a manifest are somebody else's. */
+/**
+ * Throws UserError if a folder without a manifest has files under the names of datasets: they belong to somebody else.
+ */
 async function refuseForeign(paths: FolderPaths): Promise<void> {
   if (await hasOwnFiles(paths)) return;
   for (const name of TABLES) {
@@ -319,7 +323,7 @@ async function entriesOf(folder: string): Promise<string[]> {
   }
 }
 
-/** Waits while something is so, no longer than for a lock; then throws a transient failure. */
+/** Waits while `isBusy` is true, no longer than for a lock; then throws a transient failure. */
 async function waitWhile(
   isBusy: () => boolean | Promise<boolean>,
   { clock, lockWaitMs, signal }: OpenFilesOptions,

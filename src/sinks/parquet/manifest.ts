@@ -13,7 +13,10 @@ import type { DataFile, Snapshot } from '../files/log.ts';
 import { type FileNote, notedOf, noteOf } from '../files/log-entries.ts';
 import { NO_DATE } from '../files/parquet-file.ts';
 
-/** The folders and files of ours beside the datasets. Paths are absolute, which a reader names as they are given to it. */
+/**
+ * The folders and files of this program beside the datasets. Paths are absolute, so that messages name them as a reader
+ * does.
+ */
 export function pathsIn(folder: string) {
   const root = resolve(folder);
   const own = join(root, '_dfinery');
@@ -22,9 +25,9 @@ export function pathsIn(folder: string) {
     own,
     manifest: join(own, 'manifest.json'),
     journal: join(own, 'journal.json'),
-    /** A DuckDB file without tables: the process that has it open is the writer. */
+    /** A DuckDB file without tables; the process that has it open is the writer. */
     lock: join(own, 'lock'),
-    /** Everything in it belongs to the writer under way. */
+    /** The folder for temporary files of the current writer. */
     temporary: join(own, 'tmp'),
   };
 }
@@ -33,13 +36,15 @@ export type FolderPaths = Readonly<ReturnType<typeof pathsIn>>;
 
 /** A file that belongs to a dataset. */
 interface ManifestFile extends FileNote {
-  /** From the folder, with `/`: `events/event_date=2026-01-02/data_0.parquet`. */
+  /** Path from the folder, with `/`: `events/event_date=2026-01-02/data_0.parquet`. */
   readonly path: string;
   readonly rows: number;
   readonly bytes: number;
 }
 
-/** What a folder of datasets is: the only truth about it, replaced as one. Schema: schemas/manifest.json. */
+/**
+ * The manifest of a folder of datasets: the only truth about it, replaced as a whole. Schema: schemas/manifest.json.
+ */
 export interface Manifest {
   readonly v: 1;
   /** Version of the program that wrote it. */
@@ -57,7 +62,7 @@ export interface Manifest {
 const PARTITION =
   /^(events|event_items|event_logs)\/event_date=(\d{4}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/data_0\.parquet$/;
 
-/** True for the path of a file that a dataset of ours may have. */
+/** True for the path of a file that can be part of a dataset. */
 export const isLivePath = (path: unknown): path is string => typeof path === 'string' && PARTITION.test(path);
 
 export function manifestOf({ state, files }: Snapshot): Manifest {
@@ -90,7 +95,7 @@ function dataFileOf(file: ManifestFile, names: ReadonlySet<string>): DataFile {
   return { table, path, rows, bytes, date: date === NO_DATE ? null : date, columns, ...notedOf(file) };
 }
 
-/** The text of a file, or undefined if there is none. Throws UserError if it cannot be read. */
+/** Reads the text of a file; undefined if there is none. Throws UserError if it cannot be read. */
 export async function readIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
@@ -103,14 +108,14 @@ export async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Throws UserError for a manifest that is damaged, or of another version. */
+/** Parses a manifest. Throws UserError if it is damaged, or of another version. */
 export function parseManifest(text: string, path: string): Manifest {
   const value = jsonOf(text);
   if (value === undefined) throw damaged(path, 'it is not JSON');
   return checkedManifest(value, path);
 }
 
-/** The value, if it is a manifest of this version whose files lie within its datasets. Throws UserError. */
+/** Checks that a value is a manifest of this version whose files lie within its datasets. Throws UserError. */
 export function checkedManifest(value: unknown, path: string): Manifest {
   const { v: version } = isObject(value) ? value : {};
   if (typeof version === 'number' && version > 1) {

@@ -16,11 +16,14 @@ import { compareBytes } from '../../table/names.ts';
 import { folderError } from '../failures.ts';
 import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
 
-/** A folder of a local disk. A commit is a hard link to a complete file that is synced to disk. */
+/** A folder of a local disk. An object is created by a hard link to a complete file that is synced to disk. */
 export class DiskStorage implements Storage {
   readonly address: string;
   readonly workFolder: string;
-  /** Absolute: DuckDB names a file whose relative path begins with `[`, `*` or `?` otherwise than it was given. */
+  /**
+   * Absolute path of the root: DuckDB names a file whose relative path begins with `[`, `*` or `?` differently than it
+   * was given.
+   */
   readonly #root: string;
 
   constructor(dir: string) {
@@ -87,7 +90,7 @@ export class DiskStorage implements Storage {
       const folders = new Set<string>();
       for (const path of paths) {
         const file = this.#place(path);
-        // Not `rm`, which tries to remove a file that is refused as a folder, and fails with the code of that.
+        // `rm` is not used here: it tries to remove a refused file as a folder, and reports the error code of that.
         await unlink(file).catch(ifAbsent);
         folders.add(dirname(file));
       }
@@ -149,7 +152,9 @@ function ifAbsent(error: unknown): undefined {
   throw error;
 }
 
-/** From another disk: under a name of its own first, so that the name is never half a file. */
+/**
+ * Copies a file from another disk under a temporary name first, so that a file under the final name is always complete.
+ */
 async function copyAcross(from: string, target: string): Promise<void> {
   const part = join(dirname(target), `.${randomUUID()}.tmp`);
   try {

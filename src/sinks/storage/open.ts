@@ -8,7 +8,7 @@ import type { Storage } from './storage.ts';
 const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 
-/** The parts of `s3://BUCKET/PREFIX`; undefined for a folder. Throws UserError for any other scheme. */
+/** Parses `s3://BUCKET/PREFIX`; undefined for a folder. Throws UserError for any other scheme. */
 function bucketOf(text: string): Omit<S3Place, 'address'> | undefined {
   const scheme = SCHEME.exec(text)?.[1]?.toLowerCase();
   if (scheme === undefined) return undefined;
@@ -24,7 +24,7 @@ function bucketOf(text: string): Omit<S3Place, 'address'> | undefined {
   return { bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
 }
 
-/** The place behind an address. Nothing is asked of it yet. Throws UserError for an address of another kind. */
+/** Opens the storage of an address, without a request. Throws UserError for an address of another kind. */
 export async function openStorage(text: string, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
   const bucket = bucketOf(text);
   if (bucket === undefined) return new DiskStorage(text);
@@ -34,13 +34,13 @@ export async function openStorage(text: string, env: Env, signal: AbortSignal | 
 const FIRST = 'first';
 
 /**
- * Checks that a store refuses to create an object that exists: without that, two writers would silently overwrite each
- * other's commits. Throws a configuration failure if it does not (S42).
+ * Checks that a store refuses to create an object that exists: else two writers would silently overwrite each other's
+ * commits. Throws a configuration failure if it does not (S42).
  */
 export async function checkConditionalWrites(storage: Storage): Promise<void> {
   const path = `_dfinery/probe/${randomUUID()}`;
   try {
-    // Refused, although nobody else knows the name: ours is there, and it was the answer that got lost.
+    // Nobody else knows the name: if the object is there, it was created here, and the answer was lost.
     const first = (await storage.create(path, FIRST)) || (await storage.read(path))?.toString('utf8') === FIRST;
     if (first && !(await storage.create(path, 'second'))) return;
     throw configError(

@@ -3,13 +3,13 @@ import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync } from 'hypar
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import type { ParquetPart } from './storage.ts';
 
-/** Bytes. */
+/** Maximum size of a file that is copied whole (bytes). */
 const SMALL_BYTES = 2 * 1024 * 1024;
-/** Bytes of the end that are read for the footer; a longer one costs a second request. */
+/** Number of bytes at the end of a file that are read for the footer; a longer footer costs a second request. */
 const FOOTER_BYTES = 128 * 1024;
-/** Bytes between two pieces that are read with them rather than by a request of their own. */
+/** Maximum number of bytes between two pieces that are read together in one request. */
 const MAX_GAP = 256 * 1024;
-/** Bytes of one request, and of what is held in memory. */
+/** Maximum number of bytes of one request, which are held in memory. */
 const MAX_PIECE = 16 * 1024 * 1024;
 
 interface Piece {
@@ -17,12 +17,13 @@ interface Piece {
   readonly to: number;
 }
 
-/** True for a file that is not worth more than one request: it is copied whole. */
+/** True for a file so small that it is copied whole. */
 export const isSmall = ({ bytes }: ParquetPart): boolean => bytes <= SMALL_BYTES;
 
 /**
- * Makes a local file from which a reader of Parquet can take these columns: of the size of the stored one, with its footer and
- * the bytes of the columns where they belong; the rest is a hole that takes no disk. `readRange`: gives the bytes [from, to).
+ * Makes a local file from which a reader of Parquet can read these columns. It has the size of the stored file, its
+ * footer, and the bytes of the columns at their places; the rest is a hole that takes no disk space. `readRange` gives
+ * the bytes [from, to).
  */
 export async function copyColumns(
   readRange: (from: number, to: number) => Promise<Buffer>,
@@ -48,7 +49,10 @@ export async function copyColumns(
   }
 }
 
-/** The bytes of the columns in all row groups, neighbours together, none larger than `MAX_PIECE`. */
+/**
+ * The pieces of the file with the columns in all row groups; neighbours are joined, but none is larger than
+ * `MAX_PIECE`.
+ */
 function piecesOf({ row_groups: groups }: FileMetaData, columns: ReadonlySet<string>): Piece[] {
   const chunks = groups
     .flatMap((group) => group.columns.flatMap(({ meta_data: data }) => data ?? []))

@@ -17,18 +17,21 @@ import { isDiskFull } from '../../fs/disk-failure.ts';
 /** Attempts at one request, the first included; the SDK waits longer before each. */
 const MAX_ATTEMPTS = 5;
 const CONNECT_MS = 10_000;
-/** Without a byte. */
+/** Maximum time without a byte (ms). */
 const IDLE_MS = 60_000;
 
 export type S3 = typeof import('@aws-sdk/client-s3');
 
-/** The SDK, loaded only when an S3 address is used. */
+/** Loads the SDK, when the first S3 address is used. */
 export function loadS3(): Promise<S3> {
   quietSdkVersionWarning();
   return import('@aws-sdk/client-s3');
 }
 
-/** A client with the SDK's own credential chain; a given endpoint is addressed by path, as such stores want it. */
+/**
+ * Makes a client with the SDK's own credential chain; a configured endpoint is addressed by path, as such stores
+ * require it.
+ */
 export function s3ClientOf(s3: S3, env: Env): S3Client {
   const name = env('AWS_ENDPOINT_URL_S3') ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
   const endpoint = env(name) || undefined;
@@ -55,7 +58,7 @@ function certificates(path: string): string {
   }
 }
 
-/** What a request to a bucket needs. */
+/** The access to a bucket that a request needs. */
 export interface BucketAccess {
   readonly s3: S3;
   readonly client: S3Client;
@@ -96,7 +99,7 @@ export const statusOf = (thrown: unknown): number | undefined =>
   (thrown as { readonly $metadata?: { readonly httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode;
 export const nameOfFault = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : 'Error');
 
-/** What went wrong with a store, as a failure that names the address and who must act. */
+/** Converts an error of a store into a failure that names the address and who must act. */
 export function s3Error(thrown: unknown, address: string, signal: AbortSignal | undefined): UserError {
   signal?.throwIfAborted();
   if (thrown instanceof UserError) return thrown;

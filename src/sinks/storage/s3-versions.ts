@@ -6,14 +6,14 @@ import type {
 import { configError, transientError, type UserError } from '../../base/errors.ts';
 import { type BucketAccess, nameOfFault, optionsOf, statusOf } from './s3-client.ts';
 
-/** Keys of one request, by the protocol. */
+/** Maximum number of keys in one request, by the protocol. */
 const MAX_DELETED = 1_000;
 const NOT_KNOWN = 501;
 const FORBIDDEN = 403;
 
 /**
- * Deletes objects, or versions of them. The service reports objects that it does not delete inside a successful answer:
- * the first of these goes to `refuse`, which throws. Throws errors of the SDK.
+ * Deletes objects, or versions of them. The service reports an object that it does not delete inside a successful
+ * answer: `refuse` gets the first of these, and throws. Throws errors of the SDK.
  */
 export async function deleteObjects(
   of: BucketAccess,
@@ -65,7 +65,7 @@ export async function abortUploads(of: BucketAccess, prefix: string, until: numb
       if ((Initiated?.getTime() ?? 0) >= until) continue;
       const command = new of.s3.AbortMultipartUploadCommand({ Bucket: of.bucket, Key, UploadId });
       await of.client.send(command, optionsOf(of)).catch((error) => {
-        // Its writer was quicker, or the answer to this very request was lost.
+        // Its writer completed it first, or the answer to this very request was lost.
         if (nameOfFault(error) !== 'NoSuchUpload') throw error;
       });
     }
@@ -73,8 +73,8 @@ export async function abortUploads(of: BucketAccess, prefix: string, until: numb
 }
 
 /**
- * Removes what the pages of a listing name; no page: the store does not know such things. A page is removed once the next one
- * is listed: a store may go on from an item only while that is there.
+ * Removes what the pages of a listing name; a store that does not know such objects gives no page. A page is removed
+ * once the next one is listed: a store may continue from an item only while that exists.
  */
 async function eachPage<P extends { readonly IsTruncated?: boolean | undefined }>(
   list: (after?: P) => Promise<P | undefined>,
@@ -93,7 +93,7 @@ function refused(error: unknown, right: string): undefined {
   throw statusOf(error) === FORBIDDEN ? new MissingPermission(right, error) : error;
 }
 
-/** A permission is missing without which earlier versions or unfinished uploads cannot be removed. */
+/** Thrown if a permission is missing without which earlier versions or unfinished uploads cannot be removed. */
 export class MissingPermission extends Error {
   readonly right: string;
 
@@ -103,7 +103,7 @@ export class MissingPermission extends Error {
   }
 }
 
-/** The failure for a purge that removed the rows but not the earlier versions. */
+/** The failure of a purge that removed the rows but not the earlier versions. */
 export const bytesStay = (address: string, cause: MissingPermission): UserError =>
   transientError(
     `${address}: the rows are out of the table, but their bytes may still be in the bucket as earlier versions or ` +
@@ -111,7 +111,7 @@ export const bytesStay = (address: string, cause: MissingPermission): UserError 
     { cause },
   );
 
-/** The failure for the check before a purge. */
+/** The failure of the check before a purge. */
 export const cannotErase = (address: string, cause: MissingPermission): UserError =>
   configError(
     `${address}: earlier versions and unfinished uploads could not be removed by a purge: give the key the right ` +

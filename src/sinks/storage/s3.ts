@@ -30,11 +30,11 @@ import {
 } from './s3-versions.ts';
 import { MAX_READ_BYTES, type ParquetPart, type Storage, type Stored } from './storage.ts';
 
-/** Attempts at what the SDK does not attempt again. */
+/** Attempts at requests that the SDK does not attempt again. */
 const MAX_ATTEMPTS = 3;
-/** Folder of the objects by which the permissions of a purge are checked. */
+/** Folder of the objects that check the permissions of a purge. */
 const TRIAL = '_dfinery/probe';
-/** Status when two requests create one object at the same time: possibly neither succeeded. */
+/** Status of two requests that create one object at the same time: possibly neither succeeded. */
 const UNDECIDED = 409;
 const EXISTS = 412;
 
@@ -43,7 +43,7 @@ type IsKept = (object: Pick<Stored, 'path' | 'modified'>) => boolean;
 export interface S3Place {
   readonly address: string;
   readonly bucket: string;
-  /** Empty, or ends with `/`. */
+  /** Prefix of all keys: empty, or ending with `/`. */
   readonly prefix: string;
 }
 
@@ -222,7 +222,7 @@ class S3Storage implements Storage {
     await eraseVersions(this.#access, below, (key, modified) => isKept({ path: key.slice(prefix.length), modified }));
   }
 
-  /** Attempts again what broke while its body came, which the SDK does not. */
+  /** Attempts a read again whose body broke, which the SDK does not do. */
   #reading<T>(work: () => Promise<T>): Promise<T> {
     const isBroken = (error: unknown) =>
       !this.#access.signal?.aborted && isPassing(error) && !(error instanceof SyntaxError);
@@ -249,17 +249,17 @@ async function bytesOf(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Bytes. A larger file goes up in parts of this size: what is held in memory of one is at most `CONCURRENCY` times that. */
+/** Size of a part (bytes). A larger file is uploaded in parts; at most `CONCURRENCY` parts are held in memory. */
 const PART_BYTES = 16 * 1024 * 1024;
 const CONCURRENCY = 2;
-/** By the protocol of S3. */
+/** Maximum number of parts, by the protocol of S3. */
 const MAX_PARTS = 10_000;
 
 interface UploadTo extends BucketAccess {
   readonly key: string;
 }
 
-/** Uploads a file atomically: of an incomplete upload nothing is visible. */
+/** Uploads a file atomically: nothing of an incomplete upload is visible. */
 async function upload(to: UploadTo, path: string): Promise<void> {
   const file = await open(path, 'r');
   try {
@@ -294,13 +294,14 @@ async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promis
     await client.send(end, optionsOf(to)).catch((error) => unlessStored(error, to, size));
   } catch (error) {
     limit.clearQueue();
-    // Without the signal: the parts already sent must be removed, since they cost money, also when the run is stopped.
+    // This request runs without the signal: parts that were sent must be removed, since they cost money, also when the
+    // run is stopped.
     await client.send(new s3.AbortMultipartUploadCommand({ ...object, UploadId })).catch(() => {});
     throw error;
   }
 }
 
-/** An unknown upload after a retry of its completion was completed before: the answer of the first request was lost. */
+/** Ignores an unknown upload if the object is stored: an earlier attempt completed it, and its answer was lost. */
 async function unlessStored(error: unknown, to: UploadTo, size: number): Promise<void> {
   if (nameOfFault(error) !== 'NoSuchUpload') throw error;
   const head = new to.s3.HeadObjectCommand({ Bucket: to.bucket, Key: to.key });

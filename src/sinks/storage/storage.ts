@@ -2,20 +2,20 @@
 
 /** An object of a store, or a file of a folder. */
 export interface Stored {
-  /** From the root of the store, with `/`. */
+  /** Path from the root of the store, with `/`. */
   readonly path: string;
   readonly bytes: number;
-  /** When it was written, by the store's own clock; ms since 1970. */
+  /** Time at which it was written, by the store's own clock (ms since 1970). */
   readonly modified: number;
-  /** Names that its bytes have: on a disk another one would keep them when this one is removed. */
+  /** Number of names that its bytes have: on a disk another name would keep them when this one is removed. */
   readonly names: number;
 }
 
-/** Of a Parquet file the columns that are wanted. */
+/** The part of a Parquet file that is requested: some columns. */
 export interface ParquetPart {
-  /** Of the whole file. */
+  /** Size of the whole file. */
   readonly bytes: number;
-  /** A column that the file lacks is no failure. */
+  /** Names of the columns; the file may lack some of them. */
   readonly columns: ReadonlySet<string>;
 }
 
@@ -24,32 +24,32 @@ export interface ParquetPart {
  * names the address: `config` if the user must act, `transient` if a retry may succeed.
  */
 export interface Storage {
-  /** As it was given, for messages. */
+  /** The address as it was given, for messages. */
   readonly address: string;
-  /** A folder on the same disk as the root, for files that `putFile` is to take; none where there is no disk. */
+  /** A folder on the same disk as the root, for files that `putFile` will take; undefined if there is no disk. */
   readonly workFolder: string | undefined;
-  /** A whole object of at most `MAX_READ_BYTES`; undefined when there is none. */
+  /** Reads a whole object of at most `MAX_READ_BYTES`; undefined if there is none. */
   read(path: string): Promise<Buffer | undefined>;
-  /** Everything below a folder whose path comes after `after`, in order of the paths' bytes. */
+  /** Lists everything below a folder whose path comes after `after`, in order of the paths' bytes. */
   list(folder: string, after?: string): AsyncGenerator<Stored, void, undefined>;
-  /** Puts an object where none is, whole and lasting; false when one is there, which then stays as it was. */
+  /** Creates an object, complete and durable; false if one exists, which then stays as it was. */
   create(path: string, text: string): Promise<boolean>;
-  /** Puts an object, or replaces one: readers see the old or the new. */
+  /** Creates or replaces an object: readers see the old or the new one. */
   write(path: string, text: string): Promise<void>;
-  /** Takes a local file, which is gone or useless afterwards, to a path that nothing has. */
+  /** Moves a local file, which must not be used afterwards, to a path that no object has. */
   putFile(file: string, path: string): Promise<void>;
   /**
-   * A local file with an object's content: the object itself on a disk, else a copy at `copy`, which may hold no more than the part
-   * that is wanted. Read only.
+   * Gives a local file with an object's content: on a disk the object itself, else a copy at `copy`, which may hold no
+   * more than the requested part. It must only be read.
    */
   localFile(path: string, copy: string, part?: ParquetPart): Promise<string>;
-  /** Removes objects; missing ones are no failure. */
+  /** Removes objects; missing objects are no failure. */
   remove(paths: readonly string[]): Promise<void>;
-  /** Removes objects and every earlier version that the store has of them. */
+  /** Removes objects with every earlier version that the store has of them. */
   erase(paths: readonly string[]): Promise<void>;
   /**
-   * Removes everything below a folder but the latest version of the objects to keep: earlier versions that the store has,
-   * and uploads that were begun before `until` (ms, by the store's clock) and never finished.
+   * Removes everything below a folder except the latest version of the objects to keep: also earlier versions that the
+   * store has, and unfinished uploads that were begun before `until` (ms, by the store's clock).
    */
   eraseAllBut(
     folder: string,
@@ -57,12 +57,12 @@ export interface Storage {
     until: number,
   ): Promise<void>;
   /**
-   * Checks that `eraseAllBut` would be permitted, with an object of its own. `paths`: what is to be erased. Throws a
+   * Checks, with an object of its own, that `eraseAllBut` would be permitted. `paths` are to be erased. Throws a
    * configuration failure that names the missing permission.
    */
   tryErase(paths: readonly string[]): Promise<void>;
   close(): void;
 }
 
-/** A log entry or checkpoint larger than this is nothing that this program writes. */
+/** Maximum size of an object that is read whole (bytes): no log entry or checkpoint of this program is larger. */
 export const MAX_READ_BYTES = 512 * 1024 * 1024;

@@ -8,10 +8,10 @@ import { pathLiteral } from '../../sql/engine/quote.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { type Action, checkpointPath, LAST_CHECKPOINT, parseAction, parseJson } from './entry.ts';
 
-/** DuckDB's own limit for a JSON value, unless one is longer: a schema of very many columns. */
+/** Maximum size of a JSON value in DuckDB, unless one is longer: the schema of very many columns. */
 const USUAL_LINE_BYTES = 16 * 1024 * 1024;
 
-/** A checkpoint's columns as the protocol's first kind has them. */
+/** The columns of a checkpoint, as the protocol's first kind has them. */
 const COLUMNS: Readonly<Record<string, string>> = {
   txn: 'STRUCT("appId" VARCHAR, "version" BIGINT, "lastUpdated" BIGINT)',
   add:
@@ -29,17 +29,17 @@ const COLUMNS: Readonly<Record<string, string>> = {
   domainMetadata: 'STRUCT("domain" VARCHAR, "configuration" VARCHAR, "removed" BOOLEAN)',
 };
 
-/** A table's folder in its store, and what there is to work with. */
+/** The log of a table in its store, with the means to work on it. */
 export interface LogPlace {
   readonly storage: Storage;
-  /** The table's folder, from the root of the store. */
+  /** Path of the table's folder from the root of the store. */
   readonly folder: string;
   readonly engine: Engine;
-  /** A folder for copies and for what waits to be stored. */
+  /** Local folder for copies and for files that are not stored yet. */
   readonly work: string;
 }
 
-/** The actions of a checkpoint. Throws UserError for one that is damaged. */
+/** Reads the actions of a checkpoint. Throws UserError for one that is damaged. */
 export async function readCheckpoint(place: LogPlace, version: number): Promise<Action[]> {
   const { storage, folder, engine, work } = place;
   const path = `${folder}/${checkpointPath(version)}`;
@@ -61,7 +61,7 @@ export async function readCheckpoint(place: LogPlace, version: number): Promise<
   }
 }
 
-/** Writes a checkpoint of a version that is committed, and the pointer to it. */
+/** Writes a checkpoint of a committed version, and the pointer to it. */
 export async function writeCheckpoint(place: LogPlace, version: number, actions: Iterable<Action>): Promise<void> {
   const { storage, folder, engine, work } = place;
   const lines = join(work, 'checkpoint.json');

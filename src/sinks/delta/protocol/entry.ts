@@ -24,14 +24,14 @@ export interface MetaData {
 
 /** A data file that is part of the table. */
 export interface Add {
-  /** From the table's folder, percent-encoded. */
+  /** Path from the table's folder, percent-encoded. */
   readonly path: string;
   readonly partitionValues: Readonly<Record<string, string | null>>;
   readonly size: number;
   readonly modificationTime?: number | null;
-  /** False where the rows were in the table before, in other files. */
+  /** False if the rows were in the table before, in other files. */
   readonly dataChange: boolean;
-  /** JSON. */
+  /** Statistics as JSON. */
   readonly stats?: string | null;
   readonly tags?: Readonly<Record<string, string | null>> | null;
 }
@@ -59,7 +59,7 @@ interface DomainMetadata {
   readonly removed: boolean;
 }
 
-/** One line of a log entry, one row of a checkpoint. */
+/** An action: one line of a log entry, or one row of a checkpoint. */
 export type Action =
   | { readonly protocol: Protocol }
   | { readonly metaData: MetaData }
@@ -71,25 +71,25 @@ export type Action =
 
 const VERSION_DIGITS = 20;
 const LOG_FILE = /^_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
-/** An absolute path or an address, which may lead anywhere. */
+/** An absolute path or an address, which may lead outside the table's folder. */
 const ELSEWHERE = /^([A-Za-z][A-Za-z0-9+.-]*:|\/|\\)/;
 
 export const LOG_FOLDER = '_delta_log';
 export const LAST_CHECKPOINT = `${LOG_FOLDER}/_last_checkpoint`;
 
-/** Comes before every file of the log that belongs to this version or a later one. */
+/** A path that comes before every file of the log of this version or a later one. */
 export const beforeVersion = (version: number): string =>
   `${LOG_FOLDER}/${String(version).padStart(VERSION_DIGITS, '0')}`;
 export const entryPath = (version: number): string => `${beforeVersion(version)}.json`;
 export const checkpointPath = (version: number): string => `${beforeVersion(version)}.checkpoint.parquet`;
 
-/** What a file of the log is; undefined for any other. */
+/** The kind and version of a file of the log; undefined for any other file. */
 export function logFileOf(path: string): { readonly isEntry: boolean; readonly version: number } | undefined {
   const match = LOG_FILE.exec(path);
   return match === null ? undefined : { isEntry: match[2] === 'json', version: Number(match[1]) };
 }
 
-/** The file, from the table's folder, that an action's path means; undefined for one that lies outside. */
+/** The path from the table's folder that an action's path means; undefined for one outside of the folder. */
 export function filePathOf(path: string): string | undefined {
   try {
     const decoded = decodeURIComponent(path);
@@ -102,13 +102,13 @@ export function filePathOf(path: string): string | undefined {
 
 const KNOWN = ['protocol', 'metaData', 'add', 'remove', 'txn', 'domainMetadata', 'commitInfo'] as const;
 
-/** The actions of a log entry. Throws a configuration failure that names the entry for anything that is not one. */
+/** Parses the actions of a log entry. Throws a configuration failure that names the entry for anything else. */
 export function parseEntry(text: string, where: string): Action[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   return lines.flatMap((line) => parseAction(parseJson(line, where), where));
 }
 
-/** An action that is known; none for one that a later protocol added, which readers pass over by that protocol's word. */
+/** Parses an action; gives none for an action of a later protocol, which that protocol lets readers ignore. */
 export function parseAction(value: unknown, where: string): Action[] {
   if (!isObject(value)) throw damaged(where, 'a line is no object');
   const known = KNOWN.find((name) => Object.hasOwn(value, name) && value[name] !== null);

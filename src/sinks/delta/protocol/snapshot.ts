@@ -19,26 +19,26 @@ import {
   type Txn,
 } from './entry.ts';
 
-/** Entries fetched at once. */
+/** Number of entries that are fetched at the same time. */
 const CONCURRENCY = 16;
-/** Entries held at once while they are applied, in order. */
+/** Number of entries that are held in memory while they are applied, in order. */
 const BATCH = 256;
 
-/** A table at one version: the log, reconciled. */
+/** A table at one version: the state that results from the log. */
 export class LogSnapshot {
-  /** −1 before the first commit. */
+  /** The version; −1 before the first commit. */
   version = -1;
   protocol: Protocol | undefined;
   metaData: MetaData | undefined;
-  /** By the path of the file, from the table's folder. */
+  /** Live files by their path from the table's folder. */
   readonly files = new Map<string, Add>();
-  /** Files that left the table, by path, until they are forgotten. */
+  /** Files that left the table, by path, until their retention ends. */
   readonly tombstones = new Map<string, Remove>();
   readonly txns = new Map<string, Txn>();
   /** Configuration by domain. */
   readonly domains = new Map<string, string>();
 
-  /** Takes in the next entry of the log, or a checkpoint. */
+  /** Applies the next entry of the log, or a checkpoint. */
   apply(version: number, actions: readonly Action[]): void {
     for (const action of actions) this.#applyOne(action);
     this.version = version;
@@ -62,7 +62,7 @@ export class LogSnapshot {
     else if ('protocol' in action) this.protocol = action.protocol;
   }
 
-  /** All that a checkpoint of this version must hold: tombstones younger than `since` (ms) among it. */
+  /** Yields the actions that a checkpoint of this version must hold, with the tombstones younger than `since` (ms). */
   *actions(since: number): Generator<Action, void, undefined> {
     if (this.protocol !== undefined) yield { protocol: this.protocol };
     if (this.metaData !== undefined) yield { metaData: this.metaData };
@@ -77,10 +77,10 @@ export class LogSnapshot {
   }
 }
 
-/** Paths were checked when they were read. */
+/** The key of a file; paths were checked when they were read. */
 const keyOf = (path: string): string => filePathOf(path) ?? path;
 
-/** The latest version of a table; version −1 if there is none. Throws UserError for a log that is damaged. */
+/** Reads the latest version of a table; version −1 if there is none. Throws UserError for a log that is damaged. */
 export async function readSnapshot(place: LogPlace): Promise<LogSnapshot> {
   let log = await findLog(place);
   for (;;) {
@@ -89,13 +89,13 @@ export async function readSnapshot(place: LogPlace): Promise<LogSnapshot> {
     } catch (error) {
       const latest = await findLog(place);
       if (latest.checkpoint <= log.checkpoint) throw error;
-      // A purge removed what was listed before it was read: its checkpoint has all of it.
+      // A purge removed a listed file before it was read; the purge's checkpoint has everything.
       log = latest;
     }
   }
 }
 
-/** What a log's folder has. */
+/** The files in a log's folder. */
 interface Log {
   /** The version of the latest checkpoint; −1 if there is none. */
   readonly checkpoint: number;
@@ -105,12 +105,12 @@ interface Log {
 
 async function findLog(place: LogPlace): Promise<Log> {
   const { storage, folder } = place;
-  // A hint: whatever is wrong with it only costs a longer look.
+  // The pointer is only a hint: if it is wrong, the listing takes longer.
   const text = (await storage.read(`${folder}/${LAST_CHECKPOINT}`))?.toString('utf8') ?? '';
   const { version } = objectIn(text);
   if (typeof version !== 'number' || !(version > 0)) return listLog(place, 0);
   const found = await listLog(place, version);
-  // A pointer to what is not there, as a copy made by hand may have.
+  // The pointer may name a missing checkpoint, as in a copy made by hand.
   return found.checkpoint < version ? listLog(place, 0) : found;
 }
 
@@ -130,7 +130,7 @@ async function snapshotOf(place: LogPlace, { checkpoint, entries }: Log): Promis
   const snapshot = new LogSnapshot();
   if (checkpoint >= 0) snapshot.apply(checkpoint, await readCheckpoint(place, checkpoint));
   const versions = entries.filter((version) => version > checkpoint);
-  // Every version from the checkpoint on is there once: a hole would be a hole in the data.
+  // Every version from the checkpoint on must be there once: a missing one would be a hole in the data.
   const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
   if (hole >= 0) {
     throw damaged(`${storage.address}/${folder}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
