@@ -1,5 +1,5 @@
-// A bucket in memory, in a process of its own: node dist/bench/bucket.js. Prints its variables as JSON; asked by a message, it
-// tells what it was asked for since then, and is empty again.
+// A bucket in memory, in a process of its own: node dist/bench/bucket.js. Prints its environment variables as JSON. A
+// message makes it report the requests since the last one, and empties it.
 import { FakeS3, type S3Request } from '../test/support/targets/fake-s3.ts';
 
 /** The requests of a run to a bucket. */

@@ -18,7 +18,7 @@ import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
  */
 const CLOSING_MS = 4_000;
 
-/** What the process provides to a connector. */
+/** The parts of the process that a connector needs. */
 export interface ConnectorIo {
   readonly words: readonly string[];
   readonly writer: MessageWriter;

@@ -71,7 +71,7 @@ type Trace =
     }
   | {
       readonly type: 'ESTIMATE';
-      /** What a stream is expected to hold; `type` must be the same throughout a run. */
+      /** The expected contents of a stream; `type` must be the same throughout a run. */
       readonly estimate: {
         readonly name: string;
         readonly type: 'STREAM' | 'SYNC';

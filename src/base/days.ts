@@ -1,6 +1,6 @@
 import { DAY_MS, HOUR_MS } from './durations.ts';
 
-/** A calendar day as the service and every file of ours write it: `yyyy-MM-dd`. Compared as text. */
+/** A calendar day as `yyyy-MM-dd`, the form of the service and of all files. Compared as text. */
 export type Day = string;
 
 const SHAPE = /^\d{4}-\d{2}-\d{2}$/;

@@ -8,10 +8,12 @@ export type ErrorKind = 'config' | 'transient' | 'system';
 export const EXIT = { done: 0, failed: 1, usage: 2, later: 3, lost: 4, guard: 5 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** From the least to the most severe: what a later try may mend is the least (S54). */
+/**
+ * Exit codes from the least to the most severe; the least severe failure is one that a later run may overcome (S54).
+ */
 const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.guard, EXIT.lost, EXIT.usage, EXIT.failed];
 
-/** For sorting: the exit code of several is the most severe one of them. */
+/** The rank of an exit code: the exit code of several failures is the most severe one. */
 export const severityOf = (exitCode: ExitCode): number => SEVERITY.indexOf(exitCode);
 
 /** Where a failure happened. Rows and bytes count from 1 and 0: row 1 is the header, byte 0 the first of the body. */
@@ -26,7 +28,7 @@ export interface Coordinates {
 }
 
 export interface ErrorDetails {
-  /** For our own eyes; may hold technical detail, never a secret or a cell's text. */
+  /** Technical detail for maintainers; never a secret or a cell's text. */
   readonly internal?: string;
   readonly where?: Coordinates;
   readonly exitCode?: ExitCode;

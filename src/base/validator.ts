@@ -1,7 +1,7 @@
 /** Whether a value fits one of our schemas, and so has type T. A default of the schema is filled in where a value has none. */
 export interface Validator {
   <T>(value: unknown): value is T;
-  /** What is wrong with the last value. */
+  /** The errors of the last value. */
   readonly errors?: readonly SchemaError[] | null;
 }
 

@@ -9,7 +9,7 @@ import { findDestinationConfig } from './configuration.ts';
 import { type Context, secretOf } from './context.ts';
 import { isValidText } from './people.ts';
 
-// What `forget` shows of the ledger: whether it is whole, and what it proves of an id.
+// The views of the ledger in `forget`: whether it is complete and unchanged, and what it proves about an id.
 
 export const LEDGER_OPTIONS = {
   verifyLedger: text('A file or folder of a ledger: shows whether anything in it was changed'),

@@ -4,7 +4,7 @@ import { configurationHint } from '../config/environment.ts';
 import { nearest } from '../config/nearest.ts';
 import type { Option, OptionTable, ValuesOf } from './command.ts';
 
-/** What was read of a command line. */
+/** The result of reading a command line. */
 export interface Parsed<V> {
   /** The values; if the command line has a problem, those that could be read. */
   readonly values: Partial<V>;

@@ -8,7 +8,7 @@ import { STATEFUL_TARGETS } from '../sinks/targets.ts';
 import { type PLACE_OPTIONS, text, type ValuesOf } from './command.ts';
 import { type Context, secretOf } from './context.ts';
 
-// What the commands about people share: the options that name them, and the places where they are looked for.
+// The shared parts of the commands about people: the options that name them, and the places to search.
 
 /** The options that name people. */
 export const LIST_OPTIONS = {
@@ -23,7 +23,7 @@ interface ListValues extends ValuesOf<typeof LIST_OPTIONS>, Pick<ValuesOf<typeof
   readonly duckdb?: string | undefined;
 }
 
-/** The ids that one of the options names, each exactly as it stands there. */
+/** The ids that one of the options names, each exactly as it is written. */
 export function idsOf(
   { id, file, column, query, duckdb, lockWait }: ListValues,
   list: ListOptions,

@@ -35,7 +35,8 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
     return EXIT.done;
   }
   const known = commandAt(words, commands);
-  // For an unknown target a command of the same word stands in, so that its options and its report of failures still apply.
+  // For an unknown target another command of the same word is used, so that its options and its report of failures
+  // still apply.
   const command = known ?? commands[0];
   const options: OptionTable & typeof GLOBAL_OPTIONS = { ...command?.options, ...GLOBAL_OPTIONS };
   const { values, problem } = parseArguments(argv, options, command ? wordsOf(command) : words);

@@ -24,7 +24,7 @@ export function baseUrlProblem(text: string): Problem | undefined {
 const isPrivate = ({ protocol, hostname }: URL): boolean =>
   protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 
-/** What is wrong with the address of an object store, which `name` holds; undefined if nothing is. */
+/** The problem with the address of an object store, which `name` holds; undefined if there is none. */
 export function endpointProblem(name: string, text: string): string | undefined {
   if (!URL.canParse(text)) return `${name} is not an address, wanted https://host`;
   const url = new URL(text);

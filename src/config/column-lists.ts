@@ -15,7 +15,7 @@ const REQUIRED = new Set(
 /** Columns that may not be hashed: days, partitions and the cursor come from them. */
 const DATETIMES = new Set(COLUMNS.filter(({ type }) => type === 'datetime').map(({ name }) => name));
 
-/** What is wrong with `columns_drop`, `columns_hash` and `hash_key` as they stand together (S47). */
+/** The problems of `columns_drop`, `columns_hash` and `hash_key` in combination (S47). */
 export function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const drop = namesOf(filled.columns_drop);
   const hash = namesOf(filled.columns_hash);

@@ -147,7 +147,7 @@ function json(text: string, fits: (value: unknown) => boolean): unknown {
   }
 }
 
-/** What may be written in a variable of each type. */
+/** The forms that a variable of each type may have. */
 export const FORMS: Readonly<Record<string, string>> = {
   boolean: 'true or false',
   integer: 'a whole number',

@@ -26,7 +26,7 @@ type ValueOf<P> = P extends { airbyte_secret: boolean }
         ? number | undefined
         : string | undefined;
 
-/** What the schemas require. */
+/** The keys that the schemas require. */
 type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token';
 
 /** The values that a schema found valid, by key in camel case. */

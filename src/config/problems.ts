@@ -17,7 +17,7 @@ const FORMATS: Readonly<Record<string, string>> = {
 /** A user name or password before the host of an address, whatever else is wrong with it. */
 const CREDENTIALS = /"[^"\s]*:[^"\s]*@/g;
 
-/** What was found, short; never for secrets. */
+/** A short form of a value for a message; never used for secrets. */
 export function shown(value: unknown): string {
   const text = (JSON.stringify(value) ?? String(value)).replace(CREDENTIALS, '"******@');
   return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text;
@@ -47,7 +47,8 @@ const article = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a');
 /** The violations of a schema, one a key, as problems that name key, finding and wish. */
 export function schemaProblems(valid: Validator, value: unknown): Problem[] {
   if (valid(value)) return [];
-  // Of several about one key the last is the most exact: a choice after its type, a calendar after a pattern.
+  // If there are several about one key, the last is the most exact: a choice comes after its type, a calendar after a
+  // pattern.
   const byKey = new Map((valid.errors ?? []).map((error) => [pathOf(error), error]));
   return [...byKey].map(([key, error]) => {
     if (error.keyword === 'required') return { key, text: `${key} is missing` };

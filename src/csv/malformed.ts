@@ -42,7 +42,7 @@ const WHAT = {
 
 export const AT_MOST_COLUMNS = `at most ${MAX_COLUMNS} columns`;
 
-/** What was expected and what was found where the tokenizer cannot go on, for messages. */
+/** For messages: the expected and the found text at the place where the tokenizer stops. */
 export const BROKEN_ROW = {
   quote_in_cell: { expected: 'a comma or a line end before any quote', found: 'a quote' },
   after_quote: { expected: 'a comma or a line end after the closing quote', found: 'text' },

@@ -65,7 +65,7 @@ interface DeletionPlan {
   readonly hash: string;
 }
 
-/** What became of the requests. */
+/** The outcome of the requests. */
 interface DeletionOutcome {
   readonly sent: RequestCounts;
   /** True if every id of the list is decided, or no request was to be sent, and nothing failed or was stopped. */
@@ -74,7 +74,7 @@ interface DeletionOutcome {
   readonly failure: UserError | undefined;
 }
 
-/** What became of the purge. */
+/** The outcome of the purge. */
 interface PurgeOutcome {
   /** `none`: there was nothing to purge; an error is why people are still in a place. */
   readonly purged: 'none' | 'done' | 'not begun' | UserError;

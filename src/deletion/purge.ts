@@ -22,7 +22,7 @@ export interface PurgePlace {
   readonly path: string;
 }
 
-/** What is removed from what was loaded, and how people are found there. */
+/** The request of a purge: from where people are removed, and how they are found there. */
 export interface PurgeRequest {
   readonly places: readonly PurgePlace[];
   readonly column: string | undefined;
@@ -41,7 +41,7 @@ export interface PurgeRequest {
   readonly forgetCopies: readonly string[];
 }
 
-/** What a place holds, or held, of the people. */
+/** The result of a purge in one place. */
 export interface PlaceReport {
   readonly target: string;
   readonly place: string;
@@ -84,7 +84,10 @@ const MAX_NAMED = 100;
 const PEOPLE_PER_ID = 3;
 const MIN_PEOPLE = 10;
 
-/** The name of a place in the ledger, in hashes and in messages: the same from whichever folder, and by whichever link, it is given. */
+/**
+ * The name of a place in the ledger, in hashes and in messages; it does not depend on the working folder and on links
+ * in the path.
+ */
 export const placeName = ({ target, path }: PurgePlace): string => `${target.name} ${addressOf(path)}`;
 
 function addressOf(path: string): string {
@@ -159,7 +162,7 @@ export class Purge {
     return this.#states.map((state) => this.#reportOf(state));
   }
 
-  /** What all places together hold, and what was removed from them. */
+  /** The sums over all places of what they hold, and of what was removed. */
   get sums(): PurgeSums {
     const found = new Set(this.#states.flatMap((state) => state.found.ids));
     const isPurged = this.#states.some(({ done, failure }) => done !== undefined && failure === undefined);

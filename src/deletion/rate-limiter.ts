@@ -28,13 +28,16 @@ export class RateLimiter {
   readonly #turns = { next: Number.NEGATIVE_INFINITY };
   readonly #sends = { next: Number.NEGATIVE_INFINITY };
   #pausedUntil = 0;
-  /** What the machine's clock said last, and how far it was set back in all: a time that only goes forward. */
+  /**
+   * The last reading of the machine's clock, and the time by which it was set back in all; together they give a time
+   * that never goes backward.
+   */
   #lastClock = Number.NEGATIVE_INFINITY;
   #setBackMs = 0;
   #waits = 0;
   #active = 0;
   #waiters: (() => void)[] = [];
-  /** The latest remaining quota and the largest one seen, which is taken for the whole quota. */
+  /** The latest remaining quota, and the largest one seen, which is assumed to be the whole quota. */
   #remaining: number | undefined;
   #resetAt: number | undefined;
   #quota = 0;

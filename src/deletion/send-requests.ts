@@ -27,7 +27,7 @@ const DELETION_RETRY = {
 const CLOSING_MS = 3_000;
 const REPORT_MS = 60_000;
 
-/** What became of the requests of a run; with the names of a report. */
+/** Counts of the requests of a run and their outcomes; with the names of a report. */
 export interface RequestCounts {
   /** Requests sent, repeated ones included. */
   requests: number;

@@ -15,15 +15,15 @@ const REFUSED: ReadonlySet<string> = new Set([
   'ENAMETOOLONG',
 ]);
 
-/** What failed, in the words of the sentence about it. */
+/** The parts of the sentence about a failure. */
 export interface DiskPlace {
-  /** `the spool folder /var/spool`. */
+  /** Name of the place: `the spool folder /var/spool`. */
   readonly what: string;
   /** The path alone. */
   readonly path: string;
-  /** What has become of the work: `nothing half-done was kept`. */
+  /** The consequence for the work: `nothing half-done was kept`. */
   readonly consequence?: string;
-  /** What else can be done than making room: `set spool_dir to a folder on another disk`. */
+  /** A remedy other than making room: `set spool_dir to a folder on another disk`. */
   readonly remedy?: string;
 }
 

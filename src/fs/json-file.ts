@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import { configError, messageOf } from '../base/errors.ts';
 
 /**
- * Reads and parses a JSON file that the user named. Throws a configuration failure that names `what` (`the configuration file`)
- * and the path. `mayBeEmpty`: an empty file is undefined, since platforms write one where there is nothing to say.
+ * Reads and parses a JSON file that the user named. Throws a configuration failure that names `what` (`the
+ * configuration file`) and the path. `mayBeEmpty`: an empty file is undefined, since platforms write one for an absent
+ * value.
  */
 export function readJsonFile(path: string, what: string, mayBeEmpty = false): unknown {
   const where = { file: path };

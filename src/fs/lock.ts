@@ -39,17 +39,20 @@ const NO_FOLLOW_NO_WAIT = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ??
 interface Owner {
   /** Differs for any two owners of one path. */
   readonly token: string;
-  /** Undefined for a file that this version did not write, or that is being written at this moment. */
+  /**
+   * The process that owns the file; undefined for a file that this version did not write, or that is being written at
+   * this moment.
+   */
   readonly identity: ProcessIdentity | undefined;
   /** Last rewrite, by the clock of the file system (ms). */
   readonly rewrittenAt: number;
 }
 
 export interface LockOptions {
-  /** What is locked, in the words of a sentence: `the ledger in /var/ledger`. */
+  /** Name of the locked thing within a sentence: `the ledger in /var/ledger`. */
   readonly what: string;
   readonly clock: Clock;
-  /** How long to wait for another owner; 0: not at all. */
+  /** Time to wait for another owner (ms); 0 for not at all. */
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -111,7 +114,7 @@ export class LockFile {
     } catch {}
   }
 
-  /** Rewrites the file until the lock is released, or the file is gone or another owner's. */
+  /** Rewrites the file until the lock is released, or until the file is missing or belongs to another owner. */
   #keepAlive(clock: Clock): void {
     this.#stopRewriting = clock.after(HEARTBEAT_MS, () => {
       if (this.#rewrite()) this.#keepAlive(clock);

@@ -3,7 +3,9 @@ import { hostname } from 'node:os';
 import { codeOf } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 
-/** What distinguishes a process from every other that may share a folder with it, in other containers and on other machines. */
+/**
+ * Distinguishes a process from every other that may share a folder with it, in other containers and on other machines.
+ */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Name of the host, for messages; two containers may share one. */

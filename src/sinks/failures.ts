@@ -3,7 +3,7 @@ import { configError, type UserError } from '../base/errors.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { engineError } from './sql/engine/faults.ts';
 
-/** What the file system refused, as a failure that names the folder; anything else unchanged. */
+/** Converts a failure of the file system into one that names the folder; any other error unchanged. */
 export const folderError = (thrown: unknown, folder: string): unknown =>
   diskError(thrown, { what: folder, path: folder, consequence: 'nothing half-done was kept' });
 

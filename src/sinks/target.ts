@@ -17,7 +17,7 @@ import type { Sink, StreamSink } from './sink.ts';
 // A target is a kind of place that windows are loaded into. Each has one descriptor, listed in targets.ts; the commands loop over
 // that list and do not depend on single targets. docs/targets.md is the contract. All methods throw UserError.
 
-/** What a target is called, and how a place of it is opened for loading. */
+/** The name of a target, and the way to open a place of it for loading. */
 export interface Target {
   /** The word that names the target after `sync`, `verify` and the others. */
   readonly name: string;

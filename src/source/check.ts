@@ -41,12 +41,12 @@ export type ProbeKind =
   | 'not_this_service'
   | 'inconclusive';
 
-/** What one minimal export has shown about address, service and token. */
+/** The conclusion from one minimal export about address, service and token. */
 export interface ProbeVerdict {
   readonly kind: ProbeKind;
   /** True when a sync may proceed: no answer indicates a fault of the configuration. */
   readonly usable: boolean;
-  /** For people: what was found, and what to do. */
+  /** A sentence for people: what was found, and what to do. */
   readonly message: string;
   /** The code of the answer in the outcome table; for logs. */
   readonly code: string;

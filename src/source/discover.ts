@@ -51,7 +51,8 @@ export interface DiscoveredColumn {
 export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
   const now = deps.clock.now();
   const last = lastDayOver(now);
-  // Whether the last day is in an export is not known, and a service may refuse a single day: one day more is asked for.
+  // It is not known whether an export contains its last day, and a service may refuse a single day: one more day is
+  // requested.
   const count = config.discoverDays + (config.toDateInclusive === 'auto' ? 1 : 0);
   const first = addDays(last, 1 - count);
   const from = oldestDays(now, config.historyDays).probably;

@@ -11,7 +11,7 @@ import { ExportRetries, type Refusal } from '../service/export/retry.ts';
 
 type HeaderDeps = Pick<ExtractDeps, 'service' | 'clock' | 'random' | 'logger' | 'signal'>;
 
-/** Days by which the first day may be moved: the service does not document its time zone. */
+/** Number of days by which the first day may be moved: the service does not document its time zone. */
 const MAX_MOVES = 2;
 
 /**

@@ -37,14 +37,17 @@ export function receiptsWith(
   return counted.filter((receipt) => receipt.rows_live > 0 || !counted.some((later) => supersedes(later, receipt)));
 }
 
-/** True if a later window asked for the same days and covers as many: hourly runs leave one receipt a day. */
+/**
+ * True if a later window requested the same days and covers as many of them: so hourly runs leave one receipt for each
+ * day.
+ */
 export function supersedes(later: StoredReceipt, earlier: StoredReceipt): boolean {
   if (later.window <= earlier.window || later.from !== earlier.from || later.to !== earlier.to) return false;
   if (earlier.covers_to === null) return true;
   return later.covers_to !== null && later.covers_from <= earlier.covers_from && later.covers_to >= earlier.covers_to;
 }
 
-/** Rows of the last receipt for exactly these days; undefined if they were never asked for. */
+/** Rows of the last receipt for exactly these days; undefined if they were never requested. */
 export function rowsOf(
   receipts: readonly Pick<StoredReceipt, 'from' | 'to' | 'rows'>[],
   from: Day,

@@ -4,7 +4,7 @@ import { type ColumnChange, MAX_CHANGES } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn, type TableName } from './columns.ts';
 import { coveredDays, receiptsWith, rowsOf, type StoredReceipt } from './receipts.ts';
 
-/** What a target holds beside its rows. */
+/** The contents of a target beside its rows. */
 export interface TableState {
   /** Zone of all datetimes that name none, null if there is no such zone; fixed by the first load. */
   readonly timezone: string | null;
@@ -35,7 +35,7 @@ export const newState = (timezone: string | null, tables: readonly TableName[]):
   changes: [],
 });
 
-/** What a batch of windows adds to a state. */
+/** The additions of a batch of windows to a state. */
 export interface StoredBatch {
   /** All columns, as planned. */
   readonly columns: readonly StoredColumn[];

@@ -3,7 +3,7 @@ import { absentOr, withoutNullText } from './sql.ts';
 import { type ColumnType, type Evidence, NULL_TEXT } from './type.ts';
 import type { Zone } from './zone.ts';
 
-/** A property of an Airbyte `json_schema`; every one of ours may be null. */
+/** A property of an Airbyte `json_schema`; every property of this program may be null. */
 interface JsonSchema {
   readonly type: readonly [string, 'null'];
   readonly format?: 'date' | 'date-time';

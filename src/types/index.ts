@@ -45,8 +45,8 @@ export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
 };
 
 /**
- * What one cell is: usually one bit, STRING when nothing else. The cell's bytes are valid UTF-8, unquoted, not empty.
- * After a date or datetime bit FIELDS holds what was read.
+ * The class of one cell: usually one bit, STRING if there is no other. The cell's bytes are valid UTF-8, without
+ * quotes, not empty. After a date or datetime bit FIELDS holds its fields.
  */
 export function classify(b: Uint8Array, start: number, end: number, zone: Zone | undefined): Evidence {
   const c = b[start];

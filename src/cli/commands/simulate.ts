@@ -4,7 +4,7 @@ import { startSimulator } from '../../simulator/index.ts';
 import { parseScenario } from '../../simulator/scenario.ts';
 import { command, text, whole, withDefault } from '../command.ts';
 
-/** What the embedded service accepts; no secrets: they open nothing but a simulation. */
+/** The tokens that the embedded service accepts. They are no secrets: they open nothing but a simulation. */
 export const SIMULATED = {
   serviceId: 'demo-service',
   tokens: { export: 'demo-export-token', import: 'demo-import-token' },

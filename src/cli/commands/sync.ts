@@ -75,7 +75,7 @@ export const commands = TARGETS.map((target) =>
   }),
 );
 
-/** What is known of a run, for its summary and its notification. */
+/** The facts about a run for its summary and its notification. */
 interface Report extends RunReport {
   historyDays: number;
 }

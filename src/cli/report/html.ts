@@ -1,6 +1,6 @@
 import { printable } from '../../base/printable.ts';
 
-/** A piece of HTML that is safe as it stands. */
+/** A piece of HTML that needs no escaping. */
 export class Html {
   readonly text: string;
 

@@ -20,7 +20,7 @@ const MAX_RECORDS = 100;
 const MAX_PROBLEMS = 20;
 
 interface PageOptions {
-  /** What is reported on, as the command line names it. */
+  /** Name of the target and its place, as on the command line. */
   readonly target: string;
   /** Instant at which the report is made (ms). */
   readonly now: number;

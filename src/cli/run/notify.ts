@@ -15,7 +15,7 @@ import { describeSummary, type Summary } from './summary.ts';
 export interface Notification {
   /** Never printed: many such addresses contain a token in their path. */
   readonly url: Secret;
-  /** True: after every run; false: only when there is a reason. */
+  /** True to notify after every run; false to notify only if there is a reason. */
   readonly always: boolean;
 }
 
@@ -23,7 +23,7 @@ interface NotifiedRun {
   readonly summary: Summary;
   /** `sync duckdb events.duckdb`. */
   readonly command: string;
-  /** What was loaded, as the summary names it. */
+  /** Name of the loaded target, as in the summary. */
   readonly target: string;
   /** How many days back the service exports. */
   readonly historyDays: number;

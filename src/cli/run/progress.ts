@@ -4,7 +4,7 @@ import type { LogEvent, LogSink } from '../../base/log.ts';
 import { megabytes } from '../../base/quantities.ts';
 import type { Context } from '../context.ts';
 
-/** What is shown while windows are read. */
+/** The values that are shown while windows are read. */
 interface ProgressState {
   readonly windows: number;
   /** Windows planned; more may come when one is split. */

@@ -94,7 +94,7 @@ export async function syncAll(run: SyncRun, targets: readonly TargetRun[], conte
     }
   }
   const severity = ({ failure }: TargetRun) => severityOf(failure?.outcome.exit ?? EXIT.done);
-  // Of equal severity the earlier target counts.
+  // If several are equally severe, the earlier target counts.
   const [worst] = targets.toSorted((a, b) => severity(b) - severity(a));
   if (worst.failure === undefined) return removeShared(run, shared.command, context);
   const { outcome, error } = worst.failure;

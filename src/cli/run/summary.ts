@@ -6,7 +6,7 @@ import type { Plan } from '../../extract/plan/plan.ts';
 import type { LoadCounts } from '../../sinks/load.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
 
-/** What a run did for one further target. */
+/** The results of a run for one further target. */
 export interface AlsoSummary {
   readonly target: string;
   readonly place: string;
@@ -39,7 +39,7 @@ export const EMPTY_SUMMARY = {
   error: null as string | null,
 };
 
-/** What a run did, as scripts read it (`--json`, `--xcom`); every key is always there. */
+/** The results of a run for scripts (`--json`, `--xcom`); every key is always there. */
 export type Summary = Readonly<typeof EMPTY_SUMMARY>;
 
 /** The summary of a load that is in progress or has ended well. */

@@ -3,7 +3,7 @@ import type { StateStats } from '../../airbyte/messages.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { isBlank, isPlaceholder } from '../../base/placeholder.ts';
 
-/** Why a row is refused before anything is sent, as people are told, in the order of reports. */
+/** Reasons to refuse a row before anything is sent, as texts for people, in the order of reports. */
 export const REFUSAL_TEXT = {
   missing: 'the ID field is missing or null',
   not_a_string: 'the ID is not a string',
@@ -35,7 +35,7 @@ export function refusalOf(id: unknown, mostBytes: number): Refusal | undefined {
 /** The outcome of an id; undecided rows are in neither count, and no state follows them. */
 export type Decision = 'done' | 'rejected' | 'undecided';
 
-/** What a list holds, all known once the input has ended; with the names of a report. */
+/** Counts of a list, complete once the input has ended; with the names of a report. */
 export interface ListCounts {
   readonly received: number;
   /** Refused rows by `Refusal`. */
@@ -45,7 +45,7 @@ export interface ListCounts {
   readonly ids: number;
   /** Ids that the unfinished run which this one resumes has deleted. */
   readonly done_before: number;
-  /** Ids that it was told are rejected; they are not requested again. */
+  /** Ids that the unfinished run was told are rejected; they are not requested again. */
   readonly rejected_before: number;
 }
 

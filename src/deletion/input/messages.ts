@@ -8,7 +8,7 @@ import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 import { membersOf } from './json-member.ts';
 
-/** What a destination reads from a platform; everything else is skipped. */
+/** The messages that a destination reads from a platform; others are skipped. */
 export type InputMessage =
   | { readonly kind: 'record'; readonly line: number; readonly stream: StreamDescriptor; readonly data: JsonObject }
   | {

@@ -72,7 +72,7 @@ export async function createLedgerFile(
   };
 }
 
-/** What is known of a file after reading it to its end or its first problem. */
+/** The facts about a file after it was read to its end or to its first problem. */
 export interface FileFacts {
   readonly lines: number;
   /** `prev` of the first line; undefined for a file without any. */
@@ -106,7 +106,7 @@ export async function readLedgerFile(path: string, key: LedgerKey, see: See = ()
       yield chunk;
     }
   };
-  // Only the last line of a file may be torn; whether a line is the last is known when the next one is read.
+  // Only the last line of a file may be torn; that a line is not the last is known when the next one is read.
   let bad: { readonly bytes: number; readonly problem: string } | undefined;
   for await (const chunk of linesOf(watched())) {
     for (const bytes of chunk) {

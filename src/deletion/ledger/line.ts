@@ -8,7 +8,7 @@ export const GENESIS = '0'.repeat(64);
 
 type Counts = Readonly<Record<string, number>>;
 
-/** What a line says, beside what all lines of a run say. */
+/** The content of a line, without the fields that all lines of a run have. */
 export type LedgerContent = Readonly<
   | {
       /** First line of a file: it describes the run, and names the unfinished run that it resumes. */
@@ -36,10 +36,13 @@ export type LedgerContent = Readonly<
     }
   /** An id that a purge covers although this run does not ask the service for it (S56). */
   | { kind: 'purge_only'; id: string }
-  /** What was found in a place and is about to be removed, under its lock: a kill right after the removal loses no count. */
+  /**
+   * Counts of a place that are about to be removed, written under its lock: a kill right after the removal loses no
+   * count.
+   */
   | { kind: 'purging'; target: string; counts: Counts }
   | {
-      /** What was removed from a place, and what could not be reached there. */
+      /** Counts of what was removed from a place, and what could not be reached there. */
       kind: 'purge';
       target: string;
       /** `open`: the people are still there, or in something that belongs to the place. */

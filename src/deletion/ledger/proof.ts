@@ -21,7 +21,10 @@ interface ProvedAnswer extends LinePlace, Pick<Line<'after'>, 'at' | 'outcome' |
   readonly reason: string | null;
 }
 
-/** What a purge that covered the id removed from one place, of all its people, and what it did not reach. */
+/**
+ * The result of a purge that covered the id, in one place and for all its people: what was removed, and what was not
+ * reached.
+ */
 interface ProvedPurge
   extends LinePlace,
     Required<Pick<Line<'purge'>, 'at' | 'target' | 'outcome' | 'counts' | 'unreached' | 'run'>> {}
@@ -29,7 +32,7 @@ interface ProvedPurge
 export interface Proof {
   readonly v: 1;
   readonly kind: 'proof';
-  /** Hex of the id's hash as it stands in the ledger; the id itself is not repeated. */
+  /** Keyed hash of the id (hex) as in the ledger; the id itself is not repeated. */
   readonly id: string;
   /** The service of the proof: at another one the same id may be another person. Null: the ledger has no line. */
   readonly base_url: string | null;
@@ -54,8 +57,8 @@ export interface ProofQuery {
 }
 
 /**
- * When, and with what answers, an id was asked to be erased at one service, from every file of a ledger, once its whole
- * chain was verified. Memory: the answers found.
+ * Proves when, and with what answers, the deletion of an id was requested at one service. It reads every file of a
+ * ledger, after its whole chain was verified. Memory: the answers found.
  */
 export async function proveErasure(id: string, query: ProofQuery): Promise<Proof> {
   const { folder } = query;

@@ -60,7 +60,8 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
   const chain = latest === undefined || end === 'done' ? [] : chainOf(latest, runs);
   const left = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
   const { decisions, purging } = await outcomesOf(chain, query);
-  // Of a run that ended with undecided ids only those are requested; of any other run only what is done counts (S35, S57).
+  // If the run ended with undecided ids, only those are requested again. Of any other run only the deleted ids count
+  // (S35, S57).
   const known = end === 'undecided' ? ['done', 'rejected'] : ['done'];
   return {
     resumes: latest !== undefined && chain.length > 0 ? latest.run : undefined,
@@ -80,7 +81,7 @@ export const isOfService = (open: OpenLine, { baseUrl, serviceId }: ServiceName)
 const isResumable = (open: OpenLine, { list, now }: UnfinishedQuery): boolean =>
   open.list === list && Math.abs(now - Date.parse(open.at ?? '')) < RESUMABLE_MS;
 
-/** How a run ended: as it should, with undecided ids, or not at all. */
+/** The end of a run: complete, with undecided ids, or missing. */
 async function endOf(run: Run, key: LedgerKey): Promise<'done' | 'undecided' | 'open'> {
   let undecided = 0;
   const { isClosed } = await readSoundFile(run, key, (line) => {

@@ -25,7 +25,7 @@ export interface LedgerVerdict {
   readonly files: readonly VerifiedFile[];
   /** Sentences that name the file, the line and the problem. */
   readonly problems: readonly string[];
-  /** What could not be verified. */
+  /** Sentences about what could not be verified. */
   readonly notes: readonly string[];
   /** Code of the last line; compare it with one that was kept elsewhere. */
   readonly head: string | null;

@@ -48,7 +48,7 @@ async function reuse(run: Run, request: ExportRequest, options: FetchOptions): P
   const { plan, spool, deps } = run;
   const file = await spool.reuse(requestKey(request), plan.state.last_receipt);
   if (file === undefined) return undefined;
-  // What this command downloaded for another target is not older than what a request would bring.
+  // A file that this command downloaded for another target is not older than the answer to a request would be.
   const isShared = deps.sharing !== undefined && file.command === deps.sharing.command;
   const isTooOld = missesLateRows(request.from, options.through, file.sentAt, deps.clock.now(), plan.lookbackDays);
   if (!isShared && (isTooOld || !isReusable(run, file, options))) {
@@ -111,9 +111,9 @@ async function requestExport(run: Run, request: ExportRequest, options: FetchOpt
 }
 
 /**
- * Whether the body is believed to be whole (S60). A last row without a line end may have been cut in its last cell: it is
- * believed if the length was declared by a service that is known to end its bodies so. A line end of such a service may be
- * that between two rows.
+ * True if the body is believed to be complete (S60). A last row without a line end may have been cut in its last cell:
+ * it is believed if the length was declared by a service that is known to end its bodies in this way. If such a service
+ * sends a line end at the end, that may be one between two rows.
  */
 function endsAsExpected({ known }: Run, { scan: { finalNewline }, endDeclared, path }: ExportFile): boolean {
   if (path === undefined) return true;

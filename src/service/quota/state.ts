@@ -73,19 +73,19 @@ export function parseState(text: string): QuotaState | undefined {
   return isState<QuotaState>(value) ? value : undefined;
 }
 
-/** The limit is one an hour, and a reset is rounded down to seconds: nothing has to be waited for longer. */
+/** Maximum wait: the limit is for an hour, and a reset is rounded down to seconds. */
 const MAX_WAIT_MS = HOUR_MS + 1_000;
 /** The service notices the end of an export a little later than this process. */
 export const SLOT_GRACE_MS = 50;
 
 /**
- * What still matters at `now`. `isOwned` says whether the process of a slot lives. Repairs what a jump of the clock left, and
- * believes no instant further than an hour ahead of the one at which it was written.
+ * The part of a state that still matters at `now`. `isOwned` is true if the process of a slot lives. Corrects instants
+ * after a jump of the clock: none is believed that is more than an hour ahead of the time at which it was written.
  */
 export function pruned(state: QuotaState, now: number, isOwned: (slot: Slot) => boolean): QuotaState {
   const { blocked, report, reduced, unreportedAt, ...rest } = state;
   const isFreeing = (at: number) => at > now && at <= now + SLOT_GRACE_MS;
-  // Written by a clock that was ahead of today's: as long as then, from now on.
+  // If the clock was ahead when this was written, the wait begins now and lasts as long as it did then.
   const blockedAt = Math.min(blocked?.at ?? now, now);
   const until = blocked === undefined ? 0 : blockedAt + Math.min(blocked.until - blocked.at, MAX_WAIT_MS);
   const resetAt = report?.resetAt !== undefined && Math.min(report.resetAt, report.at + HOUR_MS);

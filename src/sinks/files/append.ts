@@ -3,13 +3,13 @@ import { columnsIn } from './columns.ts';
 import type { WriteMode } from './log.ts';
 
 /**
- * For a log that names the files: those of a batch are added as they are, so that a date may have several, and a file lacks
- * the columns without a value: such a column can change its type later without a new file (S43).
+ * The mode for a log that names the files. Files of a batch are added as they are, so that a date may have several
+ * files. A file lacks columns without a value: such a column can change its type later without a new file (S43).
  */
 export const APPEND: WriteMode = {
   fileName: (id) => `part-${id}.parquet`,
 
-  /** What keys, dates and items are worked out from is in every file. */
+  /** The columns from which keys, dates and items are computed are in every file. */
   newColumns: (plan) =>
     plan.filter(({ isRefused, type, readAs, group }) => {
       const isEverywhere = group === 'system' || group === 'unified_id';

@@ -87,13 +87,13 @@ export interface ReadableFile extends DataFile {
 
 /** Rows of a batch of one date, in a file that is part of no table yet. */
 export interface IncomingFile extends WrittenFile {
-  /** Null for rows without one. */
+  /** The date; null for rows without one. */
   readonly date: string | null;
-  /** Rows by the number of their window. */
+  /** Number of rows by the number of their window. */
   readonly windows: ReadonlyMap<number, number>;
 }
 
-/** A stored file, and how many of its rows stay. */
+/** A stored file, and the number of its rows that stay. */
 interface KeptRows {
   readonly file: ReadableFile;
   readonly rows: number;
@@ -106,23 +106,23 @@ export interface FileAfter {
   readonly incoming: readonly IncomingFile[];
 }
 
-/** Which files of `events` a batch adds and removes, and which columns files have. Pure. */
+/** Decides which files of `events` a batch adds and removes, and which columns files have. Pure. */
 export interface WriteMode {
-  /** The name of a new file in the folder of its date. `id`: of the file. */
+  /** The name of a new file in the folder of its date; `id` is the id of the file. */
   fileName(id: string): string;
-  /** Of the planned columns those that the files of the batch have. */
+  /** The planned columns that the files of the batch have. */
   newColumns(plan: readonly PlannedColumn[]): readonly PlannedColumn[];
-  /** Of the planned columns those that a stored file has once it is written anew. `names`: of its columns. */
+  /** The planned columns that a stored file has after it is rewritten. `names` are those of its columns. */
   keptColumns(plan: readonly PlannedColumn[], names: ReadonlySet<string>): readonly PlannedColumn[];
-  /** The files that a batch removes and those that are written. `stored`: all of them. */
+  /** The files that a batch removes, and those that are to be written. `stored` has all files of `events`. */
   eventsAfter(
     plan: readonly PlannedColumn[],
     stored: readonly KeptRows[],
     incoming: readonly IncomingFile[],
   ): { readonly removed: readonly DataFile[]; readonly written: readonly FileAfter[] };
   /**
-   * True if a file may have these columns, each as NAME TYPE. `expected`: of `events` those that the state says, of another
-   * table those of its first file.
+   * True if a file may have these columns, each as NAME TYPE. `expected` are those of the state for `events`, and those
+   * of the first file for another table.
    */
   fits(table: TableName, actual: readonly string[], expected: readonly string[]): boolean;
 }

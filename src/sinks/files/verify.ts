@@ -87,7 +87,7 @@ async function bytesBehindLink({ storage }: FileTable, { path }: DataFile): Prom
   return (await stat(await storage.localFile(path, '')).catch(() => undefined))?.size;
 }
 
-/** Every file has the columns that the state says, of their types, as far as the log's mode of writing wants them. */
+/** Checks that every file has the columns of the state with their types, as far as the log's write mode requires it. */
 async function checkColumns(table: FileTable, files: readonly ReadableFile[]): Promise<Difference[]> {
   const { columns, timezone } = table.snapshot.state;
   const { writeMode, hasDateColumn } = table.log.layout;

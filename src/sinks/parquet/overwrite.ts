@@ -2,8 +2,8 @@ import { groupBy } from '../../base/group.ts';
 import type { WriteMode } from '../files/log.ts';
 
 /**
- * For readers that find the files by a glob pattern: one file a date, under a name that never changes, and the same columns in
- * the same order in all files (S29, S30). A batch writes the dates anew that it has rows of.
+ * The mode for readers that find the files by a glob pattern: one file for each date, under a name that never changes,
+ * and the same columns in the same order in all files (S29, S30). A batch rewrites the dates of its rows.
  */
 export const OVERWRITE: WriteMode = {
   fileName: () => 'data_0.parquet',

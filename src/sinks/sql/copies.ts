@@ -360,7 +360,7 @@ export async function withRewritten<F, T>(
     await engine.run('DETACH rewritten');
     return await then(path, filled);
   } finally {
-    // Once the new file has replaced the former one, a file of this name belongs to the next process, which holds the
+    // Once the new file has replaced the former one, a file at this path belongs to the next process, which holds the
     // new file's lock.
     if (identityOf(file) === former) sweep(path);
   }

@@ -18,8 +18,8 @@ const ANALYTICS = 'analytics';
 const MARK = '(dfinery-elt models)';
 
 /**
- * Creates the models in a file that was loaded before, or replaces them. Returns their names. Throws a UserError for a
- * file without events of ours, and where something else has one of the names; then nothing is changed.
+ * Creates the models in a file that was loaded before, or replaces them. Returns their names. Throws a UserError, and
+ * changes nothing, for a file without this program's events, and if something else has one of the names.
  */
 export async function writeModels(options: Omit<EngineOptions, 'readOnly'>): Promise<string[]> {
   await withStore(options, async (engine) => {

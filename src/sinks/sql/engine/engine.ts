@@ -349,7 +349,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 }
 
 async function attach(connection: DuckDBConnection, file: string, o: EngineOptions): Promise<void> {
-  // Without the type DuckDB takes a CSV or JSON file for a view of its rows, in memory: what is loaded would be nowhere.
+  // The type is given because DuckDB would open a CSV or JSON file as a view of its rows, in memory, so that loaded
+  // rows would be lost.
   const how = o.readOnly ? 'TYPE duckdb, READ_ONLY' : 'TYPE duckdb';
   const until = o.clock.now() + o.lockWaitMs;
   for (let wait = FIRST_RETRY_MS; ; wait = Math.min(wait * 2, LONGEST_RETRY_MS)) {
