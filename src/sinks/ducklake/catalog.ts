@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { dirname, isAbsolute } from 'node:path';
+import { realpath } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join } from 'node:path';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { configError, messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
@@ -12,7 +13,7 @@ import { literal } from '../../types/sql.ts';
 import { refuseSecondName } from '../failures.ts';
 import type { IdentifiedColumn, IdentifiedTable } from '../files/field-ids.ts';
 import { PARTITION } from '../files/parquet-file.ts';
-import { COPIES_TABLE, type CopiedFormat, identityOf, withRewritten } from '../sql/copies.ts';
+import { COPIES_TABLE, type CopiedFormat, identityOf, publishOld, withRewritten } from '../sql/copies.ts';
 import { realFile, SMALL_BLOCKS } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, type Row, withFile } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
@@ -128,6 +129,8 @@ export interface Lake {
    * never loaded it.
    */
   readonly copyOf: string | null | undefined;
+  /** True if copies of it were published for readers. */
+  readonly hasCopies: boolean;
 }
 
 export type Value = string | number | boolean | null;
@@ -169,6 +172,15 @@ export class Catalog {
     return this.#open(false, (engine) => engine.transaction(() => work(engine), this.#options.signal));
   }
 
+  /**
+   * Publishes each copy for readers again that ends before this snapshot: its rows may be in files that only earlier snapshots
+   * have. Throws UserError for one that cannot be replaced.
+   */
+  publishOlder(snapshot: number): Promise<void> {
+    const isOlder = async (copy: Engine) => (await lastSnapshot(copy)) < snapshot;
+    return publishOld(COPIED, { ...this.#options, file: this.file }, isOlder);
+  }
+
   /** Throws a configuration failure unless `rewrite` can replace this file by another. */
   async checkRewrite(): Promise<void> {
     refuseSecondName(this.file);
@@ -189,10 +201,11 @@ export class Catalog {
   }
 }
 
-function openCatalog<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
+async function openCatalog<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
   const file = realFile(options.file);
-  const queue = queues.get(file) ?? pLimit(1);
-  queues.set(file, queue);
+  const key = join(await realpath(dirname(file)), basename(file));
+  const queue = queues.get(key) ?? pLimit(1);
+  queues.set(key, queue);
   return queue(() => withFile({ ...options, file, smallBlocks: true }, work));
 }
 
@@ -301,6 +314,7 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     inlinedRows: await readInlined(engine, at, names),
     state: names.has('_dfinery_state') ? await readState(engine) : new Map(),
     copyOf: names.has(MARKS) ? await readCopyOf(engine) : undefined,
+    hasCopies: names.has(COPIES_TABLE) && (await engine.count(COPIES_TABLE)) > 0,
   };
 }
 
@@ -318,6 +332,9 @@ export async function isLatest(engine: Engine, { snapshotId, state }: Lake): Pro
   );
   return Number(id) === snapshotId && change === state.get('change');
 }
+
+const lastSnapshot = async (engine: Engine): Promise<number> =>
+  Number((await engine.row('SELECT max(snapshot_id) AS id FROM ducklake_snapshot')).id);
 
 async function readState(engine: Engine): Promise<ReadonlyMap<string, string>> {
   const rows = await engine.rows('SELECT v, name, value FROM _dfinery_state ORDER BY name');

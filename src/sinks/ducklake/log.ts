@@ -369,14 +369,13 @@ class LakeLog implements TableLog {
    */
   async #expire(until: number): Promise<string[]> {
     const { catalog } = this.#parts;
-    const isOver = ({ snapshots }: Lake) => snapshots.findLast(({ time }, i) => i > 0 && time < until)?.id;
     const lake = this.#lake;
-    if (lake === undefined || this.snapshot === undefined || isOver(lake) === undefined) return [];
-    if (lake.snapshots[0]?.id === isOver(lake)) return [];
+    const before = lake?.snapshots.findLast(({ time }, i) => i > 0 && time < until)?.id;
+    if (this.snapshot === undefined || before === undefined || lake?.snapshots[0]?.id === before) return [];
+    if (lake?.hasCopies === true) await catalog.publishOlder(before);
     const { after, paths } = await catalog.write(async (open) => {
       const current = await readLake(open);
-      const before = current && isOver(current);
-      if (current === undefined || before === undefined) return { after: current, paths: [] };
+      if (current === undefined) return { after: current, paths: [] };
       const removed = await expireSnapshots(open, current, before, new Date(this.#options.clock.now()).toISOString());
       return { after: await readLake(open), paths: removed };
     });

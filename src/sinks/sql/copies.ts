@@ -313,6 +313,24 @@ export async function republish(format: CopiedFormat, options: RepublishOptions)
   ];
 }
 
+/**
+ * Publishes each copy of a file again that is there and is old, as `isOld` says of the open copy. Throws UserError for one that
+ * cannot be replaced.
+ */
+export function publishOld(
+  format: CopiedFormat,
+  options: Omit<EngineOptions, 'readOnly'>,
+  isOld: (copy: Engine) => Promise<boolean>,
+): Promise<void> {
+  return format.withFile(options, async (engine) => {
+    if (databaseOf(await readMark(format, engine), engine.file) === undefined) return;
+    for (const copy of await copiesIn(engine)) {
+      const isDue = existsSync(copy) && (await format.withFile({ ...options, file: copy, readOnly: true }, isOld));
+      if (isDue) await publish(format, engine, copy, options, `The copy for readers ${copy}`);
+    }
+  });
+}
+
 /** Removes copies that no longer exist from the list, and what a killed run left beside them. */
 async function forgetCopies(engine: Engine, copies: readonly string[]): Promise<void> {
   for (const path of copies.map((copy) => resolve(copy)).filter((one) => !existsSync(one))) {

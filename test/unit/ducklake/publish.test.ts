@@ -13,6 +13,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { COPIED } from '../../../src/sinks/ducklake/catalog.ts';
 import { ducklake } from '../../../src/sinks/ducklake/target.ts';
 import { publish } from '../../../src/sinks/sql/copies.ts';
+import { literal } from '../../../src/types/sql.ts';
 import { DuckLakeFixture } from '../../support/targets/ducklake.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -85,6 +86,38 @@ describe('a copy of a catalog for readers [R865]', () => {
     );
     await publishFrom(backup, join(fixture.dir, 'own.ducklake'));
     await publishFrom(fixture.place);
+  });
+
+  it('is published again before files go that it alone names; where it cannot be, they stay [R900]', async () => {
+    let now = Date.now();
+    const clock = { ...fixture.targetOptions.clock, now: () => now };
+    const stored = (n: string) => fixture.store([fixture.windowOf('2026-01-02', { id: 'c', n })], { clock });
+    await stored('1');
+    await publishFrom(fixture.place);
+    // Killed before it would publish.
+    await stored('2');
+    now += 30 * 3_600_000;
+    const reopened = async () => (await fixture.openLake({ clock })).close();
+    const read = async () => {
+      const files = await query(copy, 'SELECT path FROM ducklake_data_file WHERE end_snapshot IS NULL');
+      return query(
+        ':memory:',
+        `FROM read_parquet([${files.map(({ path }) => literal(join(fixture.data, 'main/events', String(path)))).join(', ')}], union_by_name = true) SELECT n WHERE n IS NOT NULL`,
+      );
+    };
+    expect(await read()).toEqual([{ n: '1' }]);
+    await reopened();
+    expect(await read()).toEqual([{ n: '2' }]);
+    expect(fixture.dataFiles()).toHaveLength(2);
+    await stored('3');
+    now += 30 * 3_600_000;
+    writeFileSync(copy, 'mine');
+    await reopened();
+    expect(readFileSync(copy, 'utf8')).toBe('mine');
+    expect(fixture.dataFiles()).toHaveLength(3);
+    rmSync(copy);
+    await reopened();
+    expect(fixture.dataFiles()).toHaveLength(2);
   });
 
   it('is published again by a purge, also after the catalog was rewritten', async () => {
