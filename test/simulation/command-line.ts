@@ -5,6 +5,7 @@ import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { contextOf, type Io } from '../../src/cli/context.ts';
 import { outcomeOf } from '../../src/cli/outcome.ts';
 import { optionName, parseArguments } from '../../src/cli/parse.ts';
+import { TARGETS } from '../../src/sinks/targets.ts';
 import { loadConnectors } from './connectors.ts';
 
 /** A command line, its options by their names in the program, its place among them. */
@@ -14,19 +15,17 @@ export interface Line {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-const USED = /^(sync|verify|compact) (duckdb|parquet|delta|arrow) |^forget/;
-
 const commands = new Map<string, Command>();
 
 /** Loads what commands load when they are run: no simulation waits for files of the program. */
 export async function loadCommands(): Promise<void> {
   await loadConnectors();
   for (const load of Object.values(COMMANDS)) {
-    for (const one of (await load()).commands) if (USED.test(one.usage)) commands.set(wordsOf(one).join(' '), one);
+    for (const one of (await load()).commands) commands.set(wordsOf(one).join(' '), one);
   }
-  for (const target of ['duckdb', 'files', 'parquet', 'delta', 'arrow']) {
-    const folder = join(import.meta.dirname, '../../src/sinks', target);
-    for (const name of readdirSync(folder).filter((one) => one.endsWith('.ts'))) await import(join(folder, name));
+  for (const name of ['files', ...TARGETS.map((target) => target.name)]) {
+    const folder = join(import.meta.dirname, '../../src/sinks', name);
+    for (const file of readdirSync(folder).filter((one) => one.endsWith('.ts'))) await import(join(folder, file));
   }
 }
 

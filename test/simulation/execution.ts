@@ -158,12 +158,13 @@ class Execution {
     // Until a load has ended well again.
     this.#isBrokenOff =
       ended.some(({ code }) => code !== 0) || (this.#isBrokenOff && !ended.some((one) => this.#isLoad(one)));
-    if (this.#isBrokenOff && simulation.testCase.target !== 'duckdb' && existsSync(simulation.place)) {
+    const isMidway = this.#isBrokenOff && simulation.target?.isAtomic === false;
+    if (isMidway && existsSync(simulation.place)) {
       const repair = await simulation.runOne(lineOf(simulation, { what: 'compact' }));
       if (repair.code !== 0 && !isNothing(repair))
         return [`after a kill, compact ends with ${repair.code}: ${repair.log.slice(-3).join('\n')}`];
     }
-    const { held, problems } = await problemsOf(simulation, this.#people, this.#reads, this.#isBrokenOff);
+    const { held, problems } = await problemsOf(simulation, this.#people, this.#reads, isMidway);
     this.#held = held;
     return [...problems, ...(await this.#checkOther(killed > 0))];
   }

@@ -5,7 +5,7 @@ import { parseScenario } from '../../src/simulator/index.ts';
 import { problem } from '../support/targets/stored-rows.ts';
 import { HOUR, START } from './common.ts';
 import type { People } from './people.ts';
-import { type Held, heldIn } from './places.ts';
+import { type Held, NOTHING, TARGETS } from './places.ts';
 import { Reads } from './reads.ts';
 import { verifyLine } from './settings.ts';
 import type { Simulation } from './simulation.ts';
@@ -22,12 +22,12 @@ const personOf = (row: ReadonlyMap<string, string>): string => row.get('df_unifi
 /** The first day that is not over in every zone. */
 export const openDay = (simulation: Simulation): Day => dayAt(simulation.scheduler.now, -12);
 
-/** What is wrong with what a place holds now. `isBrokenOff`: the last run did not end well. */
+/** What is wrong with what a place holds now. `isMidway`: a change of several steps may be unfinished, since its run did not end well. */
 export async function problemsOf(
   simulation: Simulation,
   people: People,
   reads: Reads,
-  isBrokenOff: boolean,
+  isMidway: boolean,
 ): Promise<{ readonly held: Held; readonly problems: string[] }> {
   const held = await simulation.held();
   const problems = [
@@ -36,11 +36,13 @@ export async function problemsOf(
     ...ruleProblems(held, simulation),
     ...stateProblems(held),
     ...doubledKeys(held),
+    ...lostFiles(held),
+    ...(held.lostOlder ?? []).map((path) => `${path} is not there, and an older version has it`),
     ...missingRows(held, simulation, people, reads),
     ...strangeRows(held, simulation, people),
-    ...(isBrokenOff ? [] : otherTables(held)),
+    ...(isMidway ? [] : otherTables(held)),
     ...(await publishedProblems(simulation, people)),
-    ...(await receiptProblems(simulation, isBrokenOff)),
+    ...(await receiptProblems(simulation, isMidway)),
     ...(await people.ledgerProblems()),
   ];
   return { held, problems: problems.slice(0, MAX_SHOWN) };
@@ -48,7 +50,7 @@ export async function problemsOf(
 
 /** What is wrong with what somebody else has loaded: of people who were purged here, they keep what they have. */
 export async function otherProblems(simulation: Simulation, people: People): Promise<string[]> {
-  const held = await heldIn(simulation.otherTarget, simulation.other);
+  const held = await TARGETS[simulation.otherTarget].held(simulation.other);
   const problems = [
     ...cursorProblems(held, simulation),
     ...ruleProblems(held, simulation),
@@ -82,6 +84,8 @@ function ruleProblems({ inclusive, rangesInclusive }: Held, { testCase }: Simula
 function stateProblems({ lastReceipts: [said, there] }: Held): string[] {
   return said === there ? [] : [`the state ends with window ${said}, the data with ${there}`];
 }
+
+const lostFiles = ({ lost = [] }: Held): string[] => lost.map((path) => `${path} is not there, and is read`);
 
 export function doubledKeys({ keys }: Pick<Held, 'keys'>): string[] {
   const seen = new Set<string>();
@@ -169,8 +173,10 @@ function otherTables({ rows, logs, items }: Held): string[] {
 /** A copy for readers is whole at any time, and names nobody who was purged. */
 async function publishedProblems(simulation: Simulation, people: People): Promise<string[]> {
   if (!simulation.testCase.publishes || !existsSync(simulation.published)) return [];
-  const copy = await heldIn('duckdb', simulation.published);
-  const problems = [...doubledKeys(copy), ...stateProblems(copy), ...strangeRows(copy, simulation, people)];
+  const copy = (await simulation.target?.held(simulation.published)) ?? NOTHING;
+  // A purge removes files at once, and publishes the copies again as its last step.
+  const lost = people.isPurging ? [] : lostFiles(copy);
+  const problems = [...lost, ...doubledKeys(copy), ...stateProblems(copy), ...strangeRows(copy, simulation, people)];
   return problems.map((one) => `the copy for readers: ${one}`);
 }
 
@@ -181,11 +187,11 @@ function countOf(ids: readonly string[]): Map<string, number> {
 }
 
 /** The program's own check of data against receipts. */
-async function receiptProblems(simulation: Simulation, isBrokenOff: boolean): Promise<string[]> {
+async function receiptProblems(simulation: Simulation, isMidway: boolean): Promise<string[]> {
   if (!existsSync(simulation.place)) return [];
   const { code, results, log } = await simulation.runOne(verifyLine(simulation));
   // Tables beside `events` are committed first: one that a dead run left ahead of it is mended by the next window (S41).
-  if (code === 1 && isBrokenOff && differences(results).every((one) => one.endsWith(': sync again'))) return [];
+  if (code === 1 && isMidway && differences(results).every((one) => one.endsWith(': sync again'))) return [];
   return code === 0 || /holds no |never loaded|no .* of this program/.test(log.join(' '))
     ? []
     : [`verify ends with ${code}: ${[...results, ...log].slice(-3).join(' ')}`];

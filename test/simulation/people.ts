@@ -17,6 +17,7 @@ const memberNo = (user: number): string => String(user).padStart(8, '0');
 export interface Planned {
   readonly line: Work;
   readonly ids: readonly string[];
+  readonly purges: boolean;
   /** The `df_unified_id`s of the people whom it purges. */
   readonly people: readonly string[];
   /** What stands in `member_no` of rows that it removes, whoever else they name. */
@@ -40,6 +41,8 @@ export class People {
   readonly inDoubt = new Set<string>();
   /** Texts of `member_no` by which rows were purged that name nobody else: no list can keep those out when they come again. */
   readonly nameless = new Set<string>();
+  /** A purge did not end well, and none has since then. */
+  isPurging = false;
   /** Two lists are worked through at once, which the ledger alone tells apart: less can be said of each. */
   isConcurrent = false;
   #isUnclear = false;
@@ -59,7 +62,7 @@ export class People {
     const file = join(simulation.dir, `list-${++this.#lists}.txt`);
     writeFileSync(file, `${ids.join('\n')}\n`);
     const rest = { ids, cap, done: this.#runs.doneOf(ids, simulation.scheduler.now) };
-    if (what === 'write') return { ...rest, line: this.#written(ids), people: [], memberNumbers: [] };
+    if (what === 'write') return { ...rest, line: this.#written(ids), purges: false, people: [], memberNumbers: [] };
     const isThere = held.rows.length > 0 && existsSync(simulation.place);
     const purges = what === 'purge' && isThere;
     const options = {
@@ -86,6 +89,7 @@ export class People {
     return {
       line: { command: 'forget', options: { ...options, execute: true, confirm: hash } },
       ...rest,
+      purges,
       people: [...new Set(people)],
       memberNumbers: purges && !hasMapping ? [...texts] : [],
     };
@@ -156,7 +160,7 @@ export class People {
    * ledger's runs are told apart.
    */
   ended(planned: Planned, { code }: Ended, before: ReadonlyMap<string, number>, isPunctual: boolean): string[] {
-    const { ids, people, cap } = planned;
+    const { ids, people, cap, purges } = planned;
     if (this.isConcurrent) this.#isUnclear = true;
     else this.#runs.learn(ids);
     const isTimely = isPunctual && !this.#isUnclear;
@@ -169,6 +173,7 @@ export class People {
     const left = ids.length - planned.done;
     if (touched.length > cap) wrong.push(`${touched.length} people deleted above the cap of ${cap}`);
     if (isTimely && left > cap && touched.length > 0) wrong.push(`some of ${left} people deleted, the cap is ${cap}`);
+    if (purges) this.isPurging = code !== 0;
     if (code !== 0) return wrong;
     for (const id of ids)
       if ((now.get(id) ?? 0) === 0) wrong.push(`${id} was never deleted, yet all is said to be done`);

@@ -1,12 +1,16 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import { delta } from '../../src/sinks/delta/target.ts';
+import { duckdb } from '../../src/sinks/duckdb/target.ts';
+import { ducklake } from '../../src/sinks/ducklake/target.ts';
+import { parquet as parquetTarget } from '../../src/sinks/parquet/target.ts';
 import { identifier } from '../../src/sinks/sql/engine/quote.ts';
+import type { StatefulTarget } from '../../src/sinks/target.ts';
 import type { StoredColumn } from '../../src/table/columns.ts';
 import { literal } from '../../src/types/sql.ts';
 import type { ColumnType } from '../../src/types/type.ts';
 import { type Stored, storedOf } from '../support/targets/stored-rows.ts';
-import type { TargetName } from './test-case.ts';
 
 /*
  * What a place holds, read by nothing of the program: as any other reader of the format would.
@@ -24,6 +28,9 @@ export interface Held extends Stored {
   /** Of each row of a table beside `events`, where it is kept as files: its `df_event_log_id`, and whose it is. */
   readonly logs?: readonly OtherRow[];
   readonly items?: readonly OtherRow[];
+  /** Files that the latest version has and that are not there, and those that an older one has. */
+  readonly lost?: readonly string[];
+  readonly lostOlder?: readonly string[];
 }
 
 interface OtherRow {
@@ -59,10 +66,25 @@ async function otherRows(files: readonly string[]): Promise<OtherRow[]> {
 export const parquet = (files: readonly string[]): string =>
   `read_parquet([${files.map((path) => literal(path)).join(', ')}], union_by_name = true, hive_partitioning = false)`;
 
-export function heldIn(target: Exclude<TargetName, 'airbyte'>, place: string): Promise<Held> {
-  if (target === 'duckdb') return inDuckDb(place);
-  return target === 'parquet' ? inParquet(place) : inDelta(place);
+/** A target of the simulations: each is one entry here. */
+export interface SimulatedTarget {
+  readonly descriptor: StatefulTarget;
+  /** The name of its file or folder. Data beside it lie in a folder whose name begins with that. */
+  readonly place: string;
+  /** True if a change of all tables is one step of its own: a killed one leaves nothing that the next writer has to finish. */
+  readonly isAtomic: boolean;
+  readonly held: (place: string) => Promise<Held>;
 }
+
+export const TARGETS = {
+  duckdb: { descriptor: duckdb, place: 'events.duckdb', isAtomic: true, held: inDuckDb },
+  parquet: { descriptor: parquetTarget, place: 'lake', isAtomic: false, held: inParquet },
+  delta: { descriptor: delta, place: 'delta', isAtomic: false, held: inDelta },
+  ducklake: { descriptor: ducklake, place: 'catalog.ducklake', isAtomic: true, held: inDuckLake },
+} as const satisfies Readonly<Record<string, SimulatedTarget>>;
+
+export type StoredTarget = keyof typeof TARGETS;
+export const TARGET_NAMES = Object.keys(TARGETS) as StoredTarget[];
 
 /** One engine for all simulations: making one takes longer than what it is asked. */
 let engine: Promise<DuckDBConnection> | undefined;
@@ -74,13 +96,22 @@ export async function ask(sql: string): Promise<Record<string, unknown>[]> {
   return (await (await engine).runAndReadAll(sql)).getRowObjectsJson();
 }
 
-async function inDuckDb(file: string): Promise<Held> {
-  if (!existsSync(file)) return NOTHING;
+/** What work finds in a DuckDB file that this program has loaded; undefined if there is none. */
+export async function inDatabase<T>(file: string, work: () => Promise<T>): Promise<T | undefined> {
+  if (!existsSync(file)) return undefined;
   await ask(`ATTACH ${literal(file)} AS held (READ_ONLY)`);
   try {
     await ask('USE held');
     const [found] = await ask("SELECT count(*) AS n FROM duckdb_tables() WHERE table_name = '_dfinery_state'");
-    if (Number(found.n) === 0) return NOTHING;
+    return Number(found.n) === 0 ? undefined : await work();
+  } finally {
+    await ask('USE memory');
+    await ask('DETACH held');
+  }
+}
+
+async function inDuckDb(file: string): Promise<Held> {
+  const found = await inDatabase(file, async () => {
     const [state] = await ask('SELECT CAST(state AS VARCHAR) AS state FROM _dfinery_state');
     const columns = await ask(
       'SELECT source_name AS source, table_name AS name, type FROM _dfinery_columns WHERE type IS NOT NULL ORDER BY position',
@@ -91,10 +122,8 @@ async function inDuckDb(file: string): Promise<Held> {
       ({ source, name, type }): Typed => ({ source: `${source}`, name: `${name}`, type: type as ColumnType }),
     );
     return await rowsFrom('events', typed, claims);
-  } finally {
-    await ask('USE memory');
-    await ask('DETACH held');
-  }
+  });
+  return found ?? NOTHING;
 }
 
 type Typed = Pick<StoredColumn, 'source' | 'name'> & { readonly type: ColumnType };
@@ -149,7 +178,7 @@ async function inDelta(dir: string): Promise<Held> {
   const { files, domains } = await inDeltaLog(dir, 'events');
   const value = (domain: string): unknown => JSON.parse(domains.get(domain) ?? 'null');
   const columns = (value('dfinery.columns') ?? []) as StoredColumn[];
-  const claims = claimsOf(value('dfinery.cursor'), lastWindow(domains));
+  const claims = claimsOf(value('dfinery.cursor'), lastWindow(domains, 'dfinery.window.'));
   const others = new Map<string, readonly string[]>();
   for (const table of ['event_logs', 'event_items']) others.set(table, (await inDeltaLog(dir, table)).files);
   return { ...(await heldOf(files, columns, claims)), ...(await othersIn((table) => others.get(table) ?? [])) };
@@ -188,13 +217,41 @@ async function entriesOf(checkpoint: string): Promise<Entry[]> {
   );
 }
 
-function lastWindow(domains: ReadonlyMap<string, string>): unknown {
-  const windows = [...domains].filter(([name]) => name.startsWith('dfinery.window.'));
+/** The id of the last receipt, of which each is an entry whose name begins so. */
+function lastWindow(entries: ReadonlyMap<string, string>, prefix: string): unknown {
+  const windows = [...entries].filter(([name]) => name.startsWith(prefix));
   const last = windows.sort(([a], [b]) => numberOf(a) - numberOf(b)).at(-1);
   return last === undefined ? undefined : (JSON.parse(last[1]) as { id?: unknown }).id;
 }
 
-const numberOf = (domain: string): number => Number(domain.split('.').at(-1));
+const numberOf = (name: string): number => Number(name.split('.').at(-1));
+
+async function inDuckLake(file: string): Promise<Held> {
+  const found = await inDatabase(file, async () => ({
+    state: await ask('SELECT name, value FROM _dfinery_state'),
+    files: await ask(
+      `SELECT t.table_name AS table, m.value || s.path || t.path || f.path AS path, f.end_snapshot IS NULL AS is_live
+      FROM ducklake_data_file f JOIN ducklake_table t USING (table_id) JOIN ducklake_schema s USING (schema_id)
+      JOIN ducklake_metadata m ON m.key = 'data_path'`,
+    ),
+  }));
+  if (found === undefined) return NOTHING;
+  const { state, files } = found;
+  const entries = new Map(state.map(({ name, value }) => [String(name), String(value)]));
+  const value = (name: string): unknown => JSON.parse(entries.get(name) ?? 'null');
+  const pathsOf = (rows: typeof files) => rows.map(({ path }) => String(path));
+  const there = files.filter(({ path }) => existsSync(String(path)));
+  const filesOf = (table: string) => pathsOf(there.filter((one) => one.table === table && one.is_live === true));
+  const claims = claimsOf(value('cursor'), lastWindow(entries, 'window.'));
+  const columns = (value('columns') ?? []) as StoredColumn[];
+  const lost = files.filter((one) => !there.includes(one));
+  return {
+    ...(await heldOf(filesOf('events'), columns, claims)),
+    ...(await othersIn(filesOf)),
+    lost: pathsOf(lost.filter((one) => one.is_live === true)),
+    lostOlder: pathsOf(lost.filter((one) => one.is_live !== true)),
+  };
+}
 
 async function heldOf(files: readonly string[], columns: readonly StoredColumn[], claims: Claims): Promise<Held> {
   if (files.length === 0) return { ...NOTHING, ...claims };

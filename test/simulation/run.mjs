@@ -1,4 +1,4 @@
-// npm run soak [-- SEED [PATH]] [-- --seeds N] [-- --first N]: runs simulations, or one of them again.
+// npm run soak [-- SEED [PATH]] [-- --seeds N] [-- --first N] [-- --target NAME]: runs simulations, or one of them again.
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 
@@ -6,7 +6,7 @@ const SEEDS = '200';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { seeds: { type: 'string' }, first: { type: 'string' } },
+  options: { seeds: { type: 'string' }, first: { type: 'string' }, target: { type: 'string' } },
 });
 const [seed, path] = positionals;
 const env = {
@@ -14,6 +14,7 @@ const env = {
   SOAK_FIRST: seed ?? values.first ?? '1',
   SOAK_SEEDS: seed === undefined ? (values.seeds ?? SEEDS) : '1',
   ...(path !== undefined && { SOAK_PATH: path }),
+  ...(values.target !== undefined && { SOAK_TARGET: values.target }),
 };
 // One seed is for looking into a failure: the other soaks do not run.
 const tests = seed === undefined && values.seeds === undefined ? ['test/simulation', 'test/soak'] : ['test/simulation'];

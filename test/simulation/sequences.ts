@@ -4,6 +4,7 @@ import { actionOf, CAP, type End, type Step, stepOf } from './actions.ts';
 import { type Json, pick, START } from './common.ts';
 import { how, side, users } from './ends.ts';
 import { FAILING, LIMITED } from './faults.ts';
+import { type StoredTarget, TARGET_NAMES } from './places.ts';
 import type { ServiceSettings, UserSettings } from './service-settings.ts';
 
 /*
@@ -117,7 +118,7 @@ const LISTS = ['forget', 'purge', 'write'] as const;
 interface Preferred {
   readonly settings?: Partial<ServiceSettings>;
   readonly userSettings?: Partial<UserSettings>;
-  readonly target?: 'parquet' | 'delta';
+  readonly target?: StoredTarget;
   readonly tables?: string;
   readonly latencyMs?: number;
 }
@@ -135,7 +136,7 @@ const PREFERRED: Readonly<Record<string, (settings: ServiceSettings, n: readonly
   /** Events with rows on the days of both loads. */
   hole: (_, [n]) => ({
     settings: { carried: 0.5, quiet: [] },
-    target: n % 2 === 0 ? 'parquet' : 'delta',
+    target: TARGET_NAMES[1 + (n % (TARGET_NAMES.length - 1))],
     tables: 'events,event_items,event_logs',
   }),
   /** The day that ends is exported in parts, before and after its last row; or that row is its only one. */

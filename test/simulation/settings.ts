@@ -6,6 +6,7 @@ import { type Action, CAP } from './actions.ts';
 import type { Line } from './command-line.ts';
 import { KEYS, START } from './common.ts';
 import type { Verb } from './connectors.ts';
+import { type StoredTarget, TARGETS } from './places.ts';
 import { outputTo, SOURCE_CATALOG } from './platform.ts';
 import { PROPERTIES } from './properties.ts';
 import type { Simulation, Work } from './simulation.ts';
@@ -50,7 +51,7 @@ export function lineOf(simulation: Simulation, { what, from, to }: Pick<Action, 
   if (target === 'airbyte') return readLine(simulation);
   if (what === 'other') return otherLine(simulation, 'sync');
   if (what === 'stream') return streamLine(simulation);
-  const place = { [target === 'duckdb' ? 'file' : target === 'parquet' ? 'dir' : 'url']: simulation.place };
+  const place = placeOption(target, simulation.place);
   if (what === 'compact') return { command: `compact ${target}`, options: place };
   const options = {
     ...place,
@@ -64,11 +65,14 @@ export function lineOf(simulation: Simulation, { what, from, to }: Pick<Action, 
   return { command: `sync ${target}`, options };
 }
 
+/** A place, as commands of its target take it. */
+const placeOption = (target: StoredTarget, place: string) => ({ [TARGETS[target].descriptor.place.name]: place });
+
 /** What somebody else runs for their place. */
 export const otherLine = (simulation: Simulation, command: 'sync' | 'compact'): Line => ({
   command: `${command} ${simulation.otherTarget}`,
   options: {
-    [simulation.otherTarget === 'parquet' ? 'dir' : 'url']: simulation.other,
+    ...placeOption(simulation.otherTarget, simulation.other),
     ...(command === 'sync' && { config: join(simulation.dir, 'source.json') }),
   },
 });

@@ -6,6 +6,7 @@ import { START } from './common.ts';
 import type { Outcome } from './execution.ts';
 import { twoCuts } from './faults.ts';
 import type { Effect } from './machine/process.ts';
+import type { StoredTarget } from './places.ts';
 import type { TestCase } from './test-case.ts';
 
 vi.mock('node:fs', async () => (await import('./machine/disk.ts')).simulatedFs);
@@ -28,6 +29,7 @@ const { execute } = await import('./execution.ts');
 const { testCase } = await import('./test-case.ts');
 const { actionOf, stepOf } = await import('./actions.ts');
 const { caseOf } = await import('./fixed-cases.ts');
+const { TARGET_NAMES } = await import('./places.ts');
 installMachine();
 await (await import('./command-line.ts')).loadCommands();
 
@@ -68,7 +70,8 @@ async function outcomeOf(seed: number): Promise<Found> {
   if (first === undefined) throw new Error('no test case was executed');
   if (last === undefined) return { first, failure: undefined };
   const smallest = JSON.stringify(result.counterexample?.[0]);
-  const repeat = [seed, result.counterexamplePath].filter((one) => one !== undefined && one !== null).join(' ');
+  const target = process.env.SOAK_TARGET === undefined ? undefined : `--target ${process.env.SOAK_TARGET}`;
+  const repeat = [seed, result.counterexamplePath, target].filter((one) => one !== undefined && one !== null).join(' ');
   const parts = [last.problems.join('\n'), last.history.join('\n'), smallest, `Repeat it: npm run soak -- ${repeat}`];
   return { first, failure: parts.join('\n\n') };
 }
@@ -109,7 +112,7 @@ describe('a full disk', () => {
     stepOf([actionOf('forget', { disk, users: [2] })]),
   ]);
 
-  it.each(['duckdb', 'parquet', 'delta'] as const)(
+  it.each(TARGET_NAMES)(
     'ends sync %s and forget with exit code 3 for every failing write, and no data is lost [R401]',
     async (target) => {
       const history = await keepsPromises(caseOf(target, runs));
@@ -123,30 +126,27 @@ describe('a killed process', () => {
   const killedAfter = (what: 'sync' | 'forget', effect: Effect | 'any', nth: number) =>
     stepOf([actionOf(what, { end: { how: 'kill', side: 'after', effect, nth } })]);
 
-  it.each([
-    ['duckdb', 'commit'],
-    ['parquet', 'store'],
-    ['delta', 'store'],
-  ] as const)(
-    'leaves, while it loads %s, right after any %s, either both rows and state or neither [R400]',
-    async (target, effect) => {
+  it.each(TARGET_NAMES)(
+    'leaves, while it loads %s, right after any move or commit, either both rows and state or neither [R400]',
+    async (target) => {
       for (const nth of IS_SOAK ? EARLY : [3]) {
         await keepsPromises(
-          caseOf(target, [killedAfter('sync', effect, nth)], { tables: 'events,event_items,event_logs' }),
+          caseOf(target, [killedAfter('sync', 'store', nth)], { tables: 'events,event_items,event_logs' }),
         );
       }
     },
   );
 
   it.each([
-    ['duckdb', 'commit', 1],
-    ['parquet', 'store', 2],
-    ['delta', 'store', 5],
-  ] as const)(
-    'leaves, while it loads %s, after a power cut after any %s, either both rows and state or neither [R566]',
-    async (target, effect, usual) => {
+    ['duckdb', 1],
+    ['parquet', 2],
+    ['delta', 5],
+    ['ducklake', 4],
+  ] as const satisfies [StoredTarget, number][])(
+    'leaves, while it loads %s, after a power cut after any move or commit (%i), either both rows and state or neither [R566]',
+    async (target, usual) => {
       for (const nth of IS_SOAK ? EARLY : [usual]) {
-        const cut = actionOf('sync', { end: { how: 'power', side: 'after', effect, nth } });
+        const cut = actionOf('sync', { end: { how: 'power', side: 'after', effect: 'store', nth } });
         await keepsPromises(caseOf(target, [stepOf([cut])]));
       }
     },
@@ -165,7 +165,8 @@ describe('a killed process', () => {
     ['duckdb', 2],
     ['parquet', 1],
     ['delta', 1],
-  ] as const)(
+    ['ducklake', 2],
+  ] as const satisfies [StoredTarget, number][])(
     'leaves, while it loads %s, nothing that names a person whom the next command purges [R564]',
     async (target, nth) => {
       const end = { how: 'kill', side: 'before', effect: 'commit', nth } as const;

@@ -18,15 +18,13 @@ import { serveIn } from './machine/network.ts';
 import { forgetAllUnsynced, loseUnsynced } from './machine/power.ts';
 import { MachineProcess } from './machine/process.ts';
 import { clockOf, running, Scheduler } from './machine/scheduler.ts';
-import { type Held, heldIn } from './places.ts';
+import { type Held, type SimulatedTarget, type StoredTarget, TARGET_NAMES, TARGETS } from './places.ts';
 import { Platform } from './platform.ts';
 import type { TestCase } from './test-case.ts';
 
 const HALF_DAY = 12 * HOUR;
 /** A folder in memory, if the machine has one. */
 const ROOT = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
-
-const PLACES = { duckdb: 'events.duckdb', parquet: 'lake', delta: 'delta', airbyte: 'platform' } as const;
 
 /** What a process runs: a command line, or a verb of a connector. */
 export type Work = Line | Verb;
@@ -51,13 +49,15 @@ export class Simulation {
   readonly testCase: TestCase;
   readonly scheduler: Scheduler;
   readonly dir: string;
+  /** Undefined: the platform. */
+  readonly target: SimulatedTarget | undefined;
   readonly place: string;
   readonly spool: string;
   readonly ledger: string;
   readonly suppression: string;
   /** The place of another user, who loads the same days into another target. */
   readonly other: string;
-  readonly otherTarget: 'delta' | 'parquet';
+  readonly otherTarget: StoredTarget;
   /** The path of the copy for readers. */
   readonly published: string;
   readonly service: Simulator;
@@ -85,12 +85,14 @@ export class Simulation {
     this.service = parts.service;
     this.original = parts.original;
     this.corrected = parts.corrected;
-    this.place = join(this.dir, PLACES[testCase.target]);
+    this.target = testCase.target === 'airbyte' ? undefined : TARGETS[testCase.target];
+    this.place = join(this.dir, this.target?.place ?? 'platform');
     this.spool = join(this.dir, 'spool');
     this.ledger = join(this.dir, 'ledger');
     this.suppression = join(this.dir, 'suppression.jsonl');
     this.other = join(this.dir, 'other');
-    this.otherTarget = testCase.target === 'delta' ? 'parquet' : 'delta';
+    const after = (TARGET_NAMES as readonly string[]).indexOf(testCase.target) + 1;
+    this.otherTarget = TARGET_NAMES[after % TARGET_NAMES.length];
     this.published = join(this.dir, 'published.duckdb');
   }
 
@@ -145,8 +147,7 @@ export class Simulation {
 
   /** The present content of the target. */
   async held(): Promise<Held> {
-    const { target } = this.testCase;
-    return target === 'airbyte' ? this.platform.held : heldIn(target, this.place);
+    return this.target === undefined ? this.platform.held : this.target.held(this.place);
   }
 
   /** Runs commands at the same time, each in a process, until all of them have ended or were killed. */

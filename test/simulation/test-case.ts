@@ -3,7 +3,7 @@ import { type Action, actionOf, CAP, isDeletion, type Step, stepOf } from './act
 import { type Json, once, pick } from './common.ts';
 import { end, users } from './ends.ts';
 import { DELETE_FAULTS, EXPORT_FAULTS, LIMITED, twoCuts } from './faults.ts';
-import type { Effect } from './machine/process.ts';
+import { type StoredTarget, TARGET_NAMES, TARGETS } from './places.ts';
 import { type Sequence, sequence } from './sequences.ts';
 import { configOf, type Hidden, hiddenOf, scenarioOf, settings, USERS, userSettings } from './service-settings.ts';
 
@@ -12,7 +12,7 @@ import { configOf, type Hidden, hiddenOf, scenarioOf, settings, USERS, userSetti
  * Each list begins with its simplest member, so that a shrunken test case has only what the failure needs.
  */
 
-export type TargetName = 'duckdb' | 'parquet' | 'delta' | 'airbyte';
+export type TargetName = StoredTarget | 'airbyte';
 
 export interface TestCase {
   readonly scenario: Json;
@@ -119,22 +119,12 @@ function forPlatform(one: Step, target: TargetName): Step {
   return { ...one, actions: actions.some(isDeletion) ? actions : actions.slice(0, 1) };
 }
 
-/**
- * The effect by which a target stores a window: a commit in DuckDB, a move of a file in the others, a message to a platform.
- * The first two commits of a run stay: every target has those.
- */
-const STORED: Readonly<Record<TargetName, Effect>> = {
-  duckdb: 'commit',
-  parquet: 'store',
-  delta: 'store',
-  airbyte: 'send',
-};
-
+/** The first two commits of a run stay: every target has those. Instead of later ones, what stores a window: a platform gets messages. */
 const withStoreEffects = (one: Step, target: TargetName): Step => ({
   ...one,
   actions: one.actions.map((action) =>
     action.end?.effect === 'commit' && action.end.nth > 2
-      ? { ...action, end: { ...action.end, effect: STORED[target] } }
+      ? { ...action, end: { ...action.end, effect: target === 'airbyte' ? 'send' : 'store' } }
       : action,
   ),
 });
@@ -142,6 +132,9 @@ const withStoreEffects = (one: Step, target: TargetName): Step => ({
 /** A purge at the end has to find what dead runs have left. */
 const finalPurge = (users: readonly number[] | undefined): Step[] =>
   users === undefined ? [] : [stepOf([actionOf('purge', { users })], { hours: 1 })];
+
+/** The target of all test cases; undefined: each has one of its own. */
+const ONLY_TARGET = [...TARGET_NAMES, 'airbyte' as const].find((name) => name === process.env.SOAK_TARGET);
 
 export const testCase: fc.Arbitrary<TestCase> = fc
   .record({
@@ -152,7 +145,7 @@ export const testCase: fc.Arbitrary<TestCase> = fc
       },
       { weight: 1, arbitrary: sequence },
     ),
-    target: pick<TargetName>('duckdb', 'parquet', 'delta', 'airbyte'),
+    target: pick<TargetName>(...TARGET_NAMES, 'airbyte'),
     tables: pick('events', 'events,event_items,event_logs'),
     order: fc.nat(1_000_000),
     rowsPerDay: fc.integer({ min: 4, max: 9 }),
@@ -170,6 +163,7 @@ export const testCase: fc.Arbitrary<TestCase> = fc
     return {
       ...drawn,
       ...more,
+      ...(ONLY_TARGET !== undefined && { target: ONLY_TARGET }),
       steps,
       settings: { ...drawn.settings, ...t },
       userSettings: { ...drawn.userSettings, ...h },
@@ -177,7 +171,7 @@ export const testCase: fc.Arbitrary<TestCase> = fc
   })
   .map(({ settings: t, userSettings: h, steps, lastPurge, ...rest }) => ({
     ...rest,
-    publishes: rest.publishes && rest.target === 'duckdb',
+    publishes: rest.publishes && rest.target !== 'airbyte' && TARGETS[rest.target].descriptor.publishes === true,
     hasLedgerKey: rest.order % 2 === 1,
     // A platform merges records by their key alone, so that an id may not start again for another row (S13).
     scenario: scenarioOf({ ...t, repeats: t.repeats && rest.target !== 'airbyte' }, h),

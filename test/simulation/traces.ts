@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { identifier } from '../../src/sinks/sql/engine/quote.ts';
 import { literal } from '../../src/types/sql.ts';
 import type { Planned } from './people.ts';
-import { ask, parquet } from './places.ts';
+import { ask, inDatabase, parquet } from './places.ts';
 import type { Simulation } from './simulation.ts';
 
 type Purged = Pick<Planned, 'people' | 'memberNumbers'>;
@@ -25,16 +26,38 @@ export async function tracesOf(simulation: Simulation, { people, memberNumbers }
     // Texts in it may be compressed.
     if (path.endsWith('.parquet') && names !== '') {
       // A checkpoint of a log has no rows of people, and must name none of them anywhere.
-      const isNamed = path.includes('_delta_log')
-        ? `list_has_any([${names}], regexp_extract_all(CAST(to_json(r) AS VARCHAR), '\\w+'))`
-        : `df_unified_id IN (${names})`;
+      const isNamed = path.includes('_delta_log') ? isAnywhere(names) : `df_unified_id IN (${names})`;
       const rows = await ask(`SELECT count(*) AS n FROM ${parquet([path])} r WHERE ${isNamed}`);
       if (Number(rows[0].n) > 0) out.push(`${path} still has rows of people who were purged`);
     }
     const bytes = readFileSync(path);
+    if (bytes.subarray(DUCKDB_MAGIC.at).toString('latin1', 0, 4) === DUCKDB_MAGIC.text && names !== '') {
+      for (const table of await tablesNaming(path, names)) out.push(`${path} still names purged people in ${table}`);
+    }
     for (const text of texts) if (bytes.includes(text)) out.push(`${path} still names ${text}, who was purged`);
   }
   return out;
+}
+
+/** A file of DuckDB has this text at this byte. */
+const DUCKDB_MAGIC = { at: 8, text: 'DUCK' };
+
+/** The condition that a row `r` has one of these texts as a word in any column. */
+const isAnywhere = (names: string): string =>
+  `list_has_any([${names}], regexp_extract_all(CAST(to_json(r) AS VARCHAR), '\\w+'))`;
+
+/** Tables of a DuckDB file with rows that have one of these texts, which may be compressed in its bytes. */
+async function tablesNaming(file: string, names: string): Promise<string[]> {
+  const found = await inDatabase(file, async () => {
+    const tables = await ask("SELECT table_name AS name FROM duckdb_tables() WHERE database_name = 'held'");
+    const out: string[] = [];
+    for (const { name } of tables) {
+      const [{ n }] = await ask(`SELECT count(*) AS n FROM ${identifier(String(name))} r WHERE ${isAnywhere(names)}`);
+      if (Number(n) > 0) out.push(String(name));
+    }
+    return out;
+  });
+  return found ?? [];
 }
 
 /** A place, and what is named after it beside it: logs, temporary files, copies. */

@@ -1,4 +1,5 @@
 import type * as Fs from 'node:fs';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { randomText } from './chance.ts';
 import { simulatedTime } from './instants.ts';
@@ -111,12 +112,12 @@ const byName = (a: unknown, b: unknown): number => (nameOf(a) < nameOf(b) ? -1 :
 const nameOf = (entry: unknown): string =>
   typeof entry === 'object' && entry !== null && 'name' in entry ? String(entry.name) : String(entry);
 
-/** Moves into the target, and removals from it, are told from all others. */
+/** Moves into the target, and removals from it, are told from all others; the folder of its data may only begin with its path. */
 function effectOf({ place }: MachineProcess, name: string, parameters: readonly unknown[]): Effect | undefined {
   if (name === 'open') return effectOfOpen(parameters[1]);
   const effect = EFFECTS[name];
   const path = effect === 'rename' ? parameters[1] : effect === 'remove' ? parameters[0] : undefined;
-  return place !== undefined && typeof path === 'string' && path.startsWith(`${place}/`) ? 'store' : effect;
+  return place !== undefined && typeof path === 'string' && dirname(path).startsWith(place) ? 'store' : effect;
 }
 
 function effectOfOpen(flags: unknown): Effect | undefined {

@@ -1,7 +1,7 @@
 import { DuckDBConnection, DuckDBInstance, DuckDBPreparedStatement, DuckDBResult } from '@duckdb/node-api';
 import { noteMadeNames } from './names.ts';
 import { noteMade } from './power.ts';
-import { current, type MachineProcess } from './process.ts';
+import { current, type Effect, type MachineProcess } from './process.ts';
 import { realFs } from './real-fs.ts';
 import { running } from './scheduler.ts';
 
@@ -30,7 +30,7 @@ const attached = new WeakMap<object, Map<string, Attached>>();
 async function statement<T>(connection: object, sql: string, work: () => Promise<T>): Promise<T> {
   const process = current();
   if (process === undefined) return work();
-  await process.turn(() => process.effect(/^\s*COMMIT\b/i.test(sql) ? 'commit' : 'statement'));
+  await process.turn(() => process.effect(...effectsOf(process, connection, sql)));
   const attach = ATTACH.exec(sql);
   const release = attach === null ? undefined : take(process, attach[1].replaceAll("''", "'"), attach[3]);
   if (process.diskLeft <= 0 && WRITES.test(sql)) {
@@ -49,6 +49,12 @@ async function statement<T>(connection: object, sql: string, work: () => Promise
     release?.release();
     throw error;
   }
+}
+
+function effectsOf({ place }: MachineProcess, connection: object, sql: string): Effect[] {
+  if (!/^\s*COMMIT\b/i.test(sql)) return ['statement'];
+  const isPlace = [...(attached.get(connection)?.values() ?? [])].some(({ file }) => file === place);
+  return isPlace ? ['commit', 'store'] : ['commit'];
 }
 
 function noteCopied(path: string): void {

@@ -1,6 +1,9 @@
 import { running, type Scheduler } from './scheduler.ts';
 
-/** Kinds of effects that a process has on the simulation outside it; `store`: a name changes where it stores its data. */
+/**
+ * Kinds of effects that a process has on the simulation outside it; `store`: a name changes where it stores its data, or a commit
+ * of the database that is its place.
+ */
 export type Effect = 'write' | 'rename' | 'store' | 'remove' | 'sync' | 'create' | 'statement' | 'commit' | 'send';
 
 /** Around which effect a process is killed: the n-th of a kind, or of any. */
@@ -54,11 +57,11 @@ export class MachineProcess {
     this.#stop = stop;
   }
 
-  /** To be called before each effect; throws if the process is dead, or is killed now. */
-  effect(kind: Effect): void {
+  /** To be called before each effect, with all that it is; throws if the process is dead, or is killed now. */
+  effect(...kinds: readonly Effect[]): void {
     if (this.isDead) throw new Killed('this process is dead');
-    for (const one of [kind, 'any'] as const) this.effects.set(one, (this.effects.get(one) ?? 0) + 1);
-    if (!this.#isDue(kind)) return;
+    for (const one of [...kinds, 'any'] as const) this.effects.set(one, (this.effects.get(one) ?? 0) + 1);
+    if (!this.#isDue(kinds)) return;
     if (this.#stop === undefined) {
       this.kill();
       throw new Killed('this process was killed');
@@ -67,10 +70,10 @@ export class MachineProcess {
     if (this.isDead) throw new Killed('the power is cut');
   }
 
-  #isDue(kind: Effect): boolean {
+  #isDue(kinds: readonly Effect[]): boolean {
     if (this.#kill === undefined || this.#isOver) return false;
     const { effect, nth, side } = this.#kill;
-    const isHere = this.#isNext || (this.effects.get(effect) === nth && (effect === 'any' || effect === kind));
+    const isHere = this.#isNext || (this.effects.get(effect) === nth && (effect === 'any' || kinds.includes(effect)));
     if (isHere && side === 'after' && !this.#isNext) {
       this.#isNext = true;
       return false;
