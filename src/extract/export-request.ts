@@ -7,10 +7,10 @@ import type { ExportRequest, Filters } from '../service/export/protocol.ts';
 /** The settings that decide what is requested from which service, and what happens to the columns. */
 export type RequestSettings = Filters & HashSettings & Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'columnsDrop'>;
 
-/** Hashes of an export request without its days (hex SHA-256), under the keys that the state has for them (S6). */
+/** Hashes of an export request without its days (hex SHA-256). */
 export interface RequestHashes {
   /** Hash of the service, the filters and the columns together. */
-  readonly question: string;
+  readonly request: string;
   readonly service: string;
   /** Hash of the columns that are dropped or hashed, and of the key's check value (S47); absent if there are none. */
   readonly columns?: string;
@@ -21,10 +21,13 @@ export function hashesOf(source: RequestSettings): RequestHashes {
   const columns = columnEdits(source);
   return {
     service: serviceHash(source),
-    question: sha256([...service, ...canonical(source), ...(columns === undefined ? [] : [columns])]),
+    request: sha256([...service, ...canonical(source), ...(columns === undefined ? [] : [columns])]),
     ...(columns !== undefined && { columns: sha256(columns) }),
   };
 }
+
+/** The hashes under the keys of the state, which calls that of the request `question` (S6). */
+export const stateHashes = ({ request, ...others }: RequestHashes) => ({ question: request, ...others });
 
 const serviceWords = ({ baseUrl, serviceId }: Pick<SourceConfig, 'baseUrl' | 'serviceId'>) =>
   ['dfinery', baseUrl, serviceId] as const;

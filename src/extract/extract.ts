@@ -123,8 +123,8 @@ export async function discardShared(
 }
 
 function openSpool({ hashes }: Pick<Plan, 'hashes'>, { options, spoolDir, clock }: SpoolDeps): Promise<Spool> {
-  const fingerprint = sha256([SPOOL_VERSION, hashes.question, options.timezone, options.suppression?.digest]);
-  return Spool.open(spoolDir, hashes.question, fingerprint, clock);
+  const fingerprint = sha256([SPOOL_VERSION, hashes.request, options.timezone, options.suppression?.digest]);
+  return Spool.open(spoolDir, hashes.request, fingerprint, clock);
 }
 
 async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Promise<Run> {

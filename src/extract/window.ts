@@ -82,7 +82,7 @@ export interface ExportState {
   /** First day not yet known to be complete. */
   readonly from_date: Day;
   readonly start_date?: Day;
-  /** Hashes of the export request (`RequestHashes`). */
+  /** Hash of the whole export request (`RequestHashes.request`), then of its service and of its columns. */
   readonly question?: string;
   readonly service?: string;
   readonly columns?: string;

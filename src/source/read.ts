@@ -166,7 +166,7 @@ export class Reader {
   readonly #deps: ReaderDeps;
   readonly #named = new Set<string>();
   readonly #ids = new RepeatedIds();
-  #known: Partial<ExportState> = {};
+  #found: Partial<ExportState> = {};
 
   constructor(deps: ReaderDeps) {
     this.#deps = deps;
@@ -174,7 +174,7 @@ export class Reader {
 
   /** Reads one segment to its end for the streams that are still open. Throws what the extraction throws. */
   async read(segment: Segment<StreamRun>): Promise<void> {
-    const plan = segmentPlan(segment, this.#known);
+    const plan = segmentPlan(segment, this.#found);
     const windows = extractWindows(plan, this.#deps.extract);
     try {
       for (;;) {
@@ -198,7 +198,7 @@ export class Reader {
     );
     this.#report(window, written, streams);
     this.#warnOfRepeatedIds(window);
-    this.#known = { ...this.#known, ...foundIn(window.state) };
+    this.#found = { ...this.#found, ...foundIn(window.state) };
     for (const stream of streams) await stream.advance(window, plan, written.records.get(stream.name) ?? 0);
   }
 

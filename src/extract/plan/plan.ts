@@ -4,7 +4,14 @@ import { addDays, type Day, daysOf, earlierOf, laterOf } from '../../base/days.t
 import { configError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { Filters } from '../../service/export/protocol.ts';
-import { filtersOf, hashedAfter, hashesOf, type RequestHashes, type RequestSettings } from '../export-request.ts';
+import {
+  filtersOf,
+  hashedAfter,
+  hashesOf,
+  type RequestHashes,
+  type RequestSettings,
+  stateHashes,
+} from '../export-request.ts';
 import { parseState, StateError } from '../state.ts';
 import type { ExportState, PriorLoads } from '../window.ts';
 import { Coverage, lastSettledDay, latestToday, oldestDays } from './days.ts';
@@ -110,7 +117,7 @@ export function planRun(input: PlanInput): Plan {
       version: 1,
       from_date: state === undefined || startsOver ? cursor : laterOf(state.from_date, cursor),
       start_date: bounds.start,
-      ...hashes,
+      ...stateHashes(hashes),
       ...(hashed !== undefined && { hashed }),
       ...(gaps.length > 0 && { gaps: [...gaps].sort() }),
       ...(startsOver && { by_cursor: true }),
@@ -257,7 +264,7 @@ export function checkState(
       'use another target for this one',
     );
   }
-  const startsOver = state.question !== undefined && state.question !== hashes.question;
+  const startsOver = state.question !== undefined && state.question !== hashes.request;
   if (startsOver && run.fullRefresh !== true) {
     if (otherColumns(state, hashes)) throw new StateError('columns', OTHER_COLUMNS, REREAD_COLUMNS);
     throw new StateError(

@@ -143,7 +143,7 @@ function resumable(
   if (stream.syncId === undefined || saved?.[SYNC_ID] !== stream.syncId) return undefined;
   try {
     const state = parseState(usable(saved));
-    return state?.question === hashesOf(config).question ? state : undefined;
+    return state?.question === hashesOf(config).request ? state : undefined;
   } catch (error) {
     if (error instanceof StateError) return undefined;
     throw error;
@@ -199,16 +199,16 @@ export function segmentsOf<S extends { readonly plan: Plan }>(streams: readonly 
 
 const isSame = <S>(a: readonly S[], b: readonly S[]): boolean => a.length === b.length && a.every((s, i) => s === b[i]);
 
-/** The plan of one extraction for streams that want the same days; `known` is what earlier segments found out. */
-export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Partial<ExportState>): Plan {
+/** The plan of one extraction for streams that want the same days; `found` has the facts about the service that earlier segments found out. */
+export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, found: Partial<ExportState>): Plan {
   const plans = segment.streams.map((stream) => stream.plan);
   const [primary] = plans;
   const { days } = segment;
-  const inclusive = known.to_date_inclusive ?? plans.find((plan) => plan.inclusive !== undefined)?.inclusive;
-  const ranges = known.ranges_inclusive ?? plans.find((plan) => plan.rangesInclusive !== undefined)?.rangesInclusive;
+  const inclusive = found.to_date_inclusive ?? plans.find((plan) => plan.inclusive !== undefined)?.inclusive;
+  const ranges = found.ranges_inclusive ?? plans.find((plan) => plan.rangesInclusive !== undefined)?.rangesInclusive;
   const settled = plans.every((plan) => plan.delivery === 'settled');
   const settleHours = plans.flatMap((plan) => plan.settleHours ?? []);
-  const most = known.max_window_days ?? primary.windowDays;
+  const most = found.max_window_days ?? primary.windowDays;
   return {
     ...primary,
     delivery: settled ? 'settled' : 'fresh',
@@ -227,7 +227,7 @@ export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, known: Pa
     likelyGaps: days.filter((day) => plans.some((plan) => plan.likelyGaps.includes(day))),
     // It is enough that one stream lacks the day; the others have it, or never wanted it.
     isGap: (day) => plans.some((plan) => plan.isGap(day)),
-    state: { ...primary.state, ...known },
+    state: { ...primary.state, ...found },
     warnings: [],
   };
 }

@@ -77,7 +77,7 @@ it('a purge removes the person from the spools of earlier runs and the folders o
 
 it('a purge removes the person from the downloads of a live run that a later run would load [R932]', async () => {
   await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'e1', df_unified_id: 'the-person', member: 'm-1' }]))]);
-  const open = () => Spool.open(at('spool'), 'question', 'fingerprint', systemClock);
+  const open = () => Spool.open(at('spool'), 'request hash', 'fingerprint', systemClock);
   const live = await open();
   const stem = `${readdirSync(live.folder)[0]?.replace('.lease', '')}-000001`;
   writeFileSync(join(live.folder, `${stem}.csv`), 'df_unified_id\nthe-person\n', { mode: 0o600 });

@@ -203,7 +203,7 @@ describe('hashed columns', () => {
 });
 
 describe('the hash of an export request', () => {
-  const question = (more: object) => hashesOf({ ...SETTINGS, ...more }).question;
+  const hashWith = (more: object) => hashesOf({ ...SETTINGS, ...more }).request;
 
   it('differs with the filters or the columns, and not with their spelling [R8]', () => {
     const lists = { events: ['a'], properties: ['a'] };
@@ -219,10 +219,10 @@ describe('the hash of an export request', () => {
       { serviceId: 'other' },
       { baseUrl: 'http://127.0.0.1:2' },
     ];
-    expect(new Set(all.map(question)).size).toBe(all.length);
-    expect([question(lists), question({ eventsCondition: 'include' })]).toEqual([question({}), question({})]);
-    expect(question({ columnsDrop: ['b', 'a', 'b'] })).toBe(question({ columnsDrop: ['a', 'b'] }));
-    const include = (events: string[]) => question({ events, eventsCondition: 'include' });
+    expect(new Set(all.map(hashWith)).size).toBe(all.length);
+    expect([hashWith(lists), hashWith({ eventsCondition: 'include' })]).toEqual([hashWith({}), hashWith({})]);
+    expect(hashWith({ columnsDrop: ['b', 'a', 'b'] })).toBe(hashWith({ columnsDrop: ['a', 'b'] }));
+    const include = (events: string[]) => hashWith({ events, eventsCondition: 'include' });
     expect(include(['b', 'a', 'b'])).toBe(include(['a', 'b']));
     expect(include(['a'])).not.toBe(include(['b']));
     expect(hashesOf(SETTINGS)).not.toHaveProperty('columns');

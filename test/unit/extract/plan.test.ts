@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { addDays, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { hashesOf } from '../../../src/extract/export-request.ts';
+import { hashesOf, stateHashes } from '../../../src/extract/export-request.ts';
 import { exportsNeeded, plannedWindows } from '../../../src/extract/plan/forecast.ts';
 import { checkState, otherColumns, type PlanInput, type PlanSettings } from '../../../src/extract/plan/plan.ts';
 import { hashedIn, parseState, StateError } from '../../../src/extract/state.ts';
@@ -18,7 +18,7 @@ const stored = (from: string, start?: string, more = {}): PriorLoads => ({
     version: 1,
     from_date: YEAR + from,
     ...(start !== undefined && { start_date: YEAR + start }),
-    ...hashesOf(SETTINGS),
+    ...stateHashes(hashesOf(SETTINGS)),
     ...more,
   },
 });
@@ -317,7 +317,7 @@ describe('a stored state', () => {
     const failure = thrown(() => planFor(clock, { ...NO_PRIOR_LOADS, state }, settings, more));
     return failure instanceof StateError ? [failure.problem, failure.exitCode] : [];
   };
-  const state = { version: 1, from_date: '2026-03-20', ...hashes };
+  const state = { version: 1, from_date: '2026-03-20', ...stateHashes(hashes) };
   const problem = (of: () => unknown): string | undefined => {
     try {
       of();
