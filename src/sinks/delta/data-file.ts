@@ -1,6 +1,6 @@
 import type { TableName } from '../../table/columns.ts';
 import type { DataFile, NewFile } from '../files/log.ts';
-import { type FileNote, type LoggedColumn, notedOf, noteOf } from '../files/log-entries.ts';
+import { type FileNote, type LoggedColumns, notedOf, noteOf } from '../files/log-entries.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import { pathInTable } from '../files/stored-files.ts';
 import { type Action, type Add, damaged, parseJson } from './protocol/entry.ts';
@@ -99,11 +99,7 @@ function instant(text: string, zone: string): string | undefined {
 }
 
 /** The `stats` of a file for its entry in the log. */
-export function statsText(
-  { rows }: NewFile,
-  columns: ReadonlyMap<string, LoggedColumn>,
-  fields: readonly DeltaField[],
-): string {
+export function statsText({ rows }: NewFile, columns: LoggedColumns, fields: readonly DeltaField[]): string {
   const [lows, highs, nulls]: [string[], string[], string[]] = [[], [], []];
   for (const { name, type } of fields) {
     const own = columns.get(name);

@@ -196,18 +196,14 @@ class DeltaLog implements TableLog {
     const noted = { now, isDataChange: kind !== 'rewrite' };
     const added = change.added.filter((file) => file.table === name);
     const removed = change.removed.filter((file) => file.table === name);
-    const ranged = rangedColumns(state);
-    const adds: Action[] = [];
-    for (const file of added) {
-      adds.push(addOf(file, statsText(file, await loggedColumns(this.#engine, file, ranged), fields), noted));
-    }
+    const logged = await loggedColumns(this.#engine, added, rangedColumns(state));
     return [
       ...table.shapeActions({ fields, asInstants: state.timezone !== null, retentionMs: this.retentionMs }, now),
       ...(name === 'events'
         ? stateActions(table.domains, state, changeId)
         : [derivedAction(name, this.#table('events').version + 1, changeId)]),
       ...removed.map(({ path }) => removeOf(table.addOf(path), noted)),
-      ...adds,
+      ...[...logged].map(([file, columns]) => addOf(file, statsText(file, columns, fields), noted)),
     ];
   }
 

@@ -24,7 +24,7 @@ import {
   type Snapshot,
   type TableLog,
 } from '../files/log.ts';
-import { entryChanges, type LoggedColumn, loggedColumns, rangedColumns } from '../files/log-entries.ts';
+import { entryChanges, type LoggedColumns, loggedColumns, rangedColumns } from '../files/log-entries.ts';
 import { NO_DATE, PARTITION } from '../files/parquet-file.ts';
 import {
   checkErasable,
@@ -120,9 +120,6 @@ function dataOf(catalog: Catalog, lake: Lake | undefined, given: string | undefi
   return { path, schema: `${path}${lake?.schemaPath ?? 'main/'}`.replace(/\/+$/, '') };
 }
 
-/** Statistics of a file in the catalog, by column. */
-type Logged = ReadonlyMap<string, LoggedColumn>;
-
 interface Parts {
   readonly catalog: Catalog;
   readonly storage: Storage;
@@ -205,9 +202,7 @@ class LakeLog implements TableLog {
    */
   async commit(change: FileChange): Promise<void> {
     const { catalog, storage, engine } = this.#parts;
-    const ranged = rangedColumns(change.state);
-    const logged = new Map<NewFile, Logged>();
-    for (const file of change.added) logged.set(file, await loggedColumns(engine, file, ranged));
+    const logged = await loggedColumns(engine, change.added, rangedColumns(change.state));
     const since = change.kind === 'purge' ? await storeTime(storage) : 0;
     let isDecided = false;
     let lake: Lake | undefined;
@@ -265,7 +260,7 @@ class LakeLog implements TableLog {
   async #write(
     open: Engine,
     change: FileChange,
-    logged: ReadonlyMap<NewFile, Logged>,
+    logged: ReadonlyMap<NewFile, LoggedColumns>,
   ): Promise<{ lake: Lake | undefined; paths: readonly string[] }> {
     const { catalog, engine, dataPath } = this.#parts;
     const { clock } = this.#options;

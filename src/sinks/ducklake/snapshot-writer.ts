@@ -8,7 +8,7 @@ import { DUCKDB_SCALARS } from '../../types/codec.ts';
 import { describeTable } from '../files/columns.ts';
 import type { Field, FieldIds, IdentifiedColumn } from '../files/field-ids.ts';
 import { type FileChange, LostRace, type NewFile } from '../files/log.ts';
-import type { LoggedColumn } from '../files/log-entries.ts';
+import type { LoggedColumns } from '../files/log-entries.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import { pathInTable } from '../files/stored-files.ts';
 import { type DescribedColumn, scalarOf } from '../sql/columns.ts';
@@ -168,7 +168,7 @@ export class SnapshotWriter {
   /** Removes files from the tables and adds new ones. */
   async replaceFiles(
     { removed, added }: Pick<FileChange, 'removed' | 'added'>,
-    logged: ReadonlyMap<NewFile, ReadonlyMap<string, LoggedColumn>>,
+    logged: ReadonlyMap<NewFile, LoggedColumns>,
   ): Promise<void> {
     const leaving = new Set(removed.map(({ path }) => path));
     const left = this.#lake.files.filter(({ path }) => leaving.has(path));

@@ -4,7 +4,7 @@ import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { type DataFile, liveRows, type NewFile, type Snapshot } from '../files/log.ts';
-import { type FileNote, type LoggedColumn, notedOf, noteOf, stateEntries, stateFrom } from '../files/log-entries.ts';
+import { type FileNote, type LoggedColumns, notedOf, noteOf, stateEntries, stateFrom } from '../files/log-entries.ts';
 import { type Lake, type LakeFile, unusable } from './catalog.ts';
 
 /** The facts about a file for which the catalog has no column. */
@@ -13,7 +13,7 @@ interface LakeNote extends FileNote {
   readonly nulls: Readonly<Record<string, number>>;
 }
 
-export function lakeNoteOf(file: NewFile, columns: ReadonlyMap<string, LoggedColumn>): string {
+export function lakeNoteOf(file: NewFile, columns: LoggedColumns): string {
   const nulls = [...file.columns].map((name) => [name, columns.get(name)?.absent ?? file.rows]);
   const note: LakeNote = { ...noteOf(file), nulls: Object.fromEntries(nulls) };
   return JSON.stringify(note);

@@ -3,6 +3,7 @@ import { EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
 import { isTyped, type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
 import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 import type { TableState } from '../../table/state.ts';
+import { TYPES } from '../../types/index.ts';
 import { Zone } from '../../types/zone.ts';
 import { castToColumn, type DescribedColumn, describe, rescuedAfter, typedNull, valueAfter } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
@@ -13,7 +14,18 @@ import type { ReadableFile } from './log.ts';
 import { FILE, ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 
 /** Columns of every file of `events` that come before those of the export. */
-const OWN_COLUMNS = ['_key', '_dfinery_window', '_rescued'] as const;
+const OWN_COLUMNS: readonly DescribedColumn[] = [
+  { name: '_key', type: 'VARCHAR' },
+  { name: '_dfinery_window', type: 'BIGINT' },
+  { name: '_rescued', type: 'VARCHAR' },
+];
+const OWN_NAMES = OWN_COLUMNS.map(({ name }) => name);
+
+/** All columns of a file of `events` that has these columns of the export, in their order; the column of the date is not among them. */
+export const eventColumns = (columns: readonly StoredColumn[], zone: Zone | undefined): DescribedColumn[] => [
+  ...OWN_COLUMNS,
+  ...typedColumns(columns).map(({ name, type }) => ({ name, type: TYPES[type].duckdb(zone !== undefined) })),
+];
 
 /**
  * The columns that a table's files can have, in their order, with DuckDB's types; the column of the date is not among
@@ -25,25 +37,16 @@ export async function describeTable(
   { columns, timezone }: Pick<TableState, 'columns' | 'timezone'>,
 ): Promise<DescribedColumn[]> {
   const zone = timezone === null ? undefined : new Zone(timezone);
-  const typed = typedColumns(columns);
-  const nulls = typed.map(({ name, type }) => `${typedNull(type, zone)} AS ${identifier(name)}`);
-  const own = [
-    'CAST(NULL AS VARCHAR) AS _key',
-    'CAST(NULL AS BIGINT) AS _dfinery_window',
-    'CAST(NULL AS VARCHAR) AS _rescued',
-  ];
-  const events = `(SELECT ${[...own, ...nulls].join(', ')})`;
-  const queries = {
-    events: `SELECT * FROM ${events}`,
-    event_items: eventItems(typed, events),
-    event_logs: eventLogs(typed, events),
-  } as const satisfies Record<TableName, string>;
-  return describe(engine, queries[table]);
+  const events = eventColumns(columns, zone);
+  if (table === 'events') return events;
+  const nulls = events.map(({ name, type }) => `CAST(NULL AS ${type}) AS ${identifier(name)}`);
+  const [typed, from] = [typedColumns(columns), `(SELECT ${nulls.join(', ')})`];
+  return describe(engine, table === 'event_items' ? eventItems(typed, from) : eventLogs(typed, from));
 }
 
 /** The names of the columns of a file of `events`. */
 export function namesOf(columns: readonly StoredColumn[]): Set<string> {
-  return new Set([...OWN_COLUMNS, ...typedColumns(columns).map(({ name }) => name)]);
+  return new Set([...OWN_NAMES, ...typedColumns(columns).map(({ name }) => name)]);
 }
 
 /** The columns among all that a file has. */
@@ -75,7 +78,7 @@ export function selectOf(
   columns: readonly StoredColumn[],
   names: ReadonlySet<string>,
   zone: Zone | undefined,
-  own: readonly string[] = OWN_COLUMNS,
+  own: readonly string[] = OWN_NAMES,
 ): string {
   const values = typedColumns(columns).map(({ name, type }) =>
     names.has(name) ? identifier(name) : `${typedNull(type, zone)} AS ${identifier(name)}`,

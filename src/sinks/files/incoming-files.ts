@@ -7,6 +7,7 @@ import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount } from '../sql/rows/counts.ts';
 import { type FileQuery, fileQuery, type WindowLoad } from '../sql/rows/file-query.ts';
 import { type StagedExtra, withStaged } from '../sql/rows/staging.ts';
+import { eventColumns } from './columns.ts';
 import type { FileTable } from './file-table.ts';
 import type { IncomingFile } from './log.ts';
 import { type Writer, writeDates, writeFile } from './parquet-file.ts';
@@ -159,12 +160,13 @@ async function writeDatesOf(
   table: FileTable,
   writer: Writer,
   query: string,
-  { window, number }: WindowLoad,
+  { window, number, planned, zone }: WindowLoad,
   date: string | undefined,
 ): Promise<IncomingFile[]> {
   const { receipt } = window;
   const days = date === undefined ? daysBetween(receipt.from, receipt.to) + 1 : 1;
-  const sized = { query, rows: Math.floor(receipt.rows / days), date };
+  const columns = eventColumns([...planned.values()], zone);
+  const sized = { query, rows: Math.floor(receipt.rows / days), date, columns };
   const path = table.newPath('incoming');
   const byDate =
     date === undefined

@@ -10,10 +10,11 @@ import type { ColumnChange } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn } from '../../table/columns.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
+import { literal } from '../../types/sql.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import type { ColumnStatistics, DataFile, NewFile } from './log.ts';
-import { PARTITION, readFiles } from './parquet-file.ts';
+import { FILE, PARTITION, readFiles } from './parquet-file.ts';
 
 // The parts of a log that are this program's own: the state as texts by name, so that a commit writes only those that
 // it changes; a note of each file; and the values that a log may hold (S44).
@@ -107,7 +108,7 @@ export function notedOf(note: FileNote): Pick<DataFile, 'id' | 'sha256' | 'windo
 }
 
 /** The statistics of one column of a file in a log. */
-export interface LoggedColumn extends ColumnStatistics {
+interface LoggedColumn extends ColumnStatistics {
   /** Number of rows without a value; for a list, of rows without a list. */
   readonly absent: number;
 }
@@ -121,24 +122,57 @@ export function rangedColumns({ columns }: TableState): ReadonlySet<string> {
   return new Set([PARTITION, '_dfinery_window', 'item_position', ...times.map(({ name }) => name)]);
 }
 
+/** The statistics of a file in a log, by column. */
+export type LoggedColumns = ReadonlyMap<string, LoggedColumn>;
+
 /**
- * The statistics of a new file by column: rows and nulls of every column. Only the columns in `ranged` have minimum and
+ * The statistics of new files by column: rows and nulls of every column. Only the columns in `ranged` have minimum and
  * maximum, since a log keeps them as long as the file, or for good (S44).
  */
 export async function loggedColumns(
   engine: Engine,
-  { local, statistics }: NewFile,
+  files: readonly NewFile[],
   ranged: ReadonlySet<string>,
-): Promise<Map<string, LoggedColumn>> {
+): Promise<Map<NewFile, LoggedColumns>> {
+  const absentLists = await countAbsentLists(engine, files);
+  const logged = new Map<NewFile, LoggedColumns>();
+  for (const file of files) logged.set(file, await loggedOf(engine, file, absentLists, ranged));
+  return logged;
+}
+
+const keyOf = (path: string, column: string): string => `${path}\0${column}`;
+
+/** Counts the rows without a list, by the local path of their file and the column; a file without rows has no entry. */
+async function countAbsentLists(engine: Engine, files: readonly NewFile[]): Promise<Map<string, number>> {
+  const absent = new Map<string, number>();
+  const forms = groupBy(files, ({ statistics }) =>
+    JSON.stringify([...statistics].map(([name, own]) => [name, own.isList])),
+  );
+  for (const group of forms.values()) {
+    const lists = [...group[0].statistics].filter(([, { isList }]) => isList).map(([name]) => name);
+    if (lists.length === 0) continue;
+    const counts = lists.map((name) => `count(*) - count(${identifier(name)})`);
+    const paths = group.map(({ local }) => local);
+    const rows = await engine.rows(
+      `SELECT ${FILE} AS path, unnest([${lists.map(literal).join(', ')}]) AS name, unnest([${counts.join(', ')}]) AS n
+      FROM ${readFiles(paths, true)} GROUP BY ${FILE}`,
+    );
+    for (const { path, name, n } of rows) absent.set(keyOf(String(path), String(name)), Number(n));
+  }
+  return absent;
+}
+
+async function loggedOf(
+  engine: Engine,
+  { local, statistics }: NewFile,
+  absentLists: ReadonlyMap<string, number>,
+  ranged: ReadonlySet<string>,
+): Promise<LoggedColumns> {
   const ask = (value: string) => engine.row(`SELECT ${value} FROM ${readFiles([local])}`);
-  const lists = [...statistics].filter(([, { isList }]) => isList).map(([name]) => name);
-  const counts = lists.map((name) => `count(*) - count(${identifier(name)})`);
-  const { absentLists } = lists.length === 0 ? {} : await ask(`[${counts.join(', ')}] AS "absentLists"`);
-  const absentOf = new Map(lists.map((name, i) => [name, Number((absentLists as bigint[])[i])]));
   const logged = new Map<string, LoggedColumn>();
   for (const [name, own] of statistics) {
     const column = identifier(name);
-    const absent = absentOf.get(name) ?? own.nulls;
+    const absent = own.isList ? (absentLists.get(keyOf(local, name)) ?? 0) : own.nulls;
     let { least, greatest } = ranged.has(name) ? own : NO_RANGE;
     // DuckDB gives no range for a column that has no value in one of several row groups.
     if (ranged.has(name) && own.values > 0 && least === null) {

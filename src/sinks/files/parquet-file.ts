@@ -6,7 +6,7 @@ import { groupBy } from '../../base/group.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
-import { describe } from '../sql/columns.ts';
+import { type DescribedColumn, describe } from '../sql/columns.ts';
 import type { Engine, Row } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
 import type { ColumnStatistics, Layout, WrittenFile } from './log.ts';
@@ -30,6 +30,7 @@ const UNFINISHED = 'part';
 export const NO_DATE = '__HIVE_DEFAULT_PARTITION__';
 /** The column by which tables are partitioned; only some logs want it in the files, too. */
 export const PARTITION = 'event_date';
+const DATE_COLUMN: DescribedColumn = { name: PARTITION, type: 'DATE' };
 
 /** A query for a file, and the approximate number of its rows. */
 export interface SizedQuery {
@@ -39,6 +40,8 @@ export interface SizedQuery {
   readonly table?: TableName;
   /** The date of all its rows; undefined if the query has a column for it, or if it does not matter. */
   readonly date?: string | null | undefined;
+  /** The columns of the query without that of the date; undefined: DuckDB is asked. */
+  readonly columns?: readonly DescribedColumn[];
 }
 
 /** The environment in which files are written. */
@@ -90,8 +93,9 @@ async function joinFiles(into: Writer, { rows, table }: SizedQuery, parts: Writt
 /** Runs the COPY; returns a row for each file. */
 async function copy(into: Writer, file: SizedQuery, path: string, how: string): Promise<Row[]> {
   const { isLowOnMemory, layout } = into;
-  const { query, rows, table = 'events' } = file;
-  const fieldIds = layout.fieldIds === undefined ? [] : [layout.fieldIds(table, await describe(into, query))];
+  const { query, rows, table = 'events', columns } = file;
+  const described = async () => (columns ? [...columns, DATE_COLUMN] : await describe(into, query));
+  const fieldIds = layout.fieldIds === undefined ? [] : [layout.fieldIds(table, await described())];
   const options = [
     `FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL ${ZSTD_LEVEL}`,
     `ROW_GROUP_SIZE ${isLowOnMemory ? LOW_MEMORY_ROWS : ROW_GROUP_ROWS}`,
