@@ -21,7 +21,7 @@ export interface DiskPlace {
   readonly what: string;
   /** The path alone. */
   readonly path: string;
-  /** The consequence for the work: `nothing half-done was kept`. */
+  /** The consequence for the work: `the former copy stays`. */
   readonly consequence?: string;
   /** A remedy other than making room: `set spool_dir to a folder on another disk`. */
   readonly remedy?: string;

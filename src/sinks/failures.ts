@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs';
 import { configError, type UserError } from '../base/errors.ts';
 import { diskError } from '../fs/disk-failure.ts';
-import { engineError } from './sql/engine/faults.ts';
+import { COMMITTED_IS_KEPT, engineError } from './sql/engine/faults.ts';
 
 /** Converts a failure of the file system into one that names the folder; any other error unchanged. */
 export const folderError = (thrown: unknown, folder: string): unknown =>
-  diskError(thrown, { what: folder, path: folder, consequence: 'nothing half-done was kept' });
+  diskError(thrown, { what: folder, path: folder, consequence: COMMITTED_IS_KEPT });
 
 /** Any error of the engine or the disk as a failure that names the folder. */
 export function failureOf(error: unknown, folder: string): UserError {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import { query } from '../../support/targets/query.ts';
+import { TARGETS } from '../../support/targets/target-fixture.ts';
 
 const WANTED = { from: daysBack(7), to: daysBack(2) };
 const SMALL_KIB = 400;
@@ -43,25 +44,30 @@ describe('a full disk [R63]', () => {
     expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
   });
 
-  it('of the database: exit 3, committed windows stay whole, the next run continues', async (context) => {
-    fixture = await CliFixture.start({}, { rowsPerDay: 1_500 });
-    const disk = smallDisk(5 * SMALL_KIB);
-    if (disk === undefined) return context.skip();
-    const file = join(disk, 'events.duckdb');
-    const argv = ['sync', 'duckdb', file, '--config', fixture.config(), '--json'];
-    const ended = await fixture.run(argv);
-    expect(ended.code, ended.stderr).toBe(3);
-    expect(ended.stderr).toContain(`The disk of ${file} is full`);
-    const { windows } = summaryIn(ended);
-    remount(disk, 262_144);
-    expect(await fixture.verify(file)).toEqual([]);
-    expect(await fixture.rows(file)).toBe(
-      fixture.sim.countRows({ from: WANTED.from, to: daysBack(8 - Number(windows)) }),
-    );
-    const next = await fixture.run(argv);
-    expect(next.code, next.stderr).toBe(0);
-    expect(await fixture.rows(file)).toBe(fixture.sim.countRows(WANTED));
-  });
+  it.for(TARGETS)(
+    'of %s: exit 3, what was committed stays whole, and the next run does the rest [R901]',
+    async (target, context) => {
+      fixture = await CliFixture.start({}, { rowsPerDay: 500 });
+      const disk = smallDisk(SMALL_KIB);
+      if (disk === undefined) return context.skip();
+      const place = join(disk, target);
+      const tables = ['--tables', 'events,event_items,event_logs'];
+      const argv = fixture.syncInto(target, place, { window_days: 1, max_concurrent_exports: 1 }, tables);
+      const ended = await fixture.run(argv);
+      expect(ended.code, ended.stderr).toBe(3);
+      expect(ended.stderr).toMatch(
+        /The disk of \S+ is full.*: make room and run again; what was committed is kept, and the next run does the rest\./,
+      );
+      const { rows, windows } = summaryIn(ended);
+      expect(rows).toBe(fixture.sim.countRows({ from: WANTED.from, to: daysBack(8 - Number(windows)) }));
+      remount(disk, 262_144);
+      const next = await fixture.run(argv);
+      expect(next.code, next.stderr).toBe(0);
+      expect(await fixture.run(['verify', target, place, '--json'])).toMatchObject({ code: 0 });
+      const { stdout } = await fixture.run(['compact', target, place, '--json']);
+      expect(JSON.parse(stdout)).toMatchObject({ rows: fixture.sim.countRows(WANTED) });
+    },
+  );
 
   it('of the summary file or a report: exit 3 naming the file, the table stays whole [R439]', async (context) => {
     fixture = await CliFixture.start();

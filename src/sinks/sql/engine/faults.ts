@@ -14,6 +14,12 @@ const DAMAGED_PARQUET =
   /^Invalid Input Error: (Failed to read file ".*\.parquet"|Invalid string encoding found in Parquet file|.*too small to be a Parquet file|No magic bytes found|Invalid footer length)|Could not read enough bytes from file ".*\.parquet"|^(TProtocolException|Out of buffer$|don't know what type)/;
 
 /**
+ * The consequence of a disk that fails under any command on a place. Between the commits of several tables, or among the moves of
+ * a change, a part of that change may stay: the next run finishes or removes it.
+ */
+export const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
+
+/**
  * The meaning of DuckDB's errors; the first that matches counts. DuckDB's texts may contain cells, so that few are
  * repeated.
  */
@@ -25,7 +31,7 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
   },
   {
     match: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
-    make: (file) => diskFull({ what: file, path: file, consequence: 'nothing half-done was kept' }),
+    make: (file) => diskFull({ what: file, path: file, consequence: COMMITTED_IS_KEPT }),
   },
   {
     match: OUT_OF_MEMORY,
