@@ -1,3 +1,4 @@
+import type { Clock } from './clock.ts';
 import type { Random } from './random.ts';
 
 /** How often something is attempted, and the pauses between (ms). */
@@ -31,4 +32,35 @@ export async function attempted<T>(
       if (attempt >= attempts || !isPassing(error)) throw error;
     }
   }
+}
+
+/** How long something that others use is waited for (ms). */
+export interface WaitPolicy {
+  /** The sum of all pauses. */
+  readonly waitMs: number;
+  /** The first pause; each further one is twice as long, up to `maxPauseMs`. */
+  readonly pauseMs: number;
+  readonly maxPauseMs: number;
+}
+
+/**
+ * Attempts `work` until it gives a value; undefined when the pauses between have come to `waitMs`. Pauses are counted, not
+ * clocks compared: those may jump. Throws the signal's reason.
+ */
+export async function waitedFor<T>(
+  { waitMs, pauseMs, maxPauseMs }: WaitPolicy,
+  { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
+  work: () => T | undefined | Promise<T | undefined>,
+): Promise<T | undefined> {
+  let found = await work();
+  let pause = pauseMs;
+  for (let waited = 0; found === undefined && waited < waitMs; waited += pause, pause *= 2) {
+    pause = Math.min(pause, maxPauseMs, waitMs - waited);
+    await clock.sleep(pause, signal);
+    // A clock that never really sleeps must not keep others from their turn.
+    await new Promise((resolve) => setImmediate(resolve));
+    signal?.throwIfAborted();
+    found = await work();
+  }
+  return found;
 }

@@ -15,6 +15,7 @@ import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
+import { waitedFor } from '../base/retry.ts';
 import { hasNoLinks, removeIfThere, writeWhole } from './atomic-file.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
 
@@ -27,7 +28,7 @@ import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './
 export const HEARTBEAT_MS = 10_000;
 /** An owner that cannot be seen from here counts as dead if its file is older than this. */
 const SILENCE_MS = 60_000;
-const FIRST_PAUSE_MS = 10;
+const FIRST_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 200;
 const MAX_BYTES = 4_096;
 /** Between the name of a lock and the token of the owner from whom it is stolen. */
@@ -82,18 +83,9 @@ export class LockFile {
    * aborts, the system's error when the file cannot be made.
    */
   static async take(path: string, options: LockOptions): Promise<LockFile> {
-    const { clock, waitMs, signal, what } = options;
-    let lock = LockFile.tryTake(path, options);
-    let pause = FIRST_PAUSE_MS;
-    // Pauses are counted, not clocks compared: those may jump.
-    for (let waited = 0; lock === undefined && waited < waitMs; waited += pause) {
-      pause = Math.min(pause * 2, MAX_PAUSE_MS, waitMs - waited);
-      await clock.sleep(pause, signal);
-      // A clock that never really sleeps must not keep others from their turn.
-      await new Promise((resolve) => setImmediate(resolve));
-      signal?.throwIfAborted();
-      lock = LockFile.tryTake(path, options);
-    }
+    const { waitMs, what } = options;
+    const policy = { waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS };
+    const lock = await waitedFor(policy, options, () => LockFile.tryTake(path, options));
     if (lock !== undefined) return lock;
     const { pid, host } = checkedOwner(path, what)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;

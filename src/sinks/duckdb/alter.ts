@@ -1,5 +1,6 @@
 import { configError, type UserError } from '../../base/errors.ts';
 import { isTyped, type StoredColumn, type Typed } from '../../table/columns.ts';
+import { OWN_COLUMNS } from '../../table/names.ts';
 import { isRetyped, isWidening, type PlannedColumn, type Retyped } from '../../table/plan.ts';
 import { TYPES } from '../../types/index.ts';
 import type { Zone } from '../../types/zone.ts';
@@ -93,7 +94,7 @@ async function zoneOfStored(engine: Engine, { name, before }: Retyped, zone: Zon
  */
 async function rebuild(engine: Engine, plan: readonly PlannedColumn[], zone: Zone | undefined): Promise<void> {
   const stored = plan.filter(({ before }) => before !== null);
-  const into = ['_key', '_dfinery_window', '_rescued', ...stored.map(({ name }) => identifier(name))].join(', ');
+  const into = [...OWN_COLUMNS, ...stored.map(({ name }) => identifier(name))].join(', ');
   const values = stored.map((column) => valueAfter(column, zone));
   const select = ['_key', '_dfinery_window', rescuedAfter(stored, zone), ...values].join(', ');
   await engine.run(createEvents(REBUILT, plan, zone !== undefined));

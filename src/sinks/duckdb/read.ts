@@ -1,14 +1,14 @@
 import { statSync } from 'node:fs';
-import { hashedIn, serviceIn } from '../../extract/state.ts';
 import { typedColumns } from '../../table/columns.ts';
 import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from '../../table/differences.ts';
+import { OWN_COLUMNS } from '../../table/names.ts';
 import { coveredDays } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
 import { zoneOf } from '../../types/zone.ts';
 import { shortName } from '../sql/columns.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
-import { type EventRows, findPeople, jsonOfRows } from '../sql/people.ts';
+import { type EventRows, eventRowsOf, findPeople, jsonOfRows } from '../sql/people.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, PersonRow, TargetReport } from '../target.ts';
@@ -22,22 +22,12 @@ const reading = <T>(options: Options, work: (engine: Engine) => Promise<T>): Pro
   withStore({ ...options, readOnly: true }, work);
 
 /** The rows of an open file for a look-up of people. */
-export async function eventRowsOf(engine: Engine): Promise<EventRows> {
-  const { timezone, columns, exportState } = await readState(engine);
-  return {
-    engine,
-    from: 'events',
-    columns,
-    hashed: hashedIn(exportState),
-    service: serviceIn(exportState),
-    zone: zoneOf(timezone),
-    place: engine.file,
-  };
-}
+export const eventRowsIn = async (engine: Engine): Promise<EventRows> =>
+  eventRowsOf(await readState(engine), { engine, from: 'events', place: engine.file });
 
 /** Finds people in a file. */
 export const peopleInDuckDb = (options: Options, query: PeopleQuery): Promise<PeopleFound> =>
-  reading(options, async (engine) => (await findPeople(await eventRowsOf(engine), query)).found);
+  reading(options, async (engine) => (await findPeople(await eventRowsIn(engine), query)).found);
 
 /** Yields the rows of people from `events`: the views hold nothing else. */
 export async function* rowsInDuckDb(options: Options, query: PeopleQuery): AsyncGenerator<PersonRow> {
@@ -45,7 +35,7 @@ export async function* rowsInDuckDb(options: Options, query: PeopleQuery): Async
   try {
     const { rows, condition } = await engine.guarded(async () => {
       await checkStore(engine);
-      const source = await eventRowsOf(engine);
+      const source = await eventRowsIn(engine);
       return { rows: source, condition: (await findPeople(source, query)).condition };
     });
     for await (const row of jsonOfRows(rows, condition)) yield { table: 'events', row };
@@ -92,7 +82,7 @@ async function checkColumns(engine: Engine, { columns, timezone }: TableState): 
   const expected = new Map(
     typedColumns(columns).map(({ name, type }) => [name, TYPES[type].duckdb(timezone !== null)]),
   );
-  for (const own of ['_key', '_dfinery_window', '_rescued']) actual.delete(own);
+  for (const own of OWN_COLUMNS) actual.delete(own);
   return [...new Set([...expected.keys(), ...actual.keys()])].flatMap((name) => {
     const [should, is] = [expected.get(name), actual.get(name)];
     return should === is

@@ -13,7 +13,7 @@ import { findPeople, type Lookup } from '../sql/people.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource } from '../sql/views.ts';
 import type { PeopleFound, PeopleQuery, Purged, PurgeTrial, Rewritten } from '../target.ts';
-import { eventRowsOf } from './read.ts';
+import { eventRowsIn } from './read.ts';
 import { COPIED, checkStore, EVENT_NAMES_TABLE, STORE_TABLES } from './store.ts';
 
 export type RewriteOptions = Omit<EngineOptions, 'readOnly'>;
@@ -66,7 +66,7 @@ export function checkPurgeDuckDb(options: RewriteOptions, query: PeopleQuery): P
 
 async function findInDatabase(engine: Engine, query: PeopleQuery): Promise<Lookup> {
   await refuseCopy(COPIED, engine);
-  return findPeople(await eventRowsOf(engine), query);
+  return findPeople(await eventRowsIn(engine), query);
 }
 
 async function replaceFile(engine: Engine, { path, rows, rowsRemoved }: Copied): Promise<Rewritten> {
@@ -175,7 +175,7 @@ async function foreignTables(engine: Engine): Promise<string[]> {
  */
 async function copyWithout(engine: Engine, { condition }: Lookup): Promise<number> {
   await engine.run('COPY FROM DATABASE target TO rewritten (SCHEMA)');
-  const name = columnOfSource((await eventRowsOf(engine)).columns, EVENT_NAME);
+  const name = columnOfSource((await eventRowsIn(engine)).columns, EVENT_NAME);
   const kept: Readonly<Record<string, string>> = {
     events: ` WHERE NOT (${condition})`,
     // The name of an event that only these people had is left out with their rows.

@@ -5,6 +5,7 @@ import type { Logger } from '../../base/log.ts';
 import { hasDuplicateOrMissingIds, type PriorLoads, type Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
 import { incomingColumns } from '../../table/incoming.ts';
+import { OWN_COLUMNS } from '../../table/names.ts';
 import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import type { RunHistory } from '../../table/runs.ts';
@@ -193,7 +194,7 @@ const loadStaged = (engine: Engine, load: WindowLoad): Promise<number> =>
   });
 
 const namesOf = (columns: readonly PlannedColumn[]): string =>
-  ['_key', '_dfinery_window', '_rescued', ...columns.map(({ name }) => name)].map(identifier).join(', ');
+  [...OWN_COLUMNS, ...columns.map(({ name }) => name)].map(identifier).join(', ');
 
 /**
  * Removes the rows that a batch, whose own rows are in `events` already, supersedes (S13), and numbers rows whose key

@@ -1,5 +1,6 @@
 import { configError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
+import { OWN_COLUMNS } from '../../table/names.ts';
 import type { TableState } from '../../table/state.ts';
 import { columnsIn, selectOf } from '../files/columns.ts';
 import type { FileTable } from '../files/file-table.ts';
@@ -40,7 +41,7 @@ async function rewritten(table: FileTable, file: LakeFile, catalog: string): Pro
   const where = await notDeleted(table, file);
   const from = `(SELECT * FROM read_parquet([${pathLiteral(local)}], hive_partitioning = false, file_row_number = true) WHERE ${where})`;
   const known = state.receipts.map(({ window }) => window);
-  const [row] = ['_key', '_dfinery_window', '_rescued'].every((name) => there.has(name))
+  const [row] = OWN_COLUMNS.every((name) => there.has(name))
     ? await engine.rows(
         `SELECT count(*) AS n, count(*) FILTER (_key IS NULL OR _dfinery_window IS NULL
           OR _dfinery_window NOT IN (${[...known, 0].join(', ')})) AS strange FROM ${from}`,

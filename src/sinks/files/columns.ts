@@ -1,6 +1,7 @@
 import { groupBy } from '../../base/group.ts';
 import { EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
 import { isTyped, type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
+import { OWN_COLUMNS } from '../../table/names.ts';
 import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
@@ -13,17 +14,11 @@ import { copiesOf } from './file-table.ts';
 import type { ReadableFile } from './log.ts';
 import { FILE, ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 
-/** Columns of every file of `events` that come before those of the export. */
-const OWN_COLUMNS: readonly DescribedColumn[] = [
-  { name: '_key', type: 'VARCHAR' },
-  { name: '_dfinery_window', type: 'BIGINT' },
-  { name: '_rescued', type: 'VARCHAR' },
-];
-const OWN_NAMES = OWN_COLUMNS.map(({ name }) => name);
+const OWN_TYPES = { _key: 'VARCHAR', _dfinery_window: 'BIGINT', _rescued: 'VARCHAR' } as const;
 
 /** All columns of a file of `events` that has these columns of the export, in their order; the column of the date is not among them. */
 export const eventColumns = (columns: readonly StoredColumn[], zone: Zone | undefined): DescribedColumn[] => [
-  ...OWN_COLUMNS,
+  ...OWN_COLUMNS.map((name) => ({ name, type: OWN_TYPES[name] })),
   ...typedColumns(columns).map(({ name, type }) => ({ name, type: TYPES[type].duckdb(zone !== undefined) })),
 ];
 
@@ -46,7 +41,7 @@ export async function describeTable(
 
 /** The names of the columns of a file of `events`. */
 export function namesOf(columns: readonly StoredColumn[]): Set<string> {
-  return new Set([...OWN_NAMES, ...typedColumns(columns).map(({ name }) => name)]);
+  return new Set([...OWN_COLUMNS, ...typedColumns(columns).map(({ name }) => name)]);
 }
 
 /** The columns among all that a file has. */
@@ -78,7 +73,7 @@ export function selectOf(
   columns: readonly StoredColumn[],
   names: ReadonlySet<string>,
   zone: Zone | undefined,
-  own: readonly string[] = OWN_NAMES,
+  own: readonly string[] = OWN_COLUMNS,
 ): string {
   const values = typedColumns(columns).map(({ name, type }) =>
     names.has(name) ? identifier(name) : `${typedNull(type, zone)} AS ${identifier(name)}`,

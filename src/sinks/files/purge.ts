@@ -4,12 +4,11 @@ import { pipeline } from 'node:stream/promises';
 import { internalError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
-import { hashedIn, serviceIn } from '../../extract/state.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import type { StoredColumn } from '../../table/columns.ts';
-import { type EventRows, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
+import { eventRowsOf, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
 import { eventNamesIn } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, PersonRow, Purged, PurgeTrial } from '../target.ts';
 import { columnsIn, eventRows, selectOf } from './columns.ts';
@@ -143,23 +142,15 @@ interface Found {
 
 /** Looks people up. `isWhole`: all columns are read, and not only those that a look-up needs. */
 async function lookUp(table: FileTable, query: PeopleQuery, isWhole = false): Promise<Found> {
-  const { columns, exportState } = table.snapshot.state;
   const { engine, place, zone } = table;
+  const { state } = table.snapshot;
+  const { columns } = state;
   const stored = table.filesOf('events');
   const wanted = peopleColumns(columns, query);
   const names = new Set(['_rescued', ...wanted.map(({ name }) => name)]);
   const files = await (isWhole ? table.fetch(stored) : table.fetchColumns(stored, names));
   const from = isWhole ? eventRows(files, columns, zone) : eventRows(files, wanted, zone, ['_rescued']);
-  const rows: EventRows = {
-    engine,
-    from,
-    columns,
-    hashed: hashedIn(exportState),
-    service: serviceIn(exportState),
-    zone,
-    place,
-  };
-  return { lookup: await findPeople(rows, query), from, files };
+  return { lookup: await findPeople(eventRowsOf(state, { engine, from, place }), query), from, files };
 }
 
 /** Rewrites every file that has rows of these people without them. */

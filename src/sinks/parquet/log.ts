@@ -5,6 +5,7 @@ import { chmod, lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { codeOf, configError, EXIT, transientError, UserError } from '../../base/errors.ts';
+import { waitedFor } from '../../base/retry.ts';
 import { OWNER_FILE, removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
@@ -326,13 +327,10 @@ async function entriesOf(folder: string): Promise<string[]> {
 /** Waits while `isBusy` is true, no longer than for a lock; then throws a transient failure. */
 async function waitWhile(
   isBusy: () => boolean | Promise<boolean>,
-  { clock, lockWaitMs, signal }: OpenFilesOptions,
+  options: OpenFilesOptions,
   failure: string,
 ): Promise<void> {
-  const until = clock.now() + lockWaitMs;
-  while (await isBusy()) {
-    const remaining = until - clock.now();
-    if (remaining <= 0) throw transientError(failure);
-    await clock.sleep(Math.min(POLL_MS, remaining), signal);
-  }
+  const policy = { waitMs: options.lockWaitMs, pauseMs: POLL_MS, maxPauseMs: POLL_MS };
+  const isFree = await waitedFor(policy, options, async () => ((await isBusy()) ? undefined : true));
+  if (isFree === undefined) throw transientError(failure);
 }

@@ -1,12 +1,14 @@
 import { configError } from '../../base/errors.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
+import { hashedIn, serviceIn } from '../../extract/state.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
 import type { HashKey } from '../../schema/hash-key.ts';
 import { isTyped, type StoredColumn, type Typed } from '../../table/columns.ts';
+import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../types/type.ts';
-import type { Zone } from '../../types/zone.ts';
+import { type Zone, zoneOf } from '../../types/zone.ts';
 import type { PeopleFound, PeopleQuery, UnifiedId } from '../target.ts';
 import type { Engine } from './engine/engine.ts';
 import { anyOf, identifier, textLiteral } from './engine/quote.ts';
@@ -33,6 +35,18 @@ export interface EventRows {
   /** Name of the place in messages. */
   readonly place: string;
 }
+
+/** The rows of a place with this state. */
+export const eventRowsOf = (
+  { columns, exportState, timezone }: TableState,
+  rows: Pick<EventRows, 'engine' | 'from' | 'place'>,
+): EventRows => ({
+  ...rows,
+  columns,
+  hashed: hashedIn(exportState),
+  service: serviceIn(exportState),
+  zone: zoneOf(timezone),
+});
 
 export interface Lookup {
   readonly found: PeopleFound;

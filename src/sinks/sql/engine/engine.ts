@@ -6,6 +6,7 @@ import { type DuckDBConnection, DuckDBInstance, type DuckDBValue, StatementType 
 import { textDecoder } from '@duckdb/node-api/lib/vectors/dataAccessors.js';
 import type { Clock } from '../../../base/clock.ts';
 import { configError } from '../../../base/errors.ts';
+import { waitedFor } from '../../../base/retry.ts';
 import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
 import {
@@ -352,17 +353,18 @@ async function attach(connection: DuckDBConnection, file: string, o: EngineOptio
   // The type is given because DuckDB would open a CSV or JSON file as a view of its rows, in memory, so that loaded
   // rows would be lost.
   const how = o.readOnly ? 'TYPE duckdb, READ_ONLY' : 'TYPE duckdb';
-  const until = o.clock.now() + o.lockWaitMs;
-  for (let wait = FIRST_RETRY_MS; ; wait = Math.min(wait * 2, LONGEST_RETRY_MS)) {
+  const policy = { waitMs: o.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS };
+  let locked: unknown;
+  const attached = await waitedFor(policy, o, async () => {
     try {
-      await connection.run(`ATTACH ${literal(file)} AS target (${how})`);
-      return;
+      return await connection.run(`ATTACH ${literal(file)} AS target (${how})`);
     } catch (error) {
-      const left = until - o.clock.now();
-      if (!isLocked(error) || left <= 0) throw error;
-      await o.clock.sleep(Math.min(wait, left), o.signal);
+      if (!isLocked(error)) throw error;
+      locked = error;
+      return undefined;
     }
-  }
+  });
+  if (attached === undefined) throw locked;
 }
 
 /** Sets how much of the write-ahead log may wait. */
