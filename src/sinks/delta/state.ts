@@ -4,7 +4,7 @@ import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
-import { entryChanges, isReceiptEntry, stateEntries, stateFrom } from '../files/log-entries.ts';
+import { entryChanges, stateEntries, stateFrom } from '../files/log-entries.ts';
 import { type Action, damaged, parseJson } from './protocol/entry.ts';
 
 /** The description of a table in its log. Schema: schemas/delta-table.json. */
@@ -30,9 +30,6 @@ export interface TableInfo {
 const OWN = 'dfinery.';
 const TABLE = `${OWN}table`;
 
-export const isReceiptDomain = (domain: string): boolean =>
-  domain.startsWith(OWN) && isReceiptEntry(domain.slice(OWN.length));
-
 /** Configuration texts by domain. */
 export type Domains = ReadonlyMap<string, string>;
 
@@ -54,7 +51,7 @@ export function tableInfoOf(domains: Domains, place: string): TableInfo | undefi
 }
 
 /** The entries of a state among the domains. */
-const entriesOf = (domains: Domains): Map<string, string> =>
+export const entriesOf = (domains: Iterable<readonly [string, string]>): Map<string, string> =>
   new Map([...domains].flatMap(([domain, text]) => (domain.startsWith(OWN) ? [[domain.slice(OWN.length), text]] : [])));
 
 /** Reads the state in the log of `events`; `live` has the rows of each window in its files. Throws UserError. */

@@ -6,7 +6,7 @@ import type { TableName } from '../../table/columns.ts';
 import type { DataFile } from '../files/log.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import { DEFAULT_RETENTION_MS, isDraft, isOwnFile, pathInTable } from '../files/stored-files.ts';
-import type { Stored } from '../storage/storage.ts';
+import { Versions } from '../files/versions.ts';
 import { dataFileOf } from './data-file.ts';
 import { type LogPlace, writeCheckpoint } from './protocol/checkpoint.ts';
 import {
@@ -21,7 +21,7 @@ import {
 } from './protocol/entry.ts';
 import { type LogSnapshot, readSnapshot } from './protocol/snapshot.ts';
 import { checkProtocol, type DeltaField, fieldsIn, protocolOf, schemaString, supports } from './schema.ts';
-import { type Domains, isReceiptDomain, type TableInfo, tableInfoOf } from './state.ts';
+import { type Domains, entriesOf, type TableInfo, tableInfoOf } from './state.ts';
 
 /** The application id of this program in the log's `txn` actions. */
 const APP_ID = 'dfinery-elt';
@@ -51,6 +51,7 @@ interface Shape {
 export class DeltaTable {
   readonly name: TableName;
   readonly #place: LogPlace;
+  readonly #versions: Versions;
   readonly #snapshot: LogSnapshot;
   readonly #logger: Logger;
   /** Data files by log entry: entries never change, so that each is parsed once. */
@@ -59,6 +60,12 @@ export class DeltaTable {
   private constructor(name: TableName, place: LogPlace, snapshot: LogSnapshot, logger: Logger) {
     this.name = name;
     this.#place = place;
+    this.#versions = new Versions(place.storage, {
+      folder: `${name}/${LOG_FOLDER}`,
+      pathOf: (version) => `${name}/${entryPath(version)}`,
+      versionOf: (path) => logFileOf(pathInTable(name, path))?.version,
+      before: (version) => `${name}/${beforeVersion(version)}`,
+    });
     this.#snapshot = snapshot;
     this.#logger = logger;
   }
@@ -137,11 +144,8 @@ export class DeltaTable {
   }
 
   /** Time at which the latest version was stored, by the clock of the store (ms since 1970). */
-  async committedAt(): Promise<number> {
-    for await (const { isEntry, version, modified } of this.#logFrom(this.version)) {
-      if (isEntry && version === this.version) return modified;
-    }
-    return 0;
+  committedAt(): Promise<number> {
+    return this.#versions.storedAt(this.version);
   }
 
   /** The actions that make the table, or change its columns; empty if nothing needs to change. */
@@ -163,13 +167,8 @@ export class DeltaTable {
     return [...upgrade, { metaData }];
   }
 
-  /**
-   * Commits the next version of the table; returns false and changes nothing if somebody else committed it first. An
-   * entry with exactly these bytes is this process's own, whose answer was lost: it names a transaction that nobody
-   * else has. An entry that no reader reads, since a purge has removed the entries before it, is removed again.
-   */
+  /** Commits the next version of the table; returns false and changes nothing if somebody else committed it first. */
   async commit(actions: readonly Action[], { operation, window, now }: CommitInfo): Promise<boolean> {
-    const { storage } = this.#place;
     const version = this.version + 1;
     const commitInfo = {
       timestamp: Math.floor(now),
@@ -182,22 +181,26 @@ export class DeltaTable {
     };
     const txn = { appId: APP_ID, version: window, lastUpdated: Math.floor(now) };
     const all: Action[] = [{ commitInfo }, ...actions, { txn }];
-    const path = `${this.name}/${entryPath(version)}`;
     const text = `${all.map((action) => JSON.stringify(action)).join('\n')}\n`;
-    const isOurs = (await storage.create(path, text)) || (await storage.read(path))?.toString('utf8') === text;
-    if (!isOurs) return false;
-    if (await this.#isBehind(version, all)) {
-      await storage.erase([path]);
-      return false;
-    }
+    const domains = actions.flatMap((action) => ('domainMetadata' in action ? [action.domainMetadata] : []));
+    const content = {
+      entries: entriesOf(domains.map(({ domain, configuration }) => [domain, configuration])),
+      paths: actions.flatMap((action) => ('add' in action ? [action.add.path] : [])),
+    };
+    const readLatest = async () => {
+      const latest = await readSnapshot(this.#place);
+      const knows = (path: string) => latest.files.has(path) || latest.tombstones.has(path);
+      return { entries: entriesOf(latest.domains), knows };
+    };
+    // The id of the transaction, which nobody else has, makes the text our own.
+    if (!(await this.#versions.create(version, text, content, readLatest))) return false;
     this.#snapshot.apply(version, all);
     return true;
   }
 
   /** False if somebody has committed a later version. */
-  async isLatest(): Promise<boolean> {
-    for await (const _ of this.#logFrom(this.version + 1)) return false;
-    return true;
+  isLatest(): Promise<boolean> {
+    return this.#versions.isLatest(this.version);
   }
 
   /** Writes a checkpoint every hundred versions. A failure is only logged: the commits are valid without it. */
@@ -217,43 +220,12 @@ export class DeltaTable {
   async eraseHistory(now: number): Promise<void> {
     if (this.version < 1) return;
     await this.#writeCheckpoint(now);
-    const kept = [entryPath(this.version), LAST_CHECKPOINT].map((path) => `${this.name}/${path}`);
-    const isKept = ({ path }: Pick<Stored, 'path'>) => {
-      const found = logFileOf(pathInTable(this.name, path));
-      return kept.includes(path) || (found !== undefined && found.version >= this.version);
-    };
-    await this.#place.storage.eraseAllBut(`${this.name}/${LOG_FOLDER}`, isKept, now);
+    await this.#versions.eraseBefore(this.version, now, (path) => path === `${this.name}/${LAST_CHECKPOINT}`);
   }
 
   /** Writes a checkpoint without the tombstones that are older than the retention. */
   #writeCheckpoint(now: number): Promise<void> {
     return writeCheckpoint(this.#place, this.version, this.#snapshot.actions(now - this.retentionMs));
-  }
-
-  /**
-   * True for a version that was created after a purge had removed the entries before it. It comes before a checkpoint
-   * that lacks it, so that no reader reads it. A purge that came after the version has it in its checkpoint.
-   */
-  async #isBehind(version: number, actions: readonly Action[]): Promise<boolean> {
-    if (version === 0) return false;
-    for await (const before of this.#logFrom(version - 1)) if (before.version === version - 1) return false;
-    const latest = await readSnapshot(this.#place);
-    return !actions.some((action) => {
-      if ('domainMetadata' in action) {
-        const { domain, configuration } = action.domainMetadata;
-        return isReceiptDomain(domain) && latest.domains.get(domain) === configuration;
-      }
-      return 'add' in action && (latest.files.has(action.add.path) || latest.tombstones.has(action.add.path));
-    });
-  }
-
-  /** Yields the log's entries and checkpoints from a version on. */
-  async *#logFrom(from: number) {
-    const { storage } = this.#place;
-    for await (const stored of storage.list(`${this.name}/${LOG_FOLDER}`, `${this.name}/${beforeVersion(from)}`)) {
-      const found = logFileOf(pathInTable(this.name, stored.path));
-      if (found !== undefined) yield { ...found, modified: stored.modified };
-    }
   }
 
   #check(): void {

@@ -57,6 +57,8 @@ export interface KnownFiles {
    * table.
    */
   leftAt(path: string): number | undefined;
+  /** True for a path that only a file of this log has, such as a manifest; absent for a log without files beside its versions. */
+  isLogFile?(path: string): boolean;
 }
 
 /**
@@ -95,23 +97,26 @@ export async function eraseFiles(
 }
 
 /**
- * Paths of files whose retention (ms) after they left a table has ended (S45), and of files that dead runs left (S46).
+ * Paths of files whose retention (ms) after they left a table has ended (S45), and of data files and files of the log
+ * that dead runs left (S46).
  */
 export async function expiredFiles(
   storage: Storage,
-  { isLive, leftAt }: KnownFiles,
+  { isLive, leftAt, isLogFile }: KnownFiles,
   { now, retentionMs }: { readonly now: number; readonly retentionMs: number },
 ): Promise<string[]> {
   const uncommitted = now - Math.max(retentionMs, UNCOMMITTED_MS);
   const expired: string[] = [];
+  const isExpired = (table: TableName, { path, modified }: Stored) => {
+    if (isDraft(path)) return modified < uncommitted;
+    if (isLive(path)) return false;
+    const left = leftAt(path);
+    if (left !== undefined) return left < now - retentionMs;
+    const isOurs = isOwnFile(pathInTable(table, path)) || isLogFile?.(path) === true;
+    return isOurs && modified < uncommitted;
+  };
   for (const table of TABLES) {
-    for await (const { path, modified } of storage.list(table)) {
-      const isDead = modified < uncommitted && (isDraft(path) || isOwnFile(pathInTable(table, path)));
-      const left = leftAt(path);
-      if (isDraft(path) ? isDead : !isLive(path) && (left === undefined ? isDead : left < now - retentionMs)) {
-        expired.push(path);
-      }
-    }
+    for await (const stored of storage.list(table)) if (isExpired(table, stored)) expired.push(stored.path);
   }
   for await (const { path, modified } of storage.list('_dfinery')) {
     if ((PROBE.test(path) || isDraft(path)) && modified < uncommitted) expired.push(path);

@@ -16,6 +16,7 @@ import { priorLoadsOf } from '../../../src/table/state.ts';
 import { DeltaFixture } from './delta.ts';
 import { DuckDbFixture } from './duckdb.ts';
 import { DuckLakeFixture } from './ducklake.ts';
+import { EXAMPLE, ExampleFixture } from './example-log.ts';
 import { ParquetFixture } from './parquet.ts';
 
 /** Of each target that keeps a table of files, the format and a place of its own. */
@@ -24,6 +25,9 @@ const FORMATS = {
   delta: () => ({ fixture: new DeltaFixture(), format: DELTA }),
   ducklake: () => ({ fixture: new DuckLakeFixture(), format: DUCKLAKE }),
 } as const satisfies Record<string, () => { fixture: DuckDbFixture; format: FilesFormat }>;
+
+/** With the example of docs/targets.md, which no command knows. */
+const LOGS = { ...FORMATS, example: () => ({ fixture: new ExampleFixture(), format: EXAMPLE }) } as const;
 
 export type FileTargetName = keyof typeof FORMATS;
 export type TargetName = 'duckdb' | FileTargetName;
@@ -40,11 +44,11 @@ export function statefulTarget(name: string): StatefulTarget {
 
 /** A place of a target, and the commands that the target has for it. All tables are written. */
 export class TargetFixture {
-  readonly name: TargetName;
+  readonly name: TargetName | 'example';
   readonly fixture: DuckDbFixture;
   readonly target: StatefulTarget;
 
-  constructor(name: TargetName, fixture: DuckDbFixture, target: StatefulTarget) {
+  constructor(name: TargetName | 'example', fixture: DuckDbFixture, target: StatefulTarget) {
     this.name = name;
     this.fixture = fixture;
     this.target = target;
@@ -151,8 +155,8 @@ export class FilesFixture extends TargetFixture {
   /** Changes that were committed. */
   commits = 0;
 
-  constructor(name: FileTargetName) {
-    const { fixture, format } = FORMATS[name]();
+  constructor(name: FileTargetName | 'example') {
+    const { fixture, format } = LOGS[name]();
     const counting: FilesFormat = { ...format, open: (...of) => this.#opened(format.open(...of)) };
     const described = {
       name,

@@ -1,80 +1,22 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { APPEND } from '../../../src/sinks/files/append.ts';
-import { openWithoutLock } from '../../../src/sinks/files/file-table.ts';
-import {
-  type FileChange,
-  type FilesFormat,
-  filesAfter,
-  LostRace,
-  type Snapshot,
-  type TableLog,
-} from '../../../src/sinks/files/log.ts';
-import { storeFiles } from '../../../src/sinks/files/stored-files.ts';
+import { LostRace } from '../../../src/sinks/files/log.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
-import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import type { PeopleFound } from '../../../src/sinks/target.ts';
 import { TABLES } from '../../../src/table/columns.ts';
 import { coveredDays } from '../../../src/table/receipts.ts';
 import { csvOf, DuckDbFixture, on } from '../../support/targets/duckdb.ts';
+import { EXAMPLE } from '../../support/targets/example-log.ts';
 import { placeOf } from '../../support/targets/files.ts';
 
-// What docs/targets.md asks of a target that keeps Parquet files, and nothing else: a log that is a variable.
-
-class MemoryLog implements TableLog {
-  readonly layout = { writeMode: APPEND };
-  snapshot: Snapshot | undefined;
-  readonly #storage: Storage;
-  readonly #latest: { snapshot?: Snapshot };
-
-  constructor(storage: Storage, latest: { snapshot?: Snapshot }) {
-    this.#storage = storage;
-    this.#latest = latest;
-    this.snapshot = latest.snapshot;
-  }
-
-  async commit({ removed, added, state }: FileChange): Promise<void> {
-    await storeFiles(this.#storage, added);
-    if (this.#latest.snapshot !== this.snapshot) {
-      await this.#storage.erase(added.map(({ path }) => path));
-      throw new LostRace(this.#storage.address);
-    }
-    const files = filesAfter(this.snapshot?.files ?? [], { removed, added });
-    this.snapshot = { state, files, stale: new Set() };
-    this.#latest.snapshot = this.snapshot;
-  }
-
-  async refresh(): Promise<void> {
-    this.snapshot = this.#latest.snapshot;
-  }
-
-  check = async () => [];
-  checkErase = async () => {};
-
-  async erase(): Promise<void> {
-    const live = new Set(this.snapshot?.files.map(({ path }) => path));
-    for (const table of TABLES) await this.#storage.eraseAllBut(table, ({ path }) => live.has(path), 0);
-  }
-}
-
-function memoryFormat(dir: string, storage = new DiskStorage(dir)): FilesFormat {
-  const latest: { snapshot?: Snapshot } = {};
-  return {
-    noun: 'place',
-    hasOneWriter: false,
-    open(options, mode) {
-      return openWithoutLock(storage, options, mode, async () => new MemoryLog(storage, latest));
-    },
-  };
-}
+// What docs/targets.md asks of a target that keeps Parquet files, and nothing else: its example.
 
 let fixture: DuckDbFixture;
-let place: ReturnType<typeof placeOf>;
-const root = () => join(fixture.dir, 'memory');
+const place = placeOf(EXAMPLE);
+const root = () => join(fixture.dir, 'example');
 beforeEach(() => {
   fixture = new DuckDbFixture();
-  place = placeOf(memoryFormat(root()));
 });
 afterEach(() => fixture.close());
 
@@ -89,7 +31,7 @@ const options = () => ({
 const rows = (day: typeof first | typeof second, ...ids: string[]) =>
   fixture.window(day, csvOf(ids.map((id) => ({ id, df_unified_id: `person-${id}`, df_items_k: '1', ...on(day) }))));
 
-describe('a target of files with a log in memory', () => {
+describe('a target of files over the example of a log', () => {
   it('loads, re-reads, verifies, compacts, reports and purges', async () => {
     const sink = await place.open(options());
     await sink.commit([rows(first, 'a', 'b'), rows(second, 'c')], fixture.signal);
@@ -110,8 +52,7 @@ describe('a target of files with a log in memory', () => {
 
   it('reports files of people that a purge could not remove after its commit, and removes them when repeated', async () => {
     const storage = new DiskStorage(root());
-    place = placeOf(memoryFormat(root(), storage));
-    const sink = await place.open(options());
+    const sink = await place.open({ ...options(), storage });
     await sink.commit([rows(first, 'a', 'b')], fixture.signal);
     await sink.close();
     const query = { column: 'df_unified_id', ids: ['person-a'] };
@@ -119,7 +60,7 @@ describe('a target of files with a log in memory', () => {
     const failure = {
       message: expect.stringMatching(/in no table any more, but files that hold them are still there/),
     };
-    await expect(place.purge(options(), query)).rejects.toMatchObject(failure);
+    await expect(place.purge({ ...options(), storage }, query)).rejects.toMatchObject(failure);
     storage.eraseAllBut = DiskStorage.prototype.eraseAllBut;
     await place.purge(options(), query);
     const paths = readdirSync(root(), { recursive: true }).map((path) => join(root(), String(path)));

@@ -1,0 +1,103 @@
+import type { Storage, Stored } from '../storage/storage.ts';
+import { isReceiptEntry } from './log-entries.ts';
+
+/** How a log names its versions: files of one folder that are made once and never changed. */
+export interface VersionNames {
+  /** From the root of the storage. */
+  readonly folder: string;
+  /** The path of the file that makes a version. */
+  pathOf(version: number): string;
+  /** The version that a file of the folder belongs to; undefined for any other file. */
+  versionOf(path: string): number | undefined;
+  /** A text that comes before the paths of this version and later ones; empty if the paths are not in the order of versions. */
+  before(version: number): string;
+}
+
+/** What a version adds, by which one that follows from it is known. */
+export interface VersionContent {
+  /** The entries of the state that it writes (`entryChanges`). */
+  readonly entries: ReadonlyMap<string, string>;
+  /** Paths of the files that it adds. */
+  readonly paths: readonly string[];
+}
+
+/** What the latest version says of state and files. */
+export interface LatestVersion {
+  readonly entries: ReadonlyMap<string, string>;
+  /** True for the path of a file that is live, or that left. */
+  knows(path: string): boolean;
+}
+
+/** The numbered versions of a log, from 0 on. A purge removes those before its own. All methods throw UserError. */
+export class Versions {
+  readonly #storage: Storage;
+  readonly #names: VersionNames;
+
+  constructor(storage: Storage, names: VersionNames) {
+    this.#storage = storage;
+    this.#names = names;
+  }
+
+  /**
+   * Makes a version, or changes nothing: false if somebody else made it first. A file that is there with exactly this text is our
+   * own, whose answer was lost: so each text has an id that nobody else has. A version that nobody reads, since a purge has
+   * removed those before it, is taken back. `readLatest`: reads the log anew.
+   */
+  async create(
+    version: number,
+    text: string,
+    content: VersionContent,
+    readLatest: () => Promise<LatestVersion>,
+  ): Promise<boolean> {
+    const path = this.#names.pathOf(version);
+    const isOurs =
+      (await this.#storage.create(path, text)) || (await this.#storage.read(path))?.toString('utf8') === text;
+    if (!isOurs) return false;
+    if (version === 0 || (await this.#isThere(version - 1))) return true;
+    // A purge has removed the version before: one that came before this version, or one that came after it and follows from it.
+    if (follows(await readLatest(), content)) return true;
+    await this.#storage.erase([path]);
+    return false;
+  }
+
+  /** False if somebody has made a later version. */
+  async isLatest(version: number): Promise<boolean> {
+    for await (const _ of this.#from(version + 1)) return false;
+    return true;
+  }
+
+  /** When a version was stored, by the clock of the store, ms since 1970; 0 if it is not there. */
+  async storedAt(version: number): Promise<number> {
+    for await (const { path, modified } of this.#from(version)) {
+      if (path === this.#names.pathOf(version)) return modified;
+    }
+    return 0;
+  }
+
+  /** Erases all files of the folder but those of this version and later ones, and the files to keep. `until`: ms since 1970. */
+  async eraseBefore(version: number, until: number, isKept: (path: string) => boolean = () => false): Promise<void> {
+    const { folder, versionOf } = this.#names;
+    const stays = ({ path }: Pick<Stored, 'path'>) => isKept(path) || (versionOf(path) ?? -1) >= version;
+    await this.#storage.eraseAllBut(folder, stays, until);
+  }
+
+  async #isThere(version: number): Promise<boolean> {
+    for await (const found of this.#from(version)) if (found.version === version) return true;
+    return false;
+  }
+
+  /** The files of a version and of later ones. */
+  async *#from(version: number) {
+    const { folder, before, versionOf } = this.#names;
+    for await (const stored of this.#storage.list(folder, before(version))) {
+      const found = versionOf(stored.path);
+      if (found !== undefined && found >= version) yield { ...stored, version: found };
+    }
+  }
+}
+
+/** True if a version has a receipt that another one wrote, or knows a file that it added. */
+function follows(latest: LatestVersion, { entries, paths }: VersionContent): boolean {
+  const hasEntry = ([name, text]: [string, string]) => isReceiptEntry(name) && latest.entries.get(name) === text;
+  return [...entries].some(hasEntry) || paths.some((path) => latest.knows(path));
+}

@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { configError } from '../../../src/base/errors.ts';
+import { APPEND } from '../../../src/sinks/files/append.ts';
+import { openWithoutLock } from '../../../src/sinks/files/file-table.ts';
+import {
+  type DataFile,
+  type FileChange,
+  type FilesFormat,
+  filesAfter,
+  type Layout,
+  LostRace,
+  liveRows,
+  type OpenFilesOptions,
+  type Snapshot,
+  type TableLog,
+} from '../../../src/sinks/files/log.ts';
+import {
+  entryChanges,
+  type FileNote,
+  notedOf,
+  noteOf,
+  stateEntries,
+  stateFrom,
+} from '../../../src/sinks/files/log-entries.ts';
+import {
+  checkErasable,
+  DEFAULT_RETENTION_MS,
+  eraseFiles,
+  expiredFiles,
+  type KnownFiles,
+  storeFiles,
+} from '../../../src/sinks/files/stored-files.ts';
+import { type VersionNames, Versions } from '../../../src/sinks/files/versions.ts';
+import { openStorage } from '../../../src/sinks/storage/open.ts';
+import type { Storage } from '../../../src/sinks/storage/storage.ts';
+import { TABLES, type TableName } from '../../../src/table/columns.ts';
+import { receiptsWith } from '../../../src/table/receipts.ts';
+import { FolderFixture } from './duckdb.ts';
+import { query } from './query.ts';
+
+// A whole log, as docs/targets.md describes it: a version is a JSON document that names a manifest, the list of the files.
+
+/** A file of the manifest. Rows, bytes and the rest that the log has a member for are its own; `note` is this program's. */
+interface ListedFile extends Pick<DataFile, 'table' | 'path' | 'date' | 'rows' | 'bytes'> {
+  readonly columns: readonly string[];
+  readonly note: FileNote;
+}
+
+interface Version {
+  readonly version: number;
+  readonly id: string;
+  readonly manifest: string;
+  readonly entries: Readonly<Record<string, string>>;
+  readonly timezone: string | null;
+  readonly tables: readonly TableName[];
+  readonly eventNames: readonly string[];
+  readonly retentionMs: number;
+  /** When files left, ms since 1970, by path. */
+  readonly left: Readonly<Record<string, number>>;
+}
+
+const VERSION = /^_log\/(\d{9})\.json$/;
+const before = (version: number) => `_log/${String(version).padStart(9, '0')}`;
+const NAMES: VersionNames = {
+  folder: '_log',
+  before,
+  pathOf: (version) => `${before(version)}.json`,
+  versionOf: (path) => (VERSION.test(path) ? Number(VERSION.exec(path)?.[1]) : undefined),
+};
+const MANIFEST = /^events\/metadata\/[0-9a-f-]{36}\.json$/;
+
+export const EXAMPLE: FilesFormat = {
+  noun: 'place',
+  hasOneWriter: false,
+  async open(options, mode) {
+    const storage = options.storage ?? (await openStorage(options.place, options.env, options.signal));
+    const logOf = async () => {
+      const log = new ExampleLog(storage, options);
+      await log.refresh();
+      return log;
+    };
+    return openWithoutLock(storage, options, mode, logOf, NAMES.folder);
+  },
+};
+
+class ExampleLog implements TableLog {
+  readonly layout: Layout = { writeMode: APPEND };
+  snapshot: Snapshot | undefined;
+  #latest: Version | undefined;
+  readonly #storage: Storage;
+  readonly #options: OpenFilesOptions;
+  readonly #versions: Versions;
+
+  constructor(storage: Storage, options: OpenFilesOptions) {
+    this.#storage = storage;
+    this.#options = options;
+    this.#versions = new Versions(storage, NAMES);
+  }
+
+  async refresh(): Promise<void> {
+    const latest = await this.#read();
+    this.#latest = latest;
+    this.snapshot = latest && snapshotOf(latest, await this.#filesOf(latest));
+  }
+
+  async commit(change: FileChange): Promise<void> {
+    const { state, added, removed } = change;
+    const files = filesAfter(this.snapshot?.files ?? [], change);
+    const entries = stateEntries(state);
+    const now = this.#options.clock.now();
+    const latest = this.#latest;
+    const manifest = `events/metadata/${randomUUID()}.json`;
+    const gone = [...removed.map(({ path }) => path), ...(latest === undefined ? [] : [latest.manifest])];
+    const version: Version = {
+      version: (latest?.version ?? -1) + 1,
+      id: randomUUID(),
+      manifest,
+      entries: Object.fromEntries(entries),
+      ...{ timezone: state.timezone, tables: state.tables, eventNames: state.eventNames },
+      retentionMs: this.#retentionMs,
+      left: { ...latest?.left, ...Object.fromEntries(gone.map((path) => [path, now])) },
+    };
+    await storeFiles(this.#storage, added);
+    await this.#storage.write(manifest, JSON.stringify(files.map(listed)));
+    const content = {
+      entries: new Map(entryChanges(new Map(Object.entries(latest?.entries ?? {})), entries).written),
+      paths: added.map(({ path }) => path),
+    };
+    if (!(await this.#versions.create(version.version, JSON.stringify(version), content, () => this.#readLatest()))) {
+      await this.#storage.erase([manifest, ...content.paths]);
+      throw new LostRace(this.#storage.address);
+    }
+    this.#latest = version;
+    this.snapshot = { state, files, stale: new Set() };
+  }
+
+  isUnchanged(): Promise<boolean> {
+    return this.#versions.isLatest(this.#latest?.version ?? -1);
+  }
+
+  check = async () => [];
+
+  expired(): Promise<readonly string[]> {
+    const { clock } = this.#options;
+    return expiredFiles(this.#storage, this.#known, { now: clock.now(), retentionMs: this.#retentionMs });
+  }
+
+  checkErase(removed: readonly DataFile[]): Promise<void> {
+    return checkErasable(this.#storage, removed, this.#known);
+  }
+
+  async erase(): Promise<void> {
+    const { version = 0 } = this.#latest ?? {};
+    const since = await this.#versions.storedAt(version);
+    for (const table of TABLES) await eraseFiles(this.#storage, table, this.#known, since);
+    await this.#versions.eraseBefore(version, this.#options.clock.now());
+  }
+
+  get #retentionMs(): number {
+    return this.#options.retentionMs ?? this.#latest?.retentionMs ?? DEFAULT_RETENTION_MS;
+  }
+
+  get #known(): KnownFiles {
+    const live = new Set(this.snapshot?.files.map(({ path }) => path)).add(this.#latest?.manifest ?? '');
+    return {
+      isLive: (path) => live.has(path),
+      leftAt: (path) => this.#latest?.left[path],
+      isLogFile: (path) => MANIFEST.test(path),
+    };
+  }
+
+  async #readLatest() {
+    const latest = await this.#read();
+    const paths = new Set(latest && (await this.#filesOf(latest)).map(({ path }) => path));
+    const entries = new Map(Object.entries(latest?.entries ?? {}));
+    return { entries, knows: (path: string) => paths.has(path) || latest?.left[path] !== undefined };
+  }
+
+  async #read(): Promise<Version | undefined> {
+    for (;;) {
+      let path: string | undefined;
+      for await (const stored of this.#storage.list(NAMES.folder)) path = stored.path;
+      if (path === undefined) return undefined;
+      const text = await this.#storage.read(path);
+      // Without a text: a purge has removed it since, so there is a later one.
+      if (text !== undefined) return JSON.parse(text.toString('utf8')) as Version;
+    }
+  }
+
+  async #filesOf({ manifest }: Version): Promise<DataFile[]> {
+    const text = await this.#storage.read(manifest);
+    const files = JSON.parse(text?.toString('utf8') ?? '[]') as ListedFile[];
+    return files.map(({ note, columns, ...file }) => ({ ...file, columns: new Set(columns), ...notedOf(note) }));
+  }
+}
+
+function listed(file: DataFile): ListedFile {
+  const { table, path, date, rows, bytes, columns } = file;
+  return { table, path, date, rows, bytes, columns: [...columns], note: noteOf(file) };
+}
+
+function snapshotOf({ entries, timezone, tables, eventNames }: Version, files: readonly DataFile[]): Snapshot {
+  const { receipts, ...stored } = stateFrom(new Map(Object.entries(entries)), (name, why) =>
+    configError(`${name}: ${why}`),
+  );
+  const state = { ...stored, receipts: receiptsWith(receipts, liveRows(files)), timezone, tables, eventNames };
+  return { state, files, stale: new Set() };
+}
+
+/** A place of the example, and the spool files of the windows made here. */
+export class ExampleFixture extends FolderFixture {
+  readonly root = join(this.dir, 'example');
+  override readonly place = this.root;
+
+  override read(sql: string): Promise<Record<string, unknown>[]> {
+    const latest = readdirSync(join(this.root, '_log')).sort().at(-1) ?? '';
+    const { manifest } = JSON.parse(readFileSync(join(this.root, '_log', latest), 'utf8')) as Version;
+    const files = JSON.parse(readFileSync(join(this.root, manifest), 'utf8')) as ListedFile[];
+    const withs = TABLES.map((name) => {
+      const paths = files.filter(({ table }) => table === name).map(({ path }) => `'${join(this.root, path)}'`);
+      return `${name} AS (SELECT * FROM read_parquet([${paths.join(', ')}], union_by_name = true))`;
+    });
+    return query(':memory:', `WITH ${withs.join(', ')} ${sql}`);
+  }
+}
