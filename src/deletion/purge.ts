@@ -198,7 +198,7 @@ export class Purge {
     for (const place of this.#request.places) {
       const people = await place.target.people();
       const found = await people.find(place.path, this.#query, this.#request.options);
-      this.#say(place, found);
+      this.#warnOfFindings(place, found);
       this.#states.push({ place, found });
     }
     if (this.#ids.length > 0 && this.#states.every(({ found }) => found.rows === 0)) {
@@ -276,7 +276,7 @@ export class Purge {
       state.done = done;
       state.found = done.found;
       if (done.unreached.length > 0) state.failure = transientError(done.unreached.join(' '));
-      this.#say(state.place, done.found);
+      this.#warnOfFindings(state.place, done.found);
     } catch (error) {
       options.signal?.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
@@ -380,7 +380,7 @@ export class Purge {
     );
   }
 
-  #say({ target, path }: PurgePlace, { service, warnings, idsWithoutUnifiedId }: PeopleFound): void {
+  #warnOfFindings({ target, path }: PurgePlace, { service, warnings, idsWithoutUnifiedId }: PeopleFound): void {
     if (service !== undefined && service !== this.#service) {
       this.#warn(
         'purge.service',

@@ -35,8 +35,8 @@ export class Batch {
     this.#clock = clock;
   }
 
-  add(taken: Waiting): void {
-    this.#waiting.push(taken);
+  add(waiting: Waiting): void {
+    this.#waiting.push(waiting);
     if (this.#waiting.length > 1 || this.isFull) return;
     this.#expired = new Promise((resolve) => {
       this.#cancel = this.#clock.after(this.#limits.waitMs, resolve);
@@ -67,11 +67,11 @@ export class Batch {
   }
 
   /** Removes and returns all windows. */
-  take(): readonly Waiting[] {
-    const taken = this.#waiting;
+  drain(): readonly Waiting[] {
+    const drained = this.#waiting;
     this.#waiting = [];
     this.#expired = undefined;
     this.#cancel();
-    return taken;
+    return drained;
   }
 }

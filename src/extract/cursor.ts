@@ -12,7 +12,7 @@ export class Cursor {
   readonly #coverage: Coverage;
   readonly #gaps: Set<Day>;
   /** Days that windows of this run made complete. */
-  readonly #taken = new Set<Day>();
+  readonly #completed = new Set<Day>();
   #start: Day;
 
   constructor(plan: Plan) {
@@ -27,8 +27,8 @@ export class Cursor {
    * Records a day that the service no longer has: as a gap if it was wanted, else by moving the start past it (S5). A
    * day that is complete already and was to be read again is no gap, since nothing of it is lost.
    */
-  lose(day: Day): 'gap' | 'clamped' {
-    if (this.#taken.has(day)) return 'clamped';
+  recordLost(day: Day): 'gap' | 'clamped' {
+    if (this.#completed.has(day)) return 'clamped';
     if (this.#plan.isGap(day)) {
       this.#coverage.add(day, day);
       this.#gaps.add(day);
@@ -49,10 +49,10 @@ export class Cursor {
    * Records a window and returns the state to store with it. `found` holds the facts about the service that are known
    * by then. `now` is the time by the earlier of the two clocks (ms since 1970); the cursor is at most today in UTC-12.
    */
-  take({ id, covers_from, covers_to }: Receipt, found: Partial<ExportState>, now: number): ExportState {
+  record({ id, covers_from, covers_to }: Receipt, found: Partial<ExportState>, now: number): ExportState {
     if (covers_to !== null) {
       this.#coverage.add(covers_from, covers_to);
-      for (const day of daysOf(covers_from, covers_to)) this.#taken.add(day);
+      for (const day of daysOf(covers_from, covers_to)) this.#completed.add(day);
     }
     const before = this.#correctStart(now) ? earlierOf(this.state.from_date, this.#start) : this.state.from_date;
     this.state = {

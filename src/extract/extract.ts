@@ -47,7 +47,7 @@ export async function* extractBatches(
     // Every wanted day is committed, so that reusable files of dead runs are no longer needed.
     if (!plan.isPartial && deps.sharing?.keep !== true) await run.spool.discardUnused();
   } finally {
-    batch.take();
+    batch.drain();
     controller.abort(new Error('the extraction has ended'));
     await scheduler.close();
     await run.spool.close();
@@ -73,17 +73,17 @@ async function* inOrder(
       const results = await scheduler.shift();
       if (results === undefined) break;
       for (const result of results) {
-        const taken = builder.take(result);
-        if (taken === undefined) continue;
-        if (batch.sharesDay(taken.window, run.known.rangesInclusive === false)) yield* handOn();
-        batch.add(taken);
-        onWaiting(taken.window);
+        const waiting = builder.build(result);
+        if (waiting === undefined) continue;
+        if (batch.sharesDay(waiting.window, run.known.rangesInclusive === false)) yield* handOn();
+        batch.add(waiting);
+        onWaiting(waiting.window);
         if (batch.isFull) yield* handOn();
       }
     }
   } catch (error) {
     run.signal.throwIfAborted();
-    yield* storedBy(batch.take());
+    yield* storedBy(batch.drain());
     throw error;
   }
   yield* handOn();
@@ -92,7 +92,7 @@ async function* inOrder(
   async function* handOn() {
     // Other downloads continue while the consumer works; this batch counts as one of them.
     scheduler.fill(most - 1);
-    yield* storedBy(batch.take());
+    yield* storedBy(batch.drain());
   }
 
   async function* storedBy(waiting: readonly Waiting[]) {

@@ -32,14 +32,14 @@ export class WindowBuilder {
   }
 
   /** Makes the window of a download; undefined for days without one. Throws the gap's failure under `on_gap: fail`. */
-  take(result: DaysResult): Waiting | undefined {
+  build(result: DaysResult): Waiting | undefined {
     const { days } = result;
     switch (result.kind) {
       case 'rows':
         this.#reportLosses();
         return { window: this.#window(result), download: result };
       case 'gone':
-        (this.#cursor.lose(days.first) === 'gap' ? this.#lost : this.#clamped).push(days.first);
+        (this.#cursor.recordLost(days.first) === 'gap' ? this.#lost : this.#clamped).push(days.first);
         break;
       case 'invalid':
         this.#refusal = result.message;
@@ -96,7 +96,7 @@ export class WindowBuilder {
       if (scan.listed !== undefined) this.#listed = new Set([...(this.#listed ?? []), ...scan.listed]);
     }
     const receipt = receiptOf(download, deps.options.timezone !== undefined);
-    const state = this.#cursor.take(receipt, foundBy(known, plan, this.#cursor.state), earlierClock(this.#run));
+    const state = this.#cursor.record(receipt, foundBy(known, plan, this.#cursor.state), earlierClock(this.#run));
     this.#warnOf(receipt, download);
     this.#hasWindow = true;
     return { receipt, files: filesOf(download), state };

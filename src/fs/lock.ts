@@ -71,7 +71,7 @@ export class LockFile {
   }
 
   /** Takes the lock if it is free or its owner is dead; else undefined. */
-  static tryTake(path: string, { what, clock }: Pick<LockOptions, 'what' | 'clock'>): LockFile | undefined {
+  static tryAcquire(path: string, { what, clock }: Pick<LockOptions, 'what' | 'clock'>): LockFile | undefined {
     const token = createOwnerFile(path) ?? steal(path, what);
     if (token === undefined) return undefined;
     removeLeftovers(path);
@@ -82,10 +82,10 @@ export class LockFile {
    * Takes the lock. Throws a transient failure that names the owner when the wait is over, the signal's reason when it
    * aborts, the system's error when the file cannot be made.
    */
-  static async take(path: string, options: LockOptions): Promise<LockFile> {
+  static async acquire(path: string, options: LockOptions): Promise<LockFile> {
     const { waitMs, what } = options;
     const policy = { waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS };
-    const lock = await waitedFor(policy, options, () => LockFile.tryTake(path, options));
+    const lock = await waitedFor(policy, options, () => LockFile.tryAcquire(path, options));
     if (lock !== undefined) return lock;
     const { pid, host } = checkedOwner(path, what)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
@@ -130,10 +130,10 @@ export class LockFile {
 
 /**
  * Runs `work` while no other process that uses the lock does. If the lock is free, work that waits for nothing is done before
- * this returns its promise. Throws what `work` throws, and what `take` throws.
+ * this returns its promise. Throws what `work` throws, and what `acquire` throws.
  */
 export async function withLockFile<T>(path: string, options: LockOptions, work: () => T | Promise<T>): Promise<T> {
-  const lock = LockFile.tryTake(path, options) ?? (await LockFile.take(path, options));
+  const lock = LockFile.tryAcquire(path, options) ?? (await LockFile.acquire(path, options));
   try {
     const done = work();
     return done instanceof Promise ? await done : done;
@@ -150,10 +150,10 @@ export interface Lease {
 }
 
 /** Takes a lease for a new run. Throws the system's error, `EEXIST` too if the file was removed meanwhile. */
-export function takeLease(folder: string, clock: Clock): Lease {
+export function acquireLease(folder: string, clock: Clock): Lease {
   const run = `r${randomBytes(8).toString('hex')}`;
   const path = leasePath(folder, run);
-  const file = LockFile.tryTake(path, { what: 'a run', clock });
+  const file = LockFile.tryAcquire(path, { what: 'a run', clock });
   if (file === undefined) throw Object.assign(new Error(`${path} was taken away`), { code: 'EEXIST' });
   return { run, release: () => file.release() };
 }

@@ -93,15 +93,15 @@ export class Columns {
   /** Collects the tokenizer's last row. `row` is its number, for `seen`. */
   observe(b: Uint8Array, tokenizer: RowTokenizer, row: number): void {
     const { cells, used } = tokenizer;
-    const plain = this.#plain?.lists(cells) ? this.#plain : undefined;
+    const plain = this.#plain?.ownsCells(cells) ? this.#plain : undefined;
     for (let k = 0; k < used; k += STRIDE) {
       if (plain !== undefined) {
         k = plain.observe(k, used);
-        for (let i = 0; i < plain.listed; i++) this.#takeIn(b, cells, plain.listedCell(i), row);
+        for (let i = 0; i < plain.listed; i++) this.#collect(b, cells, plain.listedCell(i), row);
         if (k >= used) return;
       }
       this.#filled[cells[k] >> COLUMN_SHIFT]++;
-      this.#takeIn(b, cells, k, row);
+      this.#collect(b, cells, k, row);
     }
   }
 
@@ -125,7 +125,7 @@ export class Columns {
     if (column >= 0) this.#modes[column] = mode;
   }
 
-  #takeIn(b: Uint8Array, cells: Int32Array, k: number, row: number): void {
+  #collect(b: Uint8Array, cells: Int32Array, k: number, row: number): void {
     const column = cells[k] >> COLUMN_SHIFT;
     const mode = this.#modes[column];
     if (mode === CLOSED) return;

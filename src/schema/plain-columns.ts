@@ -64,7 +64,7 @@ export class PlainColumns {
   }
 
   /** True if `observe` can read cells from this list. */
-  lists(cells: Int32Array): boolean {
+  ownsCells(cells: Int32Array): boolean {
     return cells === this.#memory.cells;
   }
 

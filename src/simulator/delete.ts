@@ -35,7 +35,7 @@ export async function serveDelete(exchange: Exchange): Promise<void> {
     const isCode = service.scenario.deletions.over_limit === '40401';
     answerCode(exchange, '40401', isCode ? undefined : 429);
   } else {
-    service.limits.delete.take();
+    service.limits.delete.count();
     if (known === undefined) return answerCode(exchange, '40001');
     const fault = service.faults.next({ operation: 'delete', externalId: known.externalId });
     seen.fault = fault?.kind;

@@ -35,7 +35,7 @@ export class RequestLimit {
     return { remaining: Math.max(0, limit - this.#times.length), resetAt: Math.max(now, first + length) };
   }
 
-  take(): void {
+  count(): void {
     this.#times.push(this.#service.clock.now());
   }
 

@@ -45,12 +45,12 @@ export interface StatefulTarget extends Target {
   readonly noun: string;
   readonly summaries: { readonly sync: string; readonly compact: string };
   open(place: string, options: OpenOptions): Promise<Sink>;
-  upkeep(): Promise<Upkeep>;
+  maintenance(): Promise<Maintenance>;
   people(): Promise<People>;
 }
 
 /** The work on a place that was loaded, other than loading and purging. */
-export interface Upkeep {
+export interface Maintenance {
   /** The state that is stored beside the rows; it reads no row. Undefined if nothing was loaded yet. Read-only. */
   readState(place: string, options: PlaceOptions): Promise<TableState | undefined>;
   /** Compares the data with its receipts; read-only. */

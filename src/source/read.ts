@@ -180,14 +180,14 @@ export class Reader {
       for (;;) {
         const next = await this.#deps.heartbeat.during(windows.next());
         if (next.done) return;
-        await this.#take(next.value, plan, segment);
+        await this.#writeWindow(next.value, plan, segment);
       }
     } finally {
       await windows.return();
     }
   }
 
-  async #take(window: Window, plan: Plan, { days, streams }: Segment<StreamRun>): Promise<void> {
+  async #writeWindow(window: Window, plan: Plan, { days, streams }: Segment<StreamRun>): Promise<void> {
     const { context, writer } = this.#deps;
     if (days.length === 1) await this.#estimate(window, streams);
     const written = await writer.write(
@@ -243,7 +243,7 @@ export class Reader {
    * days.
    */
   #warnOfRepeatedIds(window: Window): void {
-    const earlier = this.#ids.take(window);
+    const earlier = this.#ids.add(window);
     if (earlier === undefined || !this.#isNew('ids.repeat')) return;
     const { from } = window.receipt;
     this.#deps.context.logger.warn(

@@ -25,7 +25,7 @@ export class RepeatedIds {
    * Remembers the ids of a window; returns the last day of an earlier window that has one of its ids and no day in
    * common with it.
    */
-  take({ receipt, files, state }: WindowIds): Day | undefined {
+  add({ receipt, files, state }: WindowIds): Day | undefined {
     const { from, to } = receipt;
     const last = to > from && state.ranges_inclusive === false ? addDays(to, -1) : to;
     let repeated: Day | undefined;

@@ -11,8 +11,8 @@ export const commands = STATEFUL_TARGETS.map((target) =>
     summary: target.summaries.compact,
     options: optionsForPlace(target),
     async run({ place, ...values }, context) {
-      const upkeep = await target.upkeep();
-      const { rows, bytesBefore, bytesAfter } = await upkeep.compact(place, placeOptions(values, context));
+      const maintenance = await target.maintenance();
+      const { rows, bytesBefore, bytesAfter } = await maintenance.compact(place, placeOptions(values, context));
       const size = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now`;
       const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };
       printResult(result, [`${place}: ${count(rows, 'row')}, ${size}.`], values.json, context);

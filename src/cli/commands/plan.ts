@@ -72,7 +72,7 @@ async function readState(
     throw configError(`${options} are both given: the plan is of one target.`);
   }
   const [first] = given;
-  return (await first?.target.upkeep())?.readState(first.place, { ...config, env, clock, logger, signal });
+  return (await first?.target.maintenance())?.readState(first.place, { ...config, env, clock, logger, signal });
 }
 
 function asJson({ planned, needed, forecast, settings }: PlanOutput) {

@@ -24,7 +24,7 @@ export const commands = STATEFUL_TARGETS.map((target) =>
     async run({ place, output, ledgerDir, historyDays, ...values }, context) {
       const deletions =
         ledgerDir === undefined ? undefined : await countLedger(ledgerDir, secretOf('DFINERY_LEDGER_KEY', context));
-      const found = await (await target.upkeep()).report(place, placeOptions(values, context));
+      const found = await (await target.maintenance()).report(place, placeOptions(values, context));
       const options = { target: `${target.name} ${place}`, now: context.clock.now(), historyDays, deletions };
       const page = reportPage(found, options);
       writeNamedFile(output, page, `the report ${output}`);

@@ -10,7 +10,7 @@ export const commands = STATEFUL_TARGETS.map((target) =>
     summary: `The rows of ${target.noun} against the receipts of what was loaded; exit 1 where they differ`,
     options: optionsForPlace(target),
     async run({ place, ...values }, context) {
-      const differences = await (await target.upkeep()).verify(place, placeOptions(values, context));
+      const differences = await (await target.maintenance()).verify(place, placeOptions(values, context));
       const isSame = differences.length === 0;
       const lines = differences.map(({ check, message }) => `${check}: ${message}`);
       const shown = isSame ? [`${place} agrees with its receipts.`] : lines;

@@ -126,7 +126,7 @@ async function openFolder(path: string, { isReal, clock, config }: StoreOptions)
   let lock: LockFile | undefined;
   try {
     const what = `the ledger in ${path}`;
-    if (isReal) lock = await LockFile.take(join(path, 'ledger.lock'), { what, clock, waitMs: 0 });
+    if (isReal) lock = await LockFile.acquire(join(path, 'ledger.lock'), { what, clock, waitMs: 0 });
     let secret = config.ledgerKey ?? storedKey(path);
     // A key is made only for a new ledger: in an existing one it would hide that the old one is missing.
     if (secret === undefined && ledgerFiles(path).length > 0) {

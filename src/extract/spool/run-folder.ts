@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { DAY_MS } from '../../base/durations.ts';
 import { codeOf } from '../../base/errors.ts';
-import { isLeased, isLockTemporary, type Lease, leaseOf, takeLease } from '../../fs/lock.ts';
+import { acquireLease, isLeased, isLockTemporary, type Lease, leaseOf } from '../../fs/lock.ts';
 import { isPrivateFolder, makeFolders } from '../../fs/private-folder.ts';
 import { spoolError } from './spool-writer.ts';
 
@@ -30,7 +30,7 @@ export class RunFolder {
       makeFolders(root);
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(resolve(root), `dfinery-${what}-`));
-      return new RunFolder(path, takeLease(path, clock));
+      return new RunFolder(path, acquireLease(path, clock));
     } catch (error) {
       throw errorOf(error, root);
     }

@@ -9,7 +9,7 @@ import { codeOf } from '../../base/errors.ts';
 import { sha256 } from '../../base/json.ts';
 import { attempted } from '../../base/retry.ts';
 import { replaceFile } from '../../fs/atomic-file.ts';
-import { isLeased, type Lease, takeLease } from '../../fs/lock.ts';
+import { acquireLease, isLeased, type Lease } from '../../fs/lock.ts';
 import { folderOwner, isPrivateFolder, makePrivateFolder } from '../../fs/private-folder.ts';
 import type { ExportFile } from '../download/download.ts';
 import { sweepAll, sweepRunFolders } from './run-folder.ts';
@@ -208,7 +208,7 @@ function claimFolder(folder: string, clock: Clock): Promise<Lease> {
   const isGone = (error: unknown) => ['ENOENT', 'EEXIST'].includes(codeOf(error) ?? '');
   return attempted(CLAIM_ATTEMPTS, isGone, async () => {
     makePrivateFolder(folder, 'The spool folder', 'set spool_dir to another folder');
-    return takeLease(folder, clock);
+    return acquireLease(folder, clock);
   });
 }
 

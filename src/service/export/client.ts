@@ -107,7 +107,7 @@ class ExportClient implements ExportService {
     const { signal, idleTimeout, close } = exchange;
     const bytes = bytesOf(answer, idleTimeout);
     const reading = { clock: this.#options.clock, signal: idleTimeout.signal };
-    if (status !== 200) return this.#refused(answer, await snippet(bytes, reading));
+    if (status !== 200) return this.#classify(answer, await snippet(bytes, reading));
     const coding = codingOf(answer);
     if (coding === undefined) {
       const message = `${this.#transport.host} compressed its answer in a way that was not requested`;
@@ -115,13 +115,13 @@ class ExportClient implements ExportService {
     }
     const body = await peekBody(bytes);
     if (body.content === 'json' || body.content === 'html') {
-      return this.#refused(answer, await snippet(body.bytes, reading));
+      return this.#classify(answer, await snippet(body.bytes, reading));
     }
     const endDeclared = coding === 'identity' && declaredLength(answer) !== undefined;
     return { kind: 'data', bytes: this.#data(body.bytes, signal, close), endDeclared, close };
   }
 
-  #refused(answer: RawAnswer, body: Buffer): ExportRefusal {
+  #classify(answer: RawAnswer, body: Buffer): ExportRefusal {
     const { exportToken, baseUrl } = this.#options;
     const reason = reasonIn(body.toString('utf8'), exportToken.reveal());
     const facts: AnswerFacts = {

@@ -23,7 +23,7 @@ export async function serveExport(exchange: Exchange): Promise<void> {
     return fail(exchange, 400, 'invalid_parameter', limit.headers());
   }
   if (limit.allowance().remaining === 0 || service.runningExports >= limits.concurrent_exports) return refuse(exchange);
-  limit.take();
+  limit.count();
   service.runningExports++;
   res.once('close', () => service.runningExports--);
   const now = service.clock.now();

@@ -1,5 +1,5 @@
 import { withCopies } from '../sql/copies.ts';
-import type { People, StatefulTarget, Upkeep } from '../target.ts';
+import type { Maintenance, People, StatefulTarget } from '../target.ts';
 
 /** One DuckDB file: table `events`, the views `event_logs` and `event_items`, and the program's own tables `_dfinery_…`. */
 export const duckdb: StatefulTarget = withCopies(
@@ -15,7 +15,7 @@ export const duckdb: StatefulTarget = withCopies(
       const { openDuckDbSink } = await import('./sink.ts');
       return openDuckDbSink({ ...options, file });
     },
-    async upkeep(): Promise<Upkeep> {
+    async maintenance(): Promise<Maintenance> {
       const [{ readDuckDbState }, { reportDuckDb, verifyDuckDb }, { rewriteDuckDb }] = await Promise.all([
         import('./store.ts'),
         import('./read.ts'),

@@ -1,4 +1,4 @@
-import type { People, StatefulTarget, Upkeep } from '../target.ts';
+import type { Maintenance, People, StatefulTarget } from '../target.ts';
 import type { FilesFormat } from './log.ts';
 
 type Description = Pick<StatefulTarget, 'name' | 'place' | 'noun' | 'summaries' | 'hasData'>;
@@ -13,7 +13,7 @@ export function filesTarget(description: Description, load: () => Promise<FilesF
       const [format, { openFilesSink }] = await Promise.all([load(), import('./load.ts')]);
       return openFilesSink(format, { ...options, place });
     },
-    async upkeep(): Promise<Upkeep> {
+    async maintenance(): Promise<Maintenance> {
       const [format, { readFilesState }, { verifyFiles }, { compactFiles }, { reportFiles }] = await Promise.all([
         load(),
         import('./file-table.ts'),

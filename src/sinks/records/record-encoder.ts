@@ -88,7 +88,7 @@ export class RecordEncoder {
     const plan = this.#plan;
     output.reserve(this.#roomFor(b, tokenizer, key));
     const to = output.out;
-    const simd = this.#simd?.holds(to) ? this.#simd : undefined;
+    const simd = this.#simd?.ownsBytes(to) ? this.#simd : undefined;
     const dataStart = simd?.writeHead(output.at) ?? copyBytes(this.#head, 0, this.#head.length, to, output.at);
     let at = plan.key ? writeKey(KEY_LABEL, key, ordinal, simd, to, dataStart) : dataStart;
     at = this.#writeCells(b, tokenizer, simd, to, at);
@@ -128,7 +128,7 @@ export class RecordEncoder {
     const { cells, used } = tokenizer;
     let at = from;
     for (let k = 0; k < used; k += STRIDE) {
-      if (simd?.lists(cells)) {
+      if (simd?.ownsCells(cells)) {
         k = simd.write(k, used, at);
         at = simd.written;
         if (k >= used) break;
@@ -239,7 +239,7 @@ function writeKey(
   from: number,
 ): number {
   const at = copyBytes(label, 0, label.length, to, from);
-  const end = simd?.holds(key.bytes)
+  const end = simd?.ownsBytes(key.bytes)
     ? simd.writeText(key.start, key.end, at)
     : writeString(key.bytes, key.start, key.end, to, at);
   if (ordinal <= 1) return end;
@@ -288,7 +288,7 @@ class SimdStream {
   }
 
   /** True if the cells are listed in this memory. */
-  lists(cells: Int32Array): boolean {
+  ownsCells(cells: Int32Array): boolean {
     return cells === this.#memory.cells;
   }
 
@@ -310,7 +310,7 @@ class SimdStream {
   }
 
   /** True if the bytes are those of this memory. */
-  holds(bytes: Uint8Array): boolean {
+  ownsBytes(bytes: Uint8Array): boolean {
     return bytes === this.#memory.bytes;
   }
 

@@ -159,7 +159,7 @@ async function checkPlace(
       `${name} has another name (a hard link), under which the old copy would stay: remove that first. It was not changed.`,
     );
   }
-  const refused = (why: string, cause?: unknown) =>
+  const refusal = (why: string, cause?: unknown) =>
     configError(
       `${name} exists and is not a copy that this program made of this ${format.noun}; it was not changed: ${why} Give another path, or remove it.`,
       { cause },
@@ -169,10 +169,10 @@ async function checkPlace(
     mark = await markOf(format, path, options, format.checkWhole);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
-    throw refused(error.message, error);
+    throw refusal(error.message, error);
   }
-  if (mark.copyOf === null) throw refused(`it is a ${format.noun} of its own.`);
-  if (mark.copyOf !== database) throw refused(`it is a copy of another ${format.noun}.`);
+  if (mark.copyOf === null) throw refusal(`it is a ${format.noun} of its own.`);
+  if (mark.copyOf !== database) throw refusal(`it is a copy of another ${format.noun}.`);
 }
 
 /** The id of the database that is in a file, as of `databaseOf`. */

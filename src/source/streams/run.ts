@@ -61,15 +61,15 @@ export class StreamRun {
 
   /** Writes the state that goes with the records of a window just written; `primary` is the plan that it was extracted for. */
   async advance({ receipt, state: found }: Window, primary: Plan, records: number): Promise<void> {
-    for (const day of found.gaps ?? []) this.#cursor.lose(day);
+    for (const day of found.gaps ?? []) this.#cursor.recordLost(day);
     if (primary.start === this.plan.start && found.start_date !== undefined) this.#cursor.moveStart(found.start_date);
     const isEndIncluded = receipt.from === receipt.to || found.ranges_inclusive === true;
     const last = isEndIncluded ? receipt.to : addDays(receipt.to, -1);
     // The last day that a full refresh has delivered; it may not be over yet, but is not read again within the same
     // job.
     const refreshed = { refreshed_through: laterOf(this.#state.refreshed_through ?? receipt.from, last) };
-    const taken = this.#cursor.take(receipt, foundIn(found), this.#clock.now());
-    const state: ExportState = { ...taken, ...(this.plan.fullRefresh && refreshed) };
+    const recorded = this.#cursor.record(receipt, foundIn(found), this.#clock.now());
+    const state: ExportState = { ...recorded, ...(this.plan.fullRefresh && refreshed) };
     this.#state = withReading(state, this.#isWithin(state, receipt) ? this.#since : undefined);
     await this.repeat(records);
   }

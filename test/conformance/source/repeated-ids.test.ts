@@ -45,14 +45,14 @@ describe('samples of ids', () => {
 
   it('find the ids that large windows share, and no others [R726]', () => {
     const seen = new RepeatedIds();
-    expect(seen.take(windowOf('2026-01-01', ids('a', 50_000)))).toBeUndefined();
-    expect(seen.take(windowOf('2026-01-02', ids('b', 70_000)))).toBeUndefined();
-    expect(seen.take(windowOf('2026-01-03', [...ids('c', 500), ...ids('a', 3_000)]))).toBe('2026-01-01');
+    expect(seen.add(windowOf('2026-01-01', ids('a', 50_000)))).toBeUndefined();
+    expect(seen.add(windowOf('2026-01-02', ids('b', 70_000)))).toBeUndefined();
+    expect(seen.add(windowOf('2026-01-03', [...ids('c', 500), ...ids('a', 3_000)]))).toBe('2026-01-01');
   });
 
   it('are bounded in memory [R726]', () => {
     const seen = new RepeatedIds();
-    for (let day = 10; day < 99; day++) seen.take(windowOf(`2026-01-${day}`, ids(`d${day}`, 9_000)));
-    expect(seen.take(windowOf('2026-02-01', ids('d20', 9_000)))).toBe('2026-01-20');
+    for (let day = 10; day < 99; day++) seen.add(windowOf(`2026-01-${day}`, ids(`d${day}`, 9_000)));
+    expect(seen.add(windowOf('2026-02-01', ids('d20', 9_000)))).toBe('2026-01-20');
   });
 });

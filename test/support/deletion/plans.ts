@@ -107,7 +107,7 @@ function purgeBy(removing: Removing, io: RunContext, spoolDir: string): PurgeReq
     noun: '',
     summaries: { sync: '', compact: '' },
     open: () => Promise.reject(new Error('not to be loaded into')),
-    upkeep: () => Promise.reject(new Error('not to be looked after')),
+    maintenance: () => Promise.reject(new Error('not to be looked after')),
     people: async () => people,
   };
   return {

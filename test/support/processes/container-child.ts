@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
-import { isLeased, LockFile, takeLease } from '../../../src/fs/lock.ts';
+import { acquireLease, isLeased, LockFile } from '../../../src/fs/lock.ts';
 import { ExportQuota } from '../../../src/service/quota/quota.ts';
 
 /**
@@ -27,15 +27,15 @@ const isTaken = (work: Promise<unknown>) =>
   );
 
 if (mode === 'hold') {
-  await LockFile.take(join(folder, 'ledger.lock'), { what: 'the ledger', clock: systemClock, waitMs: 0 });
-  await LockFile.take(join(folder, 'list.lock'), shared);
+  await LockFile.acquire(join(folder, 'ledger.lock'), { what: 'the ledger', clock: systemClock, waitMs: 0 });
+  await LockFile.acquire(join(folder, 'list.lock'), shared);
   const place = await quota.enter(new AbortController().signal);
   await place.answered({
     status: 200,
     limited: false,
     limits: { remaining: undefined, resetAt: undefined, retryAt: undefined },
   });
-  const lease = takeLease(folder, systemClock);
+  const lease = acquireLease(folder, systemClock);
   process.stdout.write(`${lease.run}\n`);
   process.stdin.resume();
   await new Promise((resolve) => process.stdin.once('end', resolve));
@@ -44,9 +44,9 @@ if (mode === 'hold') {
 }
 const found = {
   ledger: await isTaken(
-    LockFile.take(join(folder, 'ledger.lock'), { what: 'the ledger', clock: systemClock, waitMs: 0 }),
+    LockFile.acquire(join(folder, 'ledger.lock'), { what: 'the ledger', clock: systemClock, waitMs: 0 }),
   ),
-  list: await isTaken(LockFile.take(join(folder, 'list.lock'), shared)),
+  list: await isTaken(LockFile.acquire(join(folder, 'list.lock'), shared)),
   lease: isLeased(folder, run),
   quota: quota.forecast(1).startableNow === 0,
 };

@@ -107,19 +107,19 @@ export class TargetFixture {
   }
 
   async verify(options: { readonly signal?: AbortSignal } = {}) {
-    return (await this.target.upkeep()).verify(this.place, { ...this.options, ...options });
+    return (await this.target.maintenance()).verify(this.place, { ...this.options, ...options });
   }
 
   async report() {
-    return (await this.target.upkeep()).report(this.place, this.options);
+    return (await this.target.maintenance()).report(this.place, this.options);
   }
 
   async compact() {
-    return (await this.target.upkeep()).compact(this.place, this.options);
+    return (await this.target.maintenance()).compact(this.place, this.options);
   }
 
   async priorLoads() {
-    return priorLoadsOf(await (await this.target.upkeep()).readState(this.place, this.options));
+    return priorLoadsOf(await (await this.target.maintenance()).readState(this.place, this.options));
   }
 
   async people(query: PeopleQuery) {

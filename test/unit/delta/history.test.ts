@@ -36,7 +36,7 @@ async function run(second: number, windows: ReturnType<typeof window>[] = [], is
   }
 }
 
-const reported = async () => (await delta.upkeep()).report(fixture.root, place());
+const reported = async () => (await delta.maintenance()).report(fixture.root, place());
 
 describe('the run history of Delta tables', () => {
   it('has one object per run beside the tables, completes a killed run, and holds no data [R380]', async () => {

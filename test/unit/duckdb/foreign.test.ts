@@ -77,10 +77,10 @@ describe('a DuckDB file that is opened for reading', () => {
 
   it('is unchanged, and the temporary files of a running purge stay', async () => {
     writeFileSync(`${fixture.file}.rewriting`, 'half');
-    const upkeep = await duckdb.upkeep();
-    await upkeep.report(fixture.file, all());
-    await upkeep.readState(fixture.file, all());
-    await upkeep.verify(fixture.file, all());
+    const maintenance = await duckdb.maintenance();
+    await maintenance.report(fixture.file, all());
+    await maintenance.readState(fixture.file, all());
+    await maintenance.verify(fixture.file, all());
     await (await duckdb.people()).find(fixture.file, { column: 'df_unified_id', ids: ['u'] }, all());
     expect(readFileSync(`${fixture.file}.rewriting`, 'utf8')).toBe('half');
   });
@@ -88,9 +88,9 @@ describe('a DuckDB file that is opened for reading', () => {
   it('with foreign tables alone has no state, and its report is refused', async () => {
     const file = `${fixture.dir}/theirs.duckdb`;
     await query(file, 'CREATE TABLE mine AS SELECT 1 AS x');
-    const upkeep = await duckdb.upkeep();
-    expect(await upkeep.readState(file, all())).toBeUndefined();
-    await expect(upkeep.report(file, all())).rejects.toMatchObject({
+    const maintenance = await duckdb.maintenance();
+    expect(await maintenance.readState(file, all())).toBeUndefined();
+    await expect(maintenance.report(file, all())).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('holds no events loaded by this program'),
     });

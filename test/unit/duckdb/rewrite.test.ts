@@ -150,7 +150,7 @@ describe('a rewrite', () => {
   it('is refused while another process rewrites the file, and goes on where that died [R894]', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
     const path = `${fixture.file}.rewriting.lock`;
-    const other = LockFile.tryTake(path, { what: 'it', clock: systemClock });
+    const other = LockFile.tryAcquire(path, { what: 'it', clock: systemClock });
     await expect(rewriteDuckDb(options())).rejects.toMatchObject({
       exitCode: 3,
       message: expect.stringMatching(/^The file .*events\.duckdb is in use by process \d+/),

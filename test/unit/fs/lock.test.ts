@@ -16,13 +16,13 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import {
+  acquireLease,
   HEARTBEAT_MS,
   isLeased,
   isLockTemporary,
   LockFile,
   type LockOptions,
   leaseOf,
-  takeLease,
   withLockFile,
 } from '../../../src/fs/lock.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
@@ -42,7 +42,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const options = { what: 'the ledger in /l', clock: systemClock, waitMs: 0 };
 const IN_USE = 'The ledger in /l is in use: try again when that run has ended.';
-const take = (more: Partial<LockOptions> = {}) => LockFile.take(path, { ...options, ...more });
+const take = (more: Partial<LockOptions> = {}) => LockFile.acquire(path, { ...options, ...more });
 const names = () => readdirSync(dir);
 /** Sets the time of the last rewrite to so many seconds ago. */
 const age = (seconds: number) => utimesSync(path, new Date(), new Date(Date.now() - seconds * 1_000));
@@ -365,7 +365,7 @@ describe('a lease', () => {
 
   it('is held by a live process until it is released, however long it is silent', () => {
     const clock = new ManualClock();
-    const lease = takeLease(dir, clock);
+    const lease = acquireLease(dir, clock);
     const file = join(dir, `${lease.run}.lease`);
     utimesSync(file, LONG_AGO, LONG_AGO);
     expect(isLeased(dir, lease.run)).toBe(true);
@@ -401,7 +401,7 @@ describe('a lease', () => {
       for (const name of names()) rmSync(join(dir, name));
       return real(...all);
     };
-    const taking = withCall(fs, 'writeSync', write, () => takeLease(dir, clock));
+    const taking = withCall(fs, 'writeSync', write, () => acquireLease(dir, clock));
     await expect(taking).rejects.toMatchObject({ code: 'EEXIST' });
     expect(clock.pending).toBe(0);
   });

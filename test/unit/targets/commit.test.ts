@@ -344,9 +344,9 @@ it.each(FILE_TARGETS)('%s replaces rows in a folder whose relative path begins a
     mkdirSync('[a]');
     const place = join('[a]', basename(files.place));
     for (const memo of ['old', 'new']) await files.store([windowOf(ONE, { id: 'a', memo })], { place });
-    const upkeep = await files.target.upkeep();
-    expect(await upkeep.verify(place, files.options)).toEqual([]);
-    expect((await upkeep.report(place, files.options)).rows).toBe(1);
+    const maintenance = await files.target.maintenance();
+    expect(await maintenance.verify(place, files.options)).toEqual([]);
+    expect((await maintenance.report(place, files.options)).rows).toBe(1);
   } finally {
     process.chdir(before);
   }

@@ -184,10 +184,10 @@ describe.each(TARGETS)('a location of %s', (name) => {
     await fixture.store([fixture.fixture.windowOf(ONE, { id: 'a' })]);
     const options = { ...fixture.options, signal: AbortSignal.abort(new Error('stopped')) };
     const { target, place } = fixture;
-    const [upkeep, people] = [await target.upkeep(), await target.people()];
+    const [maintenance, people] = [await target.maintenance(), await target.people()];
     for (const read of [
-      () => upkeep.report(place, options),
-      () => upkeep.verify(place, options),
+      () => maintenance.report(place, options),
+      () => maintenance.verify(place, options),
       () => people.find(place, { column: 'df_unified_id', ids: ['u'] }, options),
     ]) {
       await expect(read()).rejects.toThrow('stopped');

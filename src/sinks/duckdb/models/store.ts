@@ -15,7 +15,7 @@ import { MODELS, type Model } from './models.ts';
 /** Name of the schema of the models. */
 const ANALYTICS = 'analytics';
 /** End of the comment of each model; a view or macro with this comment may be replaced. */
-const MARK = '(dfinery-elt models)';
+const COMMENT_END = '(dfinery-elt models)';
 
 /**
  * Creates the models in a file that was loaded before, or replaces them. Returns their names. Throws a UserError, and
@@ -45,7 +45,7 @@ async function createModels(engine: Engine, { columns, timezone }: TableState): 
 export async function refreshModels(engine: Engine, state: TableState): Promise<void> {
   const models = await engine.count(
     `duckdb_views()
-    WHERE database_name = current_database() AND schema_name = ${literal(ANALYTICS)} AND ends_with(comment, ${literal(MARK)})`,
+    WHERE database_name = current_database() AND schema_name = ${literal(ANALYTICS)} AND ends_with(comment, ${literal(COMMENT_END)})`,
   );
   if (models > 0) await createModels(engine, state);
 }
@@ -53,7 +53,7 @@ export async function refreshModels(engine: Engine, state: TableState): Promise<
 /** Names of models that already belong to a table, or to a view or macro of somebody else, in the schema. */
 async function foreignNames(engine: Engine): Promise<string[]> {
   const here = `database_name = current_database() AND schema_name = ${literal(ANALYTICS)}`;
-  const unmarked = `${here} AND NOT coalesce(ends_with(comment, ${literal(MARK)}), false)`;
+  const unmarked = `${here} AND NOT coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
   const rows = await engine.rows(
     `SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${here}
     UNION SELECT lower(view_name) FROM duckdb_views() WHERE ${unmarked}
@@ -65,7 +65,7 @@ async function foreignNames(engine: Engine): Promise<string[]> {
 
 function statementsOf(model: Model, relations: ReadonlyMap<string, string>): string[] {
   const name = `${ANALYTICS}.${model.name}`;
-  const comment = literal(`${model.grain} ${MARK}`);
+  const comment = literal(`${model.grain} ${COMMENT_END}`);
   // Any other name in braces is a parameter, which a macro names as it is.
   const sql = model.sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => relations.get(term) ?? term);
   if (model.parameters !== undefined) {

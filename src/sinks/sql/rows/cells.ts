@@ -21,7 +21,7 @@ export interface CellSql {
  */
 export function cellSql(column: PlannedColumn, expr: string, zone: Zone | undefined, wantsText: boolean): CellSql {
   const { readAs, type, isClean, isRefused, batchEvidence: evidence } = column;
-  if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: refused(column, expr) };
+  if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: rescueAll(column, expr) };
   if (readAs === null || type === null) return { column, reader: 'VARCHAR', value: undefined, rescue: undefined };
   const codec = TYPES[readAs];
   const asInstants = zone !== undefined;
@@ -55,7 +55,7 @@ export function rescueKey(column: { source: string; occurrence: number; name: st
 }
 
 /** The rescue of every cell of a column that the table does not take; `null` counts only if the column is text. */
-function refused(column: PlannedColumn, expr: string): CellSql['rescue'] {
+function rescueAll(column: PlannedColumn, expr: string): CellSql['rescue'] {
   const isText = (column.batchEvidence & STRING) !== 0;
   const condition = isText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
   return { condition, member: jsonMember(rescueKey(column), expr, condition) };
