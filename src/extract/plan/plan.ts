@@ -17,29 +17,44 @@ import type { ExportState, PriorLoads } from '../window.ts';
 import { Coverage, lastSettledDay, latestToday, oldestDays } from './days.ts';
 import { clampWarning, gapWarning, type PlanWarning, retentionLimitWarnings } from './gaps.ts';
 
-/** The decisions of an extraction, made before the first request. */
-export interface Plan {
+/** How the rows of a run are delivered. */
+export interface PlannedDelivery {
   readonly delivery: Delivery;
   readonly fullRefresh: boolean;
-  /** True if the caller named the days: other runs with the same filters may want other days. */
-  readonly isPartial: boolean;
-  /** True if the end-day rule is proved before the first window is delivered, so that windows do not overlap (S7). */
-  readonly proveFirst: boolean;
   /** True if no row may be delivered twice: a window whose end is not proved is held back. */
   readonly appends: boolean;
-  readonly filters: Filters;
-  readonly hashes: RequestHashes;
-  /** True if an export of a single day contains that day; undefined while it is not proved. */
-  readonly inclusive: boolean | undefined;
-  /** True if an export of several days contains its `to_date`; undefined while it is not proved (S62). */
-  readonly rangesInclusive: boolean | undefined;
-  /** True if the configuration sets the end-day rule: then it is neither proved nor stored. */
-  readonly ruleConfigured: boolean;
-  readonly windowDays: number;
   /** Hours that a day must have been over before it is delivered (S61); undefined under `fresh`. */
   readonly settleHours: number | undefined;
   /** Number of days before the cursor that every run reads again. */
   readonly lookbackDays: number;
+}
+
+/** What is known of the end-day rule (S2, S62). */
+export interface PlannedRule {
+  /** True if an export of a single day contains that day; undefined while it is not proved. */
+  readonly inclusive: boolean | undefined;
+  /** True if an export of several days contains its `to_date`; undefined while it is not proved. */
+  readonly rangesInclusive: boolean | undefined;
+  /** True if the configuration sets the rule: then it is neither proved nor stored. */
+  readonly ruleConfigured: boolean;
+  /** True if the rule is proved before the first window is delivered, so that windows do not overlap (S7). */
+  readonly proveFirst: boolean;
+}
+
+/** What is requested of the service. */
+interface PlannedRequests {
+  readonly filters: Filters;
+  readonly hashes: RequestHashes;
+  /** True if the caller named the days: other runs with the same filters may want other days. */
+  readonly isPartial: boolean;
+  readonly windowDays: number;
+  /** Number of days for which the service still exports data. */
+  readonly historyDays: number;
+  readonly eventNames: readonly string[];
+}
+
+/** Which days are read, and what is complete before. */
+interface PlannedDays {
   /** Days to read, in order. */
   readonly days: readonly Day[];
   /** Days of `days` that are gaps unless this machine's clock is ahead: the answer to their request decides (S5). */
@@ -56,12 +71,13 @@ export interface Plan {
   readonly startIsClamped: boolean;
   /** This machine's time when the plan was made (ms since 1970). */
   readonly plannedAt: number;
-  /** Number of days for which the service still exports data. */
-  readonly historyDays: number;
   readonly cursor: Day;
   readonly coverage: Coverage;
-  readonly eventNames: readonly string[];
   readonly rowsOf: PriorLoads['rowsOf'];
+}
+
+/** The decisions of an extraction, made before the first request. */
+export interface Plan extends PlannedDelivery, PlannedRule, PlannedRequests, PlannedDays {
   /** The state before the first window, with gaps recorded and hashes set. */
   readonly state: ExportState;
   readonly warnings: readonly PlanWarning[];
@@ -72,135 +88,194 @@ export interface Plan {
  * be used, and a configuration failure for impossible days.
  */
 export function planRun(input: PlanInput): Plan {
-  const { settings, prior, now } = input;
+  const { settings, prior } = input;
   const hashes = hashesOf(settings);
   const { state, startsOver } = checkState(prior.state, hashes, input);
-  const coverage = startsOver ? new Coverage([], undefined) : Coverage.of(state, prior.covered);
-  const bounds = boundsOf(input, startsOver ? undefined : state, coverage, now);
-  const likelyGaps = likelyGapsOf(bounds, coverage);
-  const days = wantedDays(bounds, input, coverage);
-  const inclusive = ruleOf(settings.toDateInclusive, state?.to_date_inclusive);
-  const cursor = coverage.cursor(bounds.start, now);
-  const { columns: _columns, hashed: _hashed, gaps: recorded = [], ...kept } = state ?? {};
-  const hashed = hashedAfter(state, settings);
-  // Days that were lost under other filters are not lost under these.
-  const gaps = startsOver ? [] : recorded;
-  const proveFirst = input.delivery === 'settled' || input.fullRefresh === true;
+  const days = planDays(input, state, startsOver);
   return {
-    delivery: input.delivery,
-    fullRefresh: input.fullRefresh === true,
-    isPartial: input.from !== undefined || input.to !== undefined,
-    proveFirst,
-    appends: proveFirst && input.appends === true,
+    ...planDelivery(input),
+    ...planRule(input, state),
     filters: filtersOf(settings),
     hashes,
-    inclusive,
-    rangesInclusive: ruleOf(settings.toDateInclusive, state?.ranges_inclusive),
-    ruleConfigured: settings.toDateInclusive !== 'auto',
+    isPartial: input.from !== undefined || input.to !== undefined,
     windowDays: Math.min(settings.windowDays, state?.max_window_days ?? settings.windowDays),
-    settleHours: input.delivery === 'settled' ? settings.settleHours : undefined,
-    lookbackDays: lookbackOf(input),
-    days,
-    likelyGaps,
-    isGap: (day) => bounds.gapFrom !== undefined && day >= bounds.gapFrom && !coverage.has(day),
-    onGap: settings.onGap,
-    start: bounds.start,
-    startIsClamped: bounds.startIsClamped,
-    plannedAt: now,
     historyDays: settings.historyDays,
-    cursor,
-    coverage,
     eventNames: prior.eventNames,
-    rowsOf: prior.rowsOf,
-    state: {
-      ...kept,
-      version: 1,
-      from_date: state === undefined || startsOver ? cursor : laterOf(state.from_date, cursor),
-      start_date: bounds.start,
-      ...stateHashes(hashes),
-      ...(hashed !== undefined && { hashed }),
-      ...(gaps.length > 0 && { gaps: [...gaps].sort() }),
-      ...(startsOver && { by_cursor: true }),
-    },
-    warnings: [...(otherColumns(state, hashes) ? [OLD_FORM] : []), ...warningsOf(bounds, likelyGaps, cursor)],
+    ...days,
+    state: firstState(input, state, startsOver, { ...days, hashes }),
+    warnings: [...(otherColumns(state, hashes) ? [OLD_FORM] : []), ...days.warnings],
   };
 }
 
-interface Bounds {
-  readonly first: Day;
-  readonly last: Day;
-  /** First wanted day before any clamping. */
-  readonly wanted: Day;
-  readonly start: Day;
-  readonly startIsClamped: boolean;
-  readonly gapFrom: Day | undefined;
-  readonly oldest: { readonly surely: Day; readonly probably: Day };
-  readonly explicit: boolean;
+function planDelivery(input: PlanInput): PlannedDelivery {
+  const { delivery, settings, fullRefresh = false } = input;
+  return {
+    delivery,
+    fullRefresh,
+    appends: readsOnce(input) && input.appends === true,
+    settleHours: delivery === 'settled' ? settings.settleHours : undefined,
+    lookbackDays: lookbackOf(input),
+  };
 }
 
-function boundsOf(input: PlanInput, state: ExportState | undefined, coverage: Coverage, now: number): Bounds {
-  const { settings, fullRefresh } = input;
-  const oldest = oldestDays(now, settings.historyDays);
-  const last = lastDayOf(input, now);
-  if (input.from !== undefined && input.to !== undefined && input.from > input.to) {
-    throw configError(`--from ${input.from} is after --to ${input.to}: nothing lies between them.`);
-  }
-  const remembered = settings.startDate ?? state?.start_date ?? state?.from_date;
-  const unmoved = state === undefined || coverage.cursor(remembered ?? last, now) === state.start_date;
-  // If no start is configured and nothing has been read yet, the start moves with the oldest day that can be exported.
-  const floating = remembered === undefined || (settings.startDate === undefined && unmoved);
-  const anyStart = floating ? laterOf(remembered ?? oldest.probably, oldest.probably) : remembered;
-  const start = fullRefresh && state === undefined ? laterOf(anyStart, oldest.probably) : anyStart;
-  const common = { last, start, startIsClamped: floating && start === oldest.probably, oldest };
-  const moved = remembered !== undefined && remembered < start ? remembered : undefined;
-  if (input.from !== undefined) {
-    return { ...common, first: input.from, wanted: input.from, gapFrom: input.from, explicit: true };
-  }
-  if (fullRefresh) {
-    const from = input.resume ? coverage.cursor(start, now) : anyStart;
-    return { ...common, first: laterOf(from, oldest.probably), wanted: from, gapFrom: undefined, explicit: true };
-  }
-  const cursor = coverage.cursor(start, now);
-  const wanted = laterOf(start, addDays(cursor, input.resume ? 0 : -lookbackOf(input)));
-  const first = laterOf(wanted, earlierOf(cursor, oldest.probably));
-  return { ...common, first, wanted: moved ?? wanted, gapFrom: floating ? undefined : cursor, explicit: false };
-}
+/** True if each day is read once in the run, without an overlap (S7). */
+const readsOnce = ({ delivery, fullRefresh }: PlanInput): boolean => delivery === 'settled' || fullRefresh === true;
 
 /** Number of lookback days; 0 under `settled`, where each day is read once (S7). */
 const lookbackOf = ({ delivery, settings }: PlanInput): number => (delivery === 'settled' ? 0 : settings.lookbackDays);
 
-function lastDayOf(input: PlanInput, now: number): Day {
-  const { settings } = input;
-  const latest = input.delivery === 'settled' ? lastSettledDay(now, settings.settleHours) : latestToday(now);
-  const wanted = input.to ?? settings.endDate;
+function planRule(input: PlanInput, state: ExportState | undefined): PlannedRule {
+  const { toDateInclusive: configured } = input.settings;
+  const ruleOf = (proved: boolean | undefined) => (configured === 'auto' ? proved : configured === 'true');
+  return {
+    inclusive: ruleOf(state?.to_date_inclusive),
+    rangesInclusive: ruleOf(state?.ranges_inclusive),
+    ruleConfigured: configured !== 'auto',
+    proveFirst: readsOnce(input),
+  };
+}
+
+/** The days of a run, with what is to be said of them. `startsOver`: what was read before does not count. */
+function planDays(
+  input: PlanInput,
+  state: ExportState | undefined,
+  startsOver: boolean,
+): PlannedDays & Pick<Plan, 'warnings'> {
+  const { settings, prior, now } = input;
+  const coverage = startsOver ? new Coverage([], undefined) : Coverage.of(state, prior.covered);
+  const start = startOf(input, startsOver ? undefined : state, coverage);
+  const span = spanOf(input, start, coverage);
+  const likelyGaps = likelyGapsOf(span, coverage, oldestOf(input).surely);
+  const cursor = coverage.cursor(start.day, now);
+  return {
+    days: daysIn(span, input, coverage),
+    likelyGaps,
+    isGap: (day) => span.gapFrom !== undefined && day >= span.gapFrom && !coverage.has(day),
+    onGap: settings.onGap,
+    start: start.day,
+    startIsClamped: start.followsOldest && start.day === oldestOf(input).probably,
+    plannedAt: now,
+    cursor,
+    coverage,
+    rowsOf: prior.rowsOf,
+    warnings: warningsOf(span, likelyGaps, cursor, oldestOf(input).probably),
+  };
+}
+
+const oldestOf = ({ now, settings }: PlanInput) => oldestDays(now, settings.historyDays);
+
+/** The first day that runs want. */
+interface Start {
+  /** The day from which on the cursor is the first incomplete day. */
+  readonly day: Day;
+  /** The start that is configured, else the stored one; undefined without either. */
+  readonly given: Day | undefined;
+  /** True if no start is configured and nothing has been read since it was stored: it is no older than what can be exported. */
+  readonly followsOldest: boolean;
+}
+
+/** `state`: the state that counts, if there is one. */
+function startOf(input: PlanInput, state: ExportState | undefined, coverage: Coverage): Start {
+  const { settings, fullRefresh, now } = input;
+  const given = settings.startDate ?? state?.start_date ?? state?.from_date;
+  const oldest = oldestOf(input).probably;
+  if (given === undefined) return { day: oldest, given, followsOldest: true };
+  const isNothingRead = state === undefined || coverage.cursor(given, now) === state.start_date;
+  const followsOldest = settings.startDate === undefined && isNothingRead;
+  // The first full refresh reads what there is; later ones keep the start, from which the cursor counts.
+  const isClamped = followsOldest || (fullRefresh === true && state === undefined);
+  return { day: isClamped ? laterOf(given, oldest) : given, given, followsOldest };
+}
+
+/** The days that a run may read, all of them or those that are not complete. */
+interface Span {
+  /** The first wanted day, which the service may no longer export; then `first` is a later one. */
+  readonly wanted: Day;
+  readonly first: Day;
+  readonly last: Day;
+  /** The first day that is a gap if it is not complete and no longer exported; undefined if none can be. */
+  readonly gapFrom: Day | undefined;
+  /** True if all days are read, since they were named or everything is to be read again. */
+  readonly readsAll: boolean;
+}
+
+function spanOf(input: PlanInput, start: Start, coverage: Coverage): Span {
+  const { from, to, fullRefresh, resume, now } = input;
+  if (from !== undefined && to !== undefined && from > to) {
+    throw configError(`--from ${from} is after --to ${to}: nothing lies between them.`);
+  }
+  const last = lastDayOf(input);
+  if (from !== undefined) return { wanted: from, first: from, last, gapFrom: from, readsAll: true };
+  const oldest = oldestOf(input).probably;
+  const cursor = coverage.cursor(start.day, now);
+  const { day, given = day, followsOldest } = start;
+  if (fullRefresh) {
+    const wanted = resume ? cursor : followsOldest ? day : given;
+    return { wanted, first: laterOf(wanted, oldest), last, gapFrom: undefined, readsAll: true };
+  }
+  const again = laterOf(day, addDays(cursor, resume ? 0 : -lookbackOf(input)));
+  return {
+    wanted: given < day ? given : again,
+    // What is read again may be shortened to what the service has; an incomplete day never is.
+    first: laterOf(again, earlierOf(cursor, oldest)),
+    last,
+    gapFrom: followsOldest ? undefined : cursor,
+    readsAll: false,
+  };
+}
+
+function lastDayOf({ settings, delivery, to, now }: PlanInput): Day {
+  const latest = delivery === 'settled' ? lastSettledDay(now, settings.settleHours) : latestToday(now);
+  const wanted = to ?? settings.endDate;
   return wanted === undefined ? latest : earlierOf(wanted, latest);
 }
 
-function likelyGapsOf(bounds: Bounds, coverage: Coverage): Day[] {
-  if (bounds.gapFrom === undefined) return [];
-  const lost = daysOf(laterOf(bounds.gapFrom, bounds.first), earlierOf(bounds.last, addDays(bounds.oldest.surely, -1)));
+/** The days of a span that are gaps, where `oldest` is the first day that the service may still export. */
+function likelyGapsOf({ first, last, gapFrom }: Span, coverage: Coverage, oldest: Day): Day[] {
+  if (gapFrom === undefined) return [];
+  const lost = daysOf(laterOf(gapFrom, first), earlierOf(last, addDays(oldest, -1)));
   return lost.filter((day) => !coverage.has(day));
 }
 
-function wantedDays(bounds: Bounds, input: PlanInput, coverage: Coverage): Day[] {
-  const all = daysOf(bounds.first, bounds.last);
+/** The days of a span that are read. */
+function daysIn({ first, last, readsAll }: Span, input: PlanInput, coverage: Coverage): Day[] {
+  const all = daysOf(first, last);
   // Some days after the cursor may be complete already (mapped tasks). They are not requested again, unless there is a
   // lookback: a receipt does not show that all late rows have arrived.
-  if (bounds.explicit || lookbackOf(input) > 0) return all;
-  const from = bounds.gapFrom ?? coverage.cursor(bounds.start, input.now);
-  return all.filter((day) => day < from || !coverage.has(day));
+  if (readsAll || lookbackOf(input) > 0) return all;
+  return all.filter((day) => !coverage.has(day));
 }
 
-const ruleOf = (configured: PlanSettings['toDateInclusive'], proved: boolean | undefined): boolean | undefined =>
-  configured === 'auto' ? proved : configured === 'true';
-
-function warningsOf(bounds: Bounds, likelyGaps: readonly Day[], cursor: Day): PlanWarning[] {
+function warningsOf(span: Span, likelyGaps: readonly Day[], cursor: Day, oldest: Day): PlanWarning[] {
+  const { wanted, first, last } = span;
   const out: PlanWarning[] = [];
   if (likelyGaps.length > 0) out.push(gapWarning(likelyGaps));
-  if (bounds.wanted < bounds.first && bounds.first <= bounds.last) out.push(clampWarning(bounds.wanted, bounds.first));
-  if (bounds.gapFrom !== undefined && !bounds.explicit)
-    out.push(...retentionLimitWarnings(cursor, bounds.last, bounds.oldest.probably));
+  if (wanted < first && first <= last) out.push(clampWarning(wanted, first));
+  if (span.gapFrom !== undefined && !span.readsAll) out.push(...retentionLimitWarnings(cursor, last, oldest));
   return out;
+}
+
+/** The state before the first window. */
+function firstState(
+  { settings }: PlanInput,
+  state: ExportState | undefined,
+  startsOver: boolean,
+  { cursor, start, hashes }: Pick<Plan, 'cursor' | 'start' | 'hashes'>,
+): ExportState {
+  const { columns: _columns, hashed: _hashed, gaps: recorded = [], ...kept } = state ?? {};
+  const hashed = hashedAfter(state, settings);
+  // Days that were lost under other filters are not lost under these.
+  const gaps = startsOver ? [] : recorded;
+  return {
+    ...kept,
+    version: 1,
+    from_date: state === undefined || startsOver ? cursor : laterOf(state.from_date, cursor),
+    start_date: start,
+    ...stateHashes(hashes),
+    ...(hashed !== undefined && { hashed }),
+    ...(gaps.length > 0 && { gaps: [...gaps].sort() }),
+    ...(startsOver && { by_cursor: true }),
+  };
 }
 
 /**

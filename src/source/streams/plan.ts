@@ -5,7 +5,14 @@ import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { hashesOf } from '../../extract/export-request.ts';
 import { missesLateRows, oldestDays } from '../../extract/plan/days.ts';
-import { deliveryOf, type Plan, type PlanInput, planRun } from '../../extract/plan/plan.ts';
+import {
+  deliveryOf,
+  type Plan,
+  type PlanInput,
+  type PlannedDelivery,
+  type PlannedRule,
+  planRun,
+} from '../../extract/plan/plan.ts';
 import { parseState, StateError } from '../../extract/state.ts';
 import { type ExportState, NO_PRIOR_LOADS } from '../../extract/window.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
@@ -199,35 +206,49 @@ export function segmentsOf<S extends { readonly plan: Plan }>(streams: readonly 
 
 const isSame = <S>(a: readonly S[], b: readonly S[]): boolean => a.length === b.length && a.every((s, i) => s === b[i]);
 
-/** The plan of one extraction for streams that want the same days; `found` has the facts about the service that earlier segments found out. */
-export function segmentPlan(segment: Segment<{ readonly plan: Plan }>, found: Partial<ExportState>): Plan {
-  const plans = segment.streams.map((stream) => stream.plan);
+/** The plan of one extraction for streams that want the same days; `known` is what earlier segments found out. */
+export function segmentPlan({ days, streams }: Segment<{ readonly plan: Plan }>, known: Partial<ExportState>): Plan {
+  const plans = streams.map((stream) => stream.plan);
+  // What follows from the configuration is the same in all of them.
   const [primary] = plans;
-  const { days } = segment;
-  const inclusive = found.to_date_inclusive ?? plans.find((plan) => plan.inclusive !== undefined)?.inclusive;
-  const ranges = found.ranges_inclusive ?? plans.find((plan) => plan.rangesInclusive !== undefined)?.rangesInclusive;
-  const settled = plans.every((plan) => plan.delivery === 'settled');
-  const settleHours = plans.flatMap((plan) => plan.settleHours ?? []);
-  const most = found.max_window_days ?? primary.windowDays;
   return {
     ...primary,
-    delivery: settled ? 'settled' : 'fresh',
-    fullRefresh: plans.every((plan) => plan.fullRefresh),
-    // It is enough that one stream must not get a row twice.
-    proveFirst: plans.some((plan) => plan.proveFirst),
+    ...deliveryToAll(plans),
+    ...ruleForAll(plans, known),
     // Other segments may need files that this one does not need.
     isPartial: true,
-    appends: plans.some((plan) => plan.appends),
-    settleHours: settleHours.length === 0 ? undefined : Math.max(...settleHours),
-    lookbackDays: Math.min(...plans.map((plan) => plan.lookbackDays)),
-    inclusive: primary.ruleConfigured ? primary.inclusive : inclusive,
-    rangesInclusive: primary.ruleConfigured ? primary.rangesInclusive : ranges,
-    windowDays: Math.min(most, ...plans.map((plan) => plan.windowDays)),
+    windowDays: Math.min(known.max_window_days ?? primary.windowDays, ...plans.map((plan) => plan.windowDays)),
     days,
     likelyGaps: days.filter((day) => plans.some((plan) => plan.likelyGaps.includes(day))),
     // It is enough that one stream lacks the day; the others have it, or never wanted it.
     isGap: (day) => plans.some((plan) => plan.isGap(day)),
-    state: { ...primary.state, ...found },
+    state: { ...primary.state, ...known },
     warnings: [],
   };
 }
+
+function deliveryToAll(plans: readonly Plan[]): PlannedDelivery {
+  const settleHours = plans.flatMap((plan) => plan.settleHours ?? []);
+  return {
+    delivery: plans.every((plan) => plan.delivery === 'settled') ? 'settled' : 'fresh',
+    fullRefresh: plans.every((plan) => plan.fullRefresh),
+    // It is enough that one stream must not get a row twice.
+    appends: plans.some((plan) => plan.appends),
+    settleHours: settleHours.length === 0 ? undefined : Math.max(...settleHours),
+    lookbackDays: Math.min(...plans.map((plan) => plan.lookbackDays)),
+  };
+}
+
+function ruleForAll(plans: readonly Plan[], known: Partial<ExportState>): PlannedRule {
+  const [{ ruleConfigured, inclusive, rangesInclusive }] = plans;
+  const proveFirst = plans.some((plan) => plan.proveFirst);
+  if (ruleConfigured) return { ruleConfigured, inclusive, rangesInclusive, proveFirst };
+  return {
+    ruleConfigured,
+    inclusive: known.to_date_inclusive ?? firstOf(plans.map((plan) => plan.inclusive)),
+    rangesInclusive: known.ranges_inclusive ?? firstOf(plans.map((plan) => plan.rangesInclusive)),
+    proveFirst,
+  };
+}
+
+const firstOf = <T>(values: readonly T[]): T | undefined => values.find((value) => value !== undefined);
