@@ -65,8 +65,8 @@ export async function findSuperseded(
 async function withNewKeys(table: FileTable, files: readonly IncomingFile[]): Promise<IncomingFile[]> {
   const out: IncomingFile[] = [];
   for (const file of files) {
-    const query = `SELECT w.* REPLACE (coalesce(r.next, w._key) AS _key) FROM ${readFiles([file.local])} w
-      LEFT JOIN ${RENUMBERED} r ON r.key = w._key`;
+    const query = `SELECT incoming.* REPLACE (coalesce(renumbered.next, incoming._key) AS _key)
+      FROM ${readFiles([file.local])} AS incoming LEFT JOIN ${RENUMBERED} AS renumbered ON renumbered.key = incoming._key`;
     out.push({ ...file, ...(await writeFile(table.writer(), { query, rows: file.rows }, table.newPath('numbered'))) });
   }
   return out;

@@ -284,10 +284,10 @@ async function movedKeys(
     ...olds.map((path) => [join(root, path), path] as const),
     ...news.map(({ local, path }) => [local, path] as const),
   ]);
-  const keysIn = (files: readonly string[]) => `(SELECT ${key} AS k, ${FILE} AS f FROM ${readFiles(files, true)})`;
+  const keysIn = (files: readonly string[]) => `(SELECT ${key} AS key, ${FILE} AS file FROM ${readFiles(files, true)})`;
   const rows = await engine.rows(
-    `SELECT DISTINCT o.f AS old, n.f AS new FROM ${keysIn(olds.map((path) => join(root, path)))} o
-    JOIN ${keysIn(news.map(({ local }) => local))} n USING (k)`,
+    `SELECT DISTINCT before.file AS old, after.file AS new FROM ${keysIn(olds.map((path) => join(root, path)))} AS before
+    JOIN ${keysIn(news.map(({ local }) => local))} AS after USING (key)`,
   );
   for (const row of rows) {
     const [from, to] = [paths.get(String(row.old)), paths.get(String(row.new))];

@@ -310,7 +310,7 @@ async function addKeys(engine: Engine, cells: Cells, table: string, wanted: read
   const texts = `from_json($${pads.length + 1}, '[{"n":"INTEGER","text":"VARCHAR"}]')`;
   await engine.run(
     `INSERT INTO ${table} SELECT DISTINCT n, key FROM (SELECT n, unnest([${keysOfId.join(', ')}]) AS key FROM (
-      SELECT w.n AS n, w.text AS text FROM (SELECT unnest(${texts}) AS w))) WHERE key <> ''`,
+      SELECT wanted.n AS n, wanted.text AS text FROM (SELECT unnest(${texts}) AS wanted))) WHERE key <> ''`,
     [...pads, JSON.stringify(wanted.map(([n, text]) => ({ n, text })))],
   );
 }
@@ -322,9 +322,10 @@ async function addKeys(engine: Engine, cells: Cells, table: string, wanted: read
 async function addPlainForms(engine: Engine, from: string, cells: Cells, table: string): Promise<void> {
   const { pads, isMixed, texts } = cells;
   if (pads.length === 0 || !isMixed) return;
+  const plain = `SELECT DISTINCT text FROM (SELECT unnest([${texts.join(', ')}]) AS text FROM ${from})
+    WHERE text IS NOT NULL AND NOT regexp_full_match(text, '${HASH_PATTERN}')`;
   await engine.run(
-    `INSERT INTO ${table} SELECT known.n, plain.text FROM (SELECT DISTINCT text FROM (SELECT unnest([${texts.join(', ')}]) AS text
-      FROM ${from}) WHERE text IS NOT NULL AND NOT regexp_full_match(text, '${HASH_PATTERN}')) AS plain
+    `INSERT INTO ${table} SELECT known.n, plain.text FROM (${plain}) AS plain
       JOIN ${table} AS known ON known.key = ${hmacSql('plain.text')}`,
     [...pads],
   );
@@ -339,11 +340,11 @@ async function matches(
   { cells, table, unified }: { readonly cells: Cells; readonly table: string; readonly unified: Cells },
 ): Promise<(readonly [number, string | undefined])[]> {
   const people = `list_filter([${unified.texts.join(', ')}], lambda p0: p0 IS NOT NULL)`;
+  const matching = `SELECT [${cells.keys.join(', ')}] AS keys, ${people} AS people FROM ${from} WHERE ${cells.isAmong(table)}`;
+  const byKey = `SELECT DISTINCT unnest(keys) AS key, people FROM (${matching})`;
   const rows = await engine.rows(
-    `SELECT DISTINCT n, unnest(CASE WHEN len(people) = 0 THEN [NULL] ELSE people END) AS text FROM (
-      SELECT DISTINCT unnest(keys) AS key, people FROM (
-      SELECT [${cells.keys.join(', ')}] AS keys, ${people} AS people FROM ${from} WHERE ${cells.isAmong(table)}))
-      JOIN ${table} USING (key)`,
+    `SELECT DISTINCT n, unnest(CASE WHEN len(people) = 0 THEN [NULL] ELSE people END) AS text
+    FROM (${byKey}) JOIN ${table} USING (key)`,
   );
   return rows.map(({ n, text }) => [Number(n), typeof text === 'string' && !isPlaceholder(text) ? text : undefined]);
 }
@@ -351,11 +352,12 @@ async function matches(
 /** Counts the people whose rows also have another id in the column (S55), or the same value in another spelling. */
 async function countShared(engine: Engine, from: string, column: Cells, unified: Cells): Promise<number> {
   const others = column.cells.map(({ text, keys }) => `CASE WHEN NOT ${isAnyAmong(keys, IDS)} THEN ${text} END`);
+  const ofPeople = `SELECT [${unified.texts.join(', ')}] AS texts, [${others.join(', ')}] AS others
+    FROM ${from} WHERE ${unified.isAmong(PEOPLE)}`;
+  const byPerson = `SELECT unnest(texts) AS text, others FROM (${ofPeople})`;
+  const pairs = `SELECT text, unnest(others) AS other FROM (${byPerson})`;
   const rows = await engine.rows(
-    `SELECT DISTINCT text, other FROM (SELECT text, unnest(others) AS other FROM (
-      SELECT unnest(texts) AS text, others FROM (
-      SELECT [${unified.texts.join(', ')}] AS texts, [${others.join(', ')}] AS others
-      FROM ${from} WHERE ${unified.isAmong(PEOPLE)}))) WHERE text IS NOT NULL AND other IS NOT NULL`,
+    `SELECT DISTINCT text, other FROM (${pairs}) WHERE text IS NOT NULL AND other IS NOT NULL`,
   );
   const shared = rows.filter(({ other }) => !isPlaceholder(String(other)));
   return new Set(shared.map(({ text }) => unified.personOf(String(text)))).size;

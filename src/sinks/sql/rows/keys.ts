@@ -37,24 +37,26 @@ export function sqlBaseId(id: string | undefined, cells: readonly KeyCell[], eve
 }
 
 /**
- * A query that gives rows with the same base id their keys (`r`, `key`): `base`, `base#2`, `base#3`… in their order,
- * without keys that are taken (S12). `rows` is a query of `r`, `base`, and `n`, the number of the row among those with
- * its base id, from 1; `taken` is a query of `base` and `c`, each number that such a row may not get.
+ * A query that gives rows with the same base id their keys (`ref`, `key`): `base`, `base#2`, `base#3`… in their order,
+ * without keys that are taken (S12). `rows` is a query of `ref`, which tells the row, `base`, and `ordinal`, the place
+ * of the row among those with its base id, from 1; `taken` is a query of `base` and each `number` that such a row may
+ * not get.
  */
 export const sqlNumberKeys = (rows: string, taken: string): string => `
     WITH mine AS MATERIALIZED (${rows}),
-    taken AS MATERIALIZED (SELECT DISTINCT base, c FROM (${taken}) WHERE base IN (SELECT base FROM mine)),
+    taken AS MATERIALIZED (SELECT DISTINCT base, number FROM (${taken}) WHERE base IN (SELECT base FROM mine)),
     clash AS (SELECT base, count(*) AS many FROM taken GROUP BY base),
-    wanted AS (SELECT base, max(n) AS most FROM mine GROUP BY base),
-    candidate AS (SELECT base, unnest(range(1, most + many + 1)) AS c FROM wanted JOIN clash USING (base)),
+    wanted AS (SELECT base, max(ordinal) AS most FROM mine GROUP BY base),
+    candidate AS (SELECT base, unnest(range(1, most + many + 1)) AS number FROM wanted JOIN clash USING (base)),
     free AS (
-      SELECT base, c, row_number() OVER (PARTITION BY base ORDER BY c) AS n FROM candidate ANTI JOIN taken USING (base, c))
-    SELECT r, CASE WHEN coalesce(c, n) = 1 THEN base ELSE base || '#' || coalesce(c, n) END AS key
-    FROM mine LEFT JOIN free USING (base, n)`;
+      SELECT base, number, row_number() OVER (PARTITION BY base ORDER BY number) AS ordinal
+      FROM candidate ANTI JOIN taken USING (base, number))
+    SELECT ref, CASE WHEN number = 1 THEN base ELSE base || '#' || number END AS key
+    FROM (SELECT ref, base, coalesce(number, ordinal) AS number FROM mine LEFT JOIN free USING (base, ordinal))`;
 
-/** A query of the keys of the form `base#c` in the column `key` of a source, with the columns `base` and `c`. */
+/** A query of the keys of the form `base#number` in the column `key` of a source, with the columns `base` and `number`. */
 export function sqlNumbersIn(source: string): string {
   const pattern = literal('(?s)^(.*)#([1-9][0-9]{0,17})$');
-  return `SELECT regexp_extract(key, ${pattern}, 1) AS base, try_cast(regexp_extract(key, ${pattern}, 2) AS BIGINT) AS c
+  return `SELECT regexp_extract(key, ${pattern}, 1) AS base, try_cast(regexp_extract(key, ${pattern}, 2) AS BIGINT) AS number
     FROM ${source} WHERE contains(key, '#') AND regexp_matches(key, ${pattern})`;
 }

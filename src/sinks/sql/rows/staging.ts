@@ -44,12 +44,12 @@ export async function stageWindow(engine: Engine, load: WindowLoad, extra?: Stag
     await engine.run(`INSERT INTO ${STAGE} (${into}) SELECT ${select} FROM ${from}`);
   }
   // A number that is itself a row's id is taken.
-  const repeated = `SELECT rowid AS r, base, row_number() OVER (PARTITION BY base ORDER BY rowid) AS n FROM ${STAGE}
+  const repeated = `SELECT rowid AS ref, base, row_number() OVER (PARTITION BY base ORDER BY rowid) AS ordinal FROM ${STAGE}
     WHERE base IN (SELECT base FROM ${STAGE} GROUP BY base HAVING count(*) > 1)`;
-  const taken = `SELECT base, c FROM (${sqlNumbersIn(`(SELECT DISTINCT base AS key FROM ${STAGE})`)}) WHERE c > 1`;
+  const taken = `SELECT base, number FROM (${sqlNumbersIn(`(SELECT DISTINCT base AS key FROM ${STAGE})`)}) WHERE number > 1`;
   await engine.run(`CREATE TEMP TABLE ${KEYS} AS ${sqlNumberKeys(repeated, taken)}`);
   return {
-    from: `${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.r`,
+    from: `${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.ref`,
     key: 'coalesce(k.key, s.base)',
     rescued: 's.rescued',
     columns,

@@ -117,7 +117,9 @@ async function compare(engine: Engine, reread: Reread, partly: readonly SharedDa
   const { incoming, columns } = reread;
   const { base, server } = rowSql(columns);
   const date = rereadDate(columns, reread.zone);
-  const isSharing = anyOf(partly.map((pair) => `(c.number = ${pair.stored} AND a.number = ${pair.incoming})`));
+  const isSharing = anyOf(
+    partly.map((pair) => `(candidate.number = ${pair.stored} AND fresh.number = ${pair.incoming})`),
+  );
   await engine.run(
     `CREATE OR REPLACE TEMP TABLE ${ARRIVED} AS
     SELECT ${base} AS base, ${server} AS server, ${date} AS date, _dfinery_window AS number
@@ -125,11 +127,13 @@ async function compare(engine: Engine, reread: Reread, partly: readonly SharedDa
   );
   await engine.run(
     `CREATE OR REPLACE TEMP TABLE ${SUPERSEDED} AS
-    SELECT c.key FROM ${CANDIDATES} c SEMI JOIN ${ARRIVED} a ON a.base = c.base AND a.server = c.server
-    UNION SELECT c.key FROM ${CANDIDATES} c
-      JOIN (FROM ${ARRIVED} n ANTI JOIN ${CANDIDATES} s ON s.base = n.base AND s.server = n.server) a
-      ON a.base = c.base AND a.date = c.date WHERE ${isSharing}
-    UNION SELECT c.key FROM ${CANDIDATES} c WHERE c.server IS NULL AND starts_with(c.base, ${literal(HASH_PREFIX)})`,
+    SELECT candidate.key FROM ${CANDIDATES} AS candidate
+      SEMI JOIN ${ARRIVED} AS arrived ON arrived.base = candidate.base AND arrived.server = candidate.server
+    UNION SELECT candidate.key FROM ${CANDIDATES} AS candidate
+      JOIN (FROM ${ARRIVED} AS arrived
+        ANTI JOIN ${CANDIDATES} AS known ON known.base = arrived.base AND known.server = arrived.server) AS fresh
+      ON fresh.base = candidate.base AND fresh.date = candidate.date WHERE ${isSharing}
+    UNION SELECT key FROM ${CANDIDATES} WHERE server IS NULL AND starts_with(base, ${literal(HASH_PREFIX)})`,
   );
 }
 
@@ -206,11 +210,11 @@ export async function renumber(
 function renumbered(incoming: string, base: string, kept: string): string {
   const isMine = `base IN (SELECT base FROM ${BASES})`;
   const arrived = `(SELECT _key AS key, ${base} AS base FROM ${incoming})`;
-  const mine = `SELECT key AS r, base, row_number() OVER (PARTITION BY base ORDER BY length(key), key) AS n
+  const mine = `SELECT key AS ref, base, row_number() OVER (PARTITION BY base ORDER BY length(key), key) AS ordinal
     FROM ${arrived} WHERE ${isMine}`;
   const taken = `WITH others AS (SELECT _key AS key FROM ${kept} UNION ALL SELECT key FROM ${arrived} WHERE NOT ${isMine})
-    SELECT key AS base, 1 AS c FROM others UNION ALL SELECT base, c FROM (${sqlNumbersIn('others')}) WHERE c > 1`;
-  return `SELECT r AS key, key AS next FROM (${sqlNumberKeys(mine, taken)}) WHERE r <> key`;
+    SELECT key AS base, 1 AS number FROM others UNION ALL SELECT base, number FROM (${sqlNumbersIn('others')}) WHERE number > 1`;
+  return `SELECT ref AS key, key AS next FROM (${sqlNumberKeys(mine, taken)}) WHERE ref <> key`;
 }
 
 /** SQL of the base id of a row of `events`. */
