@@ -1,6 +1,6 @@
+import { LF } from './ascii.ts';
 import { configError } from './errors.ts';
 
-const NEWLINE = 0x0a;
 /** Maximum length of a line (bytes). */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
@@ -16,7 +16,7 @@ export async function* linesOf(input: AsyncIterable<Uint8Array | string>): Async
       typeof given === 'string' ? Buffer.from(given) : Buffer.from(given.buffer, given.byteOffset, given.length);
     const lines: Buffer[] = [];
     let start = 0;
-    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+    for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, start)) {
       const part = chunk.subarray(start, end);
       lines.push(begun.length === 0 ? part : Buffer.concat([...begun.splice(0), part]));
       begunBytes = 0;

@@ -1,3 +1,5 @@
+import { COMMA, LF } from '../base/ascii.ts';
+
 const BOM = [0xef, 0xbb, 0xbf];
 /** Maximum number of bytes of white space before the first other byte. */
 const MAX_SPACE = 64 * 1024;
@@ -39,8 +41,6 @@ export function bodyStart(b: Uint8Array, start: number, end: number, last: boole
 
 /** Every header has this column, with a comma before or behind it. */
 const UNIFIED_ID = Uint8Array.from('df_unified_id', (c) => c.charCodeAt(0));
-const COMMA = 44;
-const LINE_END = 10;
 /** Maximum length of a header that is looked through for a line end (bytes). */
 const LONGEST_HEADER = 1024 * 1024;
 
@@ -50,7 +50,7 @@ const LONGEST_HEADER = 1024 * 1024;
  */
 function holdsHeader(b: Uint8Array, start: number, end: number, last: boolean): boolean | undefined {
   for (let i = start; i < end; i++) {
-    if (b[i] === LINE_END) return false;
+    if (b[i] === LF) return false;
     if (b[i] === COMMA && UNIFIED_ID.every((byte, k) => b[i + 1 + k] === byte)) return true;
   }
   return last || end - start > LONGEST_HEADER ? false : undefined;

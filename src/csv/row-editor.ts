@@ -1,3 +1,4 @@
+import { COMMA, LF, QUOTE } from '../base/ascii.ts';
 import { type CsvMemory, EDITED_AT, EditMemory, MAX_JOBS } from './csv-memory.ts';
 import { BARE_CR, COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE, Unquoter } from './tokenizer.ts';
 
@@ -16,9 +17,6 @@ export interface ValueHash {
 }
 
 const HASH_BYTES = 64;
-const LF = 10;
-const QUOTE = 34;
-const COMMA = 44;
 const FLAGS = (1 << COLUMN_SHIFT) - 1;
 /** Number of bytes in front of the rows that are read, for the rows that are written. */
 const FRONT_BYTES = EDITED_AT + (1 << 20);

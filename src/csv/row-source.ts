@@ -1,5 +1,6 @@
 // This folder: from the bytes of CSV to rows and cells, with SIMD where the processor has it; nothing about types.
 
+import { LF, QUOTE } from '../base/ascii.ts';
 import { bodyStart } from './body-start.ts';
 import type { CsvMemory } from './csv-memory.ts';
 import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason } from './malformed.ts';
@@ -14,8 +15,6 @@ const BLOCK_BYTES = 256 * 1024;
 /** Minimum distance (bytes) of two row ends that are recorded. */
 const ROW_END_BYTES: number = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
-const LF = 10;
-const QUOTE = 34;
 /** A malformed row that starts with this byte is a JSON message of the service about a failed export. */
 const BRACE = 0x7b;
 const JSON_MESSAGE = 'text that starts with {, as a JSON message does';

@@ -1,7 +1,5 @@
+import { LF, QUOTE } from '../base/ascii.ts';
 import { BARE_CR, type RowTokenizer, STRIDE } from './tokenizer.ts';
-
-const LF = 10;
-const QUOTE = 34;
 
 /**
  * Writes kept rows over the bytes that they came from, with LF ends, so that rows without a change are never copied.

@@ -1,3 +1,4 @@
+import { COMMA, CR, LF, QUOTE, SPACE } from '../base/ascii.ts';
 import type { CsvMemory } from './csv-memory.ts';
 
 /** Flags of a cell: written in quotes; with doubled quotes inside; unquoted with a bare CR inside. */
@@ -15,12 +16,6 @@ const BROKEN = -2;
 
 /** The byte at `bytes[end]` while rows are read: it ends both inner loops, so that they need not compare with `end`. */
 export const SENTINEL = 0x22;
-
-const LF = 10;
-const CR = 13;
-const SPACE = 32;
-const QUOTE = 34;
-const COMMA = 44;
 
 const ONE_COLUMN = 1 << COLUMN_SHIFT;
 /** A value that is no flag of a cell. */

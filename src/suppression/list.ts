@@ -4,6 +4,7 @@ import { createHash, createHmac } from 'node:crypto';
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { LF } from '../base/ascii.ts';
 import type { Clock } from '../base/clock.ts';
 import { configError, messageOf } from '../base/errors.ts';
 import { type JsonObject, objectIn } from '../base/json.ts';
@@ -30,7 +31,6 @@ const MIN_KEY_LENGTH = 32;
 const LOCK_WAIT_MS = 60_000;
 /** Maximum number of cached answers; then the cache is cleared. */
 const MAX_ANSWERS = 100_000;
-const NEWLINE = 0x0a;
 const HMAC = /^[0-9a-f]{64}$/;
 
 /** First line of a suppression file, which tells a wrong key; every other one is `{"hmac":"<64 hex>"}`. */
@@ -189,7 +189,7 @@ async function append(path: string, people: Map<string, string | undefined>, key
     for (const line of lines) people.delete(hmacIn(objectIn(line)) ?? '');
     // A last line without a line end is whole if an editor left it so; else a crash cut it.
     const isEnded = hmacIn(objectIn(lines[lines.length - 1])) === undefined;
-    const whole = isEnded ? bytes.lastIndexOf(NEWLINE) + 1 : bytes.length;
+    const whole = isEnded ? bytes.lastIndexOf(LF) + 1 : bytes.length;
     if (people.size === 0 && whole > 0) return 0;
     if (whole < bytes.length) await file.truncate(whole);
     const entries = [...people].map(([hmac, hashKey]) => JSON.stringify({ hmac, hash_key: hashKey }));

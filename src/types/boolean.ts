@@ -1,3 +1,4 @@
+import { LOWER_E, UPPER_E } from '../base/ascii.ts';
 import { codecOf } from './codec.ts';
 import { writeBytes } from './json-text.ts';
 import { BOOL_LOWER, BOOL_UPPER, type Evidence } from './type.ts';
@@ -5,8 +6,6 @@ import { BOOL_LOWER, BOOL_UPPER, type Evidence } from './type.ts';
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');
 const LOWER_CASE = 32;
-const UPPER_E = 69;
-const LOWER_E = 101;
 
 /** The first four bytes of the words as a number. */
 const TRUE_UPPER = Buffer.from('TRUE').readInt32BE();

@@ -1,3 +1,4 @@
+import { COLON, DOT, HYPHEN, NINE, SPACE, ZERO } from '../base/ascii.ts';
 import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, type Evidence } from './type.ts';
 
 /** The fields that `parseTime` reads: one shared array, so that no cell costs an object. */
@@ -12,12 +13,6 @@ export const MICROS = 6;
 /** The cell's UTC offset in seconds. */
 export const OFFSET = 7;
 
-const ZERO = 48;
-const NINE = 57;
-const DASH = 45;
-const DOT = 46;
-const COLON = 58;
-const SPACE = 32;
 const MAX_OFFSET_HOURS = 15;
 
 /** Days from 1970-01-01 to a day of the proleptic Gregorian calendar. */
@@ -76,7 +71,7 @@ export function parseTime(b: Uint8Array, start: number, end: number): Evidence {
   FIELDS[YEAR] = year;
   const separator = b[start + 4];
   if (separator === DOT) return parseDot(b, start + 5, end);
-  if (separator !== DASH || b[start + 7] !== DASH) return 0;
+  if (separator !== HYPHEN || b[start + 7] !== HYPHEN) return 0;
   if (!setDay(two(b, start + 5), two(b, start + 8))) return 0;
   return length === 10 ? atMidnight() : parseClock(b, start + 10, end);
 }
@@ -127,12 +122,12 @@ function parseOffset(b: Uint8Array, start: number, end: number): boolean {
   const length = end - start;
   FIELDS[OFFSET] = 0;
   if (b[start] === 0x5a) return length === 1;
-  if ((b[start] !== 0x2b && b[start] !== DASH) || (length !== 5 && length !== 6)) return false;
+  if ((b[start] !== 0x2b && b[start] !== HYPHEN) || (length !== 5 && length !== 6)) return false;
   if (length === 6 && b[start + 3] !== COLON) return false;
   const hours = two(b, start + 1);
   const minutes = two(b, end - 2);
   if (hours < 0 || hours > MAX_OFFSET_HOURS || minutes < 0 || minutes > 59) return false;
-  FIELDS[OFFSET] = (hours * 3600 + minutes * 60) * (b[start] === DASH ? -1 : 1);
+  FIELDS[OFFSET] = (hours * 3600 + minutes * 60) * (b[start] === HYPHEN ? -1 : 1);
   return true;
 }
 

@@ -1,3 +1,4 @@
+import { COLON, DOT, HYPHEN, QUOTE, UPPER_T, UPPER_Z } from '../base/ascii.ts';
 import {
   civilSeconds,
   DAY,
@@ -18,12 +19,6 @@ import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, DATETIME_OVERLAP, t
 import type { Zone } from './zone.ts';
 import { sqlFirstWall, sqlInstant } from './zone-sql.ts';
 
-const QUOTE = 34;
-const DASH = 45;
-const DOT = 46;
-const COLON = 58;
-const UPPER_T = 0x54;
-const UPPER_Z = 0x5a;
 const MILLI = 1000;
 
 const LOCAL = DATE | DATETIME_DOT | DATETIME_DASH;
@@ -106,9 +101,9 @@ function writeFields(out: Uint8Array, at: number, asInstants: boolean): number {
   out[at] = QUOTE;
   writeTwo(out, at + 1, (FIELDS[YEAR] / 100) | 0);
   writeTwo(out, at + 3, FIELDS[YEAR] % 100);
-  out[at + 5] = DASH;
+  out[at + 5] = HYPHEN;
   writeTwo(out, at + 6, FIELDS[MONTH]);
-  out[at + 8] = DASH;
+  out[at + 8] = HYPHEN;
   writeTwo(out, at + 9, FIELDS[DAY]);
   out[at + 11] = UPPER_T;
   writeTwo(out, at + 12, FIELDS[HOUR]);

@@ -1,5 +1,6 @@
 // This folder: the column types, one file each: how a cell is classified, and its value as JSON, SQL and Arrow.
 
+import { DOT, HYPHEN, NINE, OPEN_BRACKET, ZERO } from '../base/ascii.ts';
 import { internalError } from '../base/errors.ts';
 import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
 import { civilSeconds, FIELDS, OFFSET, parseTime } from './calendar.ts';
@@ -22,11 +23,6 @@ import {
 } from './type.ts';
 import { isInstant, type Zone } from './zone.ts';
 
-const ZERO = 48;
-const NINE = 57;
-const MINUS = 45;
-const DOT = 46;
-const OPEN_BRACKET = 91;
 /** Index of the dash or dot behind the year of a date or datetime. */
 const YEAR_DIGITS = 4;
 const SHORTEST_TIME = 10;
@@ -50,9 +46,9 @@ export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
  */
 export function classify(b: Uint8Array, start: number, end: number, zone: Zone | undefined): Evidence {
   const c = b[start];
-  if ((c >= ZERO && c <= NINE) || c === MINUS) {
+  if ((c >= ZERO && c <= NINE) || c === HYPHEN) {
     const after = b[start + YEAR_DIGITS];
-    if (end - start >= SHORTEST_TIME && (after === MINUS || after === DOT)) {
+    if (end - start >= SHORTEST_TIME && (after === HYPHEN || after === DOT)) {
       const form = parseTime(b, start, end);
       if (form !== 0) return zone === undefined ? form : form | zoneEvidence(form, zone);
     }

@@ -1,6 +1,6 @@
+import { BACKSLASH, QUOTE } from '../base/ascii.ts';
+
 const NULL = Buffer.from('null');
-const QUOTE = 34;
-const BACKSLASH = 92;
 const HEX = Uint8Array.from('0123456789abcdef', (c) => c.charCodeAt(0));
 /** The character behind the backslash for a control character with a short escape; 0 for the others. */
 const SHORT = new Uint8Array(32);

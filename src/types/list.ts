@@ -1,3 +1,4 @@
+import { BACKSLASH, CLOSE_BRACKET, COMMA, DOT, LOWER_N, LOWER_U, OPEN_BRACKET, QUOTE } from '../base/ascii.ts';
 import { type ColumnCodec, codecOf, type DuckDbScalar } from './codec.ts';
 import { copyBytes, isNull, isSpace, writeQuoted } from './json-text.ts';
 import { canonicalDouble, DOUBLE_CODEC, LONG_CODEC, latin1, numberClass, sqlDouble, sqlLong } from './numbers.ts';
@@ -5,14 +6,6 @@ import { castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';
 import { type Evidence, LIST_EMPTY, LIST_OF, LIST_STRING, STRING } from './type.ts';
 
-const QUOTE = 34;
-const COMMA = 44;
-const DOT = 46;
-const OPEN_BRACKET = 91;
-const BACKSLASH = 92;
-const CLOSE_BRACKET = 93;
-const LOWER_N = 110;
-const LOWER_U = 117;
 const NUMBERS = listsOf(~STRING);
 
 /** The evidence of a list from that of its elements. */

@@ -1,13 +1,9 @@
+import { DOT, HYPHEN, NINE, UPPER_E, ZERO } from '../base/ascii.ts';
 import { codecOf } from './codec.ts';
 import { copyBytes } from './json-text.ts';
 import { asText, castTo, matches } from './sql.ts';
 import { DOUBLE, type Evidence, LONG, LONG_WIDE } from './type.ts';
 
-const ZERO = 48;
-const NINE = 57;
-const MINUS = 45;
-const DOT = 46;
-const UPPER_E = 69;
 /** Every integer of up to this many digits is exact as a double. */
 const EXACT_DIGITS = 15;
 const INT64_DIGITS = 19;
@@ -19,7 +15,7 @@ const LONG_MAX = Uint8Array.from('9223372036854775807', (c) => c.charCodeAt(0));
 
 /** LONG, LONG_WIDE or DOUBLE, or 0 for any other text: `+5`, `007`, `-0`, `.5`, `1e5`, beyond 64 bits, lost digits. */
 export function numberClass(b: Uint8Array, start: number, end: number): Evidence {
-  const negative = b[start] === MINUS;
+  const negative = b[start] === HYPHEN;
   const first = negative ? start + 1 : start;
   let i = first;
   while (i < end && b[i] >= ZERO && b[i] <= NINE) i++;
@@ -75,7 +71,7 @@ function doubleClass(b: Uint8Array, start: number, first: number, dot: number, e
 }
 
 function isExponent(b: Uint8Array, start: number, end: number): boolean {
-  let i = b[start] === MINUS || b[start] === 0x2b ? start + 1 : start;
+  let i = b[start] === HYPHEN || b[start] === 0x2b ? start + 1 : start;
   if (i === end) return false;
   for (; i < end; i++) if (b[i] < ZERO || b[i] > NINE) return false;
   return true;

@@ -1,3 +1,4 @@
+import { BACKSLASH, HASH, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
 import type { CsvMemory } from '../../csv/csv-memory.ts';
 import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../../csv/tokenizer.ts';
 import type { ColumnCodec } from '../../types/codec.ts';
@@ -10,10 +11,6 @@ import type { RecordMemory } from './record-memory.ts';
 import { CHECKED, COPY, OFFSETS_ONLY, type RecordPlan, SKIP, TEXT } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
-const QUOTE = 34;
-const BACKSLASH = 92;
-const HASH = 35;
-const OPEN_BRACE = 123;
 /** Room (bytes) for one cell beyond eight times its bytes, enough for a cell that is rescued and so written twice. */
 const CELL_ROOM = 100;
 const BYTE_ROOM = 16;

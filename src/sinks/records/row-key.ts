@@ -1,11 +1,8 @@
 import { createHash } from 'node:crypto';
+import { COLON, HASH, NINE, ZERO } from '../../base/ascii.ts';
 import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../../csv/tokenizer.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, eventNameIndex, LOG_ID } from '../../schema/groups.ts';
 
-const HASH = 35;
-const COLON = 58;
-const ZERO = 48;
-const NINE = 57;
 /** Maximum number of digits of an item position, which must fit into 64 bits. */
 const POSITION_DIGITS = 18;
 const encoder = new TextEncoder();

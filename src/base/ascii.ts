@@ -1,0 +1,22 @@
+/** The ASCII characters that parsers and writers of bytes look for. */
+export const LF = 10;
+export const CR = 13;
+export const SPACE = 32;
+export const QUOTE = 34;
+export const HASH = 35;
+export const COMMA = 44;
+export const HYPHEN = 45;
+export const DOT = 46;
+export const ZERO = 48;
+export const NINE = 57;
+export const COLON = 58;
+export const UPPER_E = 69;
+export const UPPER_T = 84;
+export const UPPER_Z = 90;
+export const OPEN_BRACKET = 91;
+export const BACKSLASH = 92;
+export const CLOSE_BRACKET = 93;
+export const LOWER_E = 101;
+export const LOWER_N = 110;
+export const LOWER_U = 117;
+export const OPEN_BRACE = 123;
