@@ -4,7 +4,7 @@ import { configError } from '../base/errors.ts';
 import { DROP, type RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, readNames, STRIDE, Unquoter } from '../csv/tokenizer.ts';
-import { Zone } from '../types/zone.ts';
+import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';
 import { headerColumns, missingColumns, UNIFIED_ID } from './groups.ts';
@@ -93,7 +93,7 @@ export class Scanner {
     this.#editor = options.edits?.newEditor();
     this.#source = new RowSource(this, options, this.#editor);
     this.#requireSystem = options.requireSystem;
-    this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
+    this.#zone = zoneOf(options.timezone);
     this.#suppressed = new SuppressedRows(options.dropRow);
   }
 

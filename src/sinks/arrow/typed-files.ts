@@ -4,7 +4,7 @@ import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { type IncomingColumns, incomingColumns } from '../../table/incoming.ts';
 import { type PlannedColumn, planColumns, type Rules } from '../../table/plan.ts';
 import { literal } from '../../types/sql.ts';
-import { Zone } from '../../types/zone.ts';
+import { type Zone, zoneOf } from '../../types/zone.ts';
 import { DICTIONARY_VALUES, readFiles } from '../files/parquet-file.ts';
 import { castToColumn, typedNull } from '../sql/columns.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
@@ -49,7 +49,7 @@ export class TypedFiles {
   private constructor(engine: Engine, options: TypedFilesOptions) {
     this.#engine = engine;
     this.#options = options;
-    this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
+    this.#zone = zoneOf(options.timezone);
   }
 
   static async open(options: TypedFilesOptions): Promise<TypedFiles> {

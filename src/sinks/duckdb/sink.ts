@@ -10,7 +10,7 @@ import { type PlannedColumn, plannedTogether, type Rules } from '../../table/pla
 import { lastWindow } from '../../table/receipts.ts';
 import type { RunHistory } from '../../table/runs.ts';
 import { priorLoadsOf, type TableState } from '../../table/state.ts';
-import { Zone } from '../../types/zone.ts';
+import { type Zone, zoneOf } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { identityOf, moveIdentity, publish } from '../sql/copies.ts';
 import { checkLogPath, isWide } from '../sql/engine/database-file.ts';
@@ -70,7 +70,7 @@ export class DuckDbSink implements Sink {
     this.#engine = engine;
     this.#state = state;
     this.#lastBefore = lastWindow(state.receipts);
-    this.#zone = options.timezone === undefined ? undefined : new Zone(options.timezone);
+    this.#zone = zoneOf(options.timezone);
     this.#options = options;
     this.runs = new RunTable(engine);
   }

@@ -5,7 +5,7 @@ import { OWN_COLUMNS } from '../../table/names.ts';
 import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
-import { Zone } from '../../types/zone.ts';
+import { type Zone, zoneOf } from '../../types/zone.ts';
 import { castToColumn, type DescribedColumn, describe, rescuedAfter, typedNull, valueAfter } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
@@ -31,7 +31,7 @@ export async function describeTable(
   table: TableName,
   { columns, timezone }: Pick<TableState, 'columns' | 'timezone'>,
 ): Promise<DescribedColumn[]> {
-  const zone = timezone === null ? undefined : new Zone(timezone);
+  const zone = zoneOf(timezone);
   const events = eventColumns(columns, zone);
   if (table === 'events') return events;
   const nulls = events.map(({ name, type }) => `CAST(NULL AS ${type}) AS ${identifier(name)}`);

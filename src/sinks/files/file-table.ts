@@ -6,7 +6,7 @@ import { transientError } from '../../base/errors.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
-import { Zone } from '../../types/zone.ts';
+import { type Zone, zoneOf } from '../../types/zone.ts';
 import { failureOf, folderError, noTableError } from '../failures.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
@@ -78,7 +78,7 @@ export class FileTable {
   /** The zone of the datetimes, by the state. */
   get zone(): Zone | undefined {
     const { timezone } = this.snapshot.state;
-    return timezone === null ? undefined : new Zone(timezone);
+    return zoneOf(timezone);
   }
 
   /** Makes a new path in the folder of files that are not stored yet. */

@@ -7,7 +7,7 @@ import { logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
 import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
-import { Zone } from '../../types/zone.ts';
+import { type Zone, zoneOf } from '../../types/zone.ts';
 import { failureOf, otherTimezone } from '../failures.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
@@ -96,7 +96,7 @@ class FilesSink implements Sink {
     const { timezone, logger, clock } = options;
     this.#table = table;
     this.#initial = initial;
-    this.#zone = timezone === undefined ? undefined : new Zone(timezone);
+    this.#zone = zoneOf(timezone);
     this.#logger = logger;
     this.#clock = clock;
     this.#rules = { ...options, columnName: table.log.layout.columnName };

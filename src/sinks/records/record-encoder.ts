@@ -5,7 +5,7 @@ import type { ColumnCodec } from '../../types/codec.ts';
 import { cellFits, classify, TYPES } from '../../types/index.ts';
 import { copyBytes, isNull, writeString } from '../../types/json-text.ts';
 import { DATETIME_GAP, DATETIME_OFFSET } from '../../types/type.ts';
-import { Zone } from '../../types/zone.ts';
+import { Zone, zoneOf } from '../../types/zone.ts';
 import type { StreamName } from './property-names.ts';
 import type { RecordMemory } from './record-memory.ts';
 import { CHECKED, COPY, OFFSETS_ONLY, type RecordPlan, SKIP, TEXT } from './record-plan.ts';
@@ -47,7 +47,7 @@ export class RecordEncoder {
 
   /** `emittedAt` is in ms since 1970. */
   constructor(plan: RecordPlan, timezone: string | undefined, emittedAt: number) {
-    const zone = timezone === undefined ? undefined : new Zone(timezone);
+    const zone = zoneOf(timezone);
     const utc = new Zone('UTC');
     this.stream = plan.name;
     this.#plan = plan;

@@ -15,7 +15,7 @@ import { planColumns, type Rules } from '../../table/plan.ts';
 import { TYPES } from '../../types/index.ts';
 import { literal } from '../../types/sql.ts';
 import type { ColumnType } from '../../types/type.ts';
-import { Zone } from '../../types/zone.ts';
+import { type Zone, zoneOf } from '../../types/zone.ts';
 import { type Engine, openEngine } from './engine/engine.ts';
 import { engineError } from './engine/faults.ts';
 import { type CellSql, cellSql } from './rows/cells.ts';
@@ -173,7 +173,7 @@ async function measure(
   from: string,
   { timezone, pinned, signal }: ProfileOptions,
 ): Promise<Map<number, Measured>> {
-  const zone = timezone === undefined ? undefined : new Zone(timezone);
+  const zone = zoneOf(timezone);
   const rules: Rules = { timezone, columnTypes: new Map(), schemaMode: 'evolve', pinned };
   const incoming = incomingColumns([scan]);
   const plan = new Map(planColumns(FIRST_COLUMNS, incoming.columns, rules, true).map((column) => [column.key, column]));
