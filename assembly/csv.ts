@@ -20,7 +20,7 @@ const STEP_NUMBERS: i32 = 9 * STRIDE;
 const LANES: i32 = 16;
 const NOT_PLAIN: i32 = -3;
 
-/** Where results are left beside the returned one: used, width, contentEnd, flags of a row; end of what was written. */
+/** Addresses of results beside the returned one: used, width, contentEnd, flags of a row; end of what was written. */
 const USED: usize = 0;
 const WIDTH: usize = 4;
 const CONTENT_END: usize = 8;
@@ -244,7 +244,7 @@ export function writeText(from: usize, length: i32, to: usize): usize {
   return writeString(from, length, false, to);
 }
 
-/** Bytes that JSON escapes: controls, quotes, backslashes. */
+/** The lanes with bytes that JSON escapes: controls, quotes, backslashes. */
 function escapes(v: v128): i32 {
   return i8x16.bitmask(i8x16.lt_u(v, i8x16.splat(<i8>SPACE))) | maskOf(v, QUOTE) | maskOf(v, BACKSLASH);
 }
@@ -273,7 +273,7 @@ function hex(digit: i32): i32 {
   return digit < 10 ? 48 + digit : 87 + digit;
 }
 
-/** As JSON.stringify writes it. */
+/** Writes an escape as JSON.stringify does. */
 function writeEscape(byte: i32, to: usize): usize {
   store<u8>(to, BACKSLASH);
   let letter = byte;

@@ -11,14 +11,16 @@ const COLUMN_SHIFT: i32 = 3;
 const STRIDE: i32 = 3;
 const NOT_PLAIN: i32 = -3;
 
-/** What becomes of a column's cells: src/csv/row-editor.ts. */
+/** Actions on the cells of a column, as in src/csv/row-editor.ts. */
 const KEEP: i32 = 0;
 const HASH: i32 = 1;
 const DROP: i32 = 2;
 const HASH_BYTES: usize = 64;
 /** A value with its padding is one block of SHA-256. */
 const LONGEST_VALUE: i32 = 55;
-/** Of one hash that is still to be written: where the value begins, its length, where the hash goes, its column. */
+/**
+ * Size of a job for one hash that is still to be written: address and length of the value, address of the hash, column.
+ */
 const JOB_BYTES: usize = 16;
 
 function commas(count: i32, to: usize): usize {
@@ -156,7 +158,7 @@ function isShort(cell: usize, head: i32, action: i32): bool {
 
 // SHA-256 of four values at once: each 32-bit lane is one of them.
 
-/** In the caller's tables: the constants of the rounds, the words, the states of the key, and four blocks. */
+/** Addresses in the caller's tables: the constants of the rounds, the words, the states of the key, and four blocks. */
 const WORDS_AT: usize = 256;
 const STATE_AT: usize = 1_280;
 const INNER_AT: usize = 1_408;
@@ -254,7 +256,7 @@ function setState(tables: usize, from: usize): void {
   for (let i: usize = 0; i < 8; i++) v128.store(tables + STATE_AT + (i << 4), v128.load32_splat(from + (i << 2)));
 }
 
-/** Bytes of each word the other way round. */
+/** Reverses the bytes of each word. */
 function swapped(v: v128): v128 {
   return i8x16.shuffle(v, v, 3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
 }
@@ -321,7 +323,7 @@ function jobAt(jobs: usize, end: usize, lane: usize): usize {
 
 // Most ids come again soon: a direct-mapped cache holds the last values with their hashes.
 
-/** Bytes of an entry, base 2: a value's block, then its hash. */
+/** Size of an entry as a power of two: a value's block, then its hash. */
 const ENTRY_SHIFT: i32 = 7;
 const MIX: u64 = ((<u64>0x9e3779b9) << 32) | 0x7f4a7c15;
 

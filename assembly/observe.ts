@@ -50,7 +50,7 @@ const SHORTEST_TIME: i32 = 10;
 const OPEN: i32 = 0;
 const CLOSED: i32 = 1;
 
-/** What is known of a column, 32 bytes each: src/schema/plain-columns.ts has the same list. */
+/** The numbers of a column, 32 bytes each: src/schema/plain-columns.ts has the same list. */
 const COLUMN_BITS: usize = 5;
 const FILLED: usize = 0;
 const MODE: usize = 4;
@@ -58,7 +58,7 @@ const KNOWN: usize = 8;
 const FIRST: usize = 16;
 const LAST: usize = 24;
 
-/** Where the numbers of listed cells are left: how many, then the cells. */
+/** Address of the listed cells: their number, then the cells. */
 const LISTED: usize = 20;
 
 /**

@@ -9,7 +9,7 @@ const COLON: i32 = 58;
 const SPACE: i32 = 32;
 const UPPER_T: i32 = 0x54;
 
-/** What `parseTime` answers: no time, its form, or text that TypeScript must look at. */
+/** Results of `parseTime`: no time, its form, or text that TypeScript must read. */
 export const NO_TIME: i32 = 0;
 export const DAY_FORM: i32 = 1;
 export const DOT_FORM: i32 = 2;
@@ -37,7 +37,7 @@ const HOUR_SLOTS: i32 = 256;
 const HOUR_SECONDS: i32 = 3_600;
 const DAY_HOURS: i32 = 24;
 
-/** Where the offset of the zone in the hour of the last time read is; 0 where the hour is not on the list. */
+/** Address of the zone's offset in the hour of the last time read; 0 if the hour is not cached. */
 export function knownOffset(hours: usize): usize {
   const hour = day * DAY_HOURS + second / HOUR_SECONDS;
   const slot = hours + ((<usize>(hour & (HOUR_SLOTS - 1))) << 3);

@@ -18,7 +18,7 @@ export interface End extends Kill {
 export interface Action {
   /** `other`: a load of the same days by another user into another place; `stream`: an Arrow stream of them. */
   readonly what: 'sync' | 'other' | 'stream' | 'refresh' | 'part' | 'compact' | 'forget' | 'purge' | 'write';
-  /** What a part loads: `--from` and `--to`, as days after the first of the simulation. */
+  /** The days that a part loads: `--from` and `--to`, as days after the first of the simulation. */
   readonly from: number | undefined;
   readonly to: number | undefined;
   /** People whom a list names, by number. */
@@ -26,7 +26,7 @@ export interface Action {
   /** How many of them may be deleted. */
   readonly cap: number;
   readonly end: End | undefined;
-  /** Bytes that fit on its disk; undefined: any number. */
+  /** Number of bytes that fit on its disk; undefined for any number. */
   readonly disk: number | undefined;
 }
 

@@ -22,7 +22,10 @@ const personOf = (row: ReadonlyMap<string, string>): string => row.get('df_unifi
 /** The first day that is not over in every zone. */
 export const openDay = (simulation: Simulation): Day => dayAt(simulation.scheduler.now, -12);
 
-/** What is wrong with what a place holds now. `isMidway`: a change of several steps may be unfinished, since its run did not end well. */
+/**
+ * The problems of what a place holds now. `isMidway`: a change of several steps may be unfinished, since its run did
+ * not end well.
+ */
 export async function problemsOf(
   simulation: Simulation,
   people: People,
@@ -48,7 +51,7 @@ export async function problemsOf(
   return { held, problems: problems.slice(0, MAX_SHOWN) };
 }
 
-/** What is wrong with what somebody else has loaded: of people who were purged here, they keep what they have. */
+/** The problems of what another user has loaded: they keep the rows of people who were purged here. */
 export async function otherProblems(simulation: Simulation, people: People): Promise<string[]> {
   const held = await TARGETS[simulation.otherTarget].held(simulation.other);
   const problems = [
@@ -67,7 +70,7 @@ function cursorProblems({ cursor }: Held, simulation: Simulation): string[] {
   return [`the cursor is at ${cursor}, and ${openDay(simulation)} is not over yet`];
 }
 
-/** What the exports have shown of `to_date` is how it is: of single days, and of ranges (S62). */
+/** Checks that the exports show of `to_date` what is true: for single days, and for ranges (S62). */
 function ruleProblems({ inclusive, rangesInclusive }: Held, { testCase }: Simulation): string[] {
   const { to_date_inclusive: isInclusive, single_days: form } = parseScenario(testCase.scenario).days;
   // Ranges that are proved to leave their end out serve for single days as well.

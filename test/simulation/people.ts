@@ -20,9 +20,9 @@ export interface Planned {
   readonly purges: boolean;
   /** The `df_unified_id`s of the people whom it purges. */
   readonly people: readonly string[];
-  /** What stands in `member_no` of rows that it removes, whoever else they name. */
+  /** Texts in `member_no` of rows that it removes, whoever else those rows name. */
   readonly memberNumbers: readonly string[];
-  /** Of the ids, how many an unfinished run has done that this one goes on with. */
+  /** Number of the ids that the unfinished run which this one resumes has deleted. */
   readonly done: number;
   readonly cap: number;
 }
@@ -30,14 +30,14 @@ export interface Planned {
 /** More are left than may be deleted. */
 export const isCapped = ({ ids, done, cap }: Planned): boolean => ids.length - done > cap;
 
-/** Who was asked to be deleted, and who must never be seen again. */
+/** The people whose deletion was requested, and who must never be seen again. */
 export class People {
   readonly #simulation: Simulation;
   /** External ids that some list named. */
   readonly asked = new Set<string>();
   /** `df_unified_id`s whose purge ended well. */
   readonly purged = new Set<string>();
-  /** The same of purges that did not: they may be there or not. */
+  /** People of purges that did not end well: they may be there or not. */
   readonly inDoubt = new Set<string>();
   /** Texts of `member_no` by which rows were purged that name nobody else: no list can keep those out when they come again. */
   readonly nameless = new Set<string>();

@@ -25,7 +25,7 @@ export interface Held extends Stored {
   readonly rangesInclusive: boolean | undefined;
   /** Ids of the last receipt: what the state says, and what is there. */
   readonly lastReceipts: readonly [string | undefined, string | undefined];
-  /** Of each row of a table beside `events`, where it is kept as files: its `df_event_log_id`, and whose it is. */
+  /** The rows of a table beside `events`, if it is kept as files: the `df_event_log_id` and the person of each. */
   readonly logs?: readonly OtherRow[];
   readonly items?: readonly OtherRow[];
   /** Files that the latest version has and that are not there, and those that an older one has. */
@@ -96,7 +96,7 @@ export async function ask(sql: string): Promise<Record<string, unknown>[]> {
   return (await (await engine).runAndReadAll(sql)).getRowObjectsJson();
 }
 
-/** What work finds in a DuckDB file that this program has loaded; undefined if there is none. */
+/** Runs work on a DuckDB file that this program has loaded; undefined if there is none. */
 export async function inDatabase<T>(file: string, work: () => Promise<T>): Promise<T | undefined> {
   if (!existsSync(file)) return undefined;
   await ask(`ATTACH ${literal(file)} AS held (READ_ONLY)`);
@@ -137,7 +137,7 @@ interface StoredState {
 
 type Claims = Pick<Held, 'cursor' | 'inclusive' | 'rangesInclusive' | 'lastReceipts'>;
 
-/** What a place says of itself: its state, and the id of its last receipt. */
+/** The claims of a place: its state, and the id of its last receipt. */
 function claimsOf(state: unknown, receipt: unknown): Claims {
   const { from_date, to_date_inclusive, ranges_inclusive, last_receipt } = (state ?? {}) as StoredState;
   return {
@@ -184,7 +184,7 @@ async function inDelta(dir: string): Promise<Held> {
   return { ...(await heldOf(files, columns, claims)), ...(await othersIn((table) => others.get(table) ?? [])) };
 }
 
-/** What a checkpoint of a table's log and the entries after it leave: its files, and what is kept beside them. */
+/** The files of a table, and what is stored beside them, by a checkpoint of its log and the entries after it. */
 async function inDeltaLog(dir: string, table: string) {
   const log = join(dir, table, '_delta_log');
   const files = new Set<string>();

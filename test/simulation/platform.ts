@@ -16,7 +16,7 @@ const properties = Object.fromEntries(
   [...SYSTEM, ...PROPERTIES, '_key'].map((name) => [propertyOf(name), textProperty]),
 );
 
-/** What a platform is configured to sync: the events, as texts, merged by their key. */
+/** The catalog that a platform is configured to sync: the events, as texts, merged by their key. */
 export const SOURCE_CATALOG = {
   streams: [
     {
@@ -31,11 +31,11 @@ export const SOURCE_CATALOG = {
 
 type State = NonNullable<Heard['state']>;
 
-/** What reads a source: keeps its records by their key, and its last state. */
+/** Reads a source: keeps its records by their key, and its last state. */
 export class Platform {
   readonly #rows = new Map<string, StoredRow>();
   readonly problems: string[] = [];
-  /** As the source gets it back. */
+  /** The state as the source gets it back. */
   state: readonly unknown[] | undefined;
   #cursor: string | undefined;
   #inclusive: boolean | undefined;
@@ -43,7 +43,7 @@ export class Platform {
   #sinceState = 0;
   #failure: string | undefined;
 
-  /** What the source's output goes to. Only what arrives while its process lives is heard. */
+  /** The stream for the source's output. Only what arrives while its process lives is read. */
   readonly output = (): Writable => outputTo((message) => this.#take(message));
 
   /** A run has ended; gives the exit code that a command line would have had. */

@@ -9,7 +9,7 @@ export const SYSTEM = [
   'df_unified_id',
 ];
 
-/** What is asked for beside the system columns: few, as every one costs time. */
+/** The properties that are requested beside the system columns: few, since each costs time. */
 export const PROPERTIES = [
   'member_no',
   'level',

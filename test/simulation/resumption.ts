@@ -20,7 +20,7 @@ interface Run {
   readonly isClosed: boolean;
 }
 
-/** What the ledger of a folder says of its runs, read by nothing of the program. */
+/** The runs in the ledger of a folder, read without any code of the program. */
 export class Runs {
   readonly #folder: string;
   /** Their hashes, by the lists that were given. */
@@ -31,7 +31,7 @@ export class Runs {
     this.#folder = folder;
   }
 
-  /** To be called after each run: a list by which it may have been. */
+  /** Called after each run with a list that it may have had. */
   learn(ids: readonly string[]): void {
     const runs = this.#all();
     const latest = runs.at(-1);

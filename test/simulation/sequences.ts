@@ -108,7 +108,7 @@ const SEQUENCES: Readonly<Record<string, (generated: Generated) => Step[]>> = {
   ],
 };
 
-/** From right before noon to as long as a load takes at a slow service, ms. */
+/** Times (ms) from right before noon up to the length of a load at a slow service. */
 const BEFORE_NOON = [200, 400, 1_000, 3_000, 6_000, 9_000, 12_000, 15_000, 18_000, 21_000, 24_000, 30_000];
 /** Effects that occur only a few times in a load. */
 const RARE: ReadonlySet<End['effect']> = new Set(['commit', 'rename', 'store']);

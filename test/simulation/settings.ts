@@ -45,7 +45,7 @@ export function configure(simulation: Simulation, cap = CAP): void {
   writeFileSync(join(simulation.dir, 'destination.json'), JSON.stringify(destination), { mode: 0o600 });
 }
 
-/** What a process of a test case runs. */
+/** The command line of a process of a test case. */
 export function lineOf(simulation: Simulation, { what, from, to }: Pick<Action, 'what'> & Partial<Action>): Work {
   const { target, tables, publishes } = simulation.testCase;
   if (target === 'airbyte') return readLine(simulation);
@@ -68,7 +68,7 @@ export function lineOf(simulation: Simulation, { what, from, to }: Pick<Action, 
 /** A place, as commands of its target take it. */
 const placeOption = (target: StoredTarget, place: string) => ({ [TARGETS[target].descriptor.place.name]: place });
 
-/** What somebody else runs for their place. */
+/** The command line of another user for a place of their own. */
 export const otherLine = (simulation: Simulation, command: 'sync' | 'compact'): Line => ({
   command: `${command} ${simulation.otherTarget}`,
   options: {

@@ -26,7 +26,7 @@ const HALF_DAY = 12 * HOUR;
 /** A folder in memory, if the machine has one. */
 const ROOT = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
-/** What a process runs: a command line, or a verb of a connector. */
+/** The work of a process: a command line, or a verb of a connector. */
 export type Work = Line | Verb;
 
 /** How a process ended; `code` is undefined if it was killed. */
@@ -49,7 +49,7 @@ export class Simulation {
   readonly testCase: TestCase;
   readonly scheduler: Scheduler;
   readonly dir: string;
-  /** Undefined: the platform. */
+  /** The target; undefined for the platform. */
   readonly target: SimulatedTarget | undefined;
   readonly place: string;
   readonly spool: string;
@@ -61,9 +61,9 @@ export class Simulation {
   /** The path of the copy for readers. */
   readonly published: string;
   readonly service: Simulator;
-  /** The same service if no row were ever late, corrected or deleted. */
+  /** The service as it would be if no row were ever late, corrected or deleted. */
   readonly original: Simulator;
-  /** The same with corrected rows. */
+  /** The service of `original` with corrected rows. */
   readonly corrected: Simulator;
   /** Every run so far, oldest first. */
   readonly history: string[] = [];

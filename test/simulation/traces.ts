@@ -8,7 +8,7 @@ import type { Simulation } from './simulation.ts';
 
 type Purged = Pick<Planned, 'people' | 'memberNumbers'>;
 
-/** Where bytes still name people who were purged: target, copies, downloads and temporary files (S37). */
+/** The places where bytes still name people who were purged: target, copies, downloads and temporary files (S37). */
 export async function tracesOf(simulation: Simulation, { people, memberNumbers }: Purged): Promise<string[]> {
   const texts = people.map((one) => Buffer.from(one));
   const places = [

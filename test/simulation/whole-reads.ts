@@ -18,7 +18,7 @@ interface Read {
   readonly ids: readonly string[];
 }
 
-/** What is wrong with an Arrow stream. */
+/** The problems of an Arrow stream. */
 export const streamProblems = (testCase: TestCase): Promise<string[]> =>
   readProblems(testCase, async (simulation) => {
     const line = streamLine(simulation);
@@ -28,7 +28,7 @@ export const streamProblems = (testCase: TestCase): Promise<string[]> =>
     return { keys: column('_key'), ids: column('df_event_detail_log_id') };
   });
 
-/** What is wrong with the records of a platform's full refresh, which replace all that it has. */
+/** The problems of the records of a platform's full refresh, which replace everything that it has. */
 export const refreshProblems = (testCase: TestCase): Promise<string[]> =>
   readProblems(testCase, async (simulation) => {
     const rows: Readonly<Record<string, unknown>>[] = [];

@@ -138,11 +138,11 @@ type Comparable = string | null | readonly (string | null)[];
 interface TypeCase {
   /** The forms of cells that a column of it may mix, each right and nearly right. */
   readonly forms: readonly fc.Arbitrary<string>[];
-  /** What platforms and readers of a target see of it, without a zone. */
+  /** The schema that platforms and readers of a target see, without a zone. */
   readonly jsonSchema: object;
   readonly duckdb: string;
   readonly arrow: string;
-  /** By each type that it widens to: cells, and the text that DuckDB gives what they become. */
+  /** By each type to which it widens: cells, and the text that DuckDB gives the widened values. */
   readonly widened: Partial<Record<ColumnType, readonly (readonly [cell: string, text: string])[]>>;
   /** SQL that writes a typed value as text. */
   sql(value: string, asInstants: boolean): string;
@@ -170,7 +170,7 @@ const each = (canonical: (item: unknown) => string) => (value: unknown) =>
 
 const longAt = (data: Data, row: number): unknown => `${data.values[row]}`;
 const doubleAt = (data: Data, row: number): unknown => data.values[row];
-/** Not by the library's own reading, which takes a U+FEFF at the start of a text away. */
+/** Reads a text without the library's own decoder, which removes a U+FEFF at the start. */
 const textAt = ({ values, valueOffsets: offsets }: Data, row: number): unknown =>
   Buffer.from(values.subarray(offsets[row], offsets[row + 1])).toString();
 const listAt = (itemAt: TypeCase['arrowAt']) => (data: Data, row: number) => {
@@ -329,7 +329,7 @@ const TYPE_CASES: Readonly<Record<ColumnType, TypeCase>> = {
   },
 };
 
-/** What platforms and readers of a target see of a type. */
+/** The contract of a type with platforms and readers of a target. */
 export const contractOf = (type: ColumnType): Pick<TypeCase, 'jsonSchema' | 'duckdb' | 'arrow'> => TYPE_CASES[type];
 
 /** Each type with each that it is shown to widen to, cells of it, and what they become as text. */
@@ -362,5 +362,5 @@ export const cells = fc
 export const formsOf = (type: ColumnType): fc.Arbitrary<fc.Arbitrary<string>[]> =>
   fc.subarray([...TYPE_CASES[type].forms], { minLength: 1 });
 
-/** The same of any type. */
+/** Cells of several forms of any type. */
 export const someForms = fc.constantFrom(...COLUMN_TYPES).chain(formsOf);

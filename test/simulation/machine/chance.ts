@@ -23,10 +23,10 @@ const bytes = (length: number): Buffer => Buffer.from(Array.from({ length }, () 
 
 export const randomText = (length: number): string => bytes(length).toString('hex').slice(0, length);
 
-/** What stands for `Math.random`. */
+/** Replaces `Math.random`. */
 export const simulatedRandom = (): number => (current() === undefined ? realRandom() : random.unit());
 
-/** What stands for `node:crypto`. */
+/** Replaces `node:crypto`. */
 export const simulatedCrypto = {
   ...real,
   randomBytes: (length: number) => (current() === undefined ? real.randomBytes(length) : bytes(length)),

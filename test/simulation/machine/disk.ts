@@ -175,7 +175,7 @@ function promised(name: string): Call {
   };
 }
 
-/** With a callback, as streams use them. */
+/** Calls with a callback, as streams use them. */
 function called(name: string): Call {
   const original = callOf(realFs, name);
   return (...all: readonly unknown[]) => {
@@ -191,7 +191,7 @@ function called(name: string): Call {
   };
 }
 
-/** What `open` of `node:fs/promises` gives, as far as the program uses it. */
+/** Replaces the result of `open` of `node:fs/promises`, as far as the program uses it. */
 class FileHandle {
   readonly fd: number;
   readonly #process: MachineProcess;
@@ -241,7 +241,7 @@ Object.assign(streams.read, {
   },
 });
 
-/** What stands for `node:fs`. */
+/** Replaces `node:fs`. */
 export const simulatedFs = {
   ...realFs,
   ...named(
@@ -256,11 +256,11 @@ export const simulatedFs = {
     realFs.createWriteStream(path, current() === undefined ? options : ({ ...options, fs: streams } as object)),
 };
 
-/** What stands for `node:fs/promises`. */
+/** Replaces `node:fs/promises`. */
 export const simulatedFsPromises = {
   ...realFs.promises,
   ...named(onlyPromised, promised),
-  /** What a program remembers in its memory by this, each process of the simulation remembers for itself. */
+  /** Resolves a path for each process of the simulation separately: a program remembers such paths in its memory. */
   async realpath(path: string): Promise<string> {
     const process = current();
     return process === undefined ? realFs.realpathSync(path) : `${realFs.realpathSync(path)}\0${process.pid}`;

@@ -24,7 +24,7 @@ interface Attached {
   readonly file: string;
   readonly release: () => void;
 }
-/** By connection, then by the name that the file was given. */
+/** Attached files by connection, then by the name that the file was given. */
 const attached = new WeakMap<object, Map<string, Attached>>();
 
 async function statement<T>(connection: object, sql: string, work: () => Promise<T>): Promise<T> {

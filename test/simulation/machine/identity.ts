@@ -4,7 +4,7 @@ import { current, type MachineProcess } from './process.ts';
 const SPACE = 'simulated';
 const known = new Map<number, MachineProcess>();
 
-/** What stands for the identity of the process: that of whichever process of the simulation asks. */
+/** Replaces the identity of the process by that of the simulated process that asks for it. */
 export const simulatedIdentity = (real: ProcessIdentity): ProcessIdentity => ({
   get pid() {
     const process = current();

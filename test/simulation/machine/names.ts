@@ -18,7 +18,7 @@ let changes: Change[] = [];
 let aside = '';
 let count = 0;
 
-/** To be called for each simulation: `folder` takes what is kept aside. */
+/** Called for each simulation: `folder` receives what is kept aside. */
 export function keepNamesIn(folder: string): void {
   aside = folder;
   realFs.mkdirSync(folder, { recursive: true });
@@ -30,7 +30,7 @@ export function forgetNames(): void {
   changes = [];
 }
 
-/** To be called when a folder is synced. */
+/** Called when a folder is synced. */
 export function namesSynced(folder: number): void {
   changes = changes.filter((change) => change.folder !== folder);
 }
@@ -126,7 +126,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   rmdir: emptying,
 };
 
-/** Of a path and the folders above it, the uppermost that is not there; undefined: it is. */
+/** The uppermost missing one of a path and the folders above it; undefined if the path is there. */
 function firstMissing(path: string): string | undefined {
   if (statOf(path) !== undefined) return undefined;
   const above = dirname(path);

@@ -23,7 +23,7 @@ export class MemorySocket extends Duplex {
   connecting = false;
   readonly #scheduler: Scheduler;
   readonly #owner: MachineProcess | undefined;
-  /** What is on its way to the other end. */
+  /** Messages on their way to the other end. */
   readonly #wire: Channel = [];
   #other: MemorySocket | undefined;
   #waiting: (() => void) | undefined;
@@ -179,5 +179,5 @@ function createServer(options: Http.ServerOptions, listener: Http.RequestListene
   return Object.assign(server, own);
 }
 
-/** What stands for `node:http`. */
+/** Replaces `node:http`. */
 export const simulatedHttp = { ...real, Agent, createServer };

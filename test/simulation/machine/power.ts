@@ -8,7 +8,7 @@ import { realFs } from './real-fs.ts';
  * DuckDB wrote to its own files stays: it syncs them itself.
  */
 
-/** Bytes of each file as it was last synced, by inode; undefined: never. */
+/** Bytes of each file when it was last synced, by inode; undefined if it never was. */
 const unsynced = new Map<number, Buffer | undefined>();
 
 export function forgetAllUnsynced(): void {
@@ -16,7 +16,7 @@ export function forgetAllUnsynced(): void {
   forgetNames();
 }
 
-/** To be called before the bytes of a file change, which is named by path or descriptor; false if there is none yet. */
+/** Called before the bytes of a file change, which is named by path or descriptor; false if there is none yet. */
 export function noteUnsynced(file: unknown): boolean {
   const found = statOf(file);
   if (found?.isFile() && !unsynced.has(found.ino)) {
@@ -32,7 +32,7 @@ export function noteMade(path: string): void {
   if (found?.isDirectory()) for (const name of realFs.readdirSync(path)) noteMade(join(path, name));
 }
 
-/** To be called when a file or a folder, by its descriptor, is synced. */
+/** Called when a file or a folder is synced, with its descriptor. */
 export function forgetUnsynced(descriptor: number): void {
   const { ino } = realFs.fstatSync(descriptor);
   unsynced.delete(ino);

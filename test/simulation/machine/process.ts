@@ -9,7 +9,7 @@ export type Effect = 'write' | 'rename' | 'store' | 'remove' | 'sync' | 'create'
 /** Around which effect a process is killed: the n-th of a kind, or of any. */
 export interface Kill {
   readonly effect: Effect | 'any';
-  /** From 1. */
+  /** Number of the process, from 1. */
   readonly nth: number;
   /** `after`: it takes place, and nothing after it does. */
   readonly side: 'before' | 'after';
@@ -37,7 +37,7 @@ export class MachineProcess {
   /** Its own callbacks in the event loop. */
   readonly turns: (() => void)[] = [];
   isDead = false;
-  /** Bytes that still fit on its disk. */
+  /** Number of bytes that still fit on its disk. */
   diskLeft = Number.POSITIVE_INFINITY;
   /** How long its disk takes to store something, in ms. */
   diskMs = 0;
@@ -57,7 +57,7 @@ export class MachineProcess {
     this.#stop = stop;
   }
 
-  /** To be called before each effect, with all that it is; throws if the process is dead, or is killed now. */
+  /** Called before each effect with all its kinds; throws if the process is dead, or is killed now. */
   effect(...kinds: readonly Effect[]): void {
     if (this.isDead) throw new Killed('this process is dead');
     for (const one of [...kinds, 'any'] as const) this.effects.set(one, (this.effects.get(one) ?? 0) + 1);

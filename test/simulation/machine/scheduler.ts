@@ -8,12 +8,12 @@ import type { Random } from '../../../src/base/random.ts';
  * nothing else is left to happen. So one seed is one history, and an hour of waiting costs nothing.
  */
 
-/** Whose an event is: what is dead does nothing any more. */
+/** The owner of an event; a dead owner does nothing any more. */
 export interface Owner {
   readonly isDead: boolean;
 }
 
-/** Of which process the code is that runs now; none: the service, or the test itself. */
+/** The process whose code runs now; undefined for the service, or the test itself. */
 export const running = new AsyncLocalStorage<Owner | undefined>();
 
 const realImmediate = setImmediate;
@@ -57,7 +57,7 @@ export class Scheduler {
     this.#ready.push({ owner, happen });
   }
 
-  /** The same, behind all earlier ones of the channel. */
+  /** Schedules an event behind all earlier ones of the channel. */
   pushInto(channel: Channel, owner: Owner | undefined, happen: () => void): void {
     channel.push(happen);
     this.push(owner, () => channel.shift()?.());

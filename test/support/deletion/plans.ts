@@ -28,7 +28,7 @@ export const done = () => answerOf('done', '20000');
 
 type Answering = (id: string, nth: number, signal: AbortSignal) => DeletionAnswer | Promise<DeletionAnswer>;
 
-/** What a place of a purge does when its people are removed. */
+/** The behaviour of a place of a purge when its people are removed. */
 export type Removing = () => Promise<void>;
 
 /** A plan of a list of ids, and what follows when it is confirmed: two runs of the same case. */
@@ -129,7 +129,7 @@ function purgeBy(removing: Removing, io: RunContext, spoolDir: string): PurgeReq
 export class Plans {
   readonly folders = new Folders();
   readonly events: LogEvent[] = [];
-  /** What is to be called later, and was neither called nor taken back. */
+  /** Calls that are due later, and that were neither made nor cancelled. */
   readonly timers: { readonly ms: number; readonly call: () => void }[] = [];
   readonly clock = quickClock();
   readonly stop = new AbortController();

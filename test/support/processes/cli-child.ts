@@ -117,13 +117,16 @@ export class CliFixture {
     return this.startWords(['bash', '-c', `ulimit -f ${kib}; exec "$@"`, 'bash'], argv);
   }
 
-  /** By way of a program that is given the command line as its last words. */
+  /** Starts the command line through a program that gets it as its last words. */
   startWords([command, ...words]: readonly string[], argv: readonly string[], env: Record<string, string> = {}) {
     const all = [...words, process.execPath, PROGRAM, ...argv];
     return this.#started(new CliChild(command ?? '', all, { TMPDIR: this.dir, ...env }));
   }
 
-  /** In this process, which is quicker: for what does not depend on the start of a process, its signals or its streams. */
+  /**
+   * Runs the command line in this process, which is quicker: for tests that do not depend on the start of a process,
+   * its signals or its streams.
+   */
   run(argv: readonly string[], env: Record<string, string> = {}): Promise<Done> {
     return runHere(argv, { env });
   }

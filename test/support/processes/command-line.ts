@@ -4,7 +4,7 @@ import { runCommandLine } from '../../../src/cli/program.ts';
 import type { Prompts } from '../../../src/cli/prompts.ts';
 import { envOf } from '../env.ts';
 
-/** What a command line in this process is given; by default nothing of the environment, and nobody who can be asked. */
+/** The environment of a command line in this process; by default no variables, and nobody who can answer questions. */
 export interface Given {
   readonly env?: Readonly<Record<string, string>>;
   readonly prompts?: Prompts | undefined;

@@ -3,6 +3,6 @@ import { OWN_IDENTITY, type ProcessIdentity } from '../../../src/fs/process-iden
 /** No process has this id: it is beyond what the system gives. */
 export const DEAD_PID = 2 ** 22 + 1;
 
-/** What a lock or a lease holds on disk; by default it is this process's. */
+/** The text of a lock or a lease on disk; by default that of this process. */
 export const ownerText = (more: Partial<ProcessIdentity> = {}): string =>
   JSON.stringify({ v: 1, ...OWN_IDENTITY, ...more, token: '0123456789abcdef' });

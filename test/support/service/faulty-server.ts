@@ -13,14 +13,14 @@ export interface RawRequest {
   readonly connection: number;
 }
 
-/** What an answer is made of, byte by byte. Nothing is sent that the script does not say. */
+/** The steps of an answer, byte by byte. Nothing else is sent. */
 export type Step =
   | { readonly send: string | Uint8Array }
-  /** The same, so many bytes at a time, each on its own. */
+  /** Sends the bytes, so many at a time, each part on its own. */
   | { readonly trickle: string | Uint8Array; readonly bytes: number }
   /** Goes on when the promise resolves. */
   | { readonly until: Promise<unknown> }
-  /** Nothing more for as long as the other side stays. */
+  /** Sends nothing more for as long as the other side stays. */
   | { readonly hold: true }
   /** A FIN: the clean end of the connection. */
   | { readonly end: true }
@@ -161,7 +161,7 @@ export function whole(status: number, body: string | Uint8Array, headers: Header
 export const json = (status: number, value: unknown, headers: Headers = {}): Step[] =>
   whole(status, JSON.stringify(value), { 'Content-Type': 'application/json', ...headers });
 
-/** Bytes as chunks of a chunked body, without the last one. */
+/** Frames bytes as chunks of a chunked body, without the last one. */
 export function chunks(body: string | Uint8Array, size = 1_024): Buffer {
   const bytes = Buffer.from(body);
   const out: Buffer[] = [];

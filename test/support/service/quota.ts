@@ -24,7 +24,7 @@ export const state = (more: Partial<QuotaState>): QuotaState => ({
   unreportedAt: NOW - MINUTE,
   ...more,
 });
-/** What the service last said of what is left. */
+/** The last report of the service of what is left. */
 export const report = (remaining: number, resetAt: number | undefined, more = {}) => {
   const rest = { remaining, at: NOW - MINUTE, lastSent: 1_000, unanswered: 0, ...more };
   return resetAt === undefined ? rest : { ...rest, resetAt };

@@ -17,17 +17,17 @@ import { ParquetFixture } from './parquet.ts';
 import { inDatabase } from './query.ts';
 import { propertyOf } from './records.ts';
 
-/** What a sink holds of one row: a value by column of the header, and what was rescued by source name. */
+/** One row in a sink: a value by column of the header, and the rescued texts by source name. */
 interface HeldRow {
   readonly values: readonly unknown[];
   readonly rescued: Readonly<Record<string, string>>;
 }
-/** By `_key`. */
+/** Rows by `_key`. */
 export type Held = ReadonlyMap<string, HeldRow>;
 
 interface Column {
   readonly name: string;
-  /** None: the column has no value, and a table no such column. */
+  /** Type of the column; null if it has no value, so that a table lacks it. */
   readonly type: ColumnType | null;
 }
 
@@ -46,7 +46,7 @@ export class AgreementFixture extends ParquetFixture {
     return { ...window, files: [file], receipt: { ...window.receipt, rows, header, columns } };
   }
 
-  /** What a table holds after these windows, by the header of the first. */
+  /** The rows of a table after these windows, by the header of the first. */
   async inDuckDb(windows: readonly Window[], timezone: string | undefined): Promise<Held> {
     await this.load(windows, { timezone });
     return this.#held(this.file, 'events', windows[0], timezone !== undefined);
@@ -58,7 +58,7 @@ export class AgreementFixture extends ParquetFixture {
     return this.#held(this.file, files, window, timezone !== undefined);
   }
 
-  /** What one stream over these windows holds, by the header of the first. */
+  /** The rows of one stream over these windows, by the header of the first. */
   async inArrow(windows: readonly Window[], timezone: string | undefined): Promise<Held> {
     const out = join(this.dir, 'events.arrows');
     const each = (async function* () {
@@ -110,7 +110,7 @@ export class AgreementFixture extends ParquetFixture {
     });
   }
 
-  /** What the records of a source hold whose catalog names for each column the type that the data gave it. */
+  /** The rows in the records of a source whose catalog has for each column the type that the data gave it. */
   async inRecords(window: Window, timezone: string | undefined): Promise<Held> {
     const [{ header, columns }] = window.files;
     const names = propertyNames('events', headerColumns(header)).map(String);
@@ -130,7 +130,7 @@ export class AgreementFixture extends ParquetFixture {
   }
 }
 
-/** What tells the columns of a header apart in a target. */
+/** The names by which a target distinguishes the columns of a header. */
 function sourcesOf(header: readonly string[]): { source: string; occurrence: number }[] {
   const eventName = eventNameIndex(header);
   const sources = header.map((source, i) => (i === eventName ? 'df_event_name' : source));

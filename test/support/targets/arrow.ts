@@ -55,7 +55,7 @@ export interface StreamedColumn {
   readonly values: readonly unknown[];
 }
 
-/** What a finished stream holds, read from the memory of its vectors: nothing is rounded on the way. */
+/** Reads a finished stream from the memory of its vectors, so that nothing is rounded on the way. */
 export function streamedColumns(file: string): StreamedColumn[] {
   const table = tableFromIPC(readFileSync(file));
   return table.schema.fields.map(({ name, metadata }, i) => ({

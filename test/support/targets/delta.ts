@@ -102,7 +102,7 @@ export class DeltaFixture extends FolderFixture {
     }
   }
 
-  /** What the lines of one version say of one kind of action. */
+  /** The actions of one kind in the entry of one version. */
   actions(table: string, version: number, kind: string): Fields[] {
     return this.entry(table, version).flatMap((line): Fields[] => (line[kind] === undefined ? [] : [line[kind]]));
   }
@@ -121,7 +121,7 @@ export class DeltaFixture extends FolderFixture {
     return this.#replayed(table, [], 0, version);
   }
 
-  /** The same of a log that may begin with a checkpoint, at its latest version. */
+  /** The latest version of a log that may begin with a checkpoint. */
   async current(table: string) {
     const log = this.files(`${table}/_delta_log`);
     const checkpoint = log.findLast((name) => name.endsWith('.checkpoint.parquet'));

@@ -19,7 +19,7 @@ export type Cells = Readonly<Record<string, string>>;
 export class DuckDbFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-duckdb-'));
   readonly file = join(this.dir, 'events.duckdb');
-  /** What a command is given: here the file. */
+  /** The place as a command gets it: the file. */
   readonly place: string = this.file;
   readonly log: LogEvent[] = [];
   readonly signal: AbortSignal = new AbortController().signal;
@@ -69,7 +69,7 @@ export class DuckDbFixture {
     return openDuckDbSink({ file: this.file, ...this.targetOptions, ...options });
   }
 
-  /** What a target is told where a test says nothing else. */
+  /** The options of a target in a test without others. */
   get targetOptions() {
     const logger = createLogger(
       (event) => this.log.push(event),

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 
-/** What becomes of one request: executed and answered, refused, cut half-way, or executed with its answer lost. */
+/** The outcome of one request: executed and answered, refused, cut half-way, or executed with its answer lost. */
 export type S3Outcome = 'normal' | 'cut' | 'answer lost' | { readonly status: number; readonly code: string };
 
 export interface S3Request {
@@ -15,7 +15,7 @@ export interface S3Request {
   readonly attempt: number;
 }
 
-/** By the protocol. */
+/** Maximum number of keys in one request, by the protocol. */
 const MAX_DELETED = 1_000;
 const MAX_PARTS = 10_000;
 const CHECKSUM = 'x-amz-checksum-crc32';
@@ -37,7 +37,7 @@ interface Version {
 
 /** A bucket in memory, on loopback: conditional creates, multipart uploads, and whatever goes wrong that a test sets. */
 export class FakeS3 {
-  /** Of a versioned bucket, newest first; absent: it does not know versions. */
+  /** The versions of a versioned bucket, newest first; absent if it does not know versions. */
   versions: Version[] | undefined;
   /** Objects or versions in one page of a list. */
   pageSize = 1_000;
@@ -51,7 +51,7 @@ export class FakeS3 {
   >();
   readonly requests: S3Request[] = [];
   outcomeOf: (request: S3Request) => S3Outcome = () => 'normal';
-  /** False: `If-None-Match` is passed over. */
+  /** False if `If-None-Match` is ignored. */
   isConditional = true;
   readonly #server: Server;
   readonly #attempts = new Map<string, number>();
@@ -279,7 +279,7 @@ interface ParsedRequest {
   readonly key: string;
   readonly query: URLSearchParams;
   readonly body: Buffer;
-  /** Of a part, as the client counted it. */
+  /** Checksum of a part, as the client computed it. */
   readonly checksum: string | undefined;
 }
 

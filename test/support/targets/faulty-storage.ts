@@ -1,7 +1,7 @@
 import { transientError } from '../../../src/base/errors.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 
-/** What a request that changes something does in a test, by the count of such requests from 1. */
+/** The outcome of a request that changes something, by the number of such requests from 1. */
 export type Outcome = 'normal' | 'dies before' | 'dies after' | 'answer lost' | 'seems taken';
 
 /** A folder whose requests go wrong where a test says so; once one has died, so does every later one. */

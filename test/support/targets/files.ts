@@ -11,7 +11,7 @@ import type { PeopleFound, PeopleQuery } from '../../../src/sinks/target.ts';
 
 type Found = (found: PeopleFound) => Promise<void>;
 
-/** What a target that keeps Parquet files does with a place, as functions of options that may name a storage. */
+/** The operations of a target that keeps Parquet files on a place, as functions of options that may name a storage. */
 export const placeOf = (format: FilesFormat) => ({
   open: (options: FilesSinkOptions) => openFilesSink(format, options),
   state: (options: OpenFilesOptions) => readFilesState(format, options),

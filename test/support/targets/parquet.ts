@@ -15,7 +15,7 @@ export class ParquetFixture extends FolderFixture {
   readonly root = join(this.dir, 'lake');
   override readonly place: string = this.root;
 
-  /** What verify, compact, purge and readers of the folder are told. */
+  /** The options of verify, compact, purge and readers of the folder. */
   get folderOptions() {
     const { lockWaitMs, clock } = this.targetOptions;
     return { place: this.root, env: () => undefined, spoolDir: this.dir, lockWaitMs, clock, logger: silentLogger };

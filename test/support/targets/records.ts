@@ -41,7 +41,7 @@ export interface WriteOptions {
   readonly timezone?: string | undefined;
   readonly entry?: URL;
   readonly workers?: number;
-  /** What the receipt says the window's bytes are: decides whether workers are worth it. */
+  /** Size of the window's bytes in the receipt, which decides whether workers are worth it. */
   readonly bytes?: number;
   readonly signal?: AbortSignal;
   /** Called with every block of lines that is written. */

@@ -19,14 +19,14 @@ import { DuckLakeFixture } from './ducklake.ts';
 import { EXAMPLE, ExampleFixture } from './example-log.ts';
 import { ParquetFixture } from './parquet.ts';
 
-/** Of each target that keeps a table of files, the format and a place of its own. */
+/** The format of each target that keeps a table of files, and a fixture with a place of it. */
 const FORMATS = {
   parquet: () => ({ fixture: new ParquetFixture(), format: PARQUET }),
   delta: () => ({ fixture: new DeltaFixture(), format: DELTA }),
   ducklake: () => ({ fixture: new DuckLakeFixture(), format: DUCKLAKE }),
 } as const satisfies Record<string, () => { fixture: DuckDbFixture; format: FilesFormat }>;
 
-/** With the example of docs/targets.md, which no command knows. */
+/** The formats, with that of the example of docs/targets.md, which no command knows. */
 const LOGS = { ...FORMATS, example: () => ({ fixture: new ExampleFixture(), format: EXAMPLE }) } as const;
 
 export type FileTargetName = keyof typeof FORMATS;
@@ -176,7 +176,7 @@ export class FilesFixture extends TargetFixture {
     return openFilesSink(this.format, { ...this.options, ...options });
   }
 
-  /** What the log says now; undefined if nothing was committed. */
+  /** Reads the snapshot of the log; undefined if nothing was committed. */
   async snapshot(): Promise<Snapshot | undefined> {
     const { log, close } = await this.format.open(this.options, 'read');
     await close();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { configError, type UserError } from '../../../src/base/errors.ts';
 import { type DeletionReport, failureOf, nothingAccepted, reportTable } from '../../../src/deletion/report.ts';
 
-/** Of a run over six ids, one of which a run before it has done. */
+/** The report of a run over six ids, one of which an earlier run has deleted. */
 function executed(more: Partial<DeletionReport> = {}): DeletionReport {
   const report = {
     v: 1,

@@ -24,7 +24,7 @@ const verify = () => verifyDelta(fixture.lakeOptions);
 const adds = (table = 'events') => [...fixture.replay(table).files.values()];
 const noteOf = ({ tags }: Readonly<Record<string, unknown>>) => JSON.parse((tags as { dfinery: string }).dfinery);
 
-/** As if the log had always said so of its files. */
+/** Changes the log's entries of its files, as if they had always been so. */
 function reported(more: (add: { stats: string; size: number }) => object): void {
   const version = fixture.versions();
   const lines = adds().map((add) => ({ add: { ...add, ...more(add as never) } }));

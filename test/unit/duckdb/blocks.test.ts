@@ -55,7 +55,7 @@ describe('the blocks of a DuckDB file', () => {
 });
 
 describe('the write-ahead log of a DuckDB file', () => {
-  /** Bytes of it after two windows of 20 MB: the second commit sees what the first has left. */
+  /** Size of the write-ahead log after two windows of 20 MB; the second commit sees what the first has left. */
   async function waiting(memoryLimit: string): Promise<number> {
     const rows = Array.from({ length: 1_200 }, (_, i) => ({ id: `id-${i}`, note: `${i}`.repeat(5_000) }));
     const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file, memoryLimit });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { holdPrivateUmask } from '../../../src/fs/private-umask.ts';
 
-/** Of this process, which may be a thread, where the real one cannot be set. */
+/** The real `umask`, which cannot set it if this process is a thread. */
 const real = process.umask;
 let mask = 0;
 beforeEach(() => {

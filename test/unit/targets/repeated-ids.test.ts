@@ -22,7 +22,7 @@ const timeOf = (day: Day, i: number) => `${day} ${String(i % 24).padStart(2, '0'
 const restarted = (day: Day): Cells[] =>
   Array.from({ length: IDS }, (_, i) => ({ id: `e${i}`, memo: `${day}/${i}`, df_items_n: '1', ...at(timeOf(day, i)) }));
 
-/** The same window for every target: of `days`, with the rows of each. */
+/** Makes the window of `days` with these rows, alike for every target. */
 function windowOf(
   day: Day,
   days = 1,
