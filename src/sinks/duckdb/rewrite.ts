@@ -7,7 +7,7 @@ import { EVENT_NAME } from '../../schema/groups.ts';
 import { refuseSecondName } from '../failures.ts';
 import { copiesOfOriginal, refuseCopy, withRewritten } from '../sql/copies.ts';
 import { checkLogPath, fileExists, newFile, REWRITING, realFile } from '../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
+import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
@@ -22,9 +22,6 @@ interface Table {
   readonly schema: string;
   readonly name: string;
 }
-
-/** Attempts to open a file while another program leaves something in its write-ahead log. */
-const MAX_ATTEMPTS = 3;
 
 /**
  * Copies a file's live rows into a new file beside it, verifies and syncs it, and renames it into place, so that there is
@@ -109,7 +106,6 @@ async function copyLocked<L extends Lookup | undefined, T>(
   const engine = await openSettled(options);
   try {
     return await engine.guarded(async () => {
-      await checkStore(engine);
       refuseSecondName(engine.file);
       const lookup = await find(engine);
       const columns = await engine.count("duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'");
@@ -126,14 +122,14 @@ async function copyLocked<L extends Lookup | undefined, T>(
 
 /** Opens the file for reading once nothing is left in its write-ahead log; writers cannot open it meanwhile. */
 async function openSettled(options: RewriteOptions): Promise<Engine> {
-  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-    const writer = await openEngine(options);
-    await writer.close();
-    const reader = await openEngine({ ...options, readOnly: true });
-    if (!existsSync(`${reader.file}.wal`)) return reader;
-    await reader.close();
-  }
-  throw transientError(`${options.file} is being written to all the time: run again when it is not.`);
+  await withFile(options, async (writer) => {
+    await checkStore(writer);
+    await writer.emptyLog();
+  });
+  const reader = await openEngine({ ...options, readOnly: true });
+  if (!existsSync(`${reader.file}.wal`)) return reader;
+  await reader.close();
+  throw transientError(`Another program has just written to ${options.file}: run again.`);
 }
 
 async function copyRows(engine: Engine, lookup: Lookup | undefined): Promise<Omit<Copied, 'path'>> {

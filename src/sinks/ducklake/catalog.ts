@@ -190,7 +190,7 @@ export class Catalog {
   /** Rewrites the catalog, so that no byte of the rows that were removed from it remains. Throws UserError. */
   async rewrite(): Promise<void> {
     await this.#open(false, async (engine) => {
-      await engine.run('CHECKPOINT target');
+      await engine.emptyLog();
       const fill = () => engine.run('COPY FROM DATABASE target TO rewritten');
       await withRewritten(COPIED, engine, SMALL_BLOCKS, fill, (path) => moveFile(path, this.file));
     });

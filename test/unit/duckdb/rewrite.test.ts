@@ -113,6 +113,43 @@ describe('a rewrite', () => {
     expect(await verifyDuckDb({ ...options(), file })).toEqual([]);
   });
 
+  it('removes the log of a transaction that a killed writer had only begun to write, which no opening replays [R902]', async () => {
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    const file = join(fixture.dir, 'left.duckdb');
+    copyFileSync(fixture.file, file);
+    const sink = await fixture.open();
+    const rows = [{ id: 'b', df_unified_id: 'person-7-unified' }];
+    await sink.commit([fixture.window('2026-01-02', csvOf(rows))], fixture.signal);
+    const log = readFileSync(`${fixture.file}.wal`);
+    await sink.close();
+    const cut = log.subarray(0, log.indexOf('person-7-unified') + 40);
+    const names = () => readdirSync(fixture.dir).filter((name) => name.startsWith('left.duckdb'));
+    writeFileSync(`${file}.wal`, cut);
+    expect(await rewriteDuckDb({ ...options(), file })).toMatchObject({ rows: 1 });
+    expect(names()).toEqual(['left.duckdb']);
+    writeFileSync(`${file}.wal`, cut);
+    const removal = { column: 'df_unified_id', ids: ['person-7-unified'] };
+    expect(await purgeDuckDb({ ...options(), file }, removal)).toMatchObject({ rows: 1, rowsRemoved: 0 });
+    expect(names()).toEqual(['left.duckdb']);
+    expect(await verifyDuckDb({ ...options(), file })).toEqual([]);
+  });
+
+  it('is refused, and nothing changes, when another program writes to the file before it is locked [R902]', async () => {
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    const before = readFileSync(fixture.file);
+    const close = Engine.prototype.close;
+    vi.spyOn(Engine.prototype, 'close').mockImplementationOnce(async function (this: Engine) {
+      await close.call(this);
+      writeFileSync(`${fixture.file}.wal`, '');
+    });
+    await expect(rewriteDuckDb(options())).rejects.toMatchObject({
+      exitCode: 3,
+      message: `Another program has just written to ${fixture.file}: run again.`,
+    });
+    expect(readFileSync(fixture.file).equals(before)).toBe(true);
+    expect(await rewriteDuckDb(options())).toMatchObject({ rows: 1 });
+  });
+
   it('leaves out people after a writer was killed right after renaming the new file [R572]', async () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
     linkSync(fixture.file, temporaryPathOf(fixture.file));

@@ -11,6 +11,7 @@ import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
 import {
   checkLogPath,
+  emptyLog,
   makeFile,
   REWRITING,
   realFile,
@@ -254,6 +255,11 @@ export class Engine {
         throw error;
       }
     });
+  }
+
+  /** Moves the write-ahead log into the file. Called between transactions, by the only process that has the file open. */
+  async emptyLog(): Promise<void> {
+    await this.guarded(() => emptyLog(this.#connection, this.file));
   }
 
   /** Lets checkpoints from now on also join row groups that removed rows have left partly empty. */
