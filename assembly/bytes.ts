@@ -1,7 +1,8 @@
 // What the modules share about bytes.
 
+import { ZERO } from '../src/base/ascii';
+
 const LANES: i32 = 16;
-const ZERO: i32 = 48;
 
 /** Copies `length` bytes and returns where they end; up to fifteen bytes more may be overwritten. */
 export function copy(from: usize, length: i32, to: usize): usize {

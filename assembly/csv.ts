@@ -2,14 +2,8 @@
 // src/csv/csv.wasm. Each function handles the plain case alone and hands every other one back to the code in
 // TypeScript, which decides what a row or a cell is. All memory is the caller's: see src/csv/csv-memory.ts.
 
+import { BACKSLASH, COMMA, CR, DOT, HYPHEN, LF, LOWER_E, QUOTE, SPACE, UPPER_T } from '../src/base/ascii';
 import { copy } from './bytes';
-
-const LF: i32 = 10;
-const CR: i32 = 13;
-const QUOTE: i32 = 34;
-const COMMA: i32 = 44;
-const BACKSLASH: i32 = 92;
-const SPACE: i32 = 32;
 
 const QUOTED: i32 = 1;
 const DOUBLED: i32 = 2;
@@ -133,14 +127,10 @@ const DATETIME: i32 = 3;
 const BOOLEAN: i32 = 4;
 const LIST: i32 = 5;
 const DATETIME_BYTES: i32 = 23;
-const DASH: i32 = 45;
-const DOT: i32 = 46;
-const LETTER_T: i32 = 84;
 const LOWER_CASE: i32 = 32;
 /** `true` and `fals`, as four bytes read from memory are a number. */
 const TRUE: u32 = 0x65757274;
 const FALS: u32 = 0x736c6166;
-const LETTER_E: i32 = 101;
 
 /**
  * Writes cells [k, used) of a row as `,"name":value` to `out` while they are plain: text, numbers, columns that are left
@@ -193,7 +183,7 @@ export function writeCells(
 function isPlain(mode: i32, from: usize, length: i32): bool {
   if (mode !== DATETIME) return mode <= LIST;
   if (length !== DATETIME_BYTES) return false;
-  return <i32>load<u8>(from, 4) === DASH && <i32>load<u8>(from, 19) === DOT;
+  return <i32>load<u8>(from, 4) === HYPHEN && <i32>load<u8>(from, 19) === DOT;
 }
 
 /** `yyyy-MM-dd HH:mm:ss.SSS` with a T in the middle, in quotes. */
@@ -201,7 +191,7 @@ function writeDatetime(from: usize, to: usize): usize {
   store<u8>(to, QUOTE);
   v128.store(to, v128.load(from), 1);
   store<u64>(to, load<u64>(from, 15), 16);
-  store<u8>(to, LETTER_T, 11);
+  store<u8>(to, UPPER_T, 11);
   store<u8>(to, QUOTE, 24);
   return to + 25;
 }
@@ -210,7 +200,7 @@ function writeDatetime(from: usize, to: usize): usize {
 function writeBoolean(from: usize, to: usize): usize {
   const isTrue = (<i32>load<u8>(from) | LOWER_CASE) === (<i32>TRUE & 0xff);
   store<u32>(to, isTrue ? TRUE : FALS);
-  store<u8>(to, LETTER_E, 4);
+  store<u8>(to, LOWER_E, 4);
   return to + 4 + usize(!isTrue);
 }
 

@@ -2,9 +2,9 @@
 // this file into src/csv/csv.wasm. It handles the plain case and hands every other one back to the code in
 // TypeScript. All memory is the caller's: see src/csv/csv-memory.ts.
 
+import { COMMA } from '../src/base/ascii';
 import { copy } from './bytes';
 
-const COMMA: i32 = 44;
 const QUOTED: i32 = 1;
 const FLAGS: i32 = 7;
 const COLUMN_SHIFT: i32 = 3;

@@ -2,18 +2,21 @@
 // src/csv/csv.wasm. A cell that may tell something new, or is not plain, is left to the code in TypeScript:
 // src/schema/columns.ts says what is collected from a cell, src/types what it is.
 
+import {
+  BACKSLASH,
+  CLOSE_BRACKET,
+  COMMA,
+  DOT,
+  HYPHEN,
+  LOWER_E,
+  OPEN_BRACKET,
+  QUOTE,
+  SPACE,
+  UPPER_E,
+  ZERO,
+} from '../src/base/ascii';
 import { byteAt, isDigit } from './bytes';
 import { DASH_FORM, DAY_FORM, DOT_FORM, knownOffset, micros, NO_TIME, parseTime } from './times';
-
-const SPACE: i32 = 32;
-const QUOTE: i32 = 34;
-const COMMA: i32 = 44;
-const MINUS: i32 = 45;
-const DOT: i32 = 46;
-const ZERO: i32 = 48;
-const OPEN_BRACKET: i32 = 91;
-const BACKSLASH: i32 = 92;
-const CLOSE_BRACKET: i32 = 93;
 
 const DOUBLED: i32 = 2;
 const COLUMN_SHIFT: i32 = 3;
@@ -40,8 +43,6 @@ const TRUE_UPPER: u32 = 0x45555254;
 const TRUE_LOWER: u32 = 0x65757274;
 const FALS_UPPER: u32 = 0x534c4146;
 const FALS_LOWER: u32 = 0x736c6166;
-const UPPER_E: i32 = 69;
-const LOWER_E: i32 = 101;
 
 const EXACT_DIGITS: i32 = 15;
 const SHORTEST_TIME: i32 = 10;
@@ -99,16 +100,16 @@ export function observeCells(base: usize, cells: usize, k: i32, used: i32, colum
 /** One bit, or 0 for a cell that TypeScript must classify. */
 function classify(from: usize, length: i32): i32 {
   const c = byteAt(from);
-  if (!isDigit(c) && c !== MINUS) return wordClass(from, length);
+  if (!isDigit(c) && c !== HYPHEN) return wordClass(from, length);
   const after = byteAt(from + 4);
-  if (length >= SHORTEST_TIME && (after === MINUS || after === DOT)) {
+  if (length >= SHORTEST_TIME && (after === HYPHEN || after === DOT)) {
     const form = parseTime(from, length);
     if (form === DASH_FORM) return DATETIME_DASH;
     if (form === DOT_FORM) return DATETIME_DOT;
     if (form === DAY_FORM) return DATE;
     if (form !== NO_TIME) return 0;
   }
-  return numberClass(from, length, c === MINUS);
+  return numberClass(from, length, c === HYPHEN);
 }
 
 /** The class of an integer or of a number with a dot, of few enough digits. */
@@ -178,7 +179,7 @@ function stringEnd(from: usize, start: i32, last: i32): i32 {
 
 function itemClass(from: usize, length: i32): i32 {
   if (length === 4 && load<u32>(from) === NULL) return LIST_EMPTY;
-  const bits = numberClass(from, length, byteAt(from) === MINUS);
+  const bits = numberClass(from, length, byteAt(from) === HYPHEN);
   if (bits === LONG) return LIST_LONG;
   return bits === DOUBLE ? LIST_DOUBLE : 0;
 }

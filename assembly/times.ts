@@ -1,13 +1,7 @@
 // Dates and times without a zone of their own, for the modules that read them. src/types/calendar.ts says what they are.
 
+import { COLON, DOT, HYPHEN, SPACE, UPPER_T, ZERO } from '../src/base/ascii';
 import { byteAt, isDigit } from './bytes';
-
-const DASH: i32 = 45;
-const DOT: i32 = 46;
-const ZERO: i32 = 48;
-const COLON: i32 = 58;
-const SPACE: i32 = 32;
-const UPPER_T: i32 = 0x54;
 
 /** Results of `parseTime`: no time, its form, or text that TypeScript must read. */
 export const NO_TIME: i32 = 0;
@@ -72,7 +66,7 @@ export function parseTime(from: usize, length: i32): i32 {
   if (year < 1) return NO_TIME;
   const separator = byteAt(from + 4);
   if (separator === DOT) return parseDot(year, from + 5, from + <usize>length);
-  if (separator !== DASH || byteAt(from + 7) !== DASH) return NO_TIME;
+  if (separator !== HYPHEN || byteAt(from + 7) !== HYPHEN) return NO_TIME;
   if (!setDay(year, two(from + 5), two(from + 8))) return NO_TIME;
   if (length > DATE_BYTES) return parseClock(from, length);
   second = 0;

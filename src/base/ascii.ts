@@ -1,4 +1,5 @@
-/** The ASCII characters that parsers and writers of bytes look for. */
+// The ASCII characters that parsers and writers of bytes look for. AssemblyScript compiles this file too (assembly/).
+
 export const LF = 10;
 export const CR = 13;
 export const SPACE = 32;
