@@ -29,7 +29,10 @@ export function endpointProblem(name: string, text: string): string | undefined 
   if (!URL.canParse(text)) return `${name} is not an address, wanted https://host`;
   const url = new URL(text);
   if (isPrivate(url)) return undefined;
-  return `${name} is ${url.origin}, wanted https (plain http is accepted on loopback alone): keys and rows would go over the network unencrypted`;
+  return (
+    `${name} is ${url.origin}, wanted https (plain http is accepted on loopback alone): ` +
+    'keys and rows would go over the network unencrypted'
+  );
 }
 
 /** The address to which paths are appended: scheme, host, port and path prefix if any, without a trailing slash. */

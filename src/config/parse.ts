@@ -84,7 +84,10 @@ interface Definition<S extends ConfigSchema, C> {
   readonly valid: Validator;
   /** The configuration, of values that were found valid. */
   configOf(values: ValuesOf<S>): C;
-  /** The problems that a JSON schema cannot express, of the configuration as given and with its defaults. Values of a wrong type are left to the schema. */
+  /**
+   * The problems that a JSON schema cannot express, of the configuration as given and with its defaults. Values of a
+   * wrong type are left to the schema.
+   */
   problems(filled: Readonly<Record<string, unknown>>): readonly Problem[];
   /** Unknown keys that must not be ignored. */
   misspelt?(given: Readonly<Record<string, unknown>>): readonly Problem[];

@@ -191,8 +191,9 @@ export class CsvMemory {
 const pagesOf = (size: number): number => Math.ceil((DATA_AT + size + SLACK_BYTES) / PAGE_BYTES);
 
 /*
- * What lies in front of the rows where columns are edited, as positions in `CsvMemory.bytes`: tables of SHA-256 (assembly/edit.ts says what is where),
- * jobs, actions, places and scores of columns, a cache of values with their hashes, then the edited rows.
+ * The parts of `CsvMemory.bytes` in front of the rows, if columns are edited, by their index: tables of SHA-256
+ * (assembly/edit.ts says what is where), jobs, actions, places and scores of columns, a cache of values with their
+ * hashes, then the edited rows.
  */
 const INFO_AT = 2_048;
 const JOBS_AT = 4_096;

@@ -108,7 +108,8 @@ export class WindowBuilder {
     if (before !== undefined && rows + suppressed < before) {
       this.#logger.warn(
         'window.fewer_rows',
-        `${from} has ${plainCount(rows, 'row')} now and had ${before} when it was read before: rows were removed at the service, or a download was cut.`,
+        `${from} has ${plainCount(rows, 'row')} now and had ${before} when it was read before: ` +
+          'rows were removed at the service, or a download was cut.',
         { window: from, rows, before },
       );
     }
@@ -117,7 +118,8 @@ export class WindowBuilder {
       if (first === undefined) continue;
       this.#logger.warn(
         'window.invalid_utf8',
-        `${from}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, first in row ${first.row}, column ${first.column}.`,
+        `${from}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, ` +
+          `first in row ${first.row}, column ${first.column}.`,
         { window: from, cells, row: first.row, column: first.column },
       );
     }

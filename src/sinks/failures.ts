@@ -19,7 +19,8 @@ export const noTableError = (place: string): UserError =>
 /** A purge would leave the old contents under these other names. `names`: all that the file has. */
 export function secondNameError(file: string, names: number): UserError {
   return configError(
-    `${file} has ${names - 1} more name${names === 2 ? '' : 's'} (hard links), which would keep the old contents: remove them first. It was not changed.`,
+    `${file} has ${names - 1} more name${names === 2 ? '' : 's'} (hard links), which would keep the old contents: ` +
+      'remove them first. It was not changed.',
     { where: { file } },
   );
 }
@@ -33,7 +34,8 @@ export function refuseSecondName(file: string): void {
 /** A purge would put a new file in place of a link, and leave the old contents where it leads. */
 export function linkError(file: string): UserError {
   return configError(
-    `${file} is no file of its own but leads to one elsewhere, which would keep the old contents: put the file itself there. It was not changed.`,
+    `${file} is no file of its own but leads to one elsewhere, which would keep the old contents: ` +
+      'put the file itself there. It was not changed.',
     { where: { file } },
   );
 }

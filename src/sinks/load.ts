@@ -89,7 +89,9 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
   } finally {
     const { idRepeats } = counts.stored;
     if (idRepeats > 0) {
-      const message = `${plainCount(idRepeats, 'row has', 'rows have')} an id that another row has: all are kept, told apart in _key by #2, #3…`;
+      const message =
+        `${plainCount(idRepeats, 'row has', 'rows have')} an id that another row has: ` +
+        'all are kept, told apart in _key by #2, #3…';
       logger.warn('ids.repeated', message, { rows: idRepeats });
     }
   }

@@ -231,6 +231,7 @@ function warnOfUnended(began: readonly string[], isShared: boolean, { logger }: 
   const still = isShared ? ', or still at work' : '';
   logger.warn(
     'run.unended',
-    `${many} ${named}${more}, never ended: killed, or the machine stopped${still}. What was committed is whole; this run goes on from there.`,
+    `${many} ${named}${more}, never ended: killed, or the machine stopped${still}. What was committed is whole; ` +
+      'this run goes on from there.',
   );
 }

@@ -81,7 +81,8 @@ function describeTarget(summary: Summary, target: string): string {
   if (summary.windows === 0)
     return `Nothing new for ${target}; the cursor stays at ${summary.next_from_date ?? 'the start'}.`;
   const parts = [
-    `${count(summary.rows, 'row')} in ${count(summary.windows, 'window')} (${megabytes(summary.bytes)}, ${count(summary.exports, 'export')})`,
+    `${count(summary.rows, 'row')} in ${count(summary.windows, 'window')} (${megabytes(summary.bytes)}, ` +
+      `${count(summary.exports, 'export')})`,
     `committed to ${target} in ${formatDuration(summary.seconds * 1_000)}`,
   ];
   const some = (n: number, noun: string, more = '') => (n > 0 ? [`${count(n, noun)}${more}`] : []);

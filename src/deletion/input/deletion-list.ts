@@ -216,7 +216,8 @@ export class DeletionList {
     this.#bytes += bytes;
     if (this.#bytes <= MAX_BYTES) return;
     throw configError(
-      `Nothing was deleted: the list is larger than what one run can take (${this.#entries.size} ids in ${this.#received} rows so far). Split it into several.`,
+      `Nothing was deleted: the list is larger than what one run can take (${this.#entries.size} ids in ` +
+        `${this.#received} rows so far). Split it into several.`,
       { exitCode: EXIT.guard },
     );
   }

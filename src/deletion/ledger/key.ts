@@ -24,7 +24,8 @@ export class LedgerKey {
     const secret = key.reveal();
     if (secret.length < MIN_LENGTH) {
       throw configError(
-        `The ledger's key is shorter than ${MIN_LENGTH} characters: give a longer ledger_key (DFINERY_LEDGER_KEY), for instance of "openssl rand -hex 32".`,
+        `The ledger's key is shorter than ${MIN_LENGTH} characters: ` +
+          'give a longer ledger_key (DFINERY_LEDGER_KEY), for instance of "openssl rand -hex 32".',
       );
     }
     this.#id = derived(secret, 'id');
@@ -67,7 +68,8 @@ export function storedKey(folder: string): Secret | undefined {
     const isOpen = process.getuid !== undefined && (file.mode & OTHERS) !== 0;
     if (isOpen || !isTrustedOwner(file.uid) || !file.isFile()) {
       throw configError(
-        `The ledger's key ${path} is a link, belongs to another user or is open to others: see that nobody else can read it and set its mode to 0600.`,
+        `The ledger's key ${path} is a link, belongs to another user or is open to others: ` +
+          'see that nobody else can read it and set its mode to 0600.',
         { where: { file: path } },
       );
     }
@@ -86,7 +88,8 @@ export function givenOrStoredKey(folder: string, given: Secret | undefined): Led
   const secret = given ?? storedKey(folder);
   if (secret) return new LedgerKey(secret);
   throw configError(
-    `The ledger in ${folder} has no key beside it: give it as ledger_key or in DFINERY_LEDGER_KEY (or the file that DFINERY_LEDGER_KEY_FILE names).`,
+    `The ledger in ${folder} has no key beside it: ` +
+      'give it as ledger_key or in DFINERY_LEDGER_KEY (or the file that DFINERY_LEDGER_KEY_FILE names).',
   );
 }
 

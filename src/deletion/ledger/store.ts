@@ -159,7 +159,8 @@ function refuseForeignFolder(folder: string): void {
   const where = { file: folder };
   if (!isTrustedOwner(uid)) {
     throw configError(
-      `The ledger's folder ${folder} belongs to another user, who could exchange its files: set ledger_dir to a folder of this user, or run as its owner.`,
+      `The ledger's folder ${folder} belongs to another user, who could exchange its files: ` +
+        'set ledger_dir to a folder of this user, or run as its owner.',
       { where },
     );
   }

@@ -375,5 +375,6 @@ const REREAD_COLUMNS =
 const OLD_FORM: PlanWarning = {
   event: 'columns.changed',
   message:
-    'Other columns are dropped or hashed than before, or under another key: rows of days that the service no longer exports keep the old form.',
+    'Other columns are dropped or hashed than before, or under another key: ' +
+    'rows of days that the service no longer exports keep the old form.',
 };

@@ -81,7 +81,8 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerFacts, ExportRefusal['ki
     kind: 'config',
     code: 'redirect',
     message: ({ host, status, location }) =>
-      `${host} answered ${status} and points to ${location ?? 'nowhere'}, which is not followed, since the token is for ${host} alone: ${BASE}`,
+      `${host} answered ${status} and points to ${location ?? 'nowhere'}, which is not followed, ` +
+      `since the token is for ${host} alone: ${BASE}`,
   },
   {
     when: status(400),

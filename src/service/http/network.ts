@@ -39,7 +39,9 @@ export function networkProblem(error: unknown, host: string): NetworkProblem {
     if (status !== 407 && status !== 403) {
       return { config: false, code: 'proxy', message: `the proxy of HTTPS_PROXY could not connect (HTTP ${status})` };
     }
-    const message = `The proxy of HTTPS_PROXY refused to connect (HTTP ${status}): check its user name and password, or add the host to NO_PROXY.`;
+    const message =
+      `The proxy of HTTPS_PROXY refused to connect (HTTP ${status}): ` +
+      'check its user name and password, or add the host to NO_PROXY.';
     return { config: true, code: 'proxy', message };
   }
   const code = error instanceof Truncated ? 'ECONNRESET' : (codeOf(error) ?? '');

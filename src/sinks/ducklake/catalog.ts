@@ -356,7 +356,8 @@ async function readMetadata(engine: Engine): Promise<string> {
   const values = new Map(rows.map(({ key, value }) => [String(key), String(value)]));
   if (values.get('version') !== FORMAT) {
     throw configError(
-      `${file} is a catalog of DuckLake ${values.get('version') ?? 'without a version'}, this program knows ${FORMAT}: load into another file.`,
+      `${file} is a catalog of DuckLake ${values.get('version') ?? 'without a version'}, ` +
+        `this program knows ${FORMAT}: load into another file.`,
     );
   }
   if (values.get('encrypted') === 'true') {

@@ -105,7 +105,8 @@ async function refuseCopies(catalog: Catalog, lake: Lake | undefined, options: O
   const original = lake?.state.get(PATH);
   if (original === undefined || !(await isPlainCopy(COPIED, { file: catalog.file, original }, options))) return;
   throw configError(
-    `${catalog.file} is a plain copy of ${original}, which has the same data: give that catalog, or put this one in its place. Nothing was done.`,
+    `${catalog.file} is a plain copy of ${original}, which has the same data: ` +
+      'give that catalog, or put this one in its place. Nothing was done.',
   );
 }
 

@@ -95,7 +95,8 @@ export class SnapshotWriter {
       const other = byFold.get(foldName(field.name));
       if (byName.has(field.name) || other === undefined) continue;
       throw configError(
-        `${this.#engine.file}: another program added a column ${other.name} to ${name}, whose name an export needs now: rename or drop it there.`,
+        `${this.#engine.file}: another program added a column ${other.name} to ${name}, ` +
+          'whose name an export needs now: rename or drop it there.',
       );
     }
     const before = changed.flatMap((field) => byName.get(field.name) ?? []);

@@ -196,7 +196,8 @@ class FolderLog implements TableLog {
       if (found.nlink !== 1) throw secondNameError(file, found.nlink);
       if ((await stat(dirname(file))).dev !== dev) {
         throw configError(
-          `${dirname(file)} lies on another disk than ${root}: a file there cannot be replaced in one step. Move the folder itself there. It was not changed.`,
+          `${dirname(file)} lies on another disk than ${root}: a file there cannot be replaced in one step. ` +
+            'Move the folder itself there. It was not changed.',
         );
       }
       await checkWritable(dirname(file));

@@ -161,7 +161,8 @@ async function checkPlace(
   }
   const refusal = (why: string, cause?: unknown) =>
     configError(
-      `${name} exists and is not a copy that this program made of this ${format.noun}; it was not changed: ${why} Give another path, or remove it.`,
+      `${name} exists and is not a copy that this program made of this ${format.noun}; it was not changed: ` +
+        `${why} Give another path, or remove it.`,
       { cause },
     );
   let mark: Mark;

@@ -215,7 +215,8 @@ class Cells {
     const what = `${this.#place} holds the column ${this.#source} hashed`;
     if (this.#key === undefined) {
       throw configError(
-        `${what}: give the hash_key that it was loaded with, in DFINERY_HASH_KEY or the file that DFINERY_HASH_KEY_FILE names. Nothing was done.`,
+        `${what}: give the hash_key that it was loaded with, in DFINERY_HASH_KEY or the file that ` +
+          'DFINERY_HASH_KEY_FILE names. Nothing was done.',
       );
     }
     if (!this.#hasOwnKey) {
@@ -246,7 +247,8 @@ function unifiedWarnings({ place, hashed }: EventRows, unified: Cells, { column,
   if (mapping !== undefined || column === UNIFIED_ID) return unified.hashWarnings();
   if (!unified.isHashedUnknown || hashed.length === 1) return [];
   return [
-    `${place}: df_unified_id is hashed in some of its rows: without that key in DFINERY_HASH_KEY, rows of these people that lack ${column} may stay.`,
+    `${place}: df_unified_id is hashed in some of its rows: ` +
+      `without that key in DFINERY_HASH_KEY, rows of these people that lack ${column} may stay.`,
   ];
 }
 

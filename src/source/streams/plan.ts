@@ -96,7 +96,8 @@ export function planStream(
 function streamName(stream: ConfiguredStream): StreamName {
   if (stream.namespace !== undefined || !isStreamName(stream.name)) {
     throw configError(
-      `The configured stream ${JSON.stringify(stream.name)} does not exist here; there are ${STREAM_NAMES.join(', ')}: refresh the source's schema.`,
+      `The configured stream ${JSON.stringify(stream.name)} does not exist here; ` +
+        `there are ${STREAM_NAMES.join(', ')}: refresh the source's schema.`,
     );
   }
   if (stream.syncMode !== 'full_refresh' && stream.syncMode !== 'incremental') {

@@ -34,7 +34,8 @@ async function createModels(engine: Engine, { columns, timezone }: TableState): 
   const foreign = await foreignNames(engine);
   if (foreign.length > 0) {
     throw configError(
-      `${engine.file} has ${foreign.map((name) => `${ANALYTICS}.${name}`).join(', ')}, made by somebody else: rename it, or drop it, and run models again.`,
+      `${engine.file} has ${foreign.map((name) => `${ANALYTICS}.${name}`).join(', ')}, made by somebody else: ` +
+        'rename it, or drop it, and run models again.',
     );
   }
   const relations = relationsOf(columns, timezone);
