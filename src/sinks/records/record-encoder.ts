@@ -115,6 +115,8 @@ export class RecordEncoder {
     return room;
   }
 
+  // A cell is passed as its parts, `cells` and the index `k` of its first number: an object for each would be millions.
+
   #writeCells(
     b: Uint8Array<ArrayBuffer>,
     tokenizer: RowTokenizer,

@@ -44,8 +44,8 @@ export async function checkConditionalWrites(storage: Storage): Promise<void> {
     const first = (await storage.create(path, FIRST)) || (await storage.read(path))?.toString('utf8') === FIRST;
     if (first && !(await storage.create(path, 'second'))) return;
     throw configError(
-      `${storage.address} does not honour "create only if absent" (If-None-Match: *): commits of two writers would ` +
-        'overwrite each other. Use a store that does, or a folder on a disk.',
+      `${storage.address} does not honour "create only if absent" (of a bucket: If-None-Match: *): commits of two ` +
+        'writers would overwrite each other. Use a store that does, or a folder on a disk.',
     );
   } finally {
     await storage.remove([path]);

@@ -21,18 +21,27 @@ import { ParquetFixture } from './parquet.ts';
 
 /** The format of each target that keeps a table of files, and a fixture with a place of it. */
 const FORMATS = {
-  parquet: () => ({ fixture: new ParquetFixture(), format: PARQUET }),
-  delta: () => ({ fixture: new DeltaFixture(), format: DELTA }),
-  ducklake: () => ({ fixture: new DuckLakeFixture(), format: DUCKLAKE }),
-} as const satisfies Record<string, () => { fixture: DuckDbFixture; format: FilesFormat }>;
+  parquet: { format: PARQUET, newFixture: () => new ParquetFixture() },
+  delta: { format: DELTA, newFixture: () => new DeltaFixture() },
+  ducklake: { format: DUCKLAKE, newFixture: () => new DuckLakeFixture() },
+} as const satisfies Record<string, FormatOfTests>;
+
+interface FormatOfTests {
+  readonly format: FilesFormat;
+  readonly newFixture: () => DuckDbFixture;
+}
 
 /** The formats, with that of the example of docs/targets.md, which no command knows. */
-const LOGS = { ...FORMATS, example: () => ({ fixture: new ExampleFixture(), format: EXAMPLE }) } as const;
+const LOGS = { ...FORMATS, example: { format: EXAMPLE, newFixture: () => new ExampleFixture() } } as const;
 
 export type FileTargetName = keyof typeof FORMATS;
 export type TargetName = 'duckdb' | FileTargetName;
 /** The targets that keep a table of files, and with them DuckDB: what is promised of one is promised of all. */
 export const FILE_TARGETS = Object.keys(FORMATS) as FileTargetName[];
+/** The logs whose commit decides between two writers. */
+export const LOGS_WITHOUT_LOCK = (Object.keys(LOGS) as (keyof typeof LOGS)[]).filter(
+  (name) => !LOGS[name].format.hasOneWriter,
+);
 export const TARGETS: readonly TargetName[] = ['duckdb', ...FILE_TARGETS];
 
 /** A target by the name that commands know it by. */
@@ -156,7 +165,7 @@ export class FilesFixture extends TargetFixture {
   commits = 0;
 
   constructor(name: FileTargetName | 'example') {
-    const { fixture, format } = LOGS[name]();
+    const { format, newFixture } = LOGS[name];
     const counting: FilesFormat = { ...format, open: (...of) => this.#opened(format.open(...of)) };
     const described = {
       name,
@@ -166,7 +175,7 @@ export class FilesFixture extends TargetFixture {
     } as const;
     super(
       name,
-      fixture,
+      newFixture(),
       filesTarget(described, async () => counting),
     );
     this.format = counting;

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
 import { openStorage } from '../../../src/sinks/storage/open.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
-import { FilesFixture } from '../../support/targets/target-fixture.ts';
+import { FilesFixture, LOGS_WITHOUT_LOCK } from '../../support/targets/target-fixture.ts';
 
 // What src/sinks/files promises of every log whose commit decides between two writers: those of the targets, and the example of
 // docs/targets.md. Parquet has a lock instead.
@@ -12,6 +12,11 @@ import { FilesFixture } from '../../support/targets/target-fixture.ts';
 const [ONE, TWO, THREE] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
 const UUID = '00000000-0000-4000-8000-000000000000';
 const LOST = { name: 'LostRace', exitCode: 3 };
+
+it('the logs without a lock are known', () => {
+  expect(LOGS_WITHOUT_LOCK).toEqual(expect.arrayContaining(['delta', 'ducklake', 'example']));
+  expect(LOGS_WITHOUT_LOCK).not.toContain('parquet');
+});
 
 let fixture: FilesFixture;
 const load = (day: Day, ...ids: string[]) =>
@@ -28,7 +33,7 @@ const stored = async () => {
   return paths;
 };
 
-describe.each(['delta', 'ducklake', 'example'] as const)('%s beside a purge', (name) => {
+describe.each(LOGS_WITHOUT_LOCK)('%s beside a purge', (name) => {
   beforeEach(() => {
     fixture = new FilesFixture(name);
   });
