@@ -278,7 +278,7 @@ export class EditMemory {
   }
 
   /** True for the list of cells that `editRow` works on; a row of very many cells has another list. */
-  has(cells: Int32Array): boolean {
+  ownsCells(cells: Int32Array): boolean {
     return cells === this.#memory.cells;
   }
 

@@ -86,7 +86,7 @@ export class RowEditor {
   edit(start: number, tokenizer: RowTokenizer, isHeader = false): void {
     const { used, contentEnd, width } = tokenizer;
     const isShort = this.#reserve(contentEnd - start + this.#hashes * HASH_BYTES + used + width + MARGIN);
-    const simd = isShort && !isHeader && this.#simd?.has(tokenizer.cells) ? this.#simd : undefined;
+    const simd = isShort && !isHeader && this.#simd?.ownsCells(tokenizer.cells) ? this.#simd : undefined;
     const end = simd?.editRow(used, start, contentEnd, width, this.#width, this.#end) ?? -1;
     if (simd === undefined || end < 0) this.#edit(start, tokenizer, isHeader);
     else {

@@ -87,12 +87,12 @@ export const foundIn = (state: ExportState): Partial<ExportState> =>
   Object.fromEntries(FOUND.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
 
 /** The facts about the service that a run has found out, for storing with `state`; a configured rule is not stored. */
-export const foundBy = (known: ServiceCache, { ruleConfigured }: Plan, state: ExportState): Partial<ExportState> => ({
-  ...(!ruleConfigured && known.inclusive !== undefined && { to_date_inclusive: known.inclusive }),
-  ...(!ruleConfigured && known.rangesInclusive !== undefined && { ranges_inclusive: known.rangesInclusive }),
-  ...((known.finalNewline === false || state.final_newline === false) && {
-    final_newline: known.finalNewline === true,
+export const foundBy = (cache: ServiceCache, { ruleConfigured }: Plan, state: ExportState): Partial<ExportState> => ({
+  ...(!ruleConfigured && cache.inclusive !== undefined && { to_date_inclusive: cache.inclusive }),
+  ...(!ruleConfigured && cache.rangesInclusive !== undefined && { ranges_inclusive: cache.rangesInclusive }),
+  ...((cache.finalNewline === false || state.final_newline === false) && {
+    final_newline: cache.finalNewline === true,
   }),
-  ...(known.maxWindowDays !== undefined && { max_window_days: known.maxWindowDays }),
-  ...(known.nameGroups !== undefined && { name_groups: known.nameGroups }),
+  ...(cache.maxWindowDays !== undefined && { max_window_days: cache.maxWindowDays }),
+  ...(cache.nameGroups !== undefined && { name_groups: cache.nameGroups }),
 });

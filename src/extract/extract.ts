@@ -75,7 +75,7 @@ async function* inOrder(
       for (const result of results) {
         const waiting = builder.build(result);
         if (waiting === undefined) continue;
-        if (batch.sharesDay(waiting.window, run.known.rangesInclusive === false)) yield* handOn();
+        if (batch.sharesDay(waiting.window, run.cache.rangesInclusive === false)) yield* handOn();
         batch.add(waiting);
         onWaiting(waiting.window);
         if (batch.isFull) yield* handOn();
@@ -136,7 +136,7 @@ async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Prom
     spool: await openSpool(plan, deps),
     limit: pLimit(deps.options.maxConcurrentExports),
     sentBefore: deps.service.sent,
-    known: {
+    cache: {
       inclusive: plan.inclusive,
       rangesInclusive: plan.rangesInclusive,
       finalNewline: final_newline,

@@ -23,7 +23,7 @@ export interface Sharing {
   /** True if further targets follow, or an earlier one has failed: the downloads stay for them. */
   readonly keep: boolean;
   /** Refusals of exports to earlier targets, by request: those requests are not sent again. */
-  readonly refused: Map<string, NoFile | UserError>;
+  readonly refusals: Map<string, NoFile | UserError>;
 }
 
 /**

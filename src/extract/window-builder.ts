@@ -60,7 +60,7 @@ export class WindowBuilder {
    */
   finish(): void {
     this.#reportLosses();
-    const { deps, known, plan } = this.#run;
+    const { deps, cache, plan } = this.#run;
     const { edits } = deps.options;
     const unseen = edits === undefined || this.#listed === undefined ? [] : unlisted(edits, this.#listed);
     if (unseen.length > 0) {
@@ -68,7 +68,7 @@ export class WindowBuilder {
       const text = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       this.#logger.warn('columns.unseen', text, { columns });
     }
-    if (this.#refusal === undefined || known.answered) return;
+    if (this.#refusal === undefined || cache.answered) return;
     throw configError(
       `The service refuses the export of ${plan.days[0]}, which is not over everywhere yet: ${this.#refusal}`,
     );
@@ -91,12 +91,12 @@ export class WindowBuilder {
   }
 
   #window(download: Download): Window {
-    const { deps, known, plan } = this.#run;
+    const { deps, cache, plan } = this.#run;
     for (const { scan } of download.files) {
       if (scan.listed !== undefined) this.#listed = new Set([...(this.#listed ?? []), ...scan.listed]);
     }
     const receipt = receiptOf(download, deps.options.timezone !== undefined);
-    const state = this.#cursor.record(receipt, foundBy(known, plan, this.#cursor.state), earlierClock(this.#run));
+    const state = this.#cursor.record(receipt, foundBy(cache, plan, this.#cursor.state), earlierClock(this.#run));
     this.#warnOf(receipt, download);
     this.#hasWindow = true;
     return { receipt, files: filesOf(download), state };

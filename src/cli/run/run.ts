@@ -74,7 +74,7 @@ export interface TargetRun {
  */
 export async function syncAll(run: SyncRun, targets: readonly TargetRun[], context: Context): Promise<void> {
   const { logger, signal } = context;
-  const shared = { command: randomUUID(), refused: new Map() };
+  const shared = { command: randomUUID(), refusals: new Map() };
   for (const one of targets) {
     const { target, place, report } = one;
     logger.info('sync.loading', `Loading ${target} ${place}.`, { target, place });

@@ -63,7 +63,7 @@ export async function attemptExport(
 /** Sends the request and counts it, whether or not it succeeds. */
 async function send(run: Run, request: ExportRequest): Promise<ExportAnswer> {
   try {
-    return await run.deps.service.exportEvents(request, run.signal, run.known.finalNewline === false);
+    return await run.deps.service.exportEvents(request, run.signal, run.cache.finalNewline === false);
   } finally {
     run.deps.counts.exports = run.deps.service.sent - run.sentBefore;
   }

@@ -5,7 +5,7 @@ import type { ColumnScan } from '../../schema/scan.ts';
 import { type DayRanges, lastDayOver, lastSettledDay, only, todayUtc } from '../plan/days.ts';
 import type { NoFile } from '../ports.ts';
 import { type DaysResult, type Download, noDownload, rowCount, sentAtOf } from './download.ts';
-import { fetchRange, refused } from './range.ts';
+import { fetchRange, refusalError } from './range.ts';
 import { discard, earlierClock, type Run } from './run.ts';
 import { dayRequest, fetchDays } from './split.ts';
 
@@ -13,8 +13,8 @@ import { dayRequest, fetchDays } from './split.ts';
  * Whether an export contains its `to_date` (S2, S62). A single day, [D,D], and several days, [D,D+n], are two forms of
  * request, and a proof holds for the form that was asked. Only rows are observations: a 400 proves nothing.
  *
- * [D,D] with a pair of rows that are an hour apart: single days are whole (`known.inclusive`).
- * [D,D+n] with rows that are n days and two hours apart: ranges contain their end (`known.rangesInclusive`).
+ * [D,D] with rows that are an hour apart: single days are whole (`cache.inclusive`).
+ * [D,D+n] with rows that are n days and two hours apart: ranges contain their end (`cache.rangesInclusive`).
  * What "apart" means is said at the end of this file.
  *
  * While single days are not proved whole, a day D is requested as follows, each export reused where it can be. The first row
@@ -22,7 +22,7 @@ import { dayRequest, fetchDays } from './split.ts';
  *
  *      [D,D]       [D,D+1]            [D+1,D+1]   then                                           window of D
  *   1  a 400       -                  -           D is after today in UTC: it has not begun      none
- *   2  a pair      -                  -           single days are whole, proved                  [D,D]
+ *   2  apart       -                  -           single days are whole, proved                  [D,D]
  *   3  any         a 400, D was over  -           a failure
  *   4  not a file  a 400              -           D+1 has not begun                              none
  *   5  a file      a 400              -           D+1 has not begun                              [D,D], covering nothing
@@ -38,7 +38,7 @@ import { dayRequest, fetchDays } from './split.ts';
  * [D,D+1] has rows, [D+1,D+1] is requested too, and the first row that holds decides:
  *
  *   9   ranges contain their end, D+1 is wanted          the window is [D,D+1], for both days
- *   10  [D+1,D+1] has a pair, [D,D] is a file            single days are whole, proved: [D,D]
+ *   10  [D+1,D+1] has rows apart, [D,D] is a file        single days are whole, proved: [D,D]
  *   11  |[D,D+1]| <= |[D,D]| + |[D+1,D+1]|, no 400       [D,D] is all of D
  *   12  ranges contain their end, D+1 is not wanted      where rows are appended: D is left to a later run; else [D,D+1]
  *   13  |[D,D+2]| = |[D,D+1]| + |[D+1,D+2]|              no row of D+1 is in [D,D+1]: [D,D+1]. If both have rows and no day
@@ -49,14 +49,14 @@ import { dayRequest, fetchDays } from './split.ts';
 
 /** Records what an export of several days proves about its end; true if several days are known to contain their end. */
 export function observeRange(run: Run, download: Download): boolean {
-  const { known, deps } = run;
-  if (known.rangesInclusive === undefined && provesRange(run, download)) {
-    known.rangesInclusive = true;
+  const { cache, deps } = run;
+  if (cache.rangesInclusive === undefined && provesRange(run, download)) {
+    cache.rangesInclusive = true;
     const { from, to } = download;
     const message = `The export of ${from} to ${to} proves that several days contain their to_date.`;
     deps.logger.info('rule.ranges_proved', message, { window: from, to_date_inclusive: true });
   }
-  return known.rangesInclusive === true;
+  return cache.rangesInclusive === true;
 }
 
 /** The answer for a day that needs no request: an export of more days had no row of it. */
@@ -86,7 +86,7 @@ export class EndRule {
    * The download [D-1,D] with rows, if [D-1,D-1] had none although D-1 was over: if [D,D] has none either, single days
    * hold nothing.
    */
-  #pairBefore: Download | undefined;
+  #twoDaysBefore: Download | undefined;
   /** True once a day that had begun was refused on its own: then a refusal does not show that a day has not begun. */
   #refusesSingleDays = false;
 
@@ -108,16 +108,16 @@ export class EndRule {
       this.#prove(true, day);
       return windowOf(day, answer); // Row 2.
     }
-    const before = this.#pairBefore;
-    this.#pairBefore = undefined;
+    const before = this.#twoDaysBefore;
+    this.#twoDaysBefore = undefined;
     if (before?.to === day && isEmpty(answer)) return this.#withoutSingleDays(single, before); // Row 7 of D-1.
-    return this.#fetchPair(single);
+    return this.#fetchTwoDays(single);
   }
 
   /** Takes [D,D], requested ahead, as the window of D, if single days have been proved complete since. */
   takeAhead(day: Day): Download | undefined {
     const ahead = this.#ahead;
-    if (ahead?.day !== day || ahead.answer.kind !== 'rows' || this.#run.known.inclusive !== true) return undefined;
+    if (ahead?.day !== day || ahead.answer.kind !== 'rows' || this.#run.cache.inclusive !== true) return undefined;
     this.#ahead = undefined;
     return ahead.answer;
   }
@@ -144,7 +144,7 @@ export class EndRule {
   }
 
   #prove(inclusive: boolean, day: Day): void {
-    this.#run.known.inclusive = inclusive;
+    this.#run.cache.inclusive = inclusive;
     this.#run.deps.counts.inclusive = inclusive;
     this.#run.deps.logger.info(
       'rule.proved',
@@ -162,83 +162,83 @@ export class EndRule {
     this.#prove(false, day);
     const results = await fetchRange(this.#run, only(day));
     const [result] = results;
-    if (results.length === 1 && result.kind === 'rows') await this.#observeTwoPairs(before, result);
+    if (results.length === 1 && result.kind === 'rows') await this.#observeRanges(before, result);
     return results;
   }
 
   /** Requests [D,D+1] after [D,D] proved nothing. */
-  async #fetchPair(single: SingleDay): Promise<DaysResult[]> {
+  async #fetchTwoDays(single: SingleDay): Promise<DaysResult[]> {
     const { day, answer } = single;
     const next = addDays(day, 1);
-    const pair = await fetchDays(this.#run, dayRequest(day, next));
-    if (pair.kind !== 'rows') return this.#refusedPair(single, pair); // Rows 3 to 5.
-    observeRange(this.#run, pair);
-    const rows = rowCount(pair);
+    const twoDays = await fetchDays(this.#run, dayRequest(day, next));
+    if (twoDays.kind !== 'rows') return this.#refusedTwoDays(single, twoDays); // Rows 3 to 5.
+    observeRange(this.#run, twoDays);
+    const rows = rowCount(twoDays);
     const { proveFirst } = this.#run.plan;
-    if (proveFirst && rows > 0) return this.#withoutSharedDay(single, pair); // Rows 9 to 15.
+    if (proveFirst && rows > 0) return this.#withoutSharedDay(single, twoDays); // Rows 9 to 15.
     await discard(this.#run, answer);
-    if (isEmpty(answer) && rows > 0 && wasDayOver(single)) this.#pairBefore = pair;
-    if (rows === 0 && !proveFirst) this.#ahead = { day: next, requestedAt: sentAtOf(pair), answer: KNOWN_EMPTY };
-    return windowOf(day, pair); // Rows 6 to 8.
+    if (isEmpty(answer) && rows > 0 && wasDayOver(single)) this.#twoDaysBefore = twoDays;
+    if (rows === 0 && !proveFirst) this.#ahead = { day: next, requestedAt: sentAtOf(twoDays), answer: KNOWN_EMPTY };
+    return windowOf(day, twoDays); // Rows 6 to 8.
   }
 
   /** Decides after [D,D+1] was refused (rows 3 to 5). */
-  async #refusedPair({ day, answer }: SingleDay, pair: NoFile): Promise<DaysResult[]> {
-    if (pair.kind === 'gone') {
+  async #refusedTwoDays({ day, answer }: SingleDay, twoDays: NoFile): Promise<DaysResult[]> {
+    if (twoDays.kind === 'gone') {
       await discard(this.#run, answer);
-      return [noDownload(only(day), 'gone', pair.message)];
+      return [noDownload(only(day), 'gone', twoDays.message)];
     }
-    if (day <= lastDayOver(earlierClock(this.#run))) throw refused(only(day), pair.message); // Row 3.
-    if (answer.kind !== 'rows') return [noDownload(only(day), 'invalid', pair.message)]; // Row 4.
+    if (day <= lastDayOver(earlierClock(this.#run))) throw refusalError(only(day), twoDays.message); // Row 3.
+    if (answer.kind !== 'rows') return [noDownload(only(day), 'invalid', twoDays.message)]; // Row 4.
     return [{ ...answer, days: only(day), contains: undefined }]; // Row 5.
   }
 
   /** Decides the window of D if no row may be delivered twice (rows 9 to 15). */
-  async #withoutSharedDay(single: SingleDay, pair: Download): Promise<DaysResult[]> {
+  async #withoutSharedDay(single: SingleDay, twoDays: Download): Promise<DaysResult[]> {
     const { day, answer } = single;
     const next = addDays(day, 1);
-    if (this.#run.known.rangesInclusive === true && this.#ranges.peek() === next) {
+    if (this.#run.cache.rangesInclusive === true && this.#ranges.peek() === next) {
       this.#ranges.next(1);
       await discard(this.#run, answer);
-      return [{ ...pair, days: { first: day, last: next }, contains: next }]; // Row 9.
+      return [{ ...twoDays, days: { first: day, last: next }, contains: next }]; // Row 9.
     }
     this.#ahead = await this.#requestSingle(next);
     const after = this.#ahead.answer;
     const isProved = after.kind === 'rows' && provesSingleDays(this.#run, after);
     if (isProved) this.#prove(true, next);
-    const isAllOfDay = isRead(after) && rowCount(pair) <= rowCount(answer) + rowCount(after);
+    const isAllOfDay = isRead(after) && rowCount(twoDays) <= rowCount(answer) + rowCount(after);
     if (answer.kind === 'rows' && (isProved || isAllOfDay)) {
-      await discard(this.#run, pair);
+      await discard(this.#run, twoDays);
       return windowOf(day, answer); // Rows 10 and 11.
     }
     await discard(this.#run, answer);
     if (isEmpty(answer) && isEmpty(after) && wasDayOver(single)) this.#prove(false, day); // Row 7; the window is of the rows below.
-    if (this.#run.known.rangesInclusive !== true) return this.#byCounts(day, pair);
+    if (this.#run.cache.rangesInclusive !== true) return this.#byCounts(day, twoDays);
     // Row 12.
-    return this.#unproved(day, pair, `an export of it contains ${next} as well, which is not wanted yet`);
+    return this.#unproved(day, twoDays, `an export of it contains ${next} as well, which is not wanted yet`);
   }
 
   /**
    * Decides by the number of rows of [D,D+2] and, requested after it, of [D+1,D+2], whether [D,D+1] has rows of D+1
    * (rows 13 to 15).
    */
-  async #byCounts(day: Day, pair: Download): Promise<DaysResult[]> {
+  async #byCounts(day: Day, twoDays: Download): Promise<DaysResult[]> {
     const run = this.#run;
     const end = addDays(day, 2);
     const all = await this.#fetchCounted(day, end);
-    const nextPair = await this.#fetchCounted(addDays(day, 1), end);
-    if (this.#shareNoRow(pair, nextPair, all)) return windowOf(day, pair); // Row 13.
+    const nextTwoDays = await this.#fetchCounted(addDays(day, 1), end);
+    if (this.#shareNoRow(twoDays, nextTwoDays, all)) return windowOf(day, twoDays); // Row 13.
     const isSettled = end <= lastSettledDay(earlierClock(run), run.plan.settleHours ?? 0);
     if (isSettled && run.plan.appends) throw unprovableEnd(day); // Row 14.
     // Row 15.
-    return this.#unproved(day, pair, 'whether an export contains its to_date is not proved yet');
+    return this.#unproved(day, twoDays, 'whether an export contains its to_date is not proved yet');
   }
 
   /** Records what [D-1,D] and [D,D+1], of days that are over, prove about the end of ranges; costs one more export. */
-  async #observeTwoPairs(before: Download, pair: Download): Promise<void> {
-    const isOver = pair.to === addDays(before.to, 1) && pair.to <= lastDayOver(sentAtOf(before));
-    if (!isOver || rowCount(pair) === 0) return;
-    this.#shareNoRow(before, pair, await this.#fetchCounted(before.from, pair.to));
+  async #observeRanges(before: Download, twoDays: Download): Promise<void> {
+    const isOver = twoDays.to === addDays(before.to, 1) && twoDays.to <= lastDayOver(sentAtOf(before));
+    if (!isOver || rowCount(twoDays) === 0) return;
+    this.#shareNoRow(before, twoDays, await this.#fetchCounted(before.from, twoDays.to));
   }
 
   /** Downloads several days only to count their rows; their files are removed. */
@@ -251,13 +251,13 @@ export class EndRule {
   /**
    * True if [D,D+1] and [D+1,D+2] share no row, by the number of rows of both and of [D,D+2]. Records what that proves.
    */
-  #shareNoRow(pair: Download, nextPair: Answer, all: Answer): boolean {
-    if (nextPair.kind !== 'rows' || all.kind !== 'rows') return false;
-    if (rowCount(all) !== rowCount(pair) + rowCount(nextPair)) return false;
-    const isProof = pair.to <= lastDayOver(sentAtOf(pair)) && rowCount(pair) > 0 && rowCount(nextPair) > 0;
-    if (isProof && canProve(this.#run) && followsClosely(pair, nextPair)) {
-      this.#run.known.rangesInclusive = false;
-      this.#prove(false, pair.from);
+  #shareNoRow(twoDays: Download, nextTwoDays: Answer, all: Answer): boolean {
+    if (nextTwoDays.kind !== 'rows' || all.kind !== 'rows') return false;
+    if (rowCount(all) !== rowCount(twoDays) + rowCount(nextTwoDays)) return false;
+    const isProof = twoDays.to <= lastDayOver(sentAtOf(twoDays)) && rowCount(twoDays) > 0 && rowCount(nextTwoDays) > 0;
+    if (isProof && canProve(this.#run) && followsClosely(twoDays, nextTwoDays)) {
+      this.#run.cache.rangesInclusive = false;
+      this.#prove(false, twoDays.from);
     }
     return true;
   }
@@ -266,9 +266,9 @@ export class EndRule {
    * Leaves the day to a later run if rows are appended; else delivers it, since a consumer that merges by key can get
    * shared rows twice.
    */
-  async #unproved(day: Day, pair: Download, why: string): Promise<DaysResult[]> {
+  async #unproved(day: Day, twoDays: Download, why: string): Promise<DaysResult[]> {
     if (this.#run.plan.appends) {
-      await discard(this.#run, pair);
+      await discard(this.#run, twoDays);
       return [noDownload(only(day), 'later', why)];
     }
     this.#run.deps.logger.warn(
@@ -276,7 +276,7 @@ export class EndRule {
       `Whether to_date is included could not be proved with ${day}: rows of the next day may come twice; set to_date_inclusive.`,
       { window: day },
     );
-    return windowOf(day, pair);
+    return windowOf(day, twoDays);
   }
 }
 

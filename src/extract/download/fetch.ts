@@ -28,18 +28,18 @@ export async function fetchExport(
   // Without a file to reuse, nothing is awaited before the request, so that exports start in the order of days.
   const reused = run.spool.hasReusable(requestKey(request)) ? await reuse(run, request, options) : undefined;
   if (reused !== undefined) return reused;
-  const refused = run.deps.sharing?.refused;
+  const refusals = run.deps.sharing?.refusals;
   const key = `${requestKey(request)} ${options.splitAfter}`;
-  const before = refused?.get(key);
+  const before = refusals?.get(key);
   if (before instanceof UserError) throw before;
   if (before !== undefined) return before;
   try {
     const found = await requestExport(run, request, options);
-    if (found.kind !== 'file') refused?.set(key, found);
+    if (found.kind !== 'file') refusals?.set(key, found);
     return found;
   } catch (error) {
     // Any other failure may have passed when the next target needs the export.
-    if (error instanceof UserError && error.kind === 'config') refused?.set(key, error);
+    if (error instanceof UserError && error.kind === 'config') refusals?.set(key, error);
     throw error;
   }
 }
@@ -62,9 +62,9 @@ async function reuse(run: Run, request: ExportRequest, options: FetchOptions): P
   return file;
 }
 
-function updateCache({ known }: Run, { scan }: ExportFile): void {
-  known.answered = true;
-  for (const event of scan.eventNames) known.names.add(event);
+function updateCache({ cache }: Run, { scan }: ExportFile): void {
+  cache.answered = true;
+  for (const event of scan.eventNames) cache.names.add(event);
 }
 
 /** True when all days of the file were over, and settled if the plan requires it, when its request was sent (S11). */
@@ -73,7 +73,7 @@ const isReusable = (run: Run, file: ExportFile, options: FetchOptions): boolean 
 
 /** Requests an export until there is a file that is believed to be whole, or an answer that ends the attempts. */
 async function requestExport(run: Run, request: ExportRequest, options: FetchOptions): Promise<ExportFile | NoFile> {
-  const { known, spool, deps } = run;
+  const { cache, spool, deps } = run;
   const name = exportName(request);
   const retries = new ExportRetries({ ...deps, name, signal: run.signal });
   const malformed = new Map<string, number>();
@@ -91,11 +91,11 @@ async function requestExport(run: Run, request: ExportRequest, options: FetchOpt
         const { finalNewline } = found.scan;
         // A body that may have been cut is believed if the export right before it had the same bytes; that tells how bodies end.
         if (before?.sha256 === found.sha256) {
-          if (finalNewline || known.finalNewline === undefined) known.finalNewline = finalNewline;
+          if (finalNewline || cache.finalNewline === undefined) cache.finalNewline = finalNewline;
           unconfirmed = undefined;
           return await accept(run, found, retries.requests, options);
         }
-        if (before === undefined && known.finalNewline === false && !retries.isLast) {
+        if (before === undefined && cache.finalNewline === false && !retries.isLast) {
           deps.logger.debug('window.confirm', `${name} is exported once more: it may have been cut.`, retries.where);
           continue;
         }
@@ -115,10 +115,10 @@ async function requestExport(run: Run, request: ExportRequest, options: FetchOpt
  * it is believed if the length was declared by a service that is known to end its bodies in this way. If such a service
  * sends a line end at the end, that may be one between two rows.
  */
-function endsAsExpected({ known }: Run, { scan: { finalNewline }, endDeclared, path }: ExportFile): boolean {
+function endsAsExpected({ cache }: Run, { scan: { finalNewline }, endDeclared, path }: ExportFile): boolean {
   if (path === undefined) return true;
-  if (known.finalNewline === false) return !finalNewline && endDeclared;
-  if (finalNewline) known.finalNewline = true;
+  if (cache.finalNewline === false) return !finalNewline && endDeclared;
+  if (finalNewline) cache.finalNewline = true;
   return finalNewline;
 }
 

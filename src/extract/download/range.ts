@@ -11,23 +11,23 @@ import { fetchDays } from './split.ts';
  * caller proves it.
  */
 export async function fetchRange(run: Run, days: DayRange, assumed?: true): Promise<DaysResult[]> {
-  const { known, plan } = run;
+  const { cache, plan } = run;
   const { first, last } = days;
-  const inclusive = (first === last ? known.inclusive : (assumed ?? known.rangesInclusive)) === true;
-  if (!inclusive && known.rangesInclusive !== false && plan.appends) {
+  const inclusive = (first === last ? cache.inclusive : (assumed ?? cache.rangesInclusive)) === true;
+  if (!inclusive && cache.rangesInclusive !== false && plan.appends) {
     return [noDownload(days, 'later', 'whether an export contains its to_date is not proved')];
   }
   /** The smallest `to_date` with which the first day is still requested. */
   const least = inclusive ? first : addDays(first, 1);
   const wanted = toDateFor(days, inclusive);
-  let to = known.latestToDate === undefined ? wanted : earlierOf(wanted, known.latestToDate);
+  let to = cache.latestToDate === undefined ? wanted : earlierOf(wanted, cache.latestToDate);
   if (to < least) return [noDownload(days, 'invalid', 'it has not begun at the service')];
   for (let isLowered = false; ; isLowered = true) {
     const splitByNames = !canBeHalved(run, days);
     const download = await fetchDays(run, { from: first, to, through: last, splitByNames });
     switch (download.kind) {
       case 'rows':
-        if (isLowered) known.latestToDate = to;
+        if (isLowered) cache.latestToDate = to;
         if (download.split === 'names' && first !== last) lowerWindowDays(run, days);
         return [{ ...download, days, contains: earlierOf(last, inclusive ? to : addDays(to, -1)) }];
       case 'gone': {
@@ -51,7 +51,7 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
         // Days that are not over in every time zone are left to a later run.
         const isLeft = lower !== undefined && lower < least && first >= earliestToday(now);
         if (isLeft) return [noDownload(days, 'invalid', download.message)];
-        if (lower === undefined || lower < least) throw refused(days, download.message);
+        if (lower === undefined || lower < least) throw refusalError(days, download.message);
         to = lower;
       }
     }
@@ -62,15 +62,15 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
  * True if fewer days can be requested. A single day that is not proved to be complete would share its end with the next
  * window; two days that are known to contain their end share nothing.
  */
-function canBeHalved({ plan, known }: Run, days: DayRange): boolean {
-  const sharesDays = plan.proveFirst && known.inclusive !== true && known.rangesInclusive === true;
+function canBeHalved({ plan, cache }: Run, days: DayRange): boolean {
+  const sharesDays = plan.proveFirst && cache.inclusive !== true && cache.rangesInclusive === true;
   return lengthOf(days) >= (sharesDays ? 4 : 2);
 }
 
 /** Limits later windows to half as many days as this one, or fewer. Returns that number. */
-function lowerWindowDays({ known }: Run, days: DayRange): number {
+function lowerWindowDays({ cache }: Run, days: DayRange): number {
   const count = Math.ceil(lengthOf(days) / 2);
-  known.maxWindowDays = Math.min(count, known.maxWindowDays ?? count);
+  cache.maxWindowDays = Math.min(count, cache.maxWindowDays ?? count);
   return count;
 }
 
@@ -82,5 +82,5 @@ function lowerWindowDays({ known }: Run, days: DayRange): number {
 const earlierEnds = (machine: number, earlier: number): Day[] =>
   [machine, earlier].flatMap((now) => [addDays(todayUtc(now), 1), todayUtc(now), earliestToday(now)]);
 
-export const refused = (days: DayRange, message: string) =>
+export const refusalError = (days: DayRange, message: string) =>
   configError(`The service refuses the export of ${days.first}: ${message}`, { where: { window: days.first } });

@@ -45,7 +45,7 @@ export interface Run {
   readonly signal: AbortSignal;
   readonly spool: Spool;
   readonly limit: ReturnType<typeof pLimit>;
-  readonly known: ServiceCache;
+  readonly cache: ServiceCache;
   /** Number of requests that the service object had sent before this extraction. */
   readonly sentBefore: number;
 }
@@ -53,9 +53,9 @@ export interface Run {
 /** Records a `Date` header (ms since 1970). Warns once a run if the clocks differ too much (S3). */
 export function compareClocks(run: Run, machine: number, service: number | undefined): void {
   if (service === undefined) return;
-  run.known.serviceAheadMs = Math.min(service - machine, run.known.serviceAheadMs ?? Number.POSITIVE_INFINITY);
-  if (run.known.clockWarned || Math.abs(machine - service) <= CLOCK_TOLERANCE_MS) return;
-  run.known.clockWarned = true;
+  run.cache.serviceAheadMs = Math.min(service - machine, run.cache.serviceAheadMs ?? Number.POSITIVE_INFINITY);
+  if (run.cache.clockWarned || Math.abs(machine - service) <= CLOCK_TOLERANCE_MS) return;
+  run.cache.clockWarned = true;
   const apart = formatDuration(Math.abs(machine - service));
   run.deps.logger.warn(
     'clock.apart',
@@ -65,11 +65,11 @@ export function compareClocks(run: Run, machine: number, service: number | undef
 }
 
 /** The time by the earlier of the two clocks (S3), as far as the service's is known (ms since 1970). */
-export const earlierClock = ({ deps, known }: Run): number => deps.clock.now() + Math.min(0, known.serviceAheadMs ?? 0);
+export const earlierClock = ({ deps, cache }: Run): number => deps.clock.now() + Math.min(0, cache.serviceAheadMs ?? 0);
 
 /** True if the day can no longer be exported by the service's clock either, so that it need not be requested (S5). */
 export const isSurelyGone = (run: Run, day: Day): boolean =>
-  run.known.serviceAheadMs !== undefined && day < oldestDays(earlierClock(run), run.plan.historyDays).surely;
+  run.cache.serviceAheadMs !== undefined && day < oldestDays(earlierClock(run), run.plan.historyDays).surely;
 
 /** Removes the files of a download, unless further targets need them. */
 export async function discard({ deps, spool }: Run, { files }: Files): Promise<void> {

@@ -107,9 +107,9 @@ export class Scheduler {
    * end-day rule for later days runs alone.
    */
   #start(): Promise<DaysResult[]> | undefined {
-    const { plan, known } = this.#run;
+    const { plan, cache } = this.#run;
     const { proveFirst } = plan;
-    const { inclusive, rangesInclusive } = known;
+    const { inclusive, rangesInclusive } = cache;
     const isAlone = this.#pending.length === 0;
     const first = this.#ranges.peek();
     const settled = this.#settledThrough(earlierClock(this.#run));
@@ -121,7 +121,7 @@ export class Scheduler {
     if (plan.likelyGaps.includes(first) && !isAlone) return undefined;
     const ahead = this.#rule.takeAhead(first);
     if (ahead !== undefined) return Promise.resolve([{ ...ahead, days: this.#takeDay(first), contains: first }]);
-    const most = Math.min(plan.windowDays, known.maxWindowDays ?? plan.windowDays);
+    const most = Math.min(plan.windowDays, cache.maxWindowDays ?? plan.windowDays);
     const days = this.#ranges.peekRange(most, settled);
     if (days !== undefined && days.first !== days.last) {
       const isKnown = rangesInclusive !== undefined;
@@ -148,7 +148,7 @@ export class Scheduler {
 
   /** True if several days may be requested together although it is not proved that such a request contains its end. */
   #mayRequestRange(): boolean {
-    const { inclusive } = this.#run.known;
+    const { inclusive } = this.#run.cache;
     if (this.#run.plan.proveFirst) return inclusive === true && this.#rangeAttempts === 0;
     return inclusive !== undefined || this.#singles >= PROOF_ATTEMPTS;
   }

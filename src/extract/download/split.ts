@@ -38,7 +38,7 @@ export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, 
 /** Exports some days under the user's own filter. Throws a UserError as `fetchExport` does. */
 export async function fetchDays(run: Run, request: DaysRequest): Promise<Download | NoFile> {
   const { from, to, through, splitByNames } = request;
-  const splitAfter = splitByNames && run.known.nameGroups !== undefined ? EXPORT_RETRY.splitNextDayAfter : undefined;
+  const splitAfter = splitByNames && run.cache.nameGroups !== undefined ? EXPORT_RETRY.splitNextDayAfter : undefined;
   const found = await fetchExport(run, { ...run.plan.filters, from, to }, { through, splitAfter });
   const download = { kind: 'rows', from, to, days: { first: from, last: through }, contains: undefined } as const;
   if (found.kind === 'file') return { ...download, files: [found], split: 'none' };
@@ -58,8 +58,8 @@ async function fetchByNames(run: Run, { from, to, through }: DaysRequest): Promi
   const day = exportName({ from, to });
   const parts: ExportFile[] = [];
   const included: string[] = [];
-  const wanted = namesWithin(filters, [...KNOWN_NAMES, ...eventNames, ...run.known.names]);
-  const groups = cut(wanted, Math.max(2, run.known.nameGroups ?? 2));
+  const wanted = namesWithin(filters, [...KNOWN_NAMES, ...eventNames, ...run.cache.names]);
+  const groups = cut(wanted, Math.max(2, run.cache.nameGroups ?? 2));
   for (let group = groups.shift(); group !== undefined; group = groups.shift()) {
     const isOne = group.length === 1;
     const found = await fetchPart(
@@ -79,7 +79,7 @@ async function fetchByNames(run: Run, { from, to, through }: DaysRequest): Promi
       );
     }
   }
-  run.known.nameGroups = Math.max(1, parts.length);
+  run.cache.nameGroups = Math.max(1, parts.length);
   const { events, eventsCondition } = filters;
   if (eventsCondition === 'include' && events.length > 0) return parts;
   const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];

@@ -96,7 +96,7 @@ class DeltaLog implements TableLog {
       const actions = entries.get(name) ?? [];
       isLost ||= !(await table.commit(actions, this.#infoOf(change)));
       if (isLost) {
-        await this.#takeBack(change, done);
+        await this.#undo(change, done);
         throw new LostRace(table.address);
       }
       done.push({ table, added });
@@ -211,7 +211,7 @@ class DeltaLog implements TableLog {
    * Undoes a change after a lost race: removes everything that was stored, in all tables; a table that was committed
    * loses its new rows again.
    */
-  async #takeBack(
+  async #undo(
     change: FileChange,
     done: readonly { readonly table: DeltaTable; readonly added: readonly NewFile[] }[],
   ): Promise<void> {

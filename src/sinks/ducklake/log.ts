@@ -79,7 +79,7 @@ export const DUCKLAKE: FilesFormat = {
     const storage = options.storage ?? (await openStorage(data.schema, env, signal));
     const open = await openWithoutLock(storage, options, mode, async (engine) => {
       const log = new LakeLog({ catalog, storage, engine, dataPath: data.path, isReader: mode === 'read' }, options);
-      await log.take(lake);
+      await log.adopt(lake);
       return log;
     });
     try {
@@ -87,7 +87,7 @@ export const DUCKLAKE: FilesFormat = {
         await open.log.claim();
         await open.log.refuseLost();
       }
-      if (options.isStateEnough !== true) await open.log.takeIn(new FileTable(place, open));
+      if (options.isStateEnough !== true) await open.log.adoptChangedFiles(new FileTable(place, open));
       return open;
     } catch (error) {
       await open.close();
@@ -158,14 +158,14 @@ class LakeLog implements TableLog {
   }
 
   async refresh(): Promise<void> {
-    await this.take(await this.#parts.catalog.read(readLake));
+    await this.adopt(await this.#parts.catalog.read(readLake));
   }
 
   /**
    * Sets the catalog's contents as the latest version. Throws UserError for changes of other programs that cannot be
    * followed.
    */
-  async take(lake: Lake | undefined): Promise<void> {
+  async adopt(lake: Lake | undefined): Promise<void> {
     const { catalog, engine } = this.#parts;
     const { snapshot, changed } = snapshotOf(lake, catalog.file);
     if (lake !== undefined && snapshot !== undefined) await checkShape(engine, lake, snapshot.state, catalog.file);
@@ -179,7 +179,7 @@ class LakeLog implements TableLog {
    * Rewrites the files that another program changed as files of this one: without deleted rows, and each row of a known
    * window. The files are committed; for a reader they stay in the folder of its run.
    */
-  async takeIn(table: FileTable): Promise<void> {
+  async adoptChangedFiles(table: FileTable): Promise<void> {
     if (this.#changed.length === 0) return;
     const { logger, signal } = this.#options;
     const { isReader } = this.#parts;
@@ -222,7 +222,7 @@ class LakeLog implements TableLog {
       throw error;
     }
     const isFirst = this.#lake?.state.get(ID) === undefined;
-    await this.take(lake);
+    await this.adopt(lake);
     if (isFirst) await this.#claimCommitted();
   }
 
@@ -375,7 +375,7 @@ class LakeLog implements TableLog {
       const removed = await expireSnapshots(open, current, before, new Date(this.#options.clock.now()).toISOString());
       return { after: await readLake(open), paths: removed };
     });
-    await this.take(after);
+    await this.adopt(after);
     return paths;
   }
 

@@ -54,7 +54,7 @@ export class EarlyWriter {
   }
 
   /** Waits for the files that were begun, and removes and returns them. */
-  async take(): Promise<Map<Window, EarlyFiles | undefined>> {
+  async drain(): Promise<Map<Window, EarlyFiles | undefined>> {
     const begun = [...this.#files];
     this.#files.clear();
     return new Map(await Promise.all(begun.map(async ([window, files]) => [window, await files] as const)));
@@ -64,7 +64,7 @@ export class EarlyWriter {
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#files.size > 0) this.#table.engine.interrupt();
-    await this.take();
+    await this.drain();
   }
 }
 

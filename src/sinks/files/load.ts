@@ -121,7 +121,7 @@ class FilesSink implements Sink {
     const table = this.#table;
     this.#waiting = [];
     try {
-      const early = await table.engine.heeding(signal, () => this.#early.take());
+      const early = await table.engine.heeding(signal, () => this.#early.drain());
       if (this.#hasFailed) await table.log.refresh();
       this.#hasFailed = false;
       const windows = batch.slice(0, this.#oneByOne > 0 ? 1 : this.#together(batch));
