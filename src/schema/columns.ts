@@ -53,7 +53,10 @@ export interface ColumnsOptions {
   readonly memory?: CsvMemory | undefined;
 }
 
-/** Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column. */
+/**
+ * Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column. Methods get a
+ * cell as several numbers, since an object for each cell would cost more time than all else that is done with it.
+ */
 export class Columns {
   readonly #header: readonly HeaderColumn[];
   readonly #isHashed: readonly boolean[];

@@ -28,7 +28,10 @@ const POSITION_LABEL = bytesOf(',"item_position":');
 const NULL = bytesOf('null');
 const END = bytesOf('}}}\n');
 
-/** Writes rows as RECORD lines of one stream. */
+/**
+ * Writes rows as RECORD lines of one stream. Methods get a cell as several numbers and return the index behind what they
+ * wrote: no object is made for a cell.
+ */
 export class RecordEncoder {
   readonly stream: StreamName;
   /** Number of cells that did not fit, by column of the header. */
