@@ -20,8 +20,6 @@ import { identifier } from '../sql/engine/quote.ts';
 
 /** The version of DuckLake's format that this program reads and writes. */
 const FORMAT = '1.0';
-/** Number of rows of one INSERT. */
-const INSERT_ROWS = 1_000;
 
 /** The tables of a catalog in format 1.0, as the reference extension makes them. */
 const CATALOG_TABLES: readonly string[] = [
@@ -133,8 +131,6 @@ export interface Lake {
   readonly hasCopies: boolean;
 }
 
-export type Value = string | number | boolean | null;
-
 export type CatalogOptions = Pick<EngineOptions, 'lockWaitMs' | 'clock' | 'signal'>;
 
 /**
@@ -147,11 +143,14 @@ const queues = new Map<string, LimitFunction>();
 export class Catalog {
   readonly file: string;
   readonly #options: CatalogOptions;
+  readonly #beside: Engine | undefined;
 
-  constructor(file: string, options: CatalogOptions) {
+  /** `beside`: the engine in whose instance of DuckDB the catalog is read and written, if there is one. */
+  constructor(file: string, options: CatalogOptions, beside?: Engine) {
     this.file = realFile(file);
     const { lockWaitMs, clock, signal } = options;
     this.#options = { lockWaitMs, clock, signal };
+    this.#beside = beside;
   }
 
   get exists(): boolean {
@@ -160,7 +159,9 @@ export class Catalog {
 
   /** Runs work on the open catalog; undefined if there is no file. Throws UserError. */
   async read<T>(work: (engine: Engine) => Promise<T>): Promise<T | undefined> {
-    return this.exists ? this.#open(true, (engine) => work(engine).catch(damaged(this.file))) : undefined;
+    return this.exists
+      ? this.#open({ readOnly: true, beside: this.#beside }, (engine) => work(engine).catch(damaged(this.file)))
+      : undefined;
   }
 
   /**
@@ -169,7 +170,8 @@ export class Catalog {
    */
   write<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
     makeFolders(dirname(this.file));
-    return this.#open(false, (engine) => engine.transaction(() => work(engine), this.#options.signal));
+    const inTransaction = (engine: Engine) => engine.transaction(() => work(engine), this.#options.signal);
+    return this.#open({ beside: this.#beside }, inTransaction);
   }
 
   /**
@@ -189,15 +191,15 @@ export class Catalog {
 
   /** Rewrites the catalog, so that no byte of the rows that were removed from it remains. Throws UserError. */
   async rewrite(): Promise<void> {
-    await this.#open(false, async (engine) => {
+    await this.#open({}, async (engine) => {
       await engine.emptyLog();
       const fill = () => engine.run('COPY FROM DATABASE target TO rewritten');
       await withRewritten(COPIED, engine, SMALL_BLOCKS, fill, (path) => moveFile(path, this.file));
     });
   }
 
-  #open<T>(readOnly: boolean, work: (engine: Engine) => Promise<T>): Promise<T> {
-    return openCatalog({ ...this.#options, file: this.file, readOnly }, work);
+  #open<T>(how: Pick<EngineOptions, 'readOnly' | 'beside'>, work: (engine: Engine) => Promise<T>): Promise<T> {
+    return openCatalog({ ...this.#options, ...how, file: this.file }, work);
   }
 }
 
@@ -226,15 +228,15 @@ async function checkOurs(engine: Engine): Promise<void> {
 /** Creates an empty lake in a file without tables. */
 export async function createLake(engine: Engine, dataPath: string, at: string): Promise<Lake> {
   for (const table of CATALOG_TABLES) await engine.run(`CREATE TABLE ${table}`);
-  await insertRows(engine, 'ducklake_metadata', [
+  await engine.append('ducklake_metadata', [
     ['version', FORMAT, null, null],
     ['created_by', `dfinery-elt ${VERSION}`, null, null],
     ['data_path', dataPath, null, null],
     ['encrypted', 'false', null, null],
   ]);
-  await insertRows(engine, 'ducklake_schema', [[0, randomUUID(), 0, null, 'main', 'main/', true]]);
-  await insertRows(engine, 'ducklake_snapshot', [[0, at, 0, 1, 0]]);
-  await insertRows(engine, 'ducklake_snapshot_changes', [[0, 'created_schema:"main"', null, null, null]]);
+  await engine.append('ducklake_schema', [[0, randomUUID(), 0, null, 'main', 'main/', true]]);
+  await engine.append('ducklake_snapshot', [[0, at, 0, 1, 0]]);
+  await engine.append('ducklake_snapshot_changes', [[0, 'created_schema:"main"', null, null, null]]);
   const lake = await readLake(engine);
   if (lake === undefined) throw new RangeError('a catalog that was just made is empty');
   return lake;
@@ -246,15 +248,6 @@ export async function createOwnTables(engine: Engine): Promise<void> {
     identityOf(engine.file),
   ]);
 }
-
-export async function insertRows(engine: Engine, table: string, rows: readonly (readonly Value[])[]): Promise<void> {
-  for (let from = 0; from < rows.length; from += INSERT_ROWS) {
-    const values = rows.slice(from, from + INSERT_ROWS).map((row) => `(${row.map(sqlOf).join(', ')})`);
-    await engine.run(`INSERT INTO ${identifier(table)} VALUES ${values.join(', ')}`);
-  }
-}
-
-const sqlOf = (value: Value): string => (typeof value === 'string' ? literal(value) : String(value));
 
 const live = (table: string, at: number): string =>
   `${table}.begin_snapshot <= ${at} AND (${table}.end_snapshot IS NULL OR ${table}.end_snapshot > ${at})`;
@@ -319,7 +312,9 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
 }
 
 async function tableNames(engine: Engine): Promise<Set<string>> {
-  const tables = await engine.rows("SELECT table_name AS name FROM duckdb_tables() WHERE database_name = 'target'");
+  const tables = await engine.rows(
+    'SELECT table_name AS name FROM duckdb_tables() WHERE database_name = current_database()',
+  );
   return new Set(tables.map(({ name }) => String(name)));
 }
 
@@ -383,9 +378,10 @@ async function readTables(engine: Engine, at: At): Promise<Map<TableName, LakeTa
   const rows = await engine.rows(
     `SELECT o.table_name AS name, o.table_id AS id, any_value(p.partition_id) AS partition,
       bool_and(has_own_folder AND k.transform = 'identity' AND c.column_name = ${literal(PARTITION)}) AND count(*) = 1 AS is_ours,
-      (SELECT coalesce(max(column_id), 0) FROM ducklake_column WHERE table_id = o.table_id) AS last,
-      (SELECT coalesce(max(next_row_id), 0) FROM ducklake_table_stats WHERE table_id = o.table_id) AS next
-    FROM ${dataTables(at)} o LEFT JOIN ducklake_partition_info p ON p.table_id = o.table_id AND ${live('p', snapshotId)}
+      any_value(last) AS last, any_value(next) AS next
+    FROM ${dataTables(at)} o LEFT JOIN (SELECT table_id, max(column_id) AS last FROM ducklake_column GROUP BY table_id) USING (table_id)
+    LEFT JOIN (SELECT table_id, max(next_row_id) AS next FROM ducklake_table_stats GROUP BY table_id) USING (table_id)
+    LEFT JOIN ducklake_partition_info p ON p.table_id = o.table_id AND ${live('p', snapshotId)}
     LEFT JOIN ducklake_partition_column k ON k.partition_id = p.partition_id
     LEFT JOIN ducklake_column c ON c.table_id = o.table_id AND c.column_id = k.column_id AND ${live('c', snapshotId)}
     GROUP BY ALL ORDER BY id`,

@@ -45,7 +45,6 @@ import {
   createOwnTables,
   expireSnapshots,
   foreignTables,
-  insertRows,
   isLatest,
   keptPaths,
   type Lake,
@@ -78,7 +77,8 @@ export const DUCKLAKE: FilesFormat = {
     const data = dataOf(catalog, lake, options.data);
     const storage = options.storage ?? (await openStorage(data.schema, env, signal));
     const open = await openWithoutLock(storage, options, mode, async (engine) => {
-      const log = new LakeLog({ catalog, storage, engine, dataPath: data.path, isReader: mode === 'read' }, options);
+      const parts = { storage, engine, dataPath: data.path, isReader: mode === 'read' };
+      const log = new LakeLog({ ...parts, catalog: new Catalog(place, options, engine) }, options);
       await log.adopt(lake);
       return log;
     });
@@ -296,7 +296,7 @@ class LakeLog implements TableLog {
     const replaced = [...written.map(([name]) => name), ...removed].map(literal);
     await open.run(`DELETE FROM _dfinery_state WHERE name IN (${replaced.join(', ')})`);
     const rows = written.map(([name, value]) => [1, name, value]);
-    await insertRows(open, '_dfinery_state', rows);
+    await open.append('_dfinery_state', rows);
   }
 
   async foreign(): Promise<readonly string[]> {

@@ -12,9 +12,9 @@ import type { LoggedColumns } from '../files/log-entries.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import { pathInTable } from '../files/stored-files.ts';
 import { type DescribedColumn, scalarOf } from '../sql/columns.ts';
-import type { Engine } from '../sql/engine/engine.ts';
+import type { Engine, Value } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { insertRows, type Lake, type Value } from './catalog.ts';
+import type { Lake } from './catalog.ts';
 import { lakeNoteOf } from './state.ts';
 
 export const sameType = (field: Field, column: IdentifiedColumn | undefined): boolean =>
@@ -131,20 +131,20 @@ export class SnapshotWriter {
       const change = known.has(field.name) ? `ALTER ${name} SET DATA TYPE` : `ADD COLUMN ${name}`;
       await this.#engine.run(`ALTER TABLE ${next} ${change} ${duckDbType(field)}`);
     }
-    await insertRows(this.#engine, 'ducklake_inlined_data_tables', [[id, next, version]]);
+    await this.#engine.append('ducklake_inlined_data_tables', [[id, next, version]]);
   }
 
   async #create(name: TableName, fields: readonly Field[]): Promise<void> {
     const [id, partitionId] = [this.#nextCatalogId++, this.#nextCatalogId++];
     const at = this.#id;
-    await insertRows(this.#engine, 'ducklake_table', [
+    await this.#engine.append('ducklake_table', [
       [id, randomUUID(), at, null, this.#lake.schemaId, name, `${name}/`, true],
     ]);
-    await insertRows(this.#engine, 'ducklake_partition_info', [[partitionId, id, at, null]]);
+    await this.#engine.append('ducklake_partition_info', [[partitionId, id, at, null]]);
     const columns = this.#columnsOf(name, fields);
     await this.#addColumns(id, columns);
     const partition = columns.find((column) => column.name === PARTITION)?.id ?? null;
-    await insertRows(this.#engine, 'ducklake_partition_column', [[partitionId, id, 0, partition, 'identity']]);
+    await this.#engine.append('ducklake_partition_column', [[partitionId, id, 0, partition, 'identity']]);
     this.#tables.set(name, { id, partitionId, columns, nextRowId: 0 });
     this.#altered.add(id);
     this.#changes.push(`created_table:"main"."${name}"`);
@@ -163,7 +163,7 @@ export class SnapshotWriter {
       row(id, name, type, null),
       ...(element === undefined ? [] : [row(element.id, 'element', element.type, id)]),
     ]);
-    await insertRows(this.#engine, 'ducklake_column', rows);
+    await this.#engine.append('ducklake_column', rows);
   }
 
   /** Removes files from the tables and adds new ones. */
@@ -205,10 +205,10 @@ export class SnapshotWriter {
       partitions.push([id, table.id, 0, file.date]);
       notes.push([1, id, lakeNoteOf(file, found)]);
     }
-    await insertRows(this.#engine, 'ducklake_data_file', files);
-    await insertRows(this.#engine, 'ducklake_file_column_stats', columns);
-    await insertRows(this.#engine, 'ducklake_file_partition_value', partitions);
-    await insertRows(this.#engine, '_dfinery_files', notes);
+    await this.#engine.append('ducklake_data_file', files);
+    await this.#engine.append('ducklake_file_column_stats', columns);
+    await this.#engine.append('ducklake_file_partition_value', partitions);
+    await this.#engine.append('_dfinery_files', notes);
     for (const [name, table] of this.#tables) {
       const isIn = (file: { readonly table: TableName }) => file.table === name;
       if (added.some(isIn)) this.#changes.push(`inserted_into_table:${table.id}`);
@@ -227,12 +227,12 @@ export class SnapshotWriter {
     if (this.#changes.length === 0) return;
     const schemaVersion = this.#lake.schemaVersion + (this.#altered.size > 0 ? 1 : 0);
     const versions = [...this.#altered].map((id) => [this.#id, schemaVersion, id]);
-    await insertRows(this.#engine, 'ducklake_schema_versions', versions);
-    await insertRows(this.#engine, 'ducklake_snapshot', [
+    await this.#engine.append('ducklake_schema_versions', versions);
+    await this.#engine.append('ducklake_snapshot', [
       [this.#id, at, schemaVersion, this.#nextCatalogId, this.#nextFileId],
     ]);
     const changes = this.#changes.join(',');
-    await insertRows(this.#engine, 'ducklake_snapshot_changes', [
+    await this.#engine.append('ducklake_snapshot_changes', [
       [this.#id, changes, `dfinery-elt ${VERSION}`, message, null],
     ]);
   }
@@ -253,17 +253,17 @@ export class SnapshotWriter {
         `INSERT INTO ducklake_table_stats SELECT ${id}, coalesce(sum(record_count), 0), ${nextRowId}, coalesce(sum(file_size_bytes), 0)
         FROM ducklake_data_file WHERE table_id = ${id}`,
       );
-      for (const column of columns.filter(({ name, type }) => ranged.has(name) && RANGED.has(type))) {
-        const value = (text: string) => `CAST(${text} AS ${duckDbType({ type: column.type })})`;
-        await engine.run(
-          `INSERT INTO ducklake_table_column_stats
-          SELECT ${id}, ${column.id}, count(*) FILTER (s.data_file_id IS NULL OR s.null_count > 0) > 0, NULL,
+      const ranges = columns
+        .filter(({ name, type }) => ranged.has(name) && RANGED.has(type))
+        .map((column) => {
+          const value = (text: string) => `CAST(${text} AS ${duckDbType({ type: column.type })})`;
+          return `SELECT ${id}, ${column.id}, count(*) FILTER (s.data_file_id IS NULL OR s.null_count > 0) > 0, NULL,
             arg_min(s.min_value, ${value('s.min_value')}) AS least, arg_max(s.max_value, ${value('s.max_value')}) AS greatest, NULL
           FROM ducklake_data_file f LEFT JOIN ducklake_file_column_stats s ON s.data_file_id = f.data_file_id AND s.column_id = ${column.id}
           WHERE f.table_id = ${id} HAVING least IS NOT NULL AND greatest IS NOT NULL
-            AND count(*) FILTER (s.value_count > 0 AND (s.min_value IS NULL OR s.max_value IS NULL)) = 0`,
-        );
-      }
+            AND count(*) FILTER (s.value_count > 0 AND (s.min_value IS NULL OR s.max_value IS NULL)) = 0`;
+        });
+      await engine.run(`INSERT INTO ducklake_table_column_stats ${ranges.join(' UNION ALL ')}`);
     }
   }
 }

@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmdirSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { totalmem } from 'node:os';
 import { basename, join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
@@ -135,6 +144,40 @@ describe('a DuckDB file', () => {
     } finally {
       process.umask(before);
     }
+  });
+
+  it('is written into and released by an engine beside another, whose statements and file go on', async () => {
+    const file = join(fixture.dir, 'beside');
+    await using(async (engine) => {
+      await engine.run('CREATE TABLE own(a INTEGER)');
+      const beside = await open({ file, beside: engine });
+      const row = [1, "it's", true, '2026-01-01T09:30:00.250Z', null];
+      await beside.transaction(async () => {
+        await beside.run('CREATE TABLE own(a BIGINT, b VARCHAR, c BOOLEAN, d TIMESTAMPTZ, e UUID)');
+        await beside.append('own', [row, row]);
+      });
+      await expect(beside.transaction(() => beside.append('own', [row, [2]]))).rejects.toThrow('all columns');
+      const running = engine.rowsAside('SELECT count(*) AS n FROM range(20_000_000) t(i) WHERE i % 7 = 0');
+      await beside.close();
+      expect(existsSync(`${file}.wal`)).toBe(false);
+      expect(await engine.count('own')).toBe(0);
+      expect(Number((await running)[0].n)).toBe(2_857_143);
+      // A step after the attach fails.
+      mkdirSync(`${file}.rewriting`);
+      await expect(open({ file, beside: engine })).rejects.toThrow();
+      rmdirSync(`${file}.rewriting`);
+      await (await open({ file, beside: engine })).close();
+    });
+    await using(
+      async (engine) => {
+        const [first, ...others] = await engine.rows(
+          "SELECT a, b, c, CAST(d AT TIME ZONE 'UTC' AS VARCHAR) AS d, e FROM own",
+        );
+        expect(others).toHaveLength(1);
+        expect(first).toEqual({ a: 1n, b: "it's", c: true, d: '2026-01-01 09:30:00.25', e: null });
+      },
+      { file },
+    );
   });
 
   it('may be closed twice', async () => {
