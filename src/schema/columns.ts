@@ -55,7 +55,7 @@ export interface ColumnsOptions {
 
 /**
  * Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column. Methods get a
- * cell as several numbers, since an object for each cell would cost more time than all else that is done with it.
+ * cell as several numbers, so that no object is made for it.
  */
 export class Columns {
   readonly #header: readonly HeaderColumn[];
