@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { realpath } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { access, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { configError, messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { VERSION } from '../../base/version.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { isTableName, TABLES, type TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
@@ -172,6 +173,18 @@ export class Catalog {
     makeFolders(dirname(this.file));
     const inTransaction = (engine: Engine) => engine.transaction(() => work(engine), this.#options.signal);
     return this.#open({ beside: this.#beside }, inTransaction);
+  }
+
+  /** Throws UserError unless the catalog can be written, or made if there is none: a run finds out before its first export. */
+  async checkWritable(): Promise<void> {
+    const folder = dirname(this.file);
+    try {
+      makeFolders(folder);
+      await access(folder, constants.W_OK | constants.X_OK);
+      if (this.exists) await access(this.file, constants.W_OK);
+    } catch (error) {
+      throw diskError(error, { what: this.file, path: this.file, consequence: 'nothing was changed' });
+    }
   }
 
   /**

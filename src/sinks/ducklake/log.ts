@@ -74,6 +74,7 @@ export const DUCKLAKE: FilesFormat = {
       throw configError(`${place} holds no catalog of DuckLake: give another file.`);
     }
     if (mode !== 'read') await refuseCopies(catalog, lake, options);
+    if (mode === 'load') await catalog.checkWritable();
     const data = dataOf(catalog, lake, options.data);
     const storage = options.storage ?? (await openStorage(data.schema, env, signal));
     const open = await openWithoutLock(storage, options, mode, async (engine) => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import { query } from '../../support/targets/query.ts';
-import { TARGETS } from '../../support/targets/target-fixture.ts';
+import { statefulTarget, TARGETS } from '../../support/targets/target-fixture.ts';
 
 const WANTED = { from: daysBack(7), to: daysBack(2) };
 const SMALL_KIB = 400;
@@ -116,6 +116,38 @@ describe('a location that cannot be written', () => {
     expect(fixture.sim.requests()).toEqual([]);
     rmSync(plain);
   });
+});
+
+describe('a disk that is mounted for reading alone', () => {
+  it.for(TARGETS)(
+    'ends sync %s with exit 2 before its first export, and nothing is lost [R903]',
+    async (target, context) => {
+      fixture = await CliFixture.start();
+      const disk = smallDisk(65_536);
+      if (disk === undefined) return context.skip();
+      const place = join(disk, target);
+      // Data elsewhere can be written.
+      const data = statefulTarget(target).hasData === true ? ['--data', join(fixture.dir, 'data')] : [];
+      const until = (end_date: string) => fixture.run(fixture.syncInto(target, place, { end_date }, data));
+      const mountAgain = (how: string) => spawnSync('mount', ['-o', `remount,${how}`, disk]);
+      mountAgain('ro');
+      const first = await until(daysBack(4));
+      expect([first.code, first.stderr]).toEqual([2, expect.stringContaining(place)]);
+      expect(fixture.sim.requests()).toEqual([]);
+      mountAgain('rw');
+      expect(await until(daysBack(4))).toMatchObject({ code: 0 });
+      mountAgain('ro');
+      const requests = fixture.sim.requests().length;
+      const ended = await until(daysBack(2));
+      expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining(place)]);
+      expect(fixture.sim.requests()).toHaveLength(requests);
+      expect(await fixture.run(['verify', target, place])).toMatchObject({ code: 0 });
+      mountAgain('rw');
+      expect(await until(daysBack(2))).toMatchObject({ code: 0 });
+      const { stdout } = await fixture.run(['compact', target, place, '--json']);
+      expect(JSON.parse(stdout)).toMatchObject({ rows: fixture.sim.countRows(WANTED) });
+    },
+  );
 });
 
 describe('a folder named like a Hive partition', () => {
