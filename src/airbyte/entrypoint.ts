@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { type Env, requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { configError, EXIT, UserError } from '../base/errors.ts';
+import { letHeapGrow } from '../base/heap.ts';
 import { isObject } from '../base/json.ts';
 import { createLogger } from '../base/log.ts';
 import { type Random, systemRandom } from '../base/random.ts';
@@ -179,6 +180,7 @@ function optionsIn(args: string[]) {
 /** Runs the whole process of a connector; the `main.ts` of each connector calls only this. */
 export async function runConnectorProcess(connector: Connector): Promise<void> {
   let code = 1;
+  letHeapGrow();
   const writer = new MessageWriter(openStdout(systemClock));
   logWarnings(writer);
   if (requireTrustedCertificates()) writer.sink({ level: 'warn', event: 'tls.strict', message: TRUST_MESSAGE });

@@ -2,6 +2,7 @@
 import { systemClock } from '../base/clock.ts';
 import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { EXIT, messageOf, UserError } from '../base/errors.ts';
+import { letHeapGrow } from '../base/heap.ts';
 import { endNow, runUntilStopped } from '../base/signals.ts';
 import { VERSION } from '../base/version.ts';
 import type { Io } from './context.ts';
@@ -10,6 +11,7 @@ import { openTerminal } from './terminal.ts';
 
 // Whatever a run leaves anywhere may hold rows.
 process.umask(0o077);
+letHeapGrow();
 const terminal = openTerminal(systemClock);
 if (requireTrustedCertificates()) terminal.note(TRUST_MESSAGE);
 await runUntilStopped(async (signal) => {
