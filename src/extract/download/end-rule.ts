@@ -114,12 +114,15 @@ export class EndRule {
     return this.#fetchTwoDays(single);
   }
 
-  /** Takes [D,D], requested ahead, as the window of D, if single days have been proved complete since. */
-  takeAhead(day: Day): Download | undefined {
-    const ahead = this.#ahead;
-    if (ahead?.day !== day || ahead.answer.kind !== 'rows' || this.#run.cache.inclusive !== true) return undefined;
+  /** The download [D,D] that was requested ahead, if single days have been proved complete since: it is the window of D. */
+  ahead(day: Day): Download | undefined {
+    const { day: requested, answer } = this.#ahead ?? {};
+    return requested === day && answer?.kind === 'rows' && this.#run.cache.inclusive === true ? answer : undefined;
+  }
+
+  /** Leaves the download that was requested ahead to the caller, who took it from `ahead`: `close` no longer discards it. */
+  releaseAhead(): void {
     this.#ahead = undefined;
-    return ahead.answer;
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,6 @@
 import { addDays, type Day, daysOf } from '../../base/days.ts';
 import { type DayRange, DayRanges, lastSettledDay, lengthOf, only } from '../plan/days.ts';
-import { type DaysResult, noDownload, sentAtOf } from './download.ts';
+import { type DaysResult, type Download, noDownload, sentAtOf } from './download.ts';
 import { EndRule, observeRange } from './end-rule.ts';
 import { fetchRange } from './range.ts';
 import { discard, earlierClock, isSurelyGone, type Run } from './run.ts';
@@ -9,6 +9,12 @@ import { discard, earlierClock, isSurelyGone, type Run } from './run.ts';
 const PROOF_ATTEMPTS = 3;
 const GONE = 'it is older than the service exports, by the clock of the service';
 const UNSETTLED = 'it has not been over for settle_hours, by the earlier of this clock and the service’s';
+
+/** What is done with the next days. `isAlone`: only while no download is in progress, since its result decides on later days. */
+type Step = { readonly days: DayRange; readonly isAlone: boolean } & (
+  | { readonly kind: 'gone' | 'request' | 'tryRange' | 'proveRange' | 'proveDay' }
+  | { readonly kind: 'ahead'; readonly download: Download }
+);
 
 /** Starts the downloads of a plan, a bounded number at once, and returns their results in the order of days. */
 export class Scheduler {
@@ -102,48 +108,56 @@ export class Scheduler {
     return [...(await this.#fetch({ first: days.first, last: through })), noDownload(rest, 'later', UNSETTLED)];
   }
 
-  /**
-   * Starts the next download; undefined while it has to wait for those in progress. A download that may prove the
-   * end-day rule for later days runs alone.
-   */
+  /** Starts the next step; undefined if there is none, or if it has to wait for the downloads in progress. */
   #start(): Promise<DaysResult[]> | undefined {
+    const step = this.#next();
+    if (step === undefined || (step.isAlone && this.#pending.length > 0)) return undefined;
+    const { kind, days } = step;
+    this.#ranges.next(lengthOf(days));
+    switch (kind) {
+      case 'gone':
+        return Promise.resolve([noDownload(days, 'gone', GONE)]);
+      case 'ahead':
+        this.#rule.releaseAhead();
+        return Promise.resolve([{ ...step.download, days, contains: days.first }]);
+      case 'request':
+        return this.#fetch(days);
+      case 'tryRange':
+        this.#rangeAttempts++;
+        return this.#fetch(days);
+      case 'proveRange':
+        this.#rangeAttempts++;
+        return this.#proveRange(days);
+      case 'proveDay':
+        this.#singles++;
+        return this.#rule.fetchDay(days.first);
+    }
+  }
+
+  /** Decides what to do with the next days, and changes nothing; undefined if no more days are to be requested now. */
+  #next(): Step | undefined {
     const { plan, cache } = this.#run;
-    const { proveFirst } = plan;
     const { inclusive, rangesInclusive } = cache;
-    const isAlone = this.#pending.length === 0;
     const first = this.#ranges.peek();
     const settled = this.#settledThrough(earlierClock(this.#run));
     if (first === undefined || this.#isHeldBack || (settled !== undefined && first > settled)) return undefined;
-    if (isSurelyGone(this.#run, first)) {
-      return Promise.resolve([noDownload(this.#takeDay(first), 'gone', GONE)]);
-    }
+    const day = only(first);
+    if (isSurelyGone(this.#run, first)) return { kind: 'gone', days: day, isAlone: false };
     // One request shows whether all such days are gone, if the service sends a `Date`.
-    if (plan.likelyGaps.includes(first) && !isAlone) return undefined;
-    const ahead = this.#rule.takeAhead(first);
-    if (ahead !== undefined) return Promise.resolve([{ ...ahead, days: this.#takeDay(first), contains: first }]);
+    const isAlone = plan.likelyGaps.includes(first);
+    const download = this.#rule.ahead(first);
+    if (download !== undefined) return { kind: 'ahead', days: day, isAlone, download };
     const most = Math.min(plan.windowDays, cache.maxWindowDays ?? plan.windowDays);
     const days = this.#ranges.peekRange(most, settled);
     if (days !== undefined && days.first !== days.last) {
-      const isKnown = rangesInclusive !== undefined;
-      if (isKnown || this.#mayRequestRange()) {
-        const isProof = !isKnown && this.#rangeAttempts < PROOF_ATTEMPTS && inclusive !== false;
-        if (isProof && !isAlone) return undefined;
-        if (!isKnown) this.#rangeAttempts++;
-        this.#ranges.next(lengthOf(days));
-        return !isKnown && proveFirst ? this.#proveRange(days) : this.#fetch(days);
+      if (rangesInclusive !== undefined) return { kind: 'request', days, isAlone };
+      if (this.#mayRequestRange()) {
+        const isProof = this.#rangeAttempts < PROOF_ATTEMPTS && inclusive !== false;
+        return { kind: plan.proveFirst ? 'proveRange' : 'tryRange', days, isAlone: isAlone || isProof };
       }
     }
-    const isSingleUsable = inclusive === true || rangesInclusive === false || (inclusive === false && !proveFirst);
-    if (isSingleUsable) return this.#fetch(this.#takeDay(first));
-    if (!isAlone) return undefined;
-    this.#singles++;
-    this.#takeDay(first);
-    return this.#rule.fetchDay(first);
-  }
-
-  #takeDay(day: Day): DayRange {
-    this.#ranges.next(1);
-    return only(day);
+    const isUsable = inclusive === true || rangesInclusive === false || (inclusive === false && !plan.proveFirst);
+    return isUsable ? { kind: 'request', days: day, isAlone } : { kind: 'proveDay', days: day, isAlone: true };
   }
 
   /** True if several days may be requested together although it is not proved that such a request contains its end. */
