@@ -15,8 +15,8 @@ export const EXPORT_RETRY = {
   splitPartAfter: 2,
   /** Bodies malformed at the same place in the same way before the last is kept for inspection and the run fails. */
   malformedAfter: 3,
-  /** Refusals for quota (429) of one export, at the last of which the run fails; they are no attempts. `src/service/quota` waits. */
-  maxQuotaRefusals: 50,
+  /** The refusal for quota (429) of one export at which the run fails. Refusals are no attempts; `src/service/quota` waits. */
+  failAtQuotaRefusal: 50,
   baseMs: 1_000,
   capMs: 120_000,
 } as const satisfies RetryPolicy & Record<string, number>;
@@ -95,7 +95,7 @@ export class ExportRetries {
     const { name, logger } = this.#options;
     this.#attempt--;
     this.#quotaRefusals++;
-    if (this.#quotaRefusals >= EXPORT_RETRY.maxQuotaRefusals) {
+    if (this.#quotaRefusals >= EXPORT_RETRY.failAtQuotaRefusal) {
       throw transientError(`${name}: ${message} Asked ${this.#quotaRefusals} times; run again later.`);
     }
     logger.info('window.wait', `${name}: ${message} It is requested again as soon as that allows.`, {
