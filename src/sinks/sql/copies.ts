@@ -1,9 +1,9 @@
-import { constants, existsSync, rmSync, statSync } from 'node:fs';
-import { copyFile } from 'node:fs/promises';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
+import { copyLockedFile } from '../../fs/locked-file.ts';
 import { literal } from '../../types/sql.ts';
 import type { StatefulTarget } from '../target.ts';
 import { checkLogPath, copyMode, copyOwner, fileExists, REWRITING, realFile, sweep } from './engine/database-file.ts';
@@ -244,8 +244,7 @@ async function copyWhole(
   const draft = unfinishedCopyOf(path);
   try {
     removeUnfinishedCopy(path);
-    // A file system that can share blocks shares them here.
-    await copyFile(file, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    await copyLockedFile(file, draft, options.signal);
     copyMode(existsSync(path) ? path : file, draft);
     await format.withFile({ ...options, file: draft }, (engine) =>
       engine.transaction(async () => {
@@ -315,8 +314,8 @@ export async function republish(format: CopiedFormat, options: RepublishOptions)
 }
 
 /**
- * Publishes each copy of a file again that is there and is old, as `isOld` says of the open copy. Throws UserError for one that
- * cannot be replaced.
+ * Publishes each copy of a file again that is there and is old, as `isOld` says of the open copy. Throws UserError if one cannot be
+ * replaced, or if the file is a plain copy of the database that has them: it publishes none of them.
  */
 export function publishOld(
   format: CopiedFormat,
@@ -324,10 +323,16 @@ export function publishOld(
   isOld: (copy: Engine) => Promise<boolean>,
 ): Promise<void> {
   return format.withFile(options, async (engine) => {
-    if (databaseOf(await readMark(format, engine), engine.file) === undefined) return;
-    for (const copy of await copiesIn(engine)) {
-      const isDue = existsSync(copy) && (await format.withFile({ ...options, file: copy, readOnly: true }, isOld));
-      if (isDue) await publish(format, engine, copy, options, `The copy for readers ${copy}`);
+    const copies = (await copiesIn(engine)).filter((copy) => existsSync(copy));
+    if (copies.length > 0 && databaseOf(await readMark(format, engine), engine.file) === undefined) {
+      throw configError(
+        `${engine.file} is a plain copy of the ${format.noun} that published ${copies.join(', ')}, which may need these files: give ` +
+          '--publish once, which makes it one of its own, or remove these copies.',
+      );
+    }
+    for (const copy of copies) {
+      if (!(await format.withFile({ ...options, file: copy, readOnly: true }, isOld))) continue;
+      await publish(format, engine, copy, options, `The copy for readers ${copy}`);
     }
   });
 }
@@ -349,8 +354,12 @@ export async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Pr
   return (await copiesIn(engine)).filter((path) => existsSync(path));
 }
 
-const copiesIn = async (engine: Engine): Promise<string[]> =>
-  (await engine.rows(`SELECT path FROM ${COPIES_TABLE} ORDER BY path`)).map(({ path }) => String(path));
+/** The copies on the list of an open file, without paths that lead to this file by now: there is no copy at them. */
+async function copiesIn(engine: Engine): Promise<string[]> {
+  const paths = (await engine.rows(`SELECT path FROM ${COPIES_TABLE} ORDER BY path`)).map(({ path }) => String(path));
+  const file = identityOf(realFile(engine.file));
+  return paths.filter((path) => !existsSync(path) || identityOf(realFile(path)) !== file);
+}
 
 /**
  * Rewrites the database of an open file into a file beside it, which is removed at the end unless `then` has renamed it

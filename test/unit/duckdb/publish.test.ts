@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
@@ -206,6 +207,21 @@ describe('publishing', () => {
       await sink.publish(copy);
     });
     expect(await keysIn(copy)).toEqual(['a', 'b']);
+  });
+
+  it('leaves the lock on the database to its writer [R904]', async () => {
+    const attach = `
+      import { DuckDBInstance } from '@duckdb/node-api';
+      const connection = await (await DuckDBInstance.create(':memory:')).connect();
+      await connection.run("ATTACH '" + process.argv[1] + "'");`;
+    const attachElsewhere = () =>
+      spawnSync(process.execPath, ['--input-type=module', '-e', attach, fixture.file], { encoding: 'utf8' });
+    await with1('a', async (sink) => {
+      await sink.publish(copy);
+      expect(attachElsewhere().stderr).toContain('Could not set lock on file');
+      await sink.publish(copy);
+    });
+    expect(attachElsewhere()).toMatchObject({ status: 0, stderr: '' });
   });
 
   it('ignores leftovers of a killed run', async () => {

@@ -3,6 +3,7 @@ import {
   existsSync,
   linkSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -119,6 +120,31 @@ describe('a copy of a catalog for readers [R865]', () => {
     await reopened();
     expect(fixture.dataFiles()).toHaveLength(2);
   });
+
+  it.each(['a link to the catalog', 'a catalog that was restored'])(
+    'is none of %s, which is opened all the same; files that a copy needs stay [R900]',
+    async (which) => {
+      let now = Date.now();
+      const clock = { ...fixture.targetOptions.clock, now: () => now };
+      const stored = (n: string) => fixture.store([fixture.windowOf('2026-01-02', { id: 'c', n })], { clock });
+      await stored('1');
+      await publishFrom(fixture.place);
+      await stored('2');
+      if (which === 'a link to the catalog') {
+        rmSync(copy);
+        symlinkSync(fixture.place, copy);
+      } else {
+        copyFileSync(fixture.place, `${fixture.place}.restored`);
+        renameSync(`${fixture.place}.restored`, fixture.place);
+      }
+      now += 30 * 3_600_000;
+      await (await fixture.openLake({ clock })).close();
+      const isKept = which !== 'a link to the catalog';
+      expect(fixture.dataFiles()).toHaveLength(isKept ? 3 : 2);
+      const warned = fixture.log.filter(({ level }) => level === 'warn').map(({ fields }) => String(fields?.error));
+      expect(warned).toEqual(isKept ? [expect.stringContaining('give --publish once')] : []);
+    },
+  );
 
   it('is published again by a purge, also after the catalog was rewritten', async () => {
     await publishFrom(fixture.place);
