@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { resolve as absolute } from 'node:path';
+import { transientError } from '../base/errors.ts';
 
 /** Copies one path to another, which must not exist; prints the code of the system's error. */
 const COPY = `
@@ -21,7 +22,12 @@ export function copyLockedFile(from: string, to: string, signal: AbortSignal | u
   return new Promise((resolve, reject) => {
     execFile(process.execPath, ['-e', COPY, ...paths], { signal }, (error, code) => {
       if (error === null) resolve();
-      else reject(code === '' ? error : Object.assign(new Error(`copy ${paths.join(' to ')}: ${code}`), { code }));
+      else if (code !== '') reject(Object.assign(new Error(`copy ${paths.join(' to ')}: ${code}`), { code }));
+      else if (error.signal == null) reject(error);
+      else
+        reject(
+          transientError(`The process that copied ${from} was ended by ${error.signal}: run again.`, { cause: error }),
+        );
     });
   });
 }

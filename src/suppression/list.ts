@@ -190,7 +190,12 @@ async function append(path: string, people: Map<string, string | undefined>, key
     // A last line without a line end is whole if an editor left it so; else a crash cut it.
     const isEnded = hmacIn(objectIn(lines[lines.length - 1])) === undefined;
     const whole = isEnded ? bytes.lastIndexOf(LF) + 1 : bytes.length;
-    if (people.size === 0 && whole > 0) return 0;
+    if (people.size === 0 && whole > 0) {
+      // A run that wrote them and was killed may not have synced them.
+      await file.sync();
+      await syncFolder(dirname(realpathSync(path)));
+      return 0;
+    }
     if (whole < bytes.length) await file.truncate(whole);
     const entries = [...people].map(([hmac, hashKey]) => JSON.stringify({ hmac, hash_key: hashKey }));
     const added = [...(whole === 0 ? [headerLine(key)] : []), ...entries];

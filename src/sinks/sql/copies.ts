@@ -76,6 +76,12 @@ export function identityOf(path: string): string {
   return `${ino}-${birthtimeNs}`;
 }
 
+/** True for two paths of one file. A clone of a whole file system has files of the same identity, on another device. */
+function isSameFile(one: string, other: string): boolean {
+  const [a, b] = [realFile(one), realFile(other)];
+  return identityOf(a) === identityOf(b) && statSync(a).dev === statSync(b).dev;
+}
+
 async function readMark({ marks }: CopiedFormat, engine: Engine): Promise<Mark> {
   const { database, file, copy_of } = await engine.row(`SELECT database, file, copy_of FROM ${marks}`);
   return { database: String(database), file: String(file), copyOf: copy_of === null ? null : String(copy_of) };
@@ -100,7 +106,7 @@ export async function isPlainCopy(
   { file, original }: { readonly file: string; readonly original: string },
   options: Options,
 ): Promise<boolean> {
-  if (!fileExists(original) || identityOf(realFile(original)) === identityOf(realFile(file))) return false;
+  if (!fileExists(original) || isSameFile(original, file)) return false;
   const { database } = await markOf(format, file, options);
   const found = await databaseAt(format, original, options).catch((error) => {
     // The file at that path is no longer a database of this program.
@@ -151,7 +157,7 @@ async function checkPlace(
 ): Promise<void> {
   const found = statSync(path);
   if (!found.isFile()) throw configError(`${name} is no file.`);
-  if (fileExists(file) && identityOf(path) === identityOf(realFile(file)) && found.dev === statSync(file).dev) {
+  if (fileExists(file) && isSameFile(path, file)) {
     throw configError(`${name} is the file that is loaded: give another path.`);
   }
   if (found.nlink > 1) {
@@ -357,8 +363,7 @@ export async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Pr
 /** The copies on the list of an open file, without paths that lead to this file by now: there is no copy at them. */
 async function copiesIn(engine: Engine): Promise<string[]> {
   const paths = (await engine.rows(`SELECT path FROM ${COPIES_TABLE} ORDER BY path`)).map(({ path }) => String(path));
-  const file = identityOf(realFile(engine.file));
-  return paths.filter((path) => !existsSync(path) || identityOf(realFile(path)) !== file);
+  return paths.filter((path) => !existsSync(path) || !isSameFile(path, engine.file));
 }
 
 /**
