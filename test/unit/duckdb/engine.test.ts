@@ -1,7 +1,9 @@
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
+  renameSync,
   rmdirSync,
   statSync,
   symlinkSync,
@@ -11,6 +13,7 @@ import {
 import { totalmem } from 'node:os';
 import { basename, join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
+import { DuckDBConnection } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { temporaryPathOf } from '../../../src/fs/atomic-file.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
@@ -37,6 +40,30 @@ async function using<T>(work: (engine: Engine) => Promise<T>, options: Partial<E
 }
 
 const others = () => readdirSync(fixture.dir).filter((name) => name !== basename(fixture.file));
+
+describe('a DuckDB file that is replaced while it is opened', () => {
+  it('is opened as it is then, within the time to wait; else the failure is a passing one [R905]', async () => {
+    await using(async (engine) => void (await engine.run('CREATE TABLE t AS SELECT 1 AS n')));
+    const run = DuckDBConnection.prototype.run;
+    const replaceAfterOpening = () => {
+      const spy = vi.spyOn(DuckDBConnection.prototype, 'run');
+      spy.mockImplementation(async function (this: DuckDBConnection, sql) {
+        const result = await run.call(this, sql);
+        if (sql.startsWith('ATTACH')) {
+          spy.mockRestore();
+          copyFileSync(fixture.file, `${fixture.file}.new`);
+          renameSync(`${fixture.file}.new`, fixture.file);
+        }
+        return result;
+      });
+    };
+    replaceAfterOpening();
+    await expect(open()).rejects.toMatchObject({ exitCode: 3, message: expect.stringContaining('was replaced') });
+    replaceAfterOpening();
+    await using(async (engine) => void (await engine.run('INSERT INTO t VALUES (2)')), { lockWaitMs: 5_000 });
+    expect(await fixture.query('SELECT n FROM t ORDER BY n')).toEqual([{ n: 1 }, { n: 2 }]);
+  });
+});
 
 describe('leftovers of dead runs beside a DuckDB file', () => {
   it('are removed when the file is opened for writing: blocks, a rewritten copy and its log', async () => {

@@ -1,11 +1,11 @@
 // This folder: DuckDB: opening files, running statements, errors, quoting.
 
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance, type DuckDBValue, StatementType } from '@duckdb/node-api';
 import { textDecoder } from '@duckdb/node-api/lib/vectors/dataAccessors.js';
 import type { Clock } from '../../../base/clock.ts';
-import { configError } from '../../../base/errors.ts';
+import { configError, transientError } from '../../../base/errors.ts';
 import { waitedFor } from '../../../base/retry.ts';
 import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
@@ -400,7 +400,13 @@ async function attach(connection: DuckDBConnection, database: string, o: EngineO
   let locked: unknown;
   const attached = await waitedFor(policy, o, async () => {
     try {
-      return await connection.run(`ATTACH ${literal(o.file)} AS ${database} (${how})`);
+      const before = fileAt(o.file);
+      const result = await connection.run(`ATTACH ${literal(o.file)} AS ${database} (${how})`);
+      if (o.readOnly === true || fileAt(o.file) === before) return result;
+      // A purge or `compact` has replaced the file after DuckDB opened it and before it had the lock: that is one of the former file.
+      locked = transientError(`${o.file} was replaced while it was opened: run again.`);
+      await connection.run(`DETACH ${database}`);
+      return undefined;
     } catch (error) {
       if (!isLocked(error)) throw error;
       locked = error;
@@ -408,6 +414,12 @@ async function attach(connection: DuckDBConnection, database: string, o: EngineO
     }
   });
   if (attached === undefined) throw locked;
+}
+
+/** Which file is at a path; undefined if there is none. */
+function fileAt(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev}-${found.ino}`;
 }
 
 /** Sets how much of the write-ahead log may wait. */
