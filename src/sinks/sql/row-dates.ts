@@ -23,9 +23,9 @@ export const occurredAt = (column: ColumnSql): string =>
 
 /**
  * The times between which the changes of a zone are known to SQL; for others it has the nearest offset. Events are younger, unless
- * the clock of a device is wrong, and the changes of a century are at most 60 KB of SQL.
+ * the clock of a device is wrong. The changes are at most 70 KB of SQL, but for zones that change with Ramadan (up to 400 KB).
  */
-const LOCAL_TIMES = ['2000-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
+const LOCAL_TIMES = ['1970-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
 
 /** The time that a clock of the target's zone shows at a stored time; without a zone it is stored as it was written. */
 export const localTime = (time: string, zone: Zone | undefined): string =>
