@@ -6,7 +6,16 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { copyLockedFile } from '../../fs/locked-file.ts';
 import { literal } from '../../types/sql.ts';
 import type { StatefulTarget } from '../target.ts';
-import { checkLogPath, copyMode, copyOwner, fileExists, REWRITING, realFile, sweep } from './engine/database-file.ts';
+import {
+  checkLogPath,
+  copyMode,
+  copyOwner,
+  fileAt,
+  fileExists,
+  REWRITING,
+  realFile,
+  sweep,
+} from './engine/database-file.ts';
 import type { Engine, EngineOptions } from './engine/engine.ts';
 
 // Copies for readers (S52), of a DuckDB file or of a catalog of DuckLake. A database has an id, and stores an identity
@@ -76,12 +85,6 @@ export function identityOf(path: string): string {
   return `${ino}-${birthtimeNs}`;
 }
 
-/** True for two paths of one file. A clone of a whole file system has files of the same identity, on another device. */
-function isSameFile(one: string, other: string): boolean {
-  const [a, b] = [realFile(one), realFile(other)];
-  return identityOf(a) === identityOf(b) && statSync(a).dev === statSync(b).dev;
-}
-
 async function readMark({ marks }: CopiedFormat, engine: Engine): Promise<Mark> {
   const { database, file, copy_of } = await engine.row(`SELECT database, file, copy_of FROM ${marks}`);
   return { database: String(database), file: String(file), copyOf: copy_of === null ? null : String(copy_of) };
@@ -106,7 +109,8 @@ export async function isPlainCopy(
   { file, original }: { readonly file: string; readonly original: string },
   options: Options,
 ): Promise<boolean> {
-  if (!fileExists(original) || isSameFile(original, file)) return false;
+  // A clone of a whole file system has files of the same identity, on another device.
+  if (!fileExists(original) || fileAt(original) === fileAt(file)) return false;
   const { database } = await markOf(format, file, options);
   const found = await databaseAt(format, original, options).catch((error) => {
     // The file at that path is no longer a database of this program.
@@ -157,7 +161,7 @@ async function checkPlace(
 ): Promise<void> {
   const found = statSync(path);
   if (!found.isFile()) throw configError(`${name} is no file.`);
-  if (fileExists(file) && isSameFile(path, file)) {
+  if (fileAt(path) === fileAt(file)) {
     throw configError(`${name} is the file that is loaded: give another path.`);
   }
   if (found.nlink > 1) {
@@ -363,7 +367,7 @@ export async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Pr
 /** The copies on the list of an open file, without paths that lead to this file by now: there is no copy at them. */
 async function copiesIn(engine: Engine): Promise<string[]> {
   const paths = (await engine.rows(`SELECT path FROM ${COPIES_TABLE} ORDER BY path`)).map(({ path }) => String(path));
-  return paths.filter((path) => !existsSync(path) || !isSameFile(path, engine.file));
+  return paths.filter((path) => fileAt(path) !== fileAt(engine.file));
 }
 
 /**

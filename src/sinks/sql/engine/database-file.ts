@@ -21,6 +21,12 @@ const PERMISSIONS = 0o777;
 /** Suffix of the copy that replaces a file. */
 export const REWRITING = '.rewriting';
 
+/** Which file of the machine is at a path, by whatever link; undefined if there is none. */
+export function fileAt(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev}-${found.ino}`;
+}
+
 /**
  * The file that a path leads to. Without this, the files beside a link (the log) and the file that replaces it would
  * belong to the link.

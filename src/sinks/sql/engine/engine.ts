@@ -1,6 +1,6 @@
 // This folder: DuckDB: opening files, running statements, errors, quoting.
 
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance, type DuckDBValue, StatementType } from '@duckdb/node-api';
 import { textDecoder } from '@duckdb/node-api/lib/vectors/dataAccessors.js';
@@ -12,6 +12,7 @@ import { literal } from '../../../types/sql.ts';
 import {
   checkLogPath,
   emptyLog,
+  fileAt,
   makeFile,
   REWRITING,
   realFile,
@@ -414,12 +415,6 @@ async function attach(connection: DuckDBConnection, database: string, o: EngineO
     }
   });
   if (attached === undefined) throw locked;
-}
-
-/** Which file is at a path; undefined if there is none. */
-function fileAt(path: string): string | undefined {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return found && `${found.dev}-${found.ino}`;
 }
 
 /** Sets how much of the write-ahead log may wait. */
