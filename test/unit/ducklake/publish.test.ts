@@ -37,6 +37,22 @@ const purge = async (forgetCopies: readonly string[] = []) =>
     { ...fixture.lakeOptions, onFound: async () => {}, forgetCopies },
   );
 
+/** A copy whose only file of a day was replaced since by a run that was killed before it would publish. */
+async function withOldCopy() {
+  let now = Date.now();
+  const clock = { ...fixture.targetOptions.clock, now: () => now };
+  const stored = (n: string) => fixture.store([fixture.windowOf('2026-01-02', { id: 'c', n })], { clock });
+  await stored('1');
+  await publishFrom(fixture.place);
+  await stored('2');
+  /** Opens the lake for loading once the retention of what was replaced is over. */
+  const reopened = async () => {
+    now += 30 * 3_600_000;
+    await (await fixture.openLake({ clock })).close();
+  };
+  return { stored, reopened };
+}
+
 describe('a copy of a catalog for readers [R865]', () => {
   it('is the catalog alone, names the data by absolute paths, and reads them', async () => {
     await publishFrom(fixture.place);
@@ -90,15 +106,7 @@ describe('a copy of a catalog for readers [R865]', () => {
   });
 
   it('is published again before files go that it alone names; where it cannot be, they stay [R900]', async () => {
-    let now = Date.now();
-    const clock = { ...fixture.targetOptions.clock, now: () => now };
-    const stored = (n: string) => fixture.store([fixture.windowOf('2026-01-02', { id: 'c', n })], { clock });
-    await stored('1');
-    await publishFrom(fixture.place);
-    // Killed before it would publish.
-    await stored('2');
-    now += 30 * 3_600_000;
-    const reopened = async () => (await fixture.openLake({ clock })).close();
+    const { stored, reopened } = await withOldCopy();
     const read = async () => {
       const files = await query(copy, 'SELECT path FROM ducklake_data_file WHERE end_snapshot IS NULL');
       return query(
@@ -111,7 +119,6 @@ describe('a copy of a catalog for readers [R865]', () => {
     expect(await read()).toEqual([{ n: '2' }]);
     expect(fixture.dataFiles()).toHaveLength(2);
     await stored('3');
-    now += 30 * 3_600_000;
     writeFileSync(copy, 'mine');
     await reopened();
     expect(readFileSync(copy, 'utf8')).toBe('mine');
@@ -124,12 +131,7 @@ describe('a copy of a catalog for readers [R865]', () => {
   it.each(['a link to the catalog', 'a catalog that was restored'])(
     'is none of %s, which is opened all the same; files that a copy needs stay [R900]',
     async (which) => {
-      let now = Date.now();
-      const clock = { ...fixture.targetOptions.clock, now: () => now };
-      const stored = (n: string) => fixture.store([fixture.windowOf('2026-01-02', { id: 'c', n })], { clock });
-      await stored('1');
-      await publishFrom(fixture.place);
-      await stored('2');
+      const { reopened } = await withOldCopy();
       if (which === 'a link to the catalog') {
         rmSync(copy);
         symlinkSync(fixture.place, copy);
@@ -137,8 +139,7 @@ describe('a copy of a catalog for readers [R865]', () => {
         copyFileSync(fixture.place, `${fixture.place}.restored`);
         renameSync(`${fixture.place}.restored`, fixture.place);
       }
-      now += 30 * 3_600_000;
-      await (await fixture.openLake({ clock })).close();
+      await reopened();
       const isKept = which !== 'a link to the catalog';
       expect(fixture.dataFiles()).toHaveLength(isKept ? 3 : 2);
       const warned = fixture.log.filter(({ level }) => level === 'warn').map(({ fields }) => String(fields?.error));
