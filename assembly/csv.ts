@@ -3,23 +3,28 @@
 // TypeScript, which decides what a row or a cell is. All memory is the caller's: see src/csv/csv-memory.ts.
 
 import { BACKSLASH, COMMA, CR, DOT, HYPHEN, LF, LOWER_E, QUOTE, SPACE, UPPER_T } from '../src/base/ascii';
-import { copy } from './bytes';
+import {
+  BOOLEAN,
+  COLUMN_SHIFT,
+  CONTENT_END,
+  COPY,
+  DATETIME,
+  DOUBLED,
+  FLAGS,
+  LIST,
+  OUT_END,
+  QUOTED,
+  SKIP,
+  STRIDE,
+  TEXT,
+  USED,
+  WIDTH,
+} from '../src/csv/layout';
+import { copy, NOT_PLAIN, setInfo } from './bytes';
 
-const QUOTED: i32 = 1;
-const DOUBLED: i32 = 2;
-const COLUMN_SHIFT: i32 = 3;
-const STRIDE: i32 = 3;
 /** Numbers that sixteen bytes can add to the cells: eight unquoted ones, and one in quotes. */
 const STEP_NUMBERS: i32 = 9 * STRIDE;
 const LANES: i32 = 16;
-const NOT_PLAIN: i32 = -3;
-
-/** Addresses of results beside the returned one: used, width, contentEnd, flags of a row; end of what was written. */
-const USED: usize = 0;
-const WIDTH: usize = 4;
-const CONTENT_END: usize = 8;
-const FLAGS: usize = 12;
-const OUT_END: usize = 16;
 
 function maskOf(v: v128, byte: i32): i32 {
   return i8x16.bitmask(i8x16.eq(v, i8x16.splat(<i8>byte)));
@@ -79,10 +84,10 @@ export function nextRow(base: usize, at: i32, end: i32, cells: usize, capacity: 
         putCell(cells, used, openHead, open, i);
         used += STRIDE;
       }
-      store<i32>(USED, used);
-      store<i32>(WIDTH, (head >> COLUMN_SHIFT) + 1);
-      store<i32>(CONTENT_END, i);
-      store<i32>(FLAGS, flags);
+      setInfo(USED, used);
+      setInfo(WIDTH, (head >> COLUMN_SHIFT) + 1);
+      setInfo(CONTENT_END, i);
+      setInfo(FLAGS, flags);
       return i + 1 + i32(isCrLf);
     }
     if (c === CR || open >= 0) return NOT_PLAIN;
@@ -119,13 +124,6 @@ function nextQuote(base: usize, from: i32, end: i32): i32 {
   return i;
 }
 
-/** How a column's cells are written: src/sinks/records/record-plan.ts. */
-const SKIP: i32 = 0;
-const TEXT: i32 = 1;
-const COPY: i32 = 2;
-const DATETIME: i32 = 3;
-const BOOLEAN: i32 = 4;
-const LIST: i32 = 5;
 const DATETIME_BYTES: i32 = 23;
 const LOWER_CASE: i32 = 32;
 /** `true` and `fals`, as four bytes read from memory are a number. */
@@ -176,7 +174,7 @@ export function writeCells(
     }
     k += STRIDE;
   }
-  store<usize>(OUT_END, to);
+  setInfo(OUT_END, <i32>to);
   return k;
 }
 

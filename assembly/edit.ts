@@ -3,25 +3,28 @@
 // TypeScript. All memory is the caller's: see src/csv/csv-memory.ts.
 
 import { COMMA } from '../src/base/ascii';
-import { copy } from './bytes';
+import {
+  BARE_CR,
+  BLOCK_BYTES,
+  BLOCKS_AT,
+  COLUMN_SHIFT,
+  DOUBLED,
+  DROP,
+  ENTRY_SHIFT,
+  FLAG_BITS,
+  HASH,
+  INNER_AT,
+  JOB_BYTES,
+  KEEP,
+  OUTER_AT,
+  QUOTED,
+  STRIDE,
+} from '../src/csv/layout';
+import { copy, NOT_PLAIN } from './bytes';
 
-const QUOTED: i32 = 1;
-const FLAGS: i32 = 7;
-const COLUMN_SHIFT: i32 = 3;
-const STRIDE: i32 = 3;
-const NOT_PLAIN: i32 = -3;
-
-/** Actions on the cells of a column, as in src/csv/row-editor.ts. */
-const KEEP: i32 = 0;
-const HASH: i32 = 1;
-const DROP: i32 = 2;
 const HASH_BYTES: usize = 64;
 /** A value with its padding is one block of SHA-256. */
 const LONGEST_VALUE: i32 = 55;
-/**
- * Size of a job for one hash that is still to be written: address and length of the value, address of the hash, column.
- */
-const JOB_BYTES: usize = 16;
 
 function commas(count: i32, to: usize): usize {
   for (let i = 0; i < count; i++) store<u8>(to++, COMMA);
@@ -53,7 +56,7 @@ export function editRow(
     const cell = cells + ((<usize>k) << 2);
     const head = load<i32>(cell);
     const action = <i32>load<u8>(actions + <usize>(head >> COLUMN_SHIFT));
-    if (action === KEEP ? (head & FLAGS) > 3 : action !== DROP && !isShort(cell, head, action)) return NOT_PLAIN;
+    if (action === KEEP ? (head & BARE_CR) !== 0 : action !== DROP && !isShort(cell, head, action)) return NOT_PLAIN;
   }
   let to = out;
   let from = start;
@@ -87,7 +90,7 @@ export function editRow(
       to += HASH_BYTES;
       from = valueEnd + quote;
     }
-    store<i32>(kept, (nextPlace << COLUMN_SHIFT) | (head & FLAGS));
+    store<i32>(kept, (nextPlace << COLUMN_SHIFT) | (head & FLAG_BITS));
     store<i32>(kept, valueStart, 4);
     store<i32>(kept, valueEnd, 8);
     kept += STRIDE << 2;
@@ -123,7 +126,7 @@ function hashCells(
     const column = head >> COLUMN_SHIFT;
     const action = <i32>load<u8>(actions + <usize>column);
     if (action === KEEP) {
-      if ((head & FLAGS) > 3) return NOT_PLAIN;
+      if ((head & BARE_CR) !== 0) return NOT_PLAIN;
       continue;
     }
     if (!isShort(cell, head, action)) return NOT_PLAIN;
@@ -152,19 +155,15 @@ function addJob(jobs: usize, valueStart: i32, valueEnd: i32, out: i32, column: i
 
 /** A value to hash as it stands: not quoted twice inside, of one block, and no `null` where that is no value. */
 function isShort(cell: usize, head: i32, action: i32): bool {
-  if ((head & 2) !== 0 || load<i32>(cell, 8) - load<i32>(cell, 4) > LONGEST_VALUE) return false;
+  if ((head & DOUBLED) !== 0 || load<i32>(cell, 8) - load<i32>(cell, 4) > LONGEST_VALUE) return false;
   return action === HASH || load<i32>(cell, 8) - load<i32>(cell, 4) !== 4;
 }
 
 // SHA-256 of four values at once: each 32-bit lane is one of them.
 
-/** Addresses in the caller's tables: the constants of the rounds, the words, the states of the key, and four blocks. */
+/** Addresses in the caller's tables, behind the constants of the rounds; src/csv/layout.ts has those of the key and of four blocks. */
 const WORDS_AT: usize = 256;
 const STATE_AT: usize = 1_280;
-const INNER_AT: usize = 1_408;
-const OUTER_AT: usize = 1_440;
-const BLOCKS_AT: usize = 1_472;
-const BLOCK_BYTES: usize = 64;
 /** Bits of the block of the key, and of the digest behind it. */
 const KEY_BITS: i32 = 512;
 const OUTER_BITS: i32 = 768;
@@ -323,14 +322,12 @@ function jobAt(jobs: usize, end: usize, lane: usize): usize {
 
 // Most ids come again soon: a direct-mapped cache holds the last values with their hashes.
 
-/** Size of an entry as a power of two: a value's block, then its hash. */
-const ENTRY_SHIFT: i32 = 7;
 const MIX: u64 = ((<u64>0x9e3779b9) << 32) | 0x7f4a7c15;
 
 /** The entry that a block has in a cache of 2^`bits` entries, whatever block is in it now. */
 function entryOf(block: usize, cache: usize, bits: i32): usize {
   let mixed: u64 = 0;
-  for (let i: usize = 0; i < BLOCK_BYTES; i += 8) mixed = (mixed ^ load<u64>(block + i)) * MIX;
+  for (let i: usize = 0; i < <usize>BLOCK_BYTES; i += 8) mixed = (mixed ^ load<u64>(block + i)) * MIX;
   return cache + ((<usize>(mixed >> <u64>(64 - bits))) << ENTRY_SHIFT);
 }
 

@@ -15,26 +15,36 @@ import {
   UPPER_E,
   ZERO,
 } from '../src/base/ascii';
-import { byteAt, isDigit } from './bytes';
+import {
+  CLOSED,
+  COLUMN_SHIFT,
+  COLUMN_WORDS_SHIFT,
+  DOUBLED,
+  FILLED,
+  FIRST,
+  KNOWN,
+  LISTED,
+  MODE,
+  OPEN,
+  STRIDE,
+} from '../src/csv/layout';
+import {
+  BOOL_LOWER,
+  BOOL_UPPER,
+  DATE,
+  DATETIME_DASH,
+  DATETIME_DOT,
+  DOUBLE,
+  LIST_DOUBLE,
+  LIST_EMPTY,
+  LIST_LONG,
+  LIST_STRING,
+  LONG,
+  NULL_TEXT,
+} from '../src/types/evidence';
+import { byteAt, isDigit, setInfo } from './bytes';
 import { DASH_FORM, DAY_FORM, DOT_FORM, knownOffset, micros, NO_TIME, parseTime } from './times';
 
-const DOUBLED: i32 = 2;
-const COLUMN_SHIFT: i32 = 3;
-const STRIDE: i32 = 3;
-
-/** Bits of src/types/type.ts. */
-const NULL_TEXT: i32 = 1 << 0;
-const BOOL_UPPER: i32 = 1 << 1;
-const BOOL_LOWER: i32 = 1 << 2;
-const LONG: i32 = 1 << 3;
-const DOUBLE: i32 = 1 << 5;
-const DATE: i32 = 1 << 6;
-const DATETIME_DOT: i32 = 1 << 7;
-const DATETIME_DASH: i32 = 1 << 8;
-const LIST_EMPTY: i32 = 1 << 12;
-const LIST_LONG: i32 = 1 << 13;
-const LIST_DOUBLE: i32 = 1 << 15;
-const LIST_STRING: i32 = 1 << 16;
 const TIMES: i32 = DATE | DATETIME_DOT | DATETIME_DASH;
 
 /** Words as four bytes read from memory are a number. */
@@ -47,21 +57,6 @@ const FALS_LOWER: u32 = 0x736c6166;
 const EXACT_DIGITS: i32 = 15;
 const SHORTEST_TIME: i32 = 10;
 
-/** Which cells of a column are still examined, as src/schema/columns.ts has it: with more than CLOSED its cells are listed. */
-const OPEN: i32 = 0;
-const CLOSED: i32 = 1;
-
-/** The numbers of a column, 32 bytes each: src/schema/plain-columns.ts has the same list. */
-const COLUMN_BITS: usize = 5;
-const FILLED: usize = 0;
-const MODE: usize = 4;
-const KNOWN: usize = 8;
-const FIRST: usize = 16;
-const LAST: usize = 24;
-
-/** Address of the listed cells: their number, then the cells. */
-const LISTED: usize = 20;
-
 /**
  * Counts cells [k, used) of a row and takes them in while they are plain and of a kind that is known of their column.
  * `hours`: those that are known of the zone; 0 where none is configured. Returns the first cell that is not, or `used`; LISTED is left with the cells that
@@ -72,28 +67,28 @@ export function observeCells(base: usize, cells: usize, k: i32, used: i32, colum
   for (; k < used; k += STRIDE) {
     const cell = cells + ((<usize>k) << 2);
     const head = load<i32>(cell);
-    const column = columns + ((<usize>(head >> COLUMN_SHIFT)) << COLUMN_BITS);
-    const mode = load<i32>(column, MODE);
+    const column = columns + ((<usize>(head >> COLUMN_SHIFT)) << (COLUMN_WORDS_SHIFT + 2));
+    const mode = load<i32>(column, MODE << 2);
     if (mode === OPEN) {
       const from = base + <usize>load<i32>(cell, 4);
       const length = load<i32>(cell, 8) - load<i32>(cell, 4);
       const isList = byteAt(from) === OPEN_BRACKET;
       if ((head & DOUBLED) !== 0 && !isList) break;
       const bits = isList ? listClass(from, length) : classify(from, length);
-      if (bits === 0 || (bits & ~load<i32>(column, KNOWN)) !== 0) break;
+      if (bits === 0 || (bits & ~load<i32>(column, KNOWN << 2)) !== 0) break;
       if ((bits & TIMES) !== 0) {
         if (hours !== 0 && knownOffset(hours) === 0) break;
         const time = micros();
-        if (time < load<i64>(column, FIRST)) store<i64>(column, time, FIRST);
-        if (time > load<i64>(column, LAST)) store<i64>(column, time, LAST);
+        if (time < load<i64>(column, FIRST << 2)) store<i64>(column, time, FIRST << 2);
+        if (time > load<i64>(column, (FIRST + 2) << 2)) store<i64>(column, time, (FIRST + 2) << 2);
       }
     } else if (mode !== CLOSED) {
       listed++;
-      store<i32>(LISTED + ((<usize>listed) << 2), k);
+      setInfo(LISTED + listed, k);
     }
-    store<i32>(column, load<i32>(column, FILLED) + 1, FILLED);
+    store<i32>(column, load<i32>(column, FILLED << 2) + 1, FILLED << 2);
   }
-  store<i32>(LISTED, listed);
+  setInfo(LISTED, listed);
   return k;
 }
 

@@ -1,6 +1,7 @@
 // Dates and times without a zone of their own, for the modules that read them. src/types/calendar.ts says what they are.
 
 import { COLON, DOT, HYPHEN, SPACE, UPPER_T, ZERO } from '../src/base/ascii';
+import { HOUR_SLOTS } from '../src/csv/layout';
 import { byteAt, isDigit } from './bytes';
 
 /** Results of `parseTime`: no time, its form, or text that TypeScript must read. */
@@ -26,8 +27,6 @@ export function micros(): i64 {
   return (<i64>day * DAY_SECONDS + <i64>second) * MILLION + <i64>micro;
 }
 
-/** Hours of the wall clock that the zone has once: src/schema/plain-columns.ts writes the list. */
-const HOUR_SLOTS: i32 = 256;
 const HOUR_SECONDS: i32 = 3_600;
 const DAY_HOURS: i32 = 24;
 

@@ -1,4 +1,5 @@
 import CSV_MODULE from './csv.wasm';
+import { BLOCK_BYTES, BLOCKS_AT, ENTRY_SHIFT, INNER_AT, JOB_BYTES, LISTED, OUT_END, OUTER_AT } from './layout.ts';
 
 /** The part of the standard's interface that is used here; the types of Node 20 lack it. */
 interface WasmMemory {
@@ -54,11 +55,8 @@ export interface CsvFunctions {
  * then the rows as they came; for RECORDs: rows, tables and lines (src/sinks/records/record-memory.ts).
  */
 const PAGE_BYTES = 65_536;
-/**
- * Number of entries in `info`: USED, WIDTH, CONTENT_END, FLAGS and OUT_END of `assembly/csv.ts`, then LISTED of
- * `assembly/observe.ts` and two cells.
- */
-const INFO_NUMBERS = 8;
+/** Number of entries in `info`: those of layout.ts, the last followed by two cells. */
+const INFO_NUMBERS = LISTED + 3;
 const CELLS_AT = 64;
 /** Number of entries for cells: room for 10,000 filled cells a row. */
 const CELL_NUMBERS = 30_000;
@@ -176,7 +174,7 @@ export class CsvMemory {
 
   /** The index behind what the last `writeCells` wrote. */
   get written(): number {
-    return this.info[4] - DATA_AT;
+    return this.info[OUT_END] - DATA_AT;
   }
 
   #renew(): void {
@@ -197,27 +195,18 @@ const pagesOf = (size: number): number => Math.ceil((DATA_AT + size + SLACK_BYTE
  */
 const INFO_AT = 2_048;
 const JOBS_AT = 4_096;
-const JOB_BYTES = 16;
 const ACTIONS_AT = 102_400;
 const PLACES_AT = 122_880;
-const INNER_AT = 1_408;
-const OUTER_AT = 1_440;
-const BLOCKS_AT = 1_472;
 const SCORES_AT = 203_264;
 /** Score of a column at first: enough for its values to be cached. */
 const FIRST_SCORE = 128;
 const CACHE_AT = 225_280;
-/**
- * Number of entries of the cache, and bytes of each, as powers of two. With more of them the memory would be too large
- * to be used again.
- */
+/** Number of entries of the cache, as a power of two. With more of them the memory would be too large to be used again. */
 const CACHE_BITS = 13;
-const ENTRY_SHIFT = 7;
 /** Index of the first edited row. */
 export const EDITED_AT: number = CACHE_AT + 2 ** (CACHE_BITS + ENTRY_SHIFT);
 
 export const MAX_JOBS: number = (ACTIONS_AT - JOBS_AT) / JOB_BYTES;
-const BLOCK_BYTES = 64;
 const INNER_PAD = 0x36;
 const OUTER_PAD = 0x5c;
 const ROUNDS = 64;

@@ -1,13 +1,18 @@
 import { COMMA, LF, QUOTE } from '../base/ascii.ts';
 import { type CsvMemory, EDITED_AT, EditMemory, MAX_JOBS } from './csv-memory.ts';
-import { BARE_CR, COLUMN_SHIFT, DOUBLED, QUOTED, type RowTokenizer, STRIDE, Unquoter } from './tokenizer.ts';
-
-/** Actions on the cells of a column: they stay, each value is replaced by its hash, or the column is dropped. */
-export const KEEP = 0;
-export const HASH = 1;
-export const DROP = 2;
-/** Does the same as HASH, but keeps the text `null`, which is no value there. */
-export const HASH_BUT_NULL = 3;
+import {
+  BARE_CR,
+  COLUMN_SHIFT,
+  DOUBLED,
+  DROP,
+  FLAG_BITS,
+  HASH,
+  HASH_BUT_NULL,
+  KEEP,
+  QUOTED,
+  STRIDE,
+} from './layout.ts';
+import { type RowTokenizer, Unquoter } from './tokenizer.ts';
 
 /** Hashes values; a hash is 64 ASCII characters, none of them special in CSV. */
 export interface ValueHash {
@@ -17,7 +22,6 @@ export interface ValueHash {
 }
 
 const HASH_BYTES = 64;
-const FLAGS = (1 << COLUMN_SHIFT) - 1;
 /** Number of bytes in front of the rows that are read, for the rows that are written. */
 const FRONT_BYTES = EDITED_AT + (1 << 20);
 /** Number of bytes that SIMD may write behind a row. */
@@ -160,7 +164,7 @@ export class RowEditor {
         this.#from = tokenizer.rawStart(k);
       }
       this.#cell(tokenizer, k, isHeader ? KEEP : action);
-      cells[kept] = (nextPlace << COLUMN_SHIFT) | (cells[k] & FLAGS);
+      cells[kept] = (nextPlace << COLUMN_SHIFT) | (cells[k] & FLAG_BITS);
       cells[kept + 1] = cells[k + 1];
       cells[kept + 2] = cells[k + 2];
       kept += STRIDE;

@@ -3,11 +3,12 @@
 import { LF, QUOTE } from '../base/ascii.ts';
 import { bodyStart } from './body-start.ts';
 import type { CsvMemory } from './csv-memory.ts';
+import { BARE_CR } from './layout.ts';
 import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
 import type { RowEditor } from './row-editor.ts';
 import { RowWriter } from './row-writer.ts';
-import { BARE_CR, INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
+import { INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
 import { ValidText } from './valid-text.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */

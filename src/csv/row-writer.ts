@@ -1,5 +1,6 @@
 import { LF, QUOTE } from '../base/ascii.ts';
-import { BARE_CR, type RowTokenizer, STRIDE } from './tokenizer.ts';
+import { BARE_CR, STRIDE } from './layout.ts';
+import type { RowTokenizer } from './tokenizer.ts';
 
 /**
  * Writes kept rows over the bytes that they came from, with LF ends, so that rows without a change are never copied.

@@ -1,14 +1,6 @@
 import { COMMA, CR, LF, QUOTE, SPACE } from '../base/ascii.ts';
 import type { CsvMemory } from './csv-memory.ts';
-
-/** Flags of a cell: written in quotes; with doubled quotes inside; unquoted with a bare CR inside. */
-export const QUOTED = 1;
-export const DOUBLED = 2;
-export const BARE_CR = 4;
-/** The column of a cell is `cells[k] >> COLUMN_SHIFT`. */
-export const COLUMN_SHIFT = 3;
-/** Number of entries in `cells` for each filled cell. */
-export const STRIDE = 3;
+import { BARE_CR, COLUMN_SHIFT, CONTENT_END, DOUBLED, FLAGS, QUOTED, STRIDE, USED, WIDTH } from './layout.ts';
 
 /** Results of `next` that are no position. */
 export const INCOMPLETE = -1;
@@ -70,10 +62,10 @@ export class RowTokenizer {
       this.cells = memory.cells;
       if (next >= 0) {
         const { info } = memory;
-        this.used = info[0];
-        this.width = info[1];
-        this.contentEnd = info[2];
-        this.flags = info[3];
+        this.used = info[USED];
+        this.width = info[WIDTH];
+        this.contentEnd = info[CONTENT_END];
+        this.flags = info[FLAGS];
         return next;
       }
     }

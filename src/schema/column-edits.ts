@@ -1,4 +1,5 @@
-import { DROP, HASH, HASH_BUT_NULL, KEEP, RowEditor } from '../csv/row-editor.ts';
+import { DROP, HASH, HASH_BUT_NULL, KEEP } from '../csv/layout.ts';
+import { RowEditor } from '../csv/row-editor.ts';
 import { EVENT_NAME, eventNameIndex, ITEM_PREFIX } from './groups.ts';
 import type { HashKey } from './hash-key.ts';
 

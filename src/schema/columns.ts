@@ -1,17 +1,17 @@
 import type { CsvMemory } from '../csv/csv-memory.ts';
-import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../csv/tokenizer.ts';
-import { acceptedBy, classify, typeOf } from '../types/index.ts';
+import { CLOSED, COLUMN_SHIFT, DOUBLED, OPEN, STRIDE } from '../csv/layout.ts';
+import { type RowTokenizer, Unquoter } from '../csv/tokenizer.ts';
 import {
-  type ColumnType,
   DATE,
   DATETIME_DASH,
   DATETIME_DOT,
   DATETIME_GAP,
   DATETIME_OFFSET,
-  type Evidence,
   NULL_TEXT,
   STRING,
-} from '../types/type.ts';
+} from '../types/evidence.ts';
+import { acceptedBy, classify, typeOf } from '../types/index.ts';
+import type { ColumnType, Evidence } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
 import { DETAIL_LOG_ID, eventNameIndex, type HeaderColumn, hashed } from './groups.ts';
 import { IdHashes, type IdSample } from './id-hashes.ts';
@@ -20,12 +20,7 @@ import { PlainColumns } from './plain-columns.ts';
 import { type ColumnScan, type FirstSeen, shapeOf } from './scan.ts';
 import { TimeRanges } from './time-range.ts';
 
-/**
- * Modes of a column, which say what is still examined of its cells: all, nothing, or what its name requires.
- * assembly/observe.ts has the same numbers.
- */
-const OPEN = 0;
-const CLOSED = 1;
+/** Modes of a column beside OPEN and CLOSED: its cells are ids, or names of events. */
 const EVENT_IDS = 2;
 const EVENT_NAMES = 3;
 

@@ -1,32 +1,18 @@
 import type { CsvMemory } from '../csv/csv-memory.ts';
+import { COLUMN_WORDS_SHIFT, FILLED, FIRST, HOUR_SLOTS, KNOWN, LISTED, MODE } from '../csv/layout.ts';
 import { civilSeconds } from '../types/calendar.ts';
 import type { Evidence } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
 import type { TimeRanges } from './time-range.ts';
 
-/** Number of cached wall-clock hours, each in the slot of its last bits; assembly/times.ts has the same number. */
-const SLOTS = 256;
-/** Numbers of a slot: the hour from 1970-01-01 00:00 on, and the seconds that the zone is ahead of UTC in it. */
 const SLOT_WORDS = 2;
 const HOUR_SECONDS = 3_600;
-
-const KNOWN_HOURS_BYTES = SLOTS * SLOT_WORDS * 4;
-
 const WORD_BYTES = 4;
 /** Index of the first column, behind the cached hours. */
-const COLUMNS = KNOWN_HOURS_BYTES / WORD_BYTES;
-/**
- * Numbers of a column, as assembly/observe.ts has them; at `FIRST` begin its first and last time, microseconds of 64
- * bits.
- */
-const COLUMN_WORDS = 8;
-const FILLED = 0;
-const MODE = 1;
-const KNOWN = 2;
-const FIRST = 4;
+const COLUMNS = HOUR_SLOTS * SLOT_WORDS;
+const COLUMN_WORDS = 1 << COLUMN_WORDS_SHIFT;
+/** Number of times of a column, from `FIRST` on. */
 const TIMES = 2;
-/** Index in the memory's `info` of the number of listed cells; the cells follow it. */
-const LISTED = 5;
 
 const NEVER_FIRST = 2n ** 63n - 1n;
 const NEVER_LAST = -(2n ** 63n);
@@ -101,7 +87,7 @@ export class PlainColumns {
     const offset = zone.offsetOfHour(seconds);
     if (offset === undefined) return;
     const hour = Math.floor(seconds / HOUR_SECONDS);
-    this.#memory.observed.set([hour, offset], (hour & (SLOTS - 1)) * SLOT_WORDS);
+    this.#memory.observed.set([hour, offset], (hour & (HOUR_SLOTS - 1)) * SLOT_WORDS);
   }
 
   /** Adds the results, the filled cells of each column and its first and last time. The memory is not used after it. */
@@ -130,5 +116,5 @@ export class PlainColumns {
 
 /** Empties the cache: no hour has these last bits in this slot. */
 function clearHours(words: Int32Array): void {
-  for (let slot = 0; slot < SLOTS; slot++) words[slot * SLOT_WORDS] = ~slot;
+  for (let slot = 0; slot < HOUR_SLOTS; slot++) words[slot * SLOT_WORDS] = ~slot;
 }

@@ -1,9 +1,10 @@
 // This folder: what an export contains: its header's groups of columns, and the evidence and types of all cells.
 
 import { configError } from '../base/errors.ts';
-import { DROP, type RowEditor } from '../csv/row-editor.ts';
+import { COLUMN_SHIFT, DOUBLED, DROP, STRIDE } from '../csv/layout.ts';
+import type { RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
-import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, readNames, STRIDE, Unquoter } from '../csv/tokenizer.ts';
+import { type RowTokenizer, readNames, Unquoter } from '../csv/tokenizer.ts';
 import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';

@@ -1,6 +1,7 @@
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
-import { type ColumnType, NULL_TEXT } from '../types/type.ts';
+import { NULL_TEXT } from '../types/evidence.ts';
+import type { ColumnType } from '../types/type.ts';
 import type { IncomingColumns } from './incoming.ts';
 import { isRetyped, type PlannedColumn } from './plan.ts';
 

@@ -1,6 +1,7 @@
+import { NULL_TEXT } from './evidence.ts';
 import { isNull, writeNull } from './json-text.ts';
 import { absentOr, withoutNullText } from './sql.ts';
-import { type ColumnType, type Evidence, NULL_TEXT } from './type.ts';
+import type { ColumnType, Evidence } from './type.ts';
 import type { Zone } from './zone.ts';
 
 /** A property of an Airbyte `json_schema`; every property of this program may be null. */

@@ -14,8 +14,9 @@ import {
   YEAR,
 } from './calendar.ts';
 import { codecOf } from './codec.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, DATETIME_OVERLAP } from './evidence.ts';
 import { matches } from './sql.ts';
-import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, DATETIME_OVERLAP, type Evidence } from './type.ts';
+import type { Evidence } from './type.ts';
 import type { Zone } from './zone.ts';
 import { sqlFirstWall, sqlInstant } from './zone-sql.ts';
 

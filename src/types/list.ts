@@ -1,10 +1,11 @@
 import { BACKSLASH, CLOSE_BRACKET, COMMA, DOT, LOWER_N, LOWER_U, OPEN_BRACKET, QUOTE } from '../base/ascii.ts';
 import { type ColumnCodec, codecOf, type DuckDbScalar } from './codec.ts';
+import { LIST_EMPTY, LIST_STRING, STRING } from './evidence.ts';
 import { copyBytes, isNull, isSpace, writeQuoted } from './json-text.ts';
 import { canonicalDouble, DOUBLE_CODEC, LONG_CODEC, latin1, numberClass, sqlDouble, sqlLong } from './numbers.ts';
 import { castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';
-import { type Evidence, LIST_EMPTY, LIST_OF, LIST_STRING, STRING } from './type.ts';
+import { type Evidence, LIST_OF } from './type.ts';
 
 const NUMBERS = listsOf(~STRING);
 

@@ -1,3 +1,5 @@
+import { DOUBLE, LIST_DOUBLE, LIST_LONG, LIST_LONG_WIDE, LIST_STRING, LONG, LONG_WIDE, STRING } from './evidence.ts';
+
 /**
  * The closed set of column types, a narrower one before every type that it can widen to: a column has the first that holds
  * all its cells (`typeOf`). `string` holds every cell and is the last.
@@ -25,43 +27,6 @@ export function isColumnType(text: unknown): text is ColumnType {
  * windows or runs are seen never changes the type that follows from them (`typeOf`).
  */
 export type Evidence = number;
-
-// The bits are stored, in receipts, manifests and `_dfinery_columns`: a new one is added at the end, none is renumbered.
-
-/** The text `null`. */
-export const NULL_TEXT = 1 << 0;
-/** `TRUE` or `FALSE`. */
-export const BOOL_UPPER = 1 << 1;
-/** `true` or `false`. */
-export const BOOL_LOWER = 1 << 2;
-/** An integer that a double holds exactly. */
-export const LONG = 1 << 3;
-/** A 64-bit integer that a double would round. */
-export const LONG_WIDE = 1 << 4;
-/** A number with a dot whose digits are those of the shortest text of its double. */
-export const DOUBLE = 1 << 5;
-/** `yyyy-MM-dd`. */
-export const DATE = 1 << 6;
-/** `yyyy.M.d H:mm`. */
-export const DATETIME_DOT = 1 << 7;
-/** `yyyy-MM-dd HH:mm:ss`, a space or `T` between, up to six digits of fraction. */
-export const DATETIME_DASH = 1 << 8;
-/** DATETIME_DASH with a UTC offset: `Z`, `±HH:MM` or `±HHMM`. */
-export const DATETIME_OFFSET = 1 << 9;
-/**
- * Added to a date or datetime: the configured zone skips this local time, or its instant leaves the years 1 to 9999.
- */
-export const DATETIME_GAP = 1 << 10;
-/** Added to a date or datetime: the configured zone repeats this local time, which means the earlier instant. */
-export const DATETIME_OVERLAP = 1 << 11;
-/** `[]` and `[null]`: a list of any type. */
-export const LIST_EMPTY = 1 << 12;
-export const LIST_LONG = 1 << 13;
-export const LIST_LONG_WIDE = 1 << 14;
-export const LIST_DOUBLE = 1 << 15;
-export const LIST_STRING = 1 << 16;
-/** Any other text. */
-export const STRING = 1 << 17;
 
 /** For the bit of each element, the bit of a list with such an element. A list with any other number is text. */
 export const LIST_OF: ReadonlyMap<number, number> = new Map([

@@ -1,19 +1,14 @@
+import * as bits from '../../src/types/evidence.ts';
 import { cellFits, TYPES } from '../../src/types/index.ts';
 import type { ColumnType, Evidence } from '../../src/types/type.ts';
-import * as types from '../../src/types/type.ts';
 import type { Zone } from '../../src/types/zone.ts';
 
-type Constants = typeof types;
-export type EvidenceName = {
-  [Name in keyof Constants]: Constants[Name] extends number ? Name : never;
-}[keyof Constants];
+export type EvidenceName = keyof typeof bits;
 
 /** Every bit by name, as the vectors under `spec/` write them, the lowest first. */
-export const EVIDENCE_BITS = Object.fromEntries(
-  Object.entries(types)
-    .filter((entry): entry is [EvidenceName, number] => typeof entry[1] === 'number')
-    .sort(([, a], [, b]) => a - b),
-) as Readonly<Record<EvidenceName, number>>;
+export const EVIDENCE_BITS = Object.fromEntries(Object.entries(bits).sort(([, a], [, b]) => a - b)) as Readonly<
+  Record<EvidenceName, number>
+>;
 
 /** The names of the bits that are set, in their order. */
 export function evidenceNames(evidence: Evidence): EvidenceName[] {

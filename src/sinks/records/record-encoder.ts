@@ -1,14 +1,15 @@
 import { BACKSLASH, HASH, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
 import type { CsvMemory } from '../../csv/csv-memory.ts';
-import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../../csv/tokenizer.ts';
+import { COLUMN_SHIFT, COPY, DOUBLED, SKIP, STRIDE, TEXT } from '../../csv/layout.ts';
+import { type RowTokenizer, Unquoter } from '../../csv/tokenizer.ts';
 import type { ColumnCodec } from '../../types/codec.ts';
+import { DATETIME_GAP, DATETIME_OFFSET } from '../../types/evidence.ts';
 import { cellFits, classify, TYPES } from '../../types/index.ts';
 import { copyBytes, isNull, writeString } from '../../types/json-text.ts';
-import { DATETIME_GAP, DATETIME_OFFSET } from '../../types/type.ts';
 import { Zone, zoneOf } from '../../types/zone.ts';
 import type { StreamName } from './property-names.ts';
 import type { RecordMemory } from './record-memory.ts';
-import { CHECKED, COPY, OFFSETS_ONLY, type RecordPlan, SKIP, TEXT } from './record-plan.ts';
+import { CHECKED, OFFSETS_ONLY, type RecordPlan } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
 /** Room (bytes) for one cell beyond eight times its bytes, enough for a cell that is rescued and so written twice. */

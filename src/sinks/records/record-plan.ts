@@ -1,10 +1,12 @@
 import { internalError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
+import { BOOLEAN, COPY, DATETIME, LIST, SKIP, TEXT } from '../../csv/layout.ts';
 import type { SpoolFile } from '../../extract/window.ts';
 import { headerColumns } from '../../schema/groups.ts';
 import type { PlainJson } from '../../types/codec.ts';
+import { NULL_TEXT } from '../../types/evidence.ts';
 import { fitsWholly, TYPES } from '../../types/index.ts';
-import { COLUMN_TYPES, type ColumnType, type Evidence, NULL_TEXT } from '../../types/type.ts';
+import { COLUMN_TYPES, type ColumnType, type Evidence } from '../../types/type.ts';
 import { ITEM_POSITION, KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
 
 /** The properties of a stream of the configured catalog on which its records depend. */
@@ -16,21 +18,10 @@ export interface RecordStream {
   readonly keys: readonly string[];
 }
 
-/**
+/*
  * Encodings: the way in which a column's cells are written. Each is chosen once for a file, by the evidence of all
- * cells. assembly/csv.ts knows the first six.
+ * cells. src/csv/layout.ts has those that SIMD knows too.
  */
-export const SKIP = 0;
-/** Any text. */
-export const TEXT = 1;
-/** Numbers that are JSON as they stand. */
-export const COPY = 2;
-/** Datetimes without instants, which all fit. */
-const DATETIME = 3;
-/** Booleans, which all fit. */
-const BOOLEAN = 4;
-/** Lists, which all fit; their items are copied. */
-const LIST = 5;
 /** Other cells that all fit or are absent. */
 const CLEAN = 6;
 /** Cells of which each must be checked. */

@@ -1,6 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { internalError } from '../../base/errors.ts';
-import { COLUMN_SHIFT, RowTokenizer, STRIDE } from '../../csv/tokenizer.ts';
+import { COLUMN_SHIFT, STRIDE } from '../../csv/layout.ts';
+import { RowTokenizer } from '../../csv/tokenizer.ts';
 import { headerColumns } from '../../schema/groups.ts';
 import { isNull } from '../../types/json-text.ts';
 import { RecordEncoder } from './record-encoder.ts';

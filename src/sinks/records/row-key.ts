@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { COLON, HASH, NINE, ZERO } from '../../base/ascii.ts';
-import { COLUMN_SHIFT, DOUBLED, type RowTokenizer, STRIDE, Unquoter } from '../../csv/tokenizer.ts';
+import { COLUMN_SHIFT, DOUBLED, STRIDE } from '../../csv/layout.ts';
+import { type RowTokenizer, Unquoter } from '../../csv/tokenizer.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, eventNameIndex, LOG_ID } from '../../schema/groups.ts';
 
 /** Maximum number of digits of an item position, which must fit into 64 bits. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CsvMemory } from '../../../src/csv/csv-memory.ts';
-import { RowTokenizer, SENTINEL, STRIDE } from '../../../src/csv/tokenizer.ts';
+import { STRIDE } from '../../../src/csv/layout.ts';
+import { RowTokenizer, SENTINEL } from '../../../src/csv/tokenizer.ts';
 import { TYPES } from '../../../src/types/index.ts';
 import { writeString } from '../../../src/types/json-text.ts';
 import fc from '../../support/property.ts';

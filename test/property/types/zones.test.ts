@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DATETIME_DASH, DATETIME_GAP } from '../../../src/types/evidence.ts';
 import { cellFits, TYPES } from '../../../src/types/index.ts';
-import { DATETIME_DASH, DATETIME_GAP } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
 import { sqlWall } from '../../../src/types/zone-sql.ts';
 import { jsonOf } from '../../support/evidence.ts';

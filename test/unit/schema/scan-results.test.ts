@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Scanner, type ScannerOptions } from '../../../src/schema/scanner.ts';
-import { DATETIME_GAP } from '../../../src/types/type.ts';
+import { DATETIME_GAP } from '../../../src/types/evidence.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, options: Partial<ScannerOptions> = {}) =>

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { Scanner, type ScannerOptions, type ScanResult } from '../../../src/schema/scanner.ts';
-import { DATETIME_DASH, DATETIME_DOT, DATETIME_GAP, DOUBLE, LONG, NULL_TEXT, STRING } from '../../../src/types/type.ts';
+import {
+  DATETIME_DASH,
+  DATETIME_DOT,
+  DATETIME_GAP,
+  DOUBLE,
+  LONG,
+  NULL_TEXT,
+  STRING,
+} from '../../../src/types/evidence.ts';
 import { malformedOf } from '../../support/failure.ts';
 import { scanIn } from '../../support/scan.ts';
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { DATETIME_GAP, DATETIME_OVERLAP, NULL_TEXT } from '../../../src/types/evidence.ts';
 import { fitsWholly, typeOf, widenings } from '../../../src/types/index.ts';
-import { COLUMN_TYPES, type ColumnType, DATETIME_GAP, DATETIME_OVERLAP, NULL_TEXT } from '../../../src/types/type.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
 import { EVIDENCE_BITS, evidenceNames } from '../../support/evidence.ts';
 
 /** The bits that decide a type. */

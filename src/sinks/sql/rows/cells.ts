@@ -1,6 +1,6 @@
 import type { PlannedColumn } from '../../../table/plan.ts';
+import { NULL_TEXT, STRING } from '../../../types/evidence.ts';
 import { sqlWiden, TYPES } from '../../../types/index.ts';
-import { NULL_TEXT, STRING } from '../../../types/type.ts';
 import type { Zone } from '../../../types/zone.ts';
 import { anyOf, jsonMember } from '../engine/quote.ts';
 
