@@ -3,7 +3,7 @@ import { sha256 } from '../base/json.ts';
 import { DEFAULT_MAX_ID_LENGTH, type DestinationConfig } from '../config/destination.ts';
 import type { PlaceOptions } from '../sinks/target.ts';
 import { DeletionList } from './input/deletion-list.ts';
-import { LedgerStore } from './ledger/store.ts';
+import { LedgerStore } from './ledger/ledger.ts';
 import { type PurgePlace, type PurgeRequest, placeName, readMapping } from './purge.ts';
 import { refusedSentence } from './report.ts';
 
@@ -43,9 +43,7 @@ export async function accessPeople(request: AccessOptions): Promise<{ readonly i
   return { ids: listed.length, rows };
 }
 
-/**
- * Records the access as a run of its own in the ledger; its list hash differs from that of a deletion of the same ids.
- */
+/** Records the access as a run of its own in the ledger; its list hash is another than that of a deletion of these ids. */
 async function record(
   list: DeletionList,
   places: readonly PurgePlace[],

@@ -8,11 +8,10 @@ import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { Random } from '../base/random.ts';
 import type { DestinationConfig } from '../config/destination.ts';
-import { DeletionList, type EmitState, type ListCounts } from './input/deletion-list.ts';
+import { DeletionList, type EmitState } from './input/deletion-list.ts';
 import type { LedgerKey } from './ledger/key.ts';
-import type { Ledger, LedgerOutput } from './ledger/ledger.ts';
-import { LedgerStore } from './ledger/store.ts';
-import type { UnfinishedRuns } from './ledger/unfinished.ts';
+import { type Ledger, LedgerStore } from './ledger/ledger.ts';
+import type { LedgerOutput } from './ledger/line.ts';
 import { Purge, type PurgeRequest } from './purge.ts';
 import { type DeletionReport, failureOf, nothingAccepted, worstOf } from './report.ts';
 import { newCounts, type ProfileDeleter, type RequestCounts, sendRequests } from './send-requests.ts';
@@ -48,39 +47,11 @@ export interface CaseResult {
   readonly failure: UserError | undefined;
 }
 
-/** The plan of a case, made before anything is sent or removed. */
-interface DeletionPlan {
-  readonly list: DeletionList;
-  /** Counts of the list before the first request. */
-  readonly counts: ListCounts;
-  /** The ids to be requested. */
-  readonly wanted: readonly string[];
-  readonly unfinished: UnfinishedRuns;
-  readonly purge: Purge | undefined;
-  readonly isPurgeOnly: boolean;
-  /** The limit that the deletion or the purge exceeds, as a sentence. */
-  readonly guard: string | undefined;
-  /** Name of the list in the ledger: a keyed hash. */
-  readonly listName: string;
-  readonly hash: string;
-}
+/** What is known of a case before anything is sent or removed. */
+type DeletionPlan = Awaited<ReturnType<typeof planCase>>;
 
-/** The outcome of the requests. */
-interface DeletionOutcome {
-  readonly sent: RequestCounts;
-  /** True if every id of the list is decided, or no request was to be sent, and nothing failed or was stopped. */
-  readonly isWorkedThrough: boolean;
-  /** The first failure beside the answers of the service. */
-  readonly failure: UserError | undefined;
-}
-
-/** The outcome of the purge. */
-interface PurgeOutcome {
-  /** `none`: there was nothing to purge; an error is why people are still in a place. */
-  readonly purged: 'none' | 'done' | 'not begun' | UserError;
-  /** Why the ledger could not be written. */
-  readonly failure: UserError | undefined;
-}
+/** Why people are still in a place after the purge; undefined if nobody is, or nobody was to be purged. */
+type OpenPurge = UserError | 'not begun' | undefined;
 
 /**
  * Deletes the people of a list: plans, tries, deletes, purges and proves, in this order. Rejects for what makes a plan or
@@ -89,18 +60,13 @@ interface PurgeOutcome {
  */
 export async function runDeletionCase(options: CaseOptions): Promise<CaseResult> {
   const { config, io, consent } = options;
-  const { clock, logger } = io;
+  const { clock, signal } = io;
   const began = clock.now();
   const ledgers = await LedgerStore.open({ config, isReal: consent !== undefined, clock, lines: io.lines });
   try {
     // Plan: whom the list names, what an unfinished run has done of it, and whom the places hold. Then the guards.
-    const list = new DeletionList(async (text, stats) => {
-      await ledgers.sync();
-      await options.emitState?.(text, stats);
-    });
-    await options.read(list);
-    const plan = await planCase(list, ledgers, options);
-    const { hash } = plan;
+    const plan = await planCase(ledgers, options);
+    const { list, hash, isPurgeOnly } = plan;
     const forecast = reportOf(plan, clock.now() - began);
     const refusal = consent && refusalOf(forecast, hash, consent, config);
     if (consent === undefined || refusal !== undefined) return { report: forecast, hash, failure: refusal };
@@ -109,16 +75,31 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     await plan.purge?.trial();
     options.onBegin?.(forecast);
 
-    // Delete, purge and prove: from here on a failure ends the step that it is in, and is part of the result.
-    const run = await beginRun(plan, ledgers);
+    // From here on a failure ends the step that it is in, and the case goes on with what is left of the others. An input
+    // without ids leaves no run behind.
+    const { resumes } = plan.unfinished;
+    const start = { list: plan.listName, resumes, ids: plan.wanted.length };
+    const run = list.ids().length === 0 ? undefined : await ledgers.start(start);
+    const failures: UserError[] = [];
     try {
-      const deletion = await deleteAtService(plan, run, ledgers.key, options);
-      const purge = await purgePlaces(plan, run, deletion, options);
-      const closing = await closeRun(run, deletion, purge);
-      const report = reportOf(plan, clock.now() - began, deletion.sent, run);
-      return { report, hash, failure: caseFailure(report, deletion, purge, closing, config) };
+      // Delete at the service. The purge may take long: the last answers are proof before it begins.
+      const sent = newCounts();
+      await tried(failures, () => deleteAtService(plan, run, sent, ledgers.key, options));
+      await tried(failures, () => list.emitted());
+      await tried(failures, async () => run?.sync());
+      const isStopped = sent.stoppedBy !== undefined || (signal.aborted && sent.undecided > 0);
+      const isWorkedThrough = !isStopped && (isPurgeOnly || list.idsWith(undefined).length === 0);
+
+      // Purge those whom the service has deleted.
+      const open = await purgePlaces(plan, isWorkedThrough ? run : undefined, failures, options);
+
+      // Prove: a run that is complete gets its closing line; one without it is resumed.
+      const isComplete = isWorkedThrough && failures.length === 0 && open === undefined;
+      await tried(failures, async () => (isComplete ? run?.write(closingLine(sent)) : run?.sync()));
+      const report = reportOf(plan, clock.now() - began, sent, run);
+      return { report, hash, failure: caseFailure(report, sent, failures[0], open, config) };
     } catch (error) {
-      if (run !== undefined) await logHead(run, logger);
+      if (run !== undefined) await logHead(run, io.logger);
       throw error;
     }
   } finally {
@@ -126,8 +107,13 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
   }
 }
 
-async function planCase(list: DeletionList, ledgers: LedgerStore, options: CaseOptions): Promise<DeletionPlan> {
+async function planCase(ledgers: LedgerStore, options: CaseOptions) {
   const { config, io } = options;
+  const list = new DeletionList(async (text, stats) => {
+    await ledgers.sync();
+    await options.emitState?.(text, stats);
+  });
+  await options.read(list);
   const listHash = sha256(['dfinery-elt forget v2', config.baseUrl, config.serviceId, list.digest]);
   const isPurgeOnly = options.purge?.isOnly === true;
   // A purge without requests decides nobody: neither kind of run goes on with one of the other kind.
@@ -143,121 +129,71 @@ async function planCase(list: DeletionList, ledgers: LedgerStore, options: CaseO
   const left = [...purging.keys()].filter((place) => !purge?.names.includes(place));
   if (left.length > 0) io.logger.warn('purge.left', leftSentence(left));
   const wanted = isPurgeOnly ? [] : list.idsWith(undefined);
-  return {
-    list,
-    counts: list.counts,
-    wanted,
-    unfinished,
-    purge,
-    isPurgeOnly,
-    guard: guardProblem(wanted.length, config) ?? purge?.problem,
-    listName,
-    hash: purge === undefined ? listHash : sha256(['dfinery-elt forget v3', listHash, purge.consent]),
-  };
+  const guard = guardProblem(wanted.length, config) ?? purge?.problem;
+  const hash = purge === undefined ? listHash : sha256(['dfinery-elt forget v3', listHash, purge.consent]);
+  // The counts are those before the first request, and `guard` names the limit that the deletion or the purge exceeds.
+  return { list, counts: list.counts, wanted, unfinished, purge, isPurgeOnly, guard, listName, hash };
 }
 
-/** The ledger of the run; undefined for an input without ids, which leaves no run behind. */
-async function beginRun(
-  { list, listName, unfinished, wanted }: DeletionPlan,
-  ledgers: LedgerStore,
-): Promise<Ledger | undefined> {
-  if (list.ids().length === 0) return undefined;
-  return ledgers.start({ list: listName, resumes: unfinished.resumes, ids: wanted.length });
+/** Runs a part of a step, and keeps the UserError that it throws; rejects with any other error. */
+async function tried(failures: UserError[], work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    failures.push(error);
+  }
 }
 
-/** Requests the deletion of all who are wanted; of a purge alone it only records whom it is about. */
+/** Requests the deletion of all who are wanted, counted in `sent`; of a purge alone it only records whom it is about. */
 async function deleteAtService(
   { list, counts, wanted, isPurgeOnly }: DeletionPlan,
-  run: Ledger | undefined,
+  ledger: Ledger | undefined,
+  sent: RequestCounts,
   key: LedgerKey,
   { config, io, deleter }: CaseOptions,
-): Promise<DeletionOutcome> {
-  for (const { id } of isPurgeOnly ? list.ids() : []) run?.add({ kind: 'purge_only', id: key.idHash(id) });
+): Promise<void> {
+  for (const { id } of isPurgeOnly ? list.ids() : []) ledger?.add({ kind: 'purge_only', id: key.idHash(id) });
   if (counts.received === 0 || counts.done_before > 0) list.start();
-  const sent = newCounts();
-  const sending = await failureIn(async () => {
-    if (run === undefined || wanted.length === 0) return;
-    await sendRequests({ ...io, list, counts: sent, ledger: run, key, limits: config, deleter });
-  });
-  const emitting = await failureIn(() => list.emitted());
-  // The purge may take long: the last answers are proof before it begins.
-  const syncing = await failureIn(async () => run?.sync());
-  const failure = sending ?? emitting ?? syncing;
-  const isOpen = !isPurgeOnly && list.idsWith(undefined).length > 0;
-  const isStopped = io.signal.aborted && sent.undecided > 0;
-  const isWorkedThrough = failure === undefined && sent.stoppedBy === undefined && !isOpen && !isStopped;
-  return { sent, isWorkedThrough, failure };
+  if (ledger === undefined || wanted.length === 0) return;
+  await sendRequests({ ...io, list, counts: sent, ledger, key, limits: config, deleter });
 }
 
-/** Purges those whom the service has deleted, unless the list was not worked through; warns of a purge that is not done. */
+/** `run` is undefined if the list was not worked through: then nobody is purged. Warns of a purge that is not done. */
 async function purgePlaces(
   { list, purge, isPurgeOnly, unfinished }: DeletionPlan,
   run: Ledger | undefined,
-  deletion: DeletionOutcome,
+  failures: UserError[],
   { config, io: { logger, signal } }: CaseOptions,
-): Promise<PurgeOutcome> {
+): Promise<OpenPurge> {
   const people = isPurgeOnly ? list.ids().map(({ id }) => id) : list.idsWith('done');
-  if (purge === undefined || people.length === 0) return { purged: 'none', failure: undefined };
-  const warn = (why: UserError | 'not begun') => logger.warn('purge.open', openSentence(why, isPurgeOnly, config));
-  if (run === undefined || !deletion.isWorkedThrough || signal.aborted) {
-    warn(deletion.failure ?? 'not begun');
-    return { purged: 'not begun', failure: undefined };
-  }
+  if (purge === undefined || people.length === 0) return undefined;
+  let open = 'not begun' as OpenPurge;
   try {
-    const open = worstOf(await purge.run(people, run, unfinished.purging));
-    if (open !== undefined) warn(open);
-    return { purged: open ?? 'done', failure: undefined };
-  } catch (error) {
-    const failure = error instanceof UserError ? error : undefined;
-    warn(failure ?? 'not begun');
-    if (failure === undefined) throw error;
-    return { purged: 'not begun', failure };
+    if (run === undefined || failures.length > 0 || signal.aborted) return open;
+    await tried(failures, async () => {
+      open = worstOf(await purge.run(people, run, unfinished.purging));
+    });
+    return open;
+  } finally {
+    const why = open === 'not begun' ? (failures[0] ?? open) : open;
+    if (why !== undefined) logger.warn('purge.open', openSentence(why, isPurgeOnly, config));
   }
 }
 
-/**
- * Ends the run in the ledger: with a closing line if it is complete, else without one, so that the next run resumes it.
- * Returns the failure if the ledger could not be written.
- */
-async function closeRun(
-  run: Ledger | undefined,
-  { sent, isWorkedThrough }: DeletionOutcome,
-  { purged, failure }: PurgeOutcome,
-): Promise<UserError | undefined> {
-  const isClosed = isWorkedThrough && failure === undefined && isSettled(purged);
-  const { done, rejected, undecided, requests } = sent;
-  return failureIn(async () => {
-    if (isClosed) await run?.write({ kind: 'close', counts: { done, rejected, undecided, requests } });
-    else await run?.sync();
-  });
-}
+const closingLine = ({ done, rejected, undecided, requests }: RequestCounts) =>
+  ({ kind: 'close', counts: { done, rejected, undecided, requests } }) as const;
 
 /** The failure that the case ends with: the first that broke a step, or what the service or the places left open. */
 function caseFailure(
   report: DeletionReport,
-  deletion: DeletionOutcome,
-  { purged, failure }: PurgeOutcome,
-  closing: UserError | undefined,
+  { stoppedBy }: RequestCounts,
+  broken: UserError | undefined,
+  open: OpenPurge,
   config: DestinationConfig,
 ): UserError | undefined {
-  const { stoppedBy } = deletion.sent;
-  const broken = deletion.failure ?? failure ?? closing;
   const ending = failureOf(report, config, broken ?? (stoppedBy && configError(stoppedBy.message)));
-  const all = purged instanceof UserError ? worstOf([purged, ending]) : ending;
-  return all ?? (isSettled(purged) ? undefined : notPurged(config));
-}
-
-const isSettled = (purged: PurgeOutcome['purged']): boolean => purged === 'none' || purged === 'done';
-
-/** Runs `work` and returns the UserError that it throws; rejects with any other error. */
-async function failureIn(work: () => Promise<void>): Promise<UserError | undefined> {
-  try {
-    await work();
-    return undefined;
-  } catch (error) {
-    if (error instanceof UserError) return error;
-    throw error;
-  }
+  return open === 'not begun' ? (ending ?? notPurged(config)) : worstOf([open, ending]);
 }
 
 /** Makes the report of a case; of its plan if `sent` is absent. */
@@ -313,9 +249,7 @@ function refusalOf(
 
 type GuardLimits = Pick<DestinationConfig, 'maxDeletionsPerSync' | 'maxDeletionsPercent' | 'knownProfiles'>;
 
-/**
- * Factor against rounding errors: a percentage has no exact binary form, and 0.57 of 10,000 must not come out below 57.
- */
+/** A percentage has no exact binary form: with this factor 0.57 % of 10,000 does not come out below 57. */
 const ROUNDING = 1 + 2 ** -40;
 
 /** The limit that `count`, the ids about to be requested in this run, exceeds, as a sentence; undefined if none. */

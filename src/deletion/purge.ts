@@ -41,7 +41,6 @@ export interface PurgeRequest {
   readonly forgetCopies: readonly string[];
 }
 
-/** The result of a purge in one place. */
 export interface PlaceReport {
   readonly target: string;
   readonly place: string;
@@ -60,7 +59,6 @@ export interface PlaceReport {
   readonly error: string | null;
 }
 
-/** The sums of what all places hold, or held, of the people. */
 export interface PurgeSums {
   readonly people_to_purge: number;
   /** Ids that have a row in no place. */
@@ -69,9 +67,9 @@ export interface PurgeSums {
   readonly purged?: Removed;
 }
 
-/** Counts of what was removed, with the names of the report and of the ledger. */
 type Removed = Readonly<Record<'people' | 'rows' | 'files_rewritten' | 'bytes_before' | 'bytes_after', number>>;
 
+/** Counts of what was removed, with the names of the report and of the ledger. */
 const removedBy = ({ found, rowsRemoved, files, bytesBefore, bytesAfter }: Purged): Removed => ({
   people: found.people,
   rows: rowsRemoved,
@@ -84,15 +82,10 @@ const MAX_NAMED = 100;
 const PEOPLE_PER_ID = 3;
 const MIN_PEOPLE = 10;
 
-/**
- * The name of a place in the ledger, in hashes and in messages; it does not depend on the working folder and on links
- * in the path.
- */
-export const placeName = ({ target, path }: PurgePlace): string => `${target.name} ${addressOf(path)}`;
-
-function addressOf(path: string): string {
-  if (path.includes('://')) return path.replace(/\/+$/, '');
-  return existsSync(path) ? realpathSync(path) : resolve(path);
+/** The name of a place in the ledger, in hashes and in messages, whatever working folder and links lead to it. */
+export function placeName({ target, path }: PurgePlace): string {
+  const local = () => (existsSync(path) ? realpathSync(path) : resolve(path));
+  return `${target.name} ${path.includes('://') ? path.replace(/\/+$/, '') : local()}`;
 }
 
 export type Mapping = ReadonlyMap<string, readonly string[]>;
@@ -112,9 +105,11 @@ export async function readMapping(path: string, ids: readonly ListedId[]): Promi
 /** A place, what was found there last, and what became of it. */
 interface PlaceState {
   readonly place: PurgePlace;
-  found: PeopleFound;
-  done?: Purged;
-  failure?: UserError;
+  readonly found: PeopleFound;
+  /** True once rows may have been removed. */
+  readonly isBegun?: boolean;
+  readonly done?: Purged;
+  readonly failure?: UserError | undefined;
 }
 
 /** One purge, from its forecast to its last place. */
@@ -127,10 +122,9 @@ export class Purge {
   readonly #warned = new Set<string>();
   /** Who is looked for: first the whole list, then those who are deleted. */
   #ids: readonly string[];
-  readonly #states: PlaceState[] = [];
-  readonly #unreached: string[] = [];
-  /** The failure to remove the downloads of dead runs. */
-  #spoolFailure: UserError | undefined;
+  #states: readonly PlaceState[] = [];
+  /** Sentences about what may still hold the people and is out of reach. */
+  readonly unreached: string[] = [];
 
   private constructor(
     request: PurgeRequest,
@@ -139,9 +133,9 @@ export class Purge {
     service: string,
   ) {
     this.#request = request;
-    this.#service = service;
     this.#listed = listed;
     this.#mapping = mapping;
+    this.#service = service;
     this.#ids = listed.map(({ id }) => id);
   }
 
@@ -168,23 +162,13 @@ export class Purge {
     const isPurged = this.#states.some(({ done, failure }) => done !== undefined && failure === undefined);
     const removed = this.#states.flatMap(({ done }) => (done === undefined ? [] : removedBy(done)));
     const sum = (of: keyof Removed) => removed.reduce((all, one) => all + one[of], 0);
+    const [people, rows, files_rewritten] = [sum('people'), sum('rows'), sum('files_rewritten')];
+    const [bytes_before, bytes_after] = [sum('bytes_before'), sum('bytes_after')];
     return {
       people_to_purge: this.#states.reduce((all, { found: { people } }) => all + people, 0),
       ids_without_match: this.#ids.filter((id) => !found.has(id)).length,
-      ...(isPurged && {
-        purged: {
-          people: sum('people'),
-          rows: sum('rows'),
-          files_rewritten: sum('files_rewritten'),
-          bytes_before: sum('bytes_before'),
-          bytes_after: sum('bytes_after'),
-        },
-      }),
+      ...(isPurged && { purged: { people, rows, files_rewritten, bytes_before, bytes_after } }),
     };
-  }
-
-  get unreached(): readonly string[] {
-    return this.#unreached;
   }
 
   /** The values that a consent covers beside the list (S38). */
@@ -199,7 +183,7 @@ export class Purge {
       const people = await place.target.people();
       const found = await people.find(place.path, this.#query, this.#request.options);
       this.#warnOfFindings(place, found);
-      this.#states.push({ place, found });
+      this.#states = [...this.#states, { place, found }];
     }
     if (this.#ids.length > 0 && this.#states.every(({ found }) => found.rows === 0)) {
       const how = this.#mapping === undefined ? '--purge-column' : '--mapping';
@@ -209,7 +193,7 @@ export class Purge {
 
   /** The limit that a place exceeds, as a sentence; undefined if none does (S55). */
   get problem(): string | undefined {
-    return this.#states.map((state) => this.#problemOf(state)).find((problem) => problem !== undefined);
+    return this.#states.map(({ place, found }) => this.#problemOf(place, found)).find((one) => one !== undefined);
   }
 
   /** Tries in each place all that a purge does, and names what it will not reach. Throws UserError before anybody is deleted. */
@@ -242,54 +226,57 @@ export class Purge {
    * Removes the people of these ids from every place, one after the other; after a failure in one place the others are
    * still purged. Returns the failures that leave people somewhere. Throws UserError when the ledger cannot be written.
    */
-  async run(ids: readonly string[], ledger: Ledger, unfinished: Unfinished): Promise<readonly UserError[]> {
+  async run(
+    ids: readonly string[],
+    ledger: Ledger,
+    unfinished: ReadonlyMap<string, Counts>,
+  ): Promise<readonly UserError[]> {
     this.#ids = ids;
     await this.#purgeSpools();
-    for (const state of this.#states) {
+    for (const [i, { place, found }] of this.#states.entries()) {
       this.#request.options.signal?.throwIfAborted();
-      await this.#purgePlace(state, ledger, unfinished);
+      const state = await this.#purgePlace(place, found, ledger);
+      this.#states = this.#states.with(i, state);
+      await this.#record(state, ledger, unfinished.get(placeName(place)));
     }
     // A run that is under way may have verified downloads since.
-    await this.#purgeSpools();
-    return [...this.#states.map(({ failure }) => failure), this.#spoolFailure].filter(
-      (failure) => failure !== undefined,
-    );
+    const spoolFailure = await this.#purgeSpools();
+    return [...this.#states.map(({ failure }) => failure), spoolFailure].filter((failure) => failure !== undefined);
   }
 
-  /** Removes the people from one place, and records what became of it. */
-  async #purgePlace(state: PlaceState, ledger: Ledger, unfinished: Unfinished): Promise<void> {
+  async #purgePlace(place: PurgePlace, forecast: PeopleFound, ledger: Ledger): Promise<PlaceState> {
     const { options, forgetCopies } = this.#request;
-    const { target, path } = state.place;
-    const name = placeName(state.place);
-    let isBegun = false;
+    const target = placeName(place);
+    let state: PlaceState = { place, found: forecast };
     const onFound = async (found: PeopleFound) => {
-      state.found = found;
-      const problem = this.#problemOf(state);
+      state = { place, found };
+      const problem = this.#problemOf(place, found);
       if (problem !== undefined) throw configError(`${problem} Nothing was removed there.`, { exitCode: EXIT.guard });
-      await ledger.write({ kind: 'purging', target: name, counts: { people: found.people, rows: found.rows } });
+      await ledger.write({ kind: 'purging', target, counts: { people: found.people, rows: found.rows } });
       await this.#suppress(found);
-      isBegun = true;
+      state = { place, found, isBegun: true };
     };
     try {
-      const people = await target.people();
-      const done = await people.purge(path, this.#query, { ...options, forgetCopies, onFound });
-      state.done = done;
-      state.found = done.found;
-      if (done.unreached.length > 0) state.failure = transientError(done.unreached.join(' '));
-      this.#warnOfFindings(state.place, done.found);
+      const people = await place.target.people();
+      const done = await people.purge(place.path, this.#query, { ...options, forgetCopies, onFound });
+      const failure = done.unreached.length > 0 ? transientError(done.unreached.join(' ')) : undefined;
+      this.#warnOfFindings(place, done.found);
+      return { place, found: done.found, done, failure };
     } catch (error) {
       options.signal?.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
-      state.failure = error;
+      return { ...state, failure: error };
     }
-    const { done, failure } = state;
-    const before = unfinished.get(name);
+  }
+
+  /** Records what became of a place; `before`: counts that an interrupted run was about to remove there. */
+  async #record({ place, isBegun, done, failure }: PlaceState, ledger: Ledger, before?: Counts): Promise<void> {
     const isRemovedBefore = done !== undefined && before !== undefined && done.found.rows < before.rows;
     const missed = done?.unreached ?? (failure === undefined ? [] : [failure.message]);
-    const unreached = [...missed, ...this.#unreached].slice(0, MAX_NAMED);
+    const unreached = [...missed, ...this.unreached].slice(0, MAX_NAMED);
     await ledger.write({
       kind: 'purge',
-      target: name,
+      target: placeName(place),
       outcome: failure === undefined ? 'done' : 'open',
       counts: {
         // Where it failed after its beginning nobody knows what was removed.
@@ -301,8 +288,11 @@ export class Purge {
     });
   }
 
-  /** Removes the downloads of dead runs, which may hold rows of anybody; those of a live run are its own. */
-  async #purgeSpools(): Promise<void> {
+  /**
+   * Removes the downloads of dead runs, which may hold rows of anybody; those of a live run are its own. Returns the failure
+   * to remove some.
+   */
+  async #purgeSpools(): Promise<UserError | undefined> {
     const { spoolDirs, options } = this.#request;
     const now = options.clock.now();
     const left: string[] = [];
@@ -316,19 +306,14 @@ export class Purge {
           'purge after it, or after seven days.',
       );
     }
-    this.#spoolFailure =
-      left.length === 0
-        ? undefined
-        : transientError(
-            'Downloads of earlier runs could not be removed and may name the people: ' +
-              `${left.slice(0, MAX_NAMED).join(', ')}. See that this user can remove them, and run again.`,
-          );
+    if (left.length === 0) return undefined;
+    return transientError(
+      'Downloads of earlier runs could not be removed and may name the people: ' +
+        `${left.slice(0, MAX_NAMED).join(', ')}. See that this user can remove them, and run again.`,
+    );
   }
 
-  /**
-   * Adds the people to the suppression list. A person who is known by a hash alone is added by the hash, with the check
-   * value of its key.
-   */
+  /** Adds the people to the suppression list: one who is known by a hash alone, by that and the check value of its key. */
   async #suppress({ unifiedIds }: PeopleFound): Promise<void> {
     const { suppression, options } = this.#request;
     if (suppression === undefined) return;
@@ -347,7 +332,7 @@ export class Purge {
     const has = new Set(found.ids);
     const asked = new Set(this.#ids);
     const lacking = this.#listed.filter(({ id }) => asked.has(id) && !has.has(id));
-    const removed = done && removedBy(done);
+    const { rows = null, files_rewritten = 0, bytes_before = 0, bytes_after = 0 } = done ? removedBy(done) : {};
     return {
       target: place.target.name,
       place: place.path,
@@ -356,15 +341,15 @@ export class Purge {
       shared: found.shared,
       ids_without_rows: lacking.length,
       row_numbers: lacking.slice(0, MAX_NAMED).map(({ row }) => row),
-      rows_removed: removed?.rows ?? null,
-      files_rewritten: removed?.files_rewritten ?? 0,
-      bytes_before: removed?.bytes_before ?? 0,
-      bytes_after: removed?.bytes_after ?? 0,
+      rows_removed: rows,
+      files_rewritten,
+      bytes_before,
+      bytes_after,
       error: failure?.message ?? null,
     };
   }
 
-  #problemOf({ place: { target, path }, found: { people, shared } }: PlaceState): string | undefined {
+  #problemOf({ target, path }: PurgePlace, { people, shared }: PeopleFound): string | undefined {
     const { maxPeople, allowsShared } = this.#request;
     const max = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * this.#listed.length);
     if (people > max) {
@@ -399,7 +384,7 @@ export class Purge {
   }
 
   #outOfReach(sentence: string): void {
-    if (!this.#unreached.includes(sentence)) this.#unreached.push(sentence);
+    if (!this.unreached.includes(sentence)) this.unreached.push(sentence);
     this.#warn('purge.unreached', sentence);
   }
 
@@ -411,5 +396,4 @@ export class Purge {
   }
 }
 
-/** Counts that an interrupted run was about to remove, by place. */
-type Unfinished = ReadonlyMap<string, Readonly<Record<string, number>>>;
+type Counts = Readonly<Record<string, number>>;

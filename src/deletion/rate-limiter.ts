@@ -28,13 +28,11 @@ export class RateLimiter {
   readonly #turns = { next: Number.NEGATIVE_INFINITY };
   readonly #sends = { next: Number.NEGATIVE_INFINITY };
   #pausedUntil = 0;
-  /**
-   * The last reading of the machine's clock, and the time by which it was set back in all; together they give a time
-   * that never goes backward.
-   */
+  /** The last reading of the machine's clock, and the time by which it was set back in all. */
   #lastClock = Number.NEGATIVE_INFINITY;
   #setBackMs = 0;
-  #waits = 0;
+  /** How often the service said to wait; the answers of requests that were in progress together count as one. */
+  waits = 0;
   #active = 0;
   #waiters: (() => void)[] = [];
   /** The latest remaining quota, and the largest one seen, which is assumed to be the whole quota. */
@@ -53,15 +51,7 @@ export class RateLimiter {
     return Math.max(0, this.#pausedUntil - this.#now());
   }
 
-  /** How often the service said to wait; the answers of requests that were in progress together count as one. */
-  get waits(): number {
-    return this.#waits;
-  }
-
-  /**
-   * Resolves when a request may be announced: not before it could be sent, so that a run that is killed leaves few
-   * requests in doubt.
-   */
+  /** Resolves when a request may be announced: when it could be sent, so that a killed run leaves few requests in doubt. */
   waitForTurn(signal: AbortSignal): Promise<void> {
     return this.#paced(this.#turns, signal);
   }
@@ -111,7 +101,7 @@ export class RateLimiter {
     const now = this.#now();
     const resetAt = limits.resetAt === undefined ? undefined : limits.resetAt + this.#setBackMs;
     if (kind === 'wait') {
-      if (now >= this.#pausedUntil) this.#waits++;
+      if (now >= this.#pausedUntil) this.waits++;
       this.#pause(resetAt, now);
       return;
     }
@@ -122,23 +112,15 @@ export class RateLimiter {
     this.#resetAt = resetAt;
     this.#quota = Math.max(this.#quota, remaining + 1);
     const free = this.#remaining - this.#active;
-    if (free <= 0 || free < this.#reserve()) this.#pause(resetAt, now);
-  }
-
-  /**
-   * The reserve, but at most what the configured rate leaves of the quota: a rate of 9,500 with a quota of 10,000 is
-   * intended. A rate above the quota does not lower the reserve.
-   */
-  #reserve(): number {
+    // The reserve is at most what the configured rate leaves of the quota: 9,500 of 10,000 are intended. A rate above the
+    // quota does not lower it.
+    const beside = this.#quota - this.#limits.requestsPerMinute;
     const share = this.#quota * RESERVE;
-    const left = this.#quota - this.#limits.requestsPerMinute;
-    return left < 0 ? share : Math.min(share, left);
+    const reserve = beside < 0 ? share : Math.min(share, beside);
+    if (free <= 0 || free < reserve) this.#pause(resetAt, now);
   }
 
-  /**
-   * The current time (ms), which never goes backward: a clock that is set back while a deletion runs must not delay the
-   * next request until it has caught up.
-   */
+  /** The time (ms), which never goes backward: a clock that is set back must not delay the next request. */
   #now(): number {
     const clock = this.#clock.now();
     if (clock < this.#lastClock) this.#setBackMs += this.#lastClock - clock;

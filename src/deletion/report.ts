@@ -1,11 +1,11 @@
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { count, plainCount } from '../base/quantities.ts';
 import type { DestinationConfig } from '../config/destination.ts';
-import { type ListCounts, REFUSAL_TEXT } from './input/deletion-list.ts';
+import { type ListCounts, REFUSAL_TEXT, type Refusal } from './input/deletion-list.ts';
 import type { PlaceReport, PurgeSums } from './purge.ts';
 import type { RequestCounts } from './send-requests.ts';
 
-/** The report of what a run did, or would do, as JSON with these keys (schemas/deletion.json). Ids appear nowhere. */
+/** What a run did, or would do, as JSON with these keys (schemas/deletion.json). Ids appear nowhere. */
 export interface DeletionReport extends ListCounts, Readonly<Omit<RequestCounts, 'stoppedBy'>>, Partial<PurgeSums> {
   readonly v: 1;
   readonly kind: 'deletion';
@@ -70,17 +70,14 @@ const outcomes = (report: DeletionReport): (readonly [string, number])[] => [
   ['requests sent', report.requests],
 ];
 
-const refusalText = (refusal: string): string =>
-  Object.entries(REFUSAL_TEXT).find(([name]) => name === refusal)?.[1] ?? refusal;
-
-const sumOf = (counts: Readonly<Record<string, number>>): number => Object.values(counts).reduce((a, b) => a + b, 0);
+const refusalText = (refusal: string): string => REFUSAL_TEXT[refusal as Refusal];
 
 /** Refused rows with their reasons, for one sentence; undefined when there are none. */
 export function refusedSentence(
   { refused, received }: Pick<DeletionReport, 'refused' | 'received'>,
   consequence = 'never sent',
 ): string | undefined {
-  const total = sumOf(refused);
+  const total = Object.values(refused).reduce((a, b) => a + b, 0);
   if (total === 0) return undefined;
   const reasons = Object.entries(refused).map(([why, n]) => `${n}: ${refusalText(why)}`);
   return `${total} of ${received} rows are refused and ${consequence} (${reasons.join('; ')})`;
@@ -115,15 +112,12 @@ export function failureOf(
       { exitCode: exitOfRejected(onRejected) },
     );
   }
-  const refused = refusedSentence(report);
-  if (onRejected === 'continue' || (rejected === 0 && refused === undefined)) return undefined;
   const why = [
-    refused,
-    rejected > 0 ? `the service rejected ${rejected} (${codesOf(report.rejected_codes)})` : undefined,
-  ];
-  return configError(`on_rejected is "fail": ${why.filter((one) => one !== undefined).join('; ')}.`, {
-    exitCode: EXIT.guard,
-  });
+    refusedSentence(report) ?? [],
+    rejected > 0 ? `the service rejected ${rejected} (${codesOf(report.rejected_codes)})` : [],
+  ].flat();
+  if (onRejected === 'continue' || why.length === 0) return undefined;
+  return configError(`on_rejected is "fail": ${why.join('; ')}.`, { exitCode: EXIT.guard });
 }
 
 /** All these failures as one, which ends the run as the most severe of them does; undefined if there are none. */

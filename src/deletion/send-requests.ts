@@ -56,7 +56,7 @@ export const newCounts = (): RequestCounts => ({
 /** Sends one deletion, without any retry or pacing of its own; never throws for what the service or the network did. */
 export type ProfileDeleter = Pick<DeletionService, 'deleteProfile'>;
 
-export interface SendOptions {
+interface SendOptions {
   /** Gets the decision on each of its ids, and starts to emit its states with the first that is done. */
   readonly list: DeletionList;
   /** Filled while the requests are sent. */
@@ -72,9 +72,9 @@ export interface SendOptions {
 }
 
 /**
- * Requests every id of the list that is not decided and counts the outcomes: one at a time until one succeeds, then at the configured rate.
- * Each request has a line in the ledger before and after it. Returns early when the service refuses token or service, or
- * is down; rejects when the ledger cannot be written. A stop by the signal ends with what was decided by then.
+ * Requests every id of the list that is not decided: one at a time until one succeeds, then at the configured rate, each with
+ * a line in the ledger before and after it. Returns early when the service refuses token or service, or is down, and when
+ * the signal aborts; rejects when the ledger cannot be written.
  */
 export const sendRequests = (options: SendOptions): Promise<void> => new Sender(options).run();
 
@@ -178,7 +178,9 @@ class Sender {
           if (attempt >= DELETION_RETRY.unclearAttempts) return this.#decided('undecided', answer);
           break;
         case 'retry':
-          if (attempt >= DELETION_RETRY.attempts) return this.#unanswered(answer);
+          if (attempt < DELETION_RETRY.attempts) break;
+          countCode(this.#counts.undecided_codes, answer);
+          return ++this.#unansweredInARow < DELETION_RETRY.maxUnansweredInARow ? 'undecided' : this.#giveUp(answer);
       }
       const pause = () => clock.sleep(pauseAfter(attempt, DELETION_RETRY, random), this.#signal);
       if (!(await this.#unlessStopped(pause))) return 'undecided';
@@ -229,11 +231,6 @@ class Sender {
     const { rejected_codes, undecided_codes } = this.#counts;
     if (decision !== 'done') countCode(decision === 'rejected' ? rejected_codes : undecided_codes, answer);
     return decision;
-  }
-
-  #unanswered(answer: DeletionAnswer): Decision {
-    countCode(this.#counts.undecided_codes, answer);
-    return ++this.#unansweredInARow < DELETION_RETRY.maxUnansweredInARow ? 'undecided' : this.#giveUp(answer);
   }
 
   #giveUp(answer: DeletionAnswer): Decision {

@@ -1,7 +1,7 @@
 import { EXIT } from '../../base/errors.ts';
 import { megabytes } from '../../base/quantities.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
-import { countLedger } from '../../deletion/ledger/counts.ts';
+import { countLedger } from '../../deletion/ledger/verify.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { command, optionsForPlace, placeOptions, printResult, required, text, whole, withDefault } from '../command.ts';

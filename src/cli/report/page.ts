@@ -4,7 +4,7 @@
 import { dayAt } from '../../base/days.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
-import type { countLedger, LedgerCounts } from '../../deletion/ledger/counts.ts';
+import type { countLedger, LedgerCounts } from '../../deletion/ledger/verify.ts';
 import type { TargetReport } from '../../sinks/target.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord } from '../../table/runs.ts';

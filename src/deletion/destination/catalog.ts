@@ -34,7 +34,6 @@ export interface StreamPlan {
   readonly idField: string;
 }
 
-/** Looks up the plan of a stream that a record or a state names. */
 export type StreamPlans = (stream: StreamDescriptor) => StreamPlan | undefined;
 
 type Scope = Pick<DestinationConfig, 'externalIdField' | 'streams'>;
@@ -76,10 +75,7 @@ function activationProblem(stream: ConfiguredStream): string | undefined {
   return primaryKey.length === 0 || isKnownKey ? undefined : `the matching key must be ${MATCHING_KEY} alone`;
 }
 
-/**
- * Refuses a sync that truncates: it would replace what is there, which a deletion cannot do. PyAirbyte writes 1 into
- * all three fields of every stream, whatever the mode: exactly that is accepted.
- */
+/** Refuses a sync that truncates. PyAirbyte writes 1 into all three fields of every stream, which alone is accepted. */
 function generationProblem(stream: ConfiguredStream): string | undefined {
   const { generationId: generation, minimumGenerationId: minimum, syncId } = stream;
   if (minimum === undefined || minimum === 0) return undefined;

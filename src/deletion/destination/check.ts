@@ -8,7 +8,7 @@ import { type DestinationConfig, parseDestinationConfig } from '../../config/des
 import { withinTime } from '../../service/http/abort.ts';
 import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
-import { LedgerStore, requireLedger } from '../ledger/store.ts';
+import { LedgerStore, requireLedger } from '../ledger/ledger.ts';
 
 const TIMEOUT_MS = 20_000;
 

@@ -12,7 +12,7 @@ import { runDeletionCase } from '../case.ts';
 import type { DeletionList } from '../input/deletion-list.ts';
 import { withMember } from '../input/json-member.ts';
 import { type InputMessage, readMessages } from '../input/messages.ts';
-import type { LedgerOutput } from '../ledger/ledger.ts';
+import type { LedgerOutput } from '../ledger/line.ts';
 import { type DeletionReport, idsToRequest, nothingAccepted, refusedSentence, reportTable } from '../report.ts';
 import { planStreams, type StreamPlan, type StreamPlans } from './catalog.ts';
 
@@ -51,10 +51,7 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
   }
 };
 
-/**
- * Writes the ledger's lines as LOG messages, for a container without persistent files; a line is written to the
- * platform's pipe when `write` resolves.
- */
+/** Writes the ledger's lines as LOG messages, for a container without persistent files. */
 const logOutput = (writer: MessageWriter): LedgerOutput => ({
   async write(lines) {
     for (const line of lines) await writer.write(log('INFO', line, { event: 'ledger.line' }));

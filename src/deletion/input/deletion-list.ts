@@ -35,7 +35,7 @@ export function refusalOf(id: unknown, mostBytes: number): Refusal | undefined {
 /** The outcome of an id; undecided rows are in neither count, and no state follows them. */
 export type Decision = 'done' | 'rejected' | 'undecided';
 
-/** Counts of a list, complete once the input has ended; with the names of a report. */
+/** Counts of a list, with the names of a report. */
 export interface ListCounts {
   readonly received: number;
   /** Refused rows by `Refusal`. */
@@ -52,7 +52,6 @@ export interface ListCounts {
 /** Writes a state to the platform: the state's text, and the counts of its rows. */
 export type EmitState = (text: string, stats: Required<StateStats>) => Promise<void>;
 
-/** One accepted id of the list. */
 export interface ListedId {
   readonly id: string;
   /** Number of its first row, from 1. */
@@ -63,9 +62,7 @@ export interface ListedId {
 const ID_BYTES = 150;
 const ROW_BYTES = 16;
 const STATE_BYTES = 300;
-/**
- * Maximum memory of the whole input (bytes): about seven million ids, which take a day and a night at the usual rate.
- */
+/** Maximum memory of the whole input (bytes): about seven million ids, which take a day and a night at the usual rate. */
 const MAX_BYTES = 1024 ** 3;
 
 interface Entry extends ListedId {
@@ -115,23 +112,22 @@ export class DeletionList {
     else this.#addId(stream, String(id));
   }
 
-  /**
-   * Adds a row that withdraws the request for an id: it is refused itself, and so is every row before it with that id.
-   */
+  /** Adds a row that withdraws the request for an id: it is refused, and so is every row before it with that id. */
   addWithdrawn(stream: number, id: string | undefined): void {
     this.#addRefused(stream, 'withdrawn');
     const entry = id === undefined ? undefined : this.#entries.get(id);
     if (entry !== undefined) entry.isWithdrawn = true;
   }
 
-  /** Adds a state; `stream` is undefined for a state of all streams. */
+  /** `stream` is undefined for a state of all streams. */
   addState(stream: number | undefined, text: string): void {
     this.#addStep({ stream, text }, 0, text.length + STATE_BYTES);
   }
 
+  /** Complete once the input has ended. */
   get counts(): ListCounts {
-    const accepted = this.#accepted();
-    const rowsOf = (entries: Iterable<Entry>) => [...entries].reduce((sum, { rows }) => sum + rows, 0);
+    const accepted = this.ids();
+    const rowsOf = (entries: Iterable<Readonly<Entry>>) => [...entries].reduce((sum, { rows }) => sum + rows, 0);
     const rows = rowsOf(accepted);
     const withdrawn = rowsOf(this.#entries.values()) - rows;
     const refused = Object.keys(REFUSAL_TEXT).map((why): [string, number] => {
@@ -151,19 +147,19 @@ export class DeletionList {
   /** SHA-256 (hex) of exactly the accepted ids: neither order nor repetitions nor refused rows change it. */
   get digest(): string {
     const all = createHash('sha256');
-    const digests = this.#accepted().map(({ id }) => hash('sha256', Buffer.from(id), 'buffer').toString('latin1'));
+    const digests = this.ids().map(({ id }) => hash('sha256', Buffer.from(id), 'buffer').toString('latin1'));
     for (const digest of digests.sort()) all.update(digest, 'latin1');
     return all.digest('hex');
   }
 
   /** The accepted ids, each once, in the order of the input. */
-  ids(): readonly ListedId[] {
-    return this.#accepted();
+  ids(): readonly Readonly<Entry>[] {
+    return [...this.#entries.values()].filter((entry) => !entry.isWithdrawn);
   }
 
   /** The ids with this decision; undefined: those that are still to be requested. */
   idsWith(decision: Decision | undefined): string[] {
-    return this.#accepted().flatMap((entry) => (entry.decision === decision ? [entry.id] : []));
+    return this.ids().flatMap((entry) => (entry.decision === decision ? [entry.id] : []));
   }
 
   decide(id: string, decision: Decision): void {
@@ -173,9 +169,7 @@ export class DeletionList {
     this.#advance();
   }
 
-  /**
-   * Allows states to be emitted: called when the service has accepted the first id, or when there is none to request.
-   */
+  /** Allows states to be emitted: called when the service has accepted the first id, or when there is none to request. */
   start(): void {
     this.#isStarted = true;
     this.#advance();
@@ -187,10 +181,6 @@ export class DeletionList {
       seen = this.#emitting;
       await seen;
     }
-  }
-
-  #accepted(): Entry[] {
-    return [...this.#entries.values()].filter((entry) => !entry.isWithdrawn);
   }
 
   #addId(stream: number, id: string): void {

@@ -7,10 +7,7 @@ import { isObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 
 export interface ListOptions {
-  /**
-   * Name of the column of a CSV, or of the member of JSON Lines (which begin with a brace), whatever the file is
-   * called; absent for one id a line.
-   */
+  /** Column of a CSV, or member of JSON Lines (which begin with a brace), whatever the file's name; absent for one id a line. */
   readonly column?: string | undefined;
   /** Name of the id field: a first line with this text is the header of a plain list. */
   readonly header?: string | undefined;
@@ -18,10 +15,7 @@ export interface ListOptions {
 
 /** Extensions of files with columns, whose lines must not be taken for ids. */
 const WITH_COLUMNS = ['.csv', '.tsv', '.json', '.jsonl', '.ndjson'];
-/**
- * Maximum number of blank characters that are read to find out the form of a list; after them it counts as a plain
- * list.
- */
+/** After so many blank characters a list counts as a plain one. */
 const MAX_BLANK = 64 * 1024;
 const MAX_RECORD = 64 * 1024 * 1024;
 
@@ -86,10 +80,7 @@ async function peeked(input: Bytes, name: string) {
   return { first, all };
 }
 
-/**
- * Decodes UTF-8, without its byte order mark, from parts of any size. Rejects invalid UTF-8: to replace bytes would
- * make another id.
- */
+/** Decodes UTF-8, without its byte order mark. Rejects invalid UTF-8: to replace bytes would make another id. */
 async function* decoded(input: Bytes, name: string): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let line = 1;
@@ -138,10 +129,7 @@ const SEPARATORS = /[,;\t|]/;
 /** Usual names of a column of ids, looked for beside the name of the id field. */
 const USUAL_HEADERS = ['external_id', 'id'];
 
-/**
- * Refuses a first line that looks like the name of the id column: it is a header or a mistake, and must not be deleted
- * as an id.
- */
+/** Refuses a first line that looks like the name of the id column, which must not be deleted as an id. */
 function refuseHeader(text: string, name: string, line: number, header: string | undefined): void {
   const wanted = new Set([...USUAL_HEADERS, header ?? ''].map(lettersOf));
   const cells = text.split(SEPARATORS);
@@ -154,7 +142,6 @@ function refuseHeader(text: string, name: string, line: number, header: string |
   );
 }
 
-/** Reduces a name to its letters and digits in lower case, so that names that a person takes for the same are equal. */
 const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 
 async function* jsonMembers(

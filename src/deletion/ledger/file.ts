@@ -8,16 +8,12 @@ import { linesOf } from '../../base/lines.ts';
 import { syncFolder } from '../../fs/atomic-file.ts';
 import type { LockFile } from '../../fs/lock.ts';
 import type { LedgerKey } from './key.ts';
-import type { LedgerOutput } from './ledger.ts';
-import { type Chained, type Line, verifyLine } from './line.ts';
+import { type Chained, type LedgerOutput, type Line, verifyLine } from './line.ts';
 
 const NAME = /^ledger-(\d{6,})-([0-9A-Za-z]+)\.jsonl$/;
 
-const OTHERS_MAY_WRITE = 0o022;
-
 /** True if a folder of this mode lets other users remove files. */
-export const isOpenToOthers = (mode: number): boolean =>
-  process.getuid !== undefined && (mode & OTHERS_MAY_WRITE) !== 0;
+export const isOpenToOthers = (mode: number): boolean => process.getuid !== undefined && (mode & 0o022) !== 0;
 
 /** One run's file in a ledger's folder. */
 export interface LedgerFile {
@@ -28,7 +24,7 @@ export interface LedgerFile {
   readonly run: string;
 }
 
-/** The files of a folder in the order of the chain. Throws a configuration failure for a link, or for anything else that is no file. */
+/** The files of a folder in the order of the chain. Throws a configuration failure for a link or a folder of such a name. */
 export function ledgerFiles(folder: string): LedgerFile[] {
   const files = readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const found = fileOf(folder, entry.name);
@@ -49,8 +45,8 @@ export function fileOf(folder: string, name: string): LedgerFile | undefined {
 }
 
 /**
- * The file of a new run, after those that are there, with mode 0600. Its name is on disk when this returns; so is each line when
- * its `write` returns. Nothing is written once another run has taken the lock (while this process was suspended).
+ * The file of a new run (0600), after those that are there. Its name is on disk when this returns; so is each line when its
+ * `write` returns. Nothing is written once another run has taken the lock, while this process was suspended.
  */
 export async function createLedgerFile(
   folder: string,
@@ -72,7 +68,7 @@ export async function createLedgerFile(
   };
 }
 
-/** The facts about a file after it was read to its end or to its first problem. */
+/** What is known of a file that was read to its end or to its first problem. */
 export interface FileFacts {
   readonly lines: number;
   /** `prev` of the first line; undefined for a file without any. */

@@ -1,6 +1,5 @@
 // The lines of the ledger: keys as in schemas/ledger-line.json; ids are keyed hashes, instants ISO 8601 in UTC.
 
-import { internalError } from '../../base/errors.ts';
 import type { LedgerKey } from './key.ts';
 
 /** `prev` of the first line of a ledger. */
@@ -36,10 +35,7 @@ export type LedgerContent = Readonly<
     }
   /** An id that a purge covers although this run does not ask the service for it (S56). */
   | { kind: 'purge_only'; id: string }
-  /**
-   * Counts of a place that are about to be removed, written under its lock: a kill right after the removal loses no
-   * count.
-   */
+  /** Counts about to be removed from a place, written under its lock: a kill right after the removal loses no count. */
   | { kind: 'purging'; target: string; counts: Counts }
   | {
       /** Counts of what was removed from a place, and what could not be reached there. */
@@ -63,6 +59,12 @@ export type Line<K extends Kind> = Extract<LedgerLine, { kind: K }>;
 /** Each line has the code of the line before it (`prev`), and its own (`mac`), which covers both. */
 export type Chained = LedgerLine & { readonly prev: string; readonly mac: string };
 
+/** Writes signed lines. `write` resolves when they are as durable as this output can make them. */
+export interface LedgerOutput {
+  write(lines: readonly string[]): Promise<void>;
+  close(): Promise<void>;
+}
+
 /** The text of one line, without its end, and its code. */
 export function signLine(
   line: LedgerLine,
@@ -75,20 +77,24 @@ export function signLine(
 }
 
 const SIGNED = /^(\{.*),"mac":"([0-9a-f]{64})"\}$/s;
-const KINDS = new Set<unknown>([
-  ...(['open', 'before', 'after', 'purge_only', 'purging', 'purge', 'access', 'close'] satisfies Kind[]),
-]);
+const KINDS: readonly unknown[] = [
+  'open',
+  'before',
+  'after',
+  'purge_only',
+  'purging',
+  'purge',
+  'access',
+  'close',
+] satisfies Kind[];
 
 /** The line, by its own code but not its place in the chain; or the reason why it is not what was written. */
 export function verifyLine(text: string, key: LedgerKey): { readonly line: Chained } | { readonly problem: string } {
   const [, covered, mac] = SIGNED.exec(text) ?? [];
   if (covered === undefined || mac === undefined) return { problem: 'is not a line of a ledger' };
   if (key.mac(covered) !== mac) return { problem: 'was changed, or was written under another key' };
-  const line: unknown = JSON.parse(text);
-  return isLine(line) ? { line } : { problem: 'was written by a later version' };
-}
-
-function isLine(value: unknown): value is Chained {
-  if (typeof value !== 'object' || value === null) throw internalError('A signed line of the ledger holds no object.');
-  return 'v' in value && value.v === 1 && 'kind' in value && KINDS.has(value.kind);
+  const line: Partial<Chained> = JSON.parse(text);
+  return line.v === 1 && KINDS.includes(line.kind)
+    ? { line: line as Chained }
+    : { problem: 'was written by a later version' };
 }

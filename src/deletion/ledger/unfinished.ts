@@ -31,7 +31,6 @@ export const NO_UNFINISHED_RUNS: UnfinishedRuns = {
 
 /** Maximum age of an unfinished run that is resumed: later, its deleted profiles may have been created again. */
 const RESUMABLE_MS = DAY_MS;
-/** Runs that are named individually in a message. */
 const MAX_NAMED = 3;
 
 interface UnfinishedQuery {
@@ -74,10 +73,7 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
 export const isOfService = (open: OpenLine, { baseUrl, serviceId }: ServiceName): boolean =>
   open.base_url === baseUrl && open.service_id === serviceId;
 
-/**
- * True if a run may be resumed. The difference is absolute: after the clock was set back, a run that seems to begin a
- * day ahead is not resumed either.
- */
+/** The difference is absolute: after the clock was set back, a run that seems to begin a day ahead is not resumed either. */
 const isResumable = (open: OpenLine, { list, now }: UnfinishedQuery): boolean =>
   open.list === list && Math.abs(now - Date.parse(open.at ?? '')) < RESUMABLE_MS;
 
@@ -132,7 +128,7 @@ function noticeOf(left: readonly Run[]): string {
   );
 }
 
-/** The date of a first line; the line is not verified, so that `at` may hold anything. */
+/** The date of a first line, which is not verified, so that `at` may hold anything. */
 function dateOf({ at }: OpenLine): string {
   const ms = Date.parse(at ?? '');
   return Number.isNaN(ms) ? 'an unknown date' : new Date(ms).toISOString();

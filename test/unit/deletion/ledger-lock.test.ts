@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
-import { LedgerStore } from '../../../src/deletion/ledger/store.ts';
+import { LedgerStore } from '../../../src/deletion/ledger/ledger.ts';
 import { LedgerRuns } from '../../support/deletion/ledger-runs.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 

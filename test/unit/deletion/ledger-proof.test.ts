@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { proveErasure } from '../../../src/deletion/ledger/proof.ts';
+import { proveErasure } from '../../../src/deletion/ledger/verify.ts';
 import { answerOf, done, setUpPlans } from '../../support/deletion/plans.ts';
 
 const setup = setUpPlans();

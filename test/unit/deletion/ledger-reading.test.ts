@@ -11,11 +11,10 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { countLedger } from '../../../src/deletion/ledger/counts.ts';
 import { fileName, ledgerFiles } from '../../../src/deletion/ledger/file.ts';
 import { LedgerKey } from '../../../src/deletion/ledger/key.ts';
 import { GENESIS, type LedgerLine, signLine } from '../../../src/deletion/ledger/line.ts';
-import { type VerifyOptions, verifyLedger } from '../../../src/deletion/ledger/verify.ts';
+import { countLedger, type VerifyOptions, verifyLedger } from '../../../src/deletion/ledger/verify.ts';
 import { answerOf, done, names, setUpPlans } from '../../support/deletion/plans.ts';
 
 const setup = setUpPlans();

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createLedgerFile } from '../../../src/deletion/ledger/file.ts';
 import { LedgerKey, makeKey, storedKey } from '../../../src/deletion/ledger/key.ts';
-import { Ledger, type LedgerOutput } from '../../../src/deletion/ledger/ledger.ts';
-import { GENESIS, verifyLine } from '../../../src/deletion/ledger/line.ts';
+import { Ledger } from '../../../src/deletion/ledger/ledger.ts';
+import { GENESIS, type LedgerOutput, verifyLine } from '../../../src/deletion/ledger/line.ts';
 import { Folders, quickClock } from '../../support/deletion/deletions.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
