@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { DestinationConfig } from '../config/destination.ts';
-import type { DeletionAnswer } from '../service/delete/protocol.ts';
+import type { DeletionAnswer } from '../service/delete/client.ts';
 
 const MINUTE_MS = 60_000;
 /** Factor by which sends are further apart than the rate requires, so that no minute ever contains one too many. */

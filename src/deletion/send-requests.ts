@@ -4,7 +4,7 @@ import { transientError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../base/retry.ts';
-import type { DeletionAnswer, DeletionService } from '../service/delete/protocol.ts';
+import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
 import type { Decision, DeletionList } from './input/deletion-list.ts';
 import type { LedgerKey } from './ledger/key.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -54,7 +54,7 @@ export const newCounts = (): RequestCounts => ({
 });
 
 /** Sends one deletion, without any retry or pacing of its own; never throws for what the service or the network did. */
-export type ProfileDeleter = Pick<DeletionService, 'deleteProfile'>;
+export type ProfileDeleter = Pick<DeletionClient, 'deleteProfile'>;
 
 interface SendOptions {
   /** Gets the decision on each of its ids, and starts to emit its states with the first that is done. */

@@ -36,9 +36,9 @@ export function openQuota(config: SourceConfig, { clock, random, logger }: Runti
 }
 
 export function openExportSession(config: SourceConfig, runtime: Runtime, maxWaitMs?: number): ExportSession {
-  const { clock, logger, env } = runtime;
+  const { clock, env } = runtime;
   const quota = openQuota(config, runtime, maxWaitMs);
-  const service = createExportService({ ...config, clock, logger, env, quota });
+  const service = createExportService({ ...config, clock, env, quota });
   return { service, quota, close: () => service.close() };
 }
 

@@ -1,8 +1,6 @@
 // This folder: the operations of the service, each one request and its answer, and the quota of exports.
 
-/**
- * A row of an outcome table: the meaning of the answers for which `when` is true. The first row that matches applies.
- */
+/** A row of an outcome table: the meaning of the answers for which `when` is true. */
 export interface OutcomeRow<Facts, Kind> {
   readonly when: (facts: Facts) => boolean;
   readonly kind: Kind;
@@ -17,6 +15,6 @@ export const status =
   (facts: { readonly status: number }): boolean =>
     facts.status >= first && facts.status <= last;
 
-/** The first row that matches; the last one of a table matches everything. */
+/** The first row that matches applies; the last one of a table matches everything. */
 export const firstMatch = <Facts, Kind>(rows: readonly OutcomeRow<Facts, Kind>[], facts: Facts) =>
   rows.find(({ when }) => when(facts)) ?? rows[rows.length - 1];

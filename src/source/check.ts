@@ -10,9 +10,9 @@ import { MalformedCsv } from '../csv/malformed.ts';
 import { openQuota } from '../extract/session.ts';
 import { missingColumns } from '../schema/groups.ts';
 import { createExportService } from '../service/export/client.ts';
-import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest, Limits } from '../service/export/protocol.ts';
+import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest } from '../service/export/protocol.ts';
 import { TimeLimitReached, withinTime } from '../service/http/abort.ts';
-import { NO_LIMITS } from '../service/http/headers.ts';
+import { type Limits, NO_LIMITS } from '../service/http/headers.ts';
 import type { ExportQuota } from '../service/quota/quota.ts';
 import { readHeader } from './header.ts';
 

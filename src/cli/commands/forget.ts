@@ -6,7 +6,7 @@ import { type CaseResult, runDeletionCase } from '../../deletion/case.ts';
 import type { PurgeRequest } from '../../deletion/purge.ts';
 import { reportTable } from '../../deletion/report.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
-import { createDeletionService } from '../../service/delete/client.ts';
+import { DeletionClient } from '../../service/delete/client.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression } from '../../suppression/list.ts';
 import {
@@ -115,7 +115,7 @@ async function forgetPeople(values: Values, context: Context): Promise<ExitCode>
   const config = loadDestinationConfig(values.config, context);
   const purge = purgeRequest(values, context);
   const ids = idsOf(values, { header: config.externalIdField }, context);
-  const deleter = createDeletionService({ ...config, clock, logger, env });
+  const deleter = new DeletionClient({ ...config, clock, env });
   try {
     const result = await runDeletionCase({
       config,

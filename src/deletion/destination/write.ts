@@ -7,7 +7,7 @@ import type { JsonObject } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
-import { createDeletionService } from '../../service/delete/client.ts';
+import { DeletionClient } from '../../service/delete/client.ts';
 import { runDeletionCase } from '../case.ts';
 import type { DeletionList } from '../input/deletion-list.ts';
 import { withMember } from '../input/json-member.ts';
@@ -28,7 +28,7 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
     logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   const config = openConfig(parsed, context);
   const plans = planStreams(catalog, config);
-  const deleter = createDeletionService({ ...config, clock, logger, env });
+  const deleter = new DeletionClient({ ...config, clock, env });
   try {
     const { report, failure } = await runDeletionCase({
       config,

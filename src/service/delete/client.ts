@@ -3,41 +3,50 @@
 import type { Clock } from '../../base/clock.ts';
 import { type Env, systemEnv } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
+import type { Secret } from '../../base/secrets.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { TimeLimitReached, withinTime } from '../http/abort.ts';
 import { codingOf } from '../http/body.ts';
-import { NO_LIMITS, readLimits } from '../http/headers.ts';
+import { headerText, type Limits, NO_LIMITS, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
-import { type Post, Transport } from '../http/transport.ts';
+import { type Post, scopedPath, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionFacts } from './outcomes.ts';
-import { type DeletionAnswer, type DeletionService, deletionPost, isSendable } from './protocol.ts';
 
-export interface DeletionServiceOptions
+/** The answer to one deletion. It never contains an id or a text of the service. */
+export interface DeletionAnswer {
+  /**
+   * `done`: all four fields say so. `rejected`: this id is not accepted, others may be. `retry`: the request may be
+   * sent again, which is harmless. `wait`: nothing may be sent before `limits.resetAt`. `stop`: nothing more may be
+   * sent. `undecided`: the answer does not tell.
+   */
+  readonly kind: DeletionKind;
+  /** The service's code, or a short word if there was none. */
+  readonly code: string;
+  /** HTTP status; undefined if no answer came. */
+  readonly status: number | undefined;
+  readonly message: string;
+  readonly limits: Limits;
+}
+
+interface DeletionClientOptions
   extends Pick<DestinationConfig, 'baseUrl' | 'serviceId' | 'importToken' | 'maxConcurrentRequests'> {
   readonly clock: Clock;
-  readonly logger: Logger;
   readonly env?: Env;
-  /** Maximum time from the request to the last byte of the answer (ms); default 60 s. */
+  /** Maximum time from the request to the last byte of the answer (ms). */
   readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 60_000;
 const MAX_BYTES = 64 * 1024;
 
-/**
- * Makes the deletion operation over HTTP: one request and its answer, classified by `outcomes.ts`; the caller retries
- * and paces.
- */
-export const createDeletionService = (options: DeletionServiceOptions): DeletionService => new DeletionClient(options);
-
-class DeletionClient implements DeletionService {
-  readonly #options: DeletionServiceOptions;
+/** The deletion operation over HTTP: one request and its answer; the caller retries and paces. */
+export class DeletionClient {
+  readonly #options: DeletionClientOptions;
   readonly #transport: Transport;
   #hasDeleted = false;
 
-  constructor(options: DeletionServiceOptions) {
+  constructor(options: DeletionClientOptions) {
     const { baseUrl, env = systemEnv, clock, maxConcurrentRequests: keptConnections } = options;
     this.#options = options;
     this.#transport = new Transport({ baseUrl, env, clock, keptConnections });
@@ -47,6 +56,10 @@ class DeletionClient implements DeletionService {
     return this.#transport.close();
   }
 
+  /**
+   * Sends one deletion. Rejects when aborted, with the signal's reason, and with a configuration failure if nothing can be
+   * sent at all; never because of the service or the network.
+   */
   async deleteProfile(externalId: string, signal: AbortSignal): Promise<DeletionAnswer> {
     signal.throwIfAborted();
     if (!isSendable(externalId)) {
@@ -89,9 +102,26 @@ const unanswered = (kind: DeletionKind, code: string, message: string): Deletion
   limits: NO_LIMITS,
 });
 
-/**
- * Reads a whole body as text; the text is empty for a body longer than any answer to a deletion. Throws if it is cut.
- */
+/** True for an id that JSON carries unchanged: any other would name somebody else at the service, an empty one nobody. */
+export const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
+
+/** The request as specified, made at an instant (ms since 1970). */
+export function deletionPost(externalId: string, at: number, serviceId: string, token: Secret): Post {
+  return {
+    path: scopedPath('/api/v1/identities/delete', serviceId),
+    headers: {
+      'Content-Type': 'application/json',
+      access_token: headerText(token, 'import_token'),
+      'User-Agent': 'dfinery-elt',
+    },
+    body: JSON.stringify({
+      identity: { external_id: externalId },
+      request_datetime: new Date(at).toISOString(),
+    }),
+  };
+}
+
+/** The text of a body; empty for one longer than any answer to a deletion. Throws if it is cut. */
 async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -103,10 +133,7 @@ async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/**
- * The answer for a connection that broke: after the request was sent, the profile may be deleted, and a second request
- * is harmless.
- */
+/** The answer for a connection that broke: the profile may be deleted, and a second request is harmless. */
 function networkAnswer(error: unknown, host: string): DeletionAnswer {
   if (error instanceof TimeLimitReached) {
     return unanswered('retry', 'timeout', `${host} did not answer in time: it may or may not be deleted.`);

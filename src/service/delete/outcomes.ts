@@ -1,7 +1,6 @@
 import { objectIn } from '../../base/json.ts';
 import { type OutcomeRow, status } from '../outcome.ts';
 
-/** The outcome of the deletion of one profile. */
 export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided';
 
 /** The properties by which an answer is classified; none of them is free text of the service. */
@@ -22,9 +21,7 @@ const has =
   (...codes: string[]) =>
   ({ code }: DeletionFacts) =>
     code !== undefined && codes.includes(code);
-/**
- * True for a status that concerns one request; the others concern the token, the address or the state of the service.
- */
+/** True for a status that concerns one request and not the token, the address or the state of the service. */
 const isOfOneRequest = (facts: DeletionFacts): boolean =>
   status(200, 299)(facts) || [400, 404, 409, 413, 422].includes(facts.status);
 const TOKEN =
@@ -32,9 +29,8 @@ const TOKEN =
 const BASE = 'nothing more is sent. Is base_url right?';
 
 /**
- * The outcomes of every answer. The first row that matches applies; the last row matches everything. A code outweighs
- * the HTTP status, since failures come as 200; but `rejected`, which is final for an id, is believed only if the status
- * does not concern the whole service.
+ * A code outweighs the HTTP status, since failures come as 200; but `rejected`, which is final for an id, is believed only if
+ * the status does not concern the whole service.
  */
 export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>[] = [
   { when: ({ allFour }) => allFour, kind: 'done', message: () => 'The service says that the profile is deleted.' },

@@ -3,7 +3,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { type Env, systemEnv } from '../../base/env.ts';
 import { transientError, UserError } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { IdleTimeout, TimeLimitReached } from '../http/abort.ts';
 import { bodyProblem, bytesOf, codingOf, declaredLength, snippet } from '../http/body.ts';
@@ -11,7 +10,7 @@ import { NO_LIMITS, oneOf, readDate, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type RawAnswer, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
-import type { ExportAdmission } from '../quota/quota.ts';
+import type { ExportQuota } from '../quota/quota.ts';
 import { contentOf, originOf, peekBody, reasonIn } from './content.ts';
 import { type AnswerFacts, EXPORT_OUTCOMES } from './outcomes.ts';
 import {
@@ -25,8 +24,7 @@ import {
 
 export interface ExportServiceOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken' | 'stallMs'> {
   readonly clock: Clock;
-  readonly logger: Logger;
-  readonly quota: ExportAdmission;
+  readonly quota: Pick<ExportQuota, 'enter' | 'close'>;
   /** The environment in which HTTPS_PROXY and NO_PROXY are looked up; default that of the process. */
   readonly env?: Env;
   /** Called whenever a connection is established. */
@@ -34,8 +32,8 @@ export interface ExportServiceOptions extends Pick<SourceConfig, 'baseUrl' | 'se
 }
 
 /**
- * Makes the export operation over HTTP: one request and its answer, classified by `outcomes.ts`; the caller retries.
- * `close` closes every connection and releases the permits of the quota.
+ * Makes the export operation over HTTP: one request and its answer; the caller retries. `close` closes every connection and
+ * releases the permits of the quota.
  */
 export function createExportService(options: ExportServiceOptions): ExportService & { close(): Promise<void> } {
   return new ExportClient(options);
@@ -135,10 +133,7 @@ class ExportClient implements ExportService {
     return { kind, code: code ?? reason ?? 'no_reason', message: message(facts), status: answer.status };
   }
 
-  /**
-   * Yields the bytes of a body; an error of the body becomes a UserError whose `internal` starts with its code. Closes
-   * at the end.
-   */
+  /** The bytes of a body, whose errors become UserErrors with `internal` beginning with a code. Closes at the end. */
   async *#data(
     bytes: AsyncIterable<Uint8Array>,
     signal: AbortSignal,

@@ -13,10 +13,7 @@ export function contentOf(bytes: Uint8Array, isAll: boolean): Content | undefine
 const WORDS = /^[a-z]+(_[a-z]+)*$/;
 const LONGEST_REASON = 60;
 
-/**
- * The reason in a JSON failure: its `message`, else its `code` or `error`. It is printed, so that only plain words are
- * accepted, and no text that contains the token.
- */
+/** The reason in a JSON failure. It is printed: only plain words are accepted, and no text that contains the token. */
 export function reasonIn(text: string, token: string): string | undefined {
   const parsed = objectIn(text);
   for (const key of ['message', 'code', 'error']) {
@@ -28,7 +25,7 @@ export function reasonIn(text: string, token: string): string | undefined {
   return undefined;
 }
 
-/** The origin that a `Location` points to; the rest of it is never shown. */
+/** The origin of a `Location`; the rest of it is never shown. */
 export function originOf(location: string | undefined, base: string): string | undefined {
   if (location === undefined || !URL.canParse(location, base)) return undefined;
   const { origin, protocol } = new URL(location, base);
@@ -38,10 +35,7 @@ export function originOf(location: string | undefined, base: string): string | u
 /** Leading white space is read no further than this many bytes. */
 const MAX_BYTES = 64 * 1024;
 
-/**
- * Reads a body until its first bytes show what it is; `bytes` yields the whole body, those bytes included. Throws what
- * the body throws.
- */
+/** Reads a body until its first bytes show what it is; `bytes` is the whole body. Throws what the body throws. */
 export async function peekBody(
   body: AsyncIterable<Uint8Array>,
 ): Promise<{ readonly content: Content; readonly bytes: AsyncIterable<Uint8Array> }> {

@@ -16,8 +16,8 @@ export interface AnswerFacts {
 }
 
 /**
- * Matches answers with one of these reasons. A known reason outweighs the status, since the provider sends failures as
- * 200; it does not outweigh a 429, or a status that the service does not send itself.
+ * Matches answers with one of these reasons. A known reason outweighs the status, since failures come as 200, but not a 429,
+ * nor a status that the service does not send itself.
  */
 const known =
   (...reasons: string[]) =>
@@ -35,9 +35,8 @@ const TOKEN =
 const BASE = 'is base_url right?';
 
 /**
- * The outcomes of every answer but a 200 that begins like CSV or has no byte at all: such an answer is data until the
- * scan finds it broken. The message of `retry` and `retry_or_split` is a clause that can follow "because"; the others
- * are sentences.
+ * Every answer but a 200 that begins like CSV or has no byte at all: that is data until the scan finds it broken. The message
+ * of `retry` and `retry_or_split` is a clause that can follow "because"; the others are sentences.
  */
 export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerFacts, ExportRefusal['kind']>[] = [
   {

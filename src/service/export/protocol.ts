@@ -1,23 +1,20 @@
 import type { Day } from '../../base/days.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { headerText, type LimitHeaders } from '../http/headers.ts';
+import { headerText, type Limits } from '../http/headers.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
 
-/** The part of the limit headers that concerns the quota. */
-export type Limits = Pick<LimitHeaders, 'remaining' | 'resetAt'>;
-
-/** A 200 whose body may be CSV. It counts as data only when it was read to its end and verified. */
+/** A 200 whose body may be CSV: data only when it was read to its end and verified. */
 export interface ExportBody {
   readonly kind: 'data';
   /**
-   * The CSV after content decoding. Throws a transient UserError whose `internal` starts with a code:
-   * `reset`, `stall`, `gzip`, `length` (declared length not met or exceeded). A clean end that is too early shows in the rows alone.
+   * The CSV after content decoding. Throws a transient UserError whose `internal` starts with a code: `reset`, `stall`,
+   * `gzip`, `length` (declared, and not met or exceeded). A clean end that is too early shows in the rows alone.
    */
   readonly bytes: AsyncIterable<Uint8Array>;
   /**
-   * True if the length of the CSV was declared: by the Content-Length of a body that is not compressed. The trailer of
-   * a gzip stream does not declare it, since a generator that dies closes its stream all the same (S60).
+   * True if the Content-Length of a body that is not compressed declared the length of the CSV. The trailer of a gzip stream
+   * does not: a generator that dies closes its stream all the same (S60).
    */
   readonly endDeclared: boolean;
   /** Closes the connection; safe at any time, and needed unless `bytes` was read to its end. */
@@ -43,11 +40,10 @@ export type ExportAnswer = (ExportBody | ExportRefusal) & {
   readonly serverTime: number | undefined;
 };
 
-/** Sends one export without any retry of its own. Takes a permit of the quota first and releases it at the end. */
 export interface ExportService {
   /**
-   * Sends one export. With `uncompressed` it asks for a body that is not compressed, so that its length may be
-   * declared.
+   * Sends one export, without any retry, under a permit of the quota. `uncompressed` asks for a body that is not compressed, so
+   * that its length may be declared.
    */
   exportEvents(request: ExportRequest, signal: AbortSignal, uncompressed?: boolean): Promise<ExportAnswer>;
   /** Requests sent so far by this object. */
@@ -57,7 +53,6 @@ export interface ExportService {
 /** The filters of an export, without the days. */
 export type Filters = Pick<SourceConfig, 'events' | 'eventsCondition' | 'properties' | 'propertiesCondition'>;
 
-/** The selection of one export; `to` is always sent. */
 export interface ExportRequest extends Filters {
   readonly from: Day;
   readonly to: Day;

@@ -90,7 +90,7 @@ export class ExportRetries {
     }
   }
 
-  /** A refusal for quota is no attempt. The quota has recorded it and delays the next request. */
+  /** The quota has recorded the refusal and delays the next request. */
   #afterQuotaRefusal(message: string): AfterRefusal {
     const { name, logger } = this.#options;
     this.#attempt--;

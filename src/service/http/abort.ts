@@ -3,8 +3,8 @@ import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
 
 /**
- * Calls `listener` when the signal aborts, at once if it already has; returns a function that removes the listener. A
- * whole run shares one signal, so that Node's warning about many listeners (a presumed leak) is turned off for it.
+ * Calls `listener` when the signal aborts, at once if it already has; the result removes the listener. A whole run shares one
+ * signal, so that Node's warning about many listeners (a presumed leak) is turned off for it.
  */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   if (signal.aborted) {
@@ -40,9 +40,8 @@ export class TimeLimitReached extends Error {
 }
 
 /**
- * Aborts `signal` with `TimeLimitReached` when nothing arrives for `ms` while a caller waits; also when `caller`
- * aborts. It does not use `AbortSignal.any` with `AbortSignal.timeout`: Node 20 collects the latter as garbage, and it
- * never fires.
+ * Aborts `signal` with `TimeLimitReached` when nothing arrives for `ms` while a caller waits; also when `caller` aborts. Node
+ * 20 collects `AbortSignal.timeout` within `AbortSignal.any` as garbage, and it never fires.
  */
 export class IdleTimeout {
   readonly signal: AbortSignal;
@@ -59,9 +58,7 @@ export class IdleTimeout {
     this.end = onAbort(caller, () => this.#controller.abort(caller.reason));
   }
 
-  /**
-   * Waits for something to arrive; rejects with the signal's reason when it aborts, even if the arrival never settles.
-   */
+  /** Rejects with the signal's reason when it aborts, even if the arrival never settles. */
   async waitFor<T>(arrival: Promise<T>): Promise<T> {
     const disarm = this.#clock.after(this.#ms, () => this.#controller.abort(new TimeLimitReached(this.#ms)));
     try {
@@ -74,10 +71,7 @@ export class IdleTimeout {
   }
 }
 
-/**
- * Runs work for at most `ms`; then rejects with TimeLimitReached, or with the reason of `signal` when that aborts
- * first.
- */
+/** Runs work for at most `ms`, then rejects with TimeLimitReached; with the reason of `signal` if that aborts first. */
 export async function withinTime<T>(
   ms: number,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },

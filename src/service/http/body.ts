@@ -10,7 +10,6 @@ import { type RawAnswer, Truncated } from './transport.ts';
 
 /** A compressed body that is cut, corrupt, or followed by something else. */
 export class BadGzip extends Error {}
-
 class WrongLength extends Error {}
 
 /** The coding of a body: `identity`, `gzip`, or undefined for one that was not requested. */
@@ -36,8 +35,7 @@ export async function* bytesOf(
   const declared = declaredLength(answer);
   const body = withIdleTimeout(answer.body, idleTimeout);
   const raw = declared === undefined ? body : exactly(declared, answer, body);
-  if (codingOf(answer) !== 'gzip' || declared === 0) yield* raw;
-  else yield* gunzip(raw);
+  yield* codingOf(answer) !== 'gzip' || declared === 0 ? raw : gunzip(raw);
 }
 
 async function* withIdleTimeout(
@@ -56,7 +54,7 @@ async function* withIdleTimeout(
   }
 }
 
-/** Yields a body whose length was declared; throws if it has another length. */
+/** A body whose length was declared; throws if it has another. */
 async function* exactly(
   declared: number,
   answer: RawAnswer,

@@ -12,6 +12,9 @@ export interface LimitHeaders {
   readonly retryAt: number | undefined;
 }
 
+/** The part that an answer of either operation has. */
+export type Limits = Pick<LimitHeaders, 'remaining' | 'resetAt'>;
+
 /** The quota of a failure without an answer. */
 export const NO_LIMITS: LimitHeaders = { remaining: undefined, resetAt: undefined, retryAt: undefined };
 
@@ -22,9 +25,7 @@ const FIRST_MS = 100_000_000_000;
 /** The longest known quota cycle is a month: instants further ahead are ignored. */
 const FURTHEST_MS = 32 * 24 * HOUR_MS;
 
-/**
- * Reads the limit headers in both spellings, in seconds or milliseconds. A reset at or before `now` counts as absent.
- */
+/** Reads both spellings, in seconds or milliseconds. A reset at or before `now` counts as absent. */
 export function readLimits(headers: AnswerHeaders, now: number): LimitHeaders {
   const serverTime = readDate(headers);
   return {
@@ -57,13 +58,12 @@ const wholeNumber = (text: string): number | undefined => (/^\d{1,15}$/.test(tex
 function instantOf(text: string): number | undefined {
   if (!/^\d{9,15}(\.\d+)?$/.test(text)) return undefined;
   const number = Number(text);
-  const ms = number < FIRST_MS ? number * 1_000 : number;
-  return Math.round(ms);
+  return Math.round(number < FIRST_MS ? number * 1_000 : number);
 }
 
 /**
- * Converts a reset, an instant of the service's clock, to this machine's clock. If it is not within the next hour by
- * this machine's clock, but is by the answer's own `Date`, its distance from `Date` is added to `now`.
+ * A reset, an instant of the service's clock, by this machine's clock: if it is within the next hour by the answer's own
+ * `Date` alone, its distance from that is added to `now`.
  */
 function onLocalClock(reset: number | undefined, now: number, serverTime: number | undefined): number | undefined {
   if (reset === undefined) return undefined;
@@ -82,10 +82,7 @@ function retryAtOf(text: string | undefined, now: number): number | undefined {
 const laterThan = (now: number, at: number | undefined): number | undefined =>
   at !== undefined && at > now && at <= now + FURTHEST_MS ? at : undefined;
 
-/**
- * The text of a token for a header. Throws a configuration failure that names the key if a header cannot hold its
- * characters.
- */
+/** The text of a token. Throws a configuration failure that names the key if a header cannot carry its characters. */
 export function headerText(token: Secret, key: string): string {
   const text = token.reveal();
   if (isHeaderText(text)) return text;

@@ -2,8 +2,8 @@ import { codeOf } from '../../base/errors.ts';
 import { ProxyRefused } from './proxy.ts';
 import { Truncated } from './transport.ts';
 
-/** The reason why no answer, or no complete answer, came over the network. */
-export interface NetworkProblem {
+/** Why no answer, or no complete one, came over the network. */
+interface NetworkProblem {
   /** True when only the user can fix it. */
   readonly config: boolean;
   readonly code: string;

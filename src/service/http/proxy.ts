@@ -7,9 +7,8 @@ import { configError } from '../../base/errors.ts';
 import { isLoopback } from '../../config/base-url.ts';
 
 /**
- * The proxy for an address by HTTPS_PROXY and NO_PROXY (in lower or upper case); undefined for none. Loopback is always
- * reached directly, since a proxy elsewhere would reach its own loopback; plain http is allowed for loopback alone.
- * Throws a configuration failure for a proxy that cannot be used.
+ * The proxy for an address by HTTPS_PROXY and NO_PROXY (in lower or upper case); undefined for none, and for loopback, since a
+ * proxy elsewhere would reach its own. Throws a configuration failure for a proxy that cannot be used.
  */
 export function proxyFor(baseUrl: string, env: Env): URL | undefined {
   const url = new URL(baseUrl);
@@ -50,9 +49,7 @@ export class ProxyRefused extends Error {
 
 type SocketCallback = (error: Error | null, socket?: Duplex) => void;
 
-/**
- * An agent whose TLS connections run through an HTTP proxy, which sees the host's name and ciphertext, nothing else.
- */
+/** An agent whose TLS connections run through an HTTP proxy, which sees the host's name and ciphertext alone. */
 export class TunnelAgent extends Agent {
   readonly #proxy: URL;
 

@@ -8,18 +8,16 @@ import { codeOf } from '../../base/errors.ts';
 import { onAbort } from './abort.ts';
 import { proxyFor, TunnelAgent } from './proxy.ts';
 
-/** One request: by default a POST of JSON. */
 export interface Post {
-  readonly method?: 'POST' | 'HEAD';
+  /** Default: POST. */
+  readonly method?: 'HEAD';
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** Appends the id of the service to a path. */
-export function scopedPath(path: string, serviceId: string): string {
-  return `${path}?service_id=${encodeURIComponent(Buffer.from(serviceId).toString())}`;
-}
+export const scopedPath = (path: string, serviceId: string): string =>
+  `${path}?service_id=${encodeURIComponent(Buffer.from(serviceId).toString())}`;
 
 export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
@@ -29,9 +27,7 @@ export interface RawAnswer {
   readonly headers: AnswerHeaders;
   /** The body as received, without the framing. Throws `Truncated`, or an error of Node. */
   readonly body: AsyncIterable<Uint8Array>;
-  /**
-   * True if more bytes came than were declared; called after the end of the body. Waits a few turns of the event loop.
-   */
+  /** True if more bytes came than were declared; called after the end of the body. */
   hasTrailingBytes(): Promise<boolean>;
   /** Closes the connection in any state. */
   disconnect(): void;
@@ -40,20 +36,15 @@ export interface RawAnswer {
 /** The server closed the connection, without an error, before the body was complete. */
 export class Truncated extends Error {}
 
-/** No connection was established in time. */
 class ConnectTimeout extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
 const CONNECT_TIMEOUT_MS = 30_000;
-const TURNS_FOR_TRAILING_BYTES = 3;
-/**
- * Bytes of a body that Node reads before its reader takes them. With Node's own 16 KiB it stops and starts reading at
- * every chunk.
- */
+/** Bytes of a body that are read ahead of its reader: with Node's own 16 KiB reading stops and starts at every chunk. */
 const READ_AHEAD_BYTES = 1 << 20;
-/** Turns of the event loop until the agent learns of a closed connection. */
-const TURNS_FOR_CLOSING = 3;
+/** Turns of the event loop until trailing bytes are reported, or the agent learns of a closed connection. */
+const TURNS = 3;
 
 export interface TransportOptions {
   readonly baseUrl: string;
@@ -85,10 +76,7 @@ export class Transport {
     return this.#base.host;
   }
 
-  /**
-   * Sends a request. Rejects with an error of Node, or with the signal's reason; throws a configuration failure for a
-   * bad proxy.
-   */
+  /** Rejects with an error of Node, with the signal's reason, or with a configuration failure for a bad proxy. */
   async send(post: Post, signal: AbortSignal): Promise<RawAnswer> {
     signal.throwIfAborted();
     const { protocol, hostname, port, pathname } = this.#base;
@@ -127,9 +115,8 @@ export class Transport {
     this.#agent = undefined;
     for (const request of this.#requests) request.destroy();
     agent?.destroy();
-    // When a connection closes, Node 24 opens another one for a request that waited for it, although that was
-    // destroyed.
-    for (let turn = 0; turn < TURNS_FOR_CLOSING && agent !== undefined; turn++) {
+    // When a connection closes, Node 24 opens another for a request that waited for it, although that was destroyed.
+    for (let turn = 0; turn < TURNS && agent !== undefined; turn++) {
       await nextTurn();
       agent.destroy();
     }
@@ -177,7 +164,7 @@ function rawAnswer(answer: IncomingMessage, failed: TransportError): RawAnswer {
     headers: answer.headers,
     body: checkComplete(answer, failed),
     async hasTrailingBytes() {
-      for (let turn = 0; turn < TURNS_FOR_TRAILING_BYTES && failed.error === undefined; turn++) await nextTurn();
+      for (let turn = 0; turn < TURNS && failed.error === undefined; turn++) await nextTurn();
       return codeOf(failed.error)?.startsWith('HPE_') === true;
     },
     disconnect() {
@@ -194,16 +181,13 @@ async function* checkComplete(
   try {
     yield* answer as AsyncIterable<Uint8Array>;
   } catch (error) {
-    throw (
-      failed.error ?? (answer.complete ? error : new Truncated('the connection was closed early', { cause: error }))
-    );
+    if (failed.error === undefined && answer.complete) throw error;
+    throw failed.error ?? new Truncated('the connection was closed early', { cause: error });
   }
   if (!answer.complete) throw failed.error ?? new Truncated('the connection was closed early');
   // Node takes a body that ends with its connection for complete, even if a reset was its end.
-  if (!isFramed(answer) && failed.error !== undefined) throw failed.error;
+  const { 'content-length': length, 'transfer-encoding': coding } = answer.headers;
+  if (length === undefined && coding === undefined && failed.error !== undefined) throw failed.error;
 }
-
-const isFramed = ({ headers }: IncomingMessage): boolean =>
-  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));

@@ -29,9 +29,6 @@ export interface Permit {
   release(): Promise<void>;
 }
 
-/** The part of the quota that a client needs to send exports. */
-export type ExportAdmission = Pick<ExportQuota, 'enter' | 'close'>;
-
 export interface ExportQuotaOptions extends QuotaStateOptions, ExportLimits {
   readonly random: Random;
   /** Maximum wait (ms); a longer one is refused. */
@@ -42,10 +39,7 @@ const LEASE_MS = 120_000;
 const RENEW_MS = 30_000;
 /** Minimum length of a wait that is reported. */
 const REPORTED_WAIT_MS = 5_000;
-/**
- * Maximum sleep within a wait. The state is then read again: a clock may jump, and another process may get another
- * answer.
- */
+/** Maximum sleep within a wait: a clock may jump, and another process may get another answer. */
 const MAX_SLEEP_MS = 300_000;
 /** Interval at which the slots of other processes are looked at. */
 const POLL_MS = 200;
@@ -68,10 +62,7 @@ export class ExportQuota {
     this.#file = new QuotaStateFile(options);
   }
 
-  /**
-   * Forecasts exports: how many may start now, how many are left until the limit, and when (ms) the last of `count` may
-   * start.
-   */
+  /** How many exports may start now, how many are left until the limit, and when (ms) the last of `count` may start. */
   forecast(count: number): { readonly startableNow: number; readonly left: number; readonly earliestEnd: number } {
     return forecastOf(this.#current(this.#file.read()), this.#options, count, this.#options.clock.now());
   }
@@ -87,8 +78,8 @@ export class ExportQuota {
   }
 
   /**
-   * Resolves when an export may be sent: one caller after the other, in the order of the calls. Rejects with the
-   * signal's reason, or with a transient UserError that names the wait if it is longer than allowed.
+   * Resolves when an export may be sent, in the order of the calls. Rejects with the signal's reason, or with a transient
+   * UserError that names the wait if it is longer than allowed.
    */
   async enter(signal: AbortSignal): Promise<Permit> {
     signal.throwIfAborted();
@@ -221,10 +212,7 @@ export class ExportQuota {
     await clock.sleep(Math.min(wait, MAX_SLEEP_MS), signal);
   }
 
-  /**
-   * Waits for a change in this process (or an abort), for a slot to become free, or for the next look at other
-   * processes.
-   */
+  /** Waits for a change in this process (or an abort), for a free slot, or for the next look at other processes. */
   async #waitForChange(slots: readonly Slot[], woken: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     const ends = slots.flatMap(({ freeAt }) => (freeAt === undefined ? [] : [freeAt - clock.now()]));

@@ -9,25 +9,16 @@ import type { QuotaState, Report, Slot } from './state.ts';
 
 /** The measures after a 429, by its possible reasons. */
 const REFUSAL_POLICY = {
-  /**
-   * Other exports of this user run: fewer run at once from now on, and the next is sent after this pause at the
-   * earliest.
-   */
+  /** Other exports of this user run: fewer run at once from now on, and the next is sent after this pause or later. */
   besideOthersMs: 1_000,
   /**
    * The export ran alone and the service says that some are left: one runs at once from now on. This is assumed for at
    * most `times` refusals in a row; the pause doubles each time, and is up to twice as long by chance.
    */
   alone: { times: 3, baseMs: 2_000 },
-  /**
-   * The hourly limit is reached and no reset was named: the pauses after the first, second… refusal in a row, each up
-   * to a quarter longer by chance.
-   */
+  /** The hourly limit is reached and no reset was named: pauses by refusals in a row, up to a quarter longer by chance. */
   hourlyMs: [60_000, 120_000, 240_000, 480_000, 900_000],
-  /**
-   * After a reduction one more may run at once each time `afterMs` has passed; with each further reduction that time
-   * doubles, up to a limit.
-   */
+  /** After a reduction one more may run at once every `afterMs`; with each further reduction that time doubles. */
   raise: { afterMs: 900_000, maxDoublings: 5 },
 } as const;
 
@@ -40,10 +31,7 @@ export interface ExportLimits {
   readonly exportsPerHour: number;
 }
 
-/**
- * Whether to send now, to wait until an answer or the end of one of `slots` changes the state, or to wait for an
- * instant.
- */
+/** Send now, wait until an answer or the end of one of `slots` changes the state, or wait for an instant. */
 export type Decision =
   | { readonly kind: 'go' }
   | { readonly kind: 'change'; readonly slots: readonly Slot[] }
@@ -55,14 +43,13 @@ export function decide(state: QuotaState, limits: ExportLimits, now: number): De
   const unanswered = state.slots.filter(({ answered }) => !answered);
   const budget = budgetOf(state, limits, now);
   if (budget.left <= 0 && unanswered.length === 0) return { kind: 'until', at: budget.nextAt };
-  // Other users may have used the quota: until the service has reported how many are left, one export is sent at a
-  // time.
+  // Others may have used the quota: until the service has reported how many are left, one export is sent at a time.
   if (unanswered.length > 0 && (budget.left <= 0 || !budget.known)) return { kind: 'change', slots: unanswered };
   if (state.slots.length >= concurrencyOf(state, limits, now)) return { kind: 'change', slots: state.slots };
   return { kind: 'go' };
 }
 
-export interface Budget {
+interface Budget {
   readonly left: number;
   /** Instant at which the next may be sent if none is left (ms). */
   readonly nextAt: number;
@@ -70,10 +57,7 @@ export interface Budget {
   readonly known: boolean;
 }
 
-/**
- * The exports left in this hour: those that the service reported, while the report is current, else by this machine's
- * own count.
- */
+/** The exports left in this hour: as the service reported, while the report is current, else by this machine's count. */
 export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, now: number): Budget {
   const { report, sent } = state;
   if (report !== undefined && isCurrent(report, now)) {
@@ -85,8 +69,7 @@ export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, no
   // After this instant fewer than the limit lie within an hour.
   const oldest = sent[Math.max(0, sent.length - exportsPerHour)];
   const nextAt = oldest === undefined ? now + HOUR_MS : oldest.at + HOUR_MS + 1;
-  // The service reported when its count starts again, and that time is over: one export may be sent to learn the new
-  // count, whatever this machine counted.
+  // The reported end of the service's count is over: one export may be sent to learn the new one.
   const resetAt = report?.resetAt;
   const renewed = resetAt !== undefined && !report?.isResetAssumed && !sent.some(({ at }) => at >= resetAt);
   if (renewed) return { left: Math.max(left, 1), nextAt, known: false };
@@ -96,10 +79,7 @@ export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, no
 const isCurrent = (report: Report, now: number): boolean =>
   report.resetAt === undefined ? now < report.at + HOUR_MS : now < report.resetAt + RESET_MARGIN_MS;
 
-/**
- * The number of exports that may run at once: as configured, or fewer after refusals, and one more after each time
- * without one.
- */
+/** How many exports may run at once: as configured, or fewer after refusals, and one more after each time without one. */
 export function concurrencyOf({ reduced }: QuotaState, limits: ExportLimits, now: number): number {
   if (reduced === undefined) return limits.maxConcurrentExports;
   const { afterMs, maxDoublings } = REFUSAL_POLICY.raise;
@@ -108,10 +88,7 @@ export function concurrencyOf({ reduced }: QuotaState, limits: ExportLimits, now
   return Math.min(limits.maxConcurrentExports, reduced.limit + raised);
 }
 
-/**
- * Forecasts when the last of `count` exports may be sent at the earliest, and how many may be sent now; the state is
- * pruned.
- */
+/** When the last of `count` exports may be sent at the earliest, and how many now; the state is pruned. */
 export function forecastOf(state: QuotaState, limits: ExportLimits, count: number, now: number) {
   const { left, nextAt } = budgetOf(state, limits, now);
   const blocked = state.blocked?.until ?? now;
@@ -132,7 +109,6 @@ export const afterSending = (state: QuotaState, slot: Omit<Slot, 'n' | 'answered
   slots: [...state.slots, { n: state.next, ...slot, answered: false }],
 });
 
-/** The part of an answer's head that the quota reads. */
 export interface AnswerHead {
   readonly status: number;
   /** True when the answer reports that the limit is reached, under whatever status. */
@@ -183,23 +159,18 @@ function afterRefusal(state: QuotaState, n: number, reported: LimitHeaders, cont
   return { ...after, hourlyRefusals: hourlyRefusals + 1, blocked: { at: now, until } };
 }
 
-/** Allows at most `limit` exports at once from now on, and none before `until`. */
 const withReduced = (state: QuotaState, limit: number, until: number, now: number): QuotaState => ({
   ...state,
   reduced: { limit, at: now, times: (state.reduced?.times ?? 0) + 1 },
   blocked: { at: now, until },
 });
 
-/**
- * Stores the report of how many exports are left, unless the service reported fewer to an export that was sent later or
- * at the same time.
- */
+/** Stores how many exports are left, unless the service reported fewer to one that was sent later or at the same time. */
 function withReport(state: QuotaState, n: number, { remaining, resetAt }: LimitHeaders, now: number): QuotaState {
   if (remaining === undefined) return state;
   const { report } = state;
   if (report !== undefined && n <= report.lastSent && isCurrent(report, now) && report.remaining <= remaining) {
-    // More were left when the service counted this export, so that it did so before the report: the report includes
-    // this one.
+    // More were left when the service counted this export: the later report includes it.
     return { ...state, report: { ...report, unanswered: Math.max(0, report.unanswered - 1) } };
   }
   const unanswered = state.slots.filter((slot) => !slot.answered).length;

@@ -10,10 +10,7 @@ import { withLockFile } from '../../fs/lock.ts';
 import { makePrivateFolder } from '../../fs/private-folder.ts';
 import { EMPTY_STATE, parseState, type QuotaState } from './state.ts';
 
-/**
- * Time to wait for the lock, which is normally held for a millisecond; after it the run continues without the shared
- * state.
- */
+/** Wait for the lock, which is held for a millisecond; after it the run continues without the shared state. */
 const LOCK_WAIT_MS = 4_000;
 /** Maximum size of the file; a state of thousands of exports has a tenth of this. */
 const MAX_BYTES = 1 << 20;
@@ -45,7 +42,7 @@ export class QuotaStateFile {
     this.#logger = logger;
   }
 
-  /** Reads the state without waiting for a lock: it is whole, but may be a moment old. */
+  /** Reads without waiting for a lock: the state is whole, but may be a moment old. */
   read(): QuotaState {
     if (this.#folder === undefined) return this.#state;
     this.#text = undefined;
@@ -63,8 +60,8 @@ export class QuotaStateFile {
   }
 
   /**
-   * Changes the state while no other process does. Throws a configuration failure if the folder belongs to somebody
-   * else; if the disk or a lock fails, this process counts alone from then on.
+   * Changes the state while no other process does. Throws a configuration failure for a folder of somebody else; if the disk
+   * or a lock fails, this process counts alone from then on.
    */
   async update<T>(change: (state: QuotaState) => readonly [QuotaState, T], signal?: AbortSignal): Promise<T> {
     const apply = () => {

@@ -6,8 +6,8 @@ import type { ProcessIdentity } from '../../fs/process-identity.ts';
 /** The state of the quota, as the state file holds it (schemas/quota-state.json). Instants in ms since 1970. */
 export interface QuotaState {
   readonly v: 1;
-  /** Exports of the last hour, oldest first. */
-  readonly sent: readonly SentExport[];
+  /** Exports of the last hour, oldest first, with their number in the order of sending over all processes. */
+  readonly sent: readonly { readonly n: number; readonly at: number }[];
   /** Number of the next export. */
   readonly next: number;
   readonly slots: readonly Slot[];
@@ -20,16 +20,11 @@ export interface QuotaState {
   readonly hourlyRefusals: number;
   /** Number of refusals in a row of exports that ran alone, although some were left. */
   readonly aloneRefusals: number;
-  readonly reduced?: ReducedConcurrency;
+  /** Concurrency below the configured one after so many reductions, the last of them at `at`. */
+  readonly reduced?: { readonly limit: number; readonly at: number; readonly times: number };
 }
 
-/** An export that was sent: its number, in the order of sending over all processes, and the instant. */
-interface SentExport {
-  readonly n: number;
-  readonly at: number;
-}
-
-/** One of the exports that may run at once. */
+/** An export under way. */
 export interface Slot {
   readonly n: number;
   /** The process that sends it, and the object in it. */
@@ -55,19 +50,9 @@ export interface Report {
   readonly unanswered: number;
 }
 
-/**
- * Concurrency below the configured one: the limit after the last reduction, when that was, and how many reductions
- * there were.
- */
-interface ReducedConcurrency {
-  readonly limit: number;
-  readonly at: number;
-  readonly times: number;
-}
-
 export const EMPTY_STATE: QuotaState = { v: 1, sent: [], next: 1, slots: [], hourlyRefusals: 0, aloneRefusals: 0 };
 
-/** A state file's text as state; undefined for anything that this version did not write. */
+/** Undefined for anything that this version did not write. */
 export function parseState(text: string): QuotaState | undefined {
   const value = jsonOf(text);
   return isState<QuotaState>(value) ? value : undefined;
@@ -79,8 +64,8 @@ const MAX_WAIT_MS = HOUR_MS + 1_000;
 export const SLOT_GRACE_MS = 50;
 
 /**
- * The part of a state that still matters at `now`. `isOwned` is true if the process of a slot lives. Corrects instants
- * after a jump of the clock: none is believed that is more than an hour ahead of the time at which it was written.
+ * The part of a state that still matters at `now`; `isOwned`: the process of a slot lives. After a jump of the clock no instant
+ * is believed that is more than an hour ahead of the time at which it was written.
  */
 export function pruned(state: QuotaState, now: number, isOwned: (slot: Slot) => boolean): QuotaState {
   const { blocked, report, reduced, unreportedAt, ...rest } = state;

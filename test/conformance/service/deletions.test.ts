@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { createDeletionService } from '../../../src/service/delete/client.ts';
+import { DeletionClient } from '../../../src/service/delete/client.ts';
 import {
   type FaultyServer,
   head,
@@ -27,13 +26,12 @@ afterEach(async () => {
 });
 
 const serviceAt = (baseUrl: string, more: { clock?: Clock; token?: string; serviceId?: string } = {}) =>
-  createDeletionService({
+  new DeletionClient({
     baseUrl,
     serviceId: more.serviceId ?? SERVICE_ID,
     importToken: new Secret(more.token ?? CANARY),
     maxConcurrentRequests: 4,
     clock: more.clock ?? systemClock,
-    logger: silentLogger,
     env: () => undefined,
   });
 

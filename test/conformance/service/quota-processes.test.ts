@@ -105,7 +105,6 @@ describe('a service that other clients use as well', () => {
       exportToken: new Secret(TOKENS.export),
       stallMs: 60_000,
       clock: systemClock,
-      logger: silentLogger,
       env: () => undefined,
       quota,
     });

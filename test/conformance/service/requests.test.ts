@@ -1,9 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { UserError } from '../../../src/base/errors.ts';
-import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { createDeletionService } from '../../../src/service/delete/client.ts';
+import { DeletionClient } from '../../../src/service/delete/client.ts';
 import type { ExportRequest } from '../../../src/service/export/protocol.ts';
 import {
   type FaultyServer,
@@ -107,13 +106,12 @@ describe('the request for a deletion', () => {
   const OK = { status: true, code: '20000', message: 'OK', data: true };
   const remove = async (ids: readonly string[]) => {
     server = await startFaultyServer(() => json(200, OK));
-    const service = createDeletionService({
+    const service = new DeletionClient({
       baseUrl: server.url,
       serviceId: 'svc-1',
       importToken: new Secret(CANARY),
       maxConcurrentRequests: 2,
       clock: { ...systemClock, now: () => Date.UTC(2026, 0, 20, 3, 0, 0, 7) },
-      logger: silentLogger,
       env: () => undefined,
     });
     const answers = [];

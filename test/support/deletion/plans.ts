@@ -8,8 +8,8 @@ import { type CaseResult, type RunContext, runDeletionCase } from '../../../src/
 import type { PurgeRequest } from '../../../src/deletion/purge.ts';
 import type { DeletionReport } from '../../../src/deletion/report.ts';
 import type { ProfileDeleter } from '../../../src/deletion/send-requests.ts';
+import type { DeletionAnswer } from '../../../src/service/delete/client.ts';
 import type { DeletionKind } from '../../../src/service/delete/outcomes.ts';
-import type { DeletionAnswer } from '../../../src/service/delete/protocol.ts';
 import type { People, StatefulTarget } from '../../../src/sinks/target.ts';
 import type { Json } from '../airbyte/connector.ts';
 import { Folders, quickClock } from './deletions.ts';

@@ -1,9 +1,9 @@
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { type LogEvent, silentLogger } from '../../../src/base/log.ts';
+import type { LogEvent } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { createExportService, type ExportServiceOptions } from '../../../src/service/export/client.ts';
 import type { ExportAnswer, ExportRequest } from '../../../src/service/export/protocol.ts';
-import type { ExportAdmission } from '../../../src/service/quota/quota.ts';
+import type { ExportQuota } from '../../../src/service/quota/quota.ts';
 import type { AnswerHead } from '../../../src/service/quota/rules.ts';
 
 export const CANARY = 'canary-token-5e1f';
@@ -18,7 +18,7 @@ export const EXPORT_REQUEST: ExportRequest = {
 };
 
 /** A quota that admits everybody and remembers what it was told. */
-export class OpenQuota implements ExportAdmission {
+export class OpenQuota implements Pick<ExportQuota, 'enter' | 'close'> {
   entered = 0;
   released = 0;
   readonly heads: AnswerHead[] = [];
@@ -110,7 +110,6 @@ export function exportService(baseUrl: string, more: Partial<ExportServiceOption
     exportToken: new Secret(CANARY),
     stallMs: 60_000,
     clock: systemClock,
-    logger: silentLogger,
     env: () => undefined,
     quota,
     ...more,

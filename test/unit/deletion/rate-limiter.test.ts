@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { RateLimiter } from '../../../src/deletion/rate-limiter.ts';
-import type { DeletionAnswer } from '../../../src/service/delete/protocol.ts';
+import type { DeletionAnswer } from '../../../src/service/delete/client.ts';
 import { quickClock } from '../../support/deletion/deletions.ts';
 
 const never = new AbortController().signal;

@@ -42,7 +42,6 @@ describe('an extraction from the simulator', () => {
         exportToken: new Secret(TOKENS.export),
         stallMs: 10_000,
         clock,
-        logger: deps.logger,
         quota,
         env: () => undefined,
       });

@@ -2,9 +2,8 @@ import { EventEmitter, getEventListeners, once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { createDeletionService } from '../../../src/service/delete/client.ts';
+import { DeletionClient } from '../../../src/service/delete/client.ts';
 import { Transport, type TransportOptions } from '../../../src/service/http/transport.ts';
 import {
   CHUNKED,
@@ -197,13 +196,12 @@ describe('an HTTP request', () => {
 
 describe('a deletion request', () => {
   const serviceAt = (baseUrl: string, more = {}) => {
-    const service = createDeletionService({
+    const service = new DeletionClient({
       baseUrl,
       serviceId: 's',
       importToken: new Secret('token'),
       maxConcurrentRequests: 2,
       clock: systemClock,
-      logger: silentLogger,
       env: () => undefined,
       ...more,
     });
