@@ -103,10 +103,10 @@ const unanswered = (kind: DeletionKind, code: string, message: string): Deletion
 });
 
 /** True for an id that JSON carries unchanged: any other would name somebody else at the service, an empty one nobody. */
-export const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
+const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
 
 /** The request as specified, made at an instant (ms since 1970). */
-export function deletionPost(externalId: string, at: number, serviceId: string, token: Secret): Post {
+function deletionPost(externalId: string, at: number, serviceId: string, token: Secret): Post {
   return {
     path: scopedPath('/api/v1/identities/delete', serviceId),
     headers: {
