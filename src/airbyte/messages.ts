@@ -1,4 +1,5 @@
 import { type ErrorKind, messageOf, UserError } from '../base/errors.ts';
+import { unnamedDiskError } from '../fs/disk-failure.ts';
 
 /** The messages of the Airbyte protocol v0 that are written here. Key names are the protocol's own. */
 
@@ -151,14 +152,15 @@ const UNEXPECTED = 'The connector failed in a way that was not foreseen; the log
 
 /** Converts anything that was thrown into a TRACE ERROR, secrets masked. */
 export function traceOf(thrown: unknown, emittedAt: number, mask: (text: string) => string): Message {
-  const isExpected = thrown instanceof UserError;
+  const failure = unnamedDiskError(thrown);
+  const isExpected = failure instanceof UserError;
   const stack = stackOf(thrown);
-  const stream = isExpected ? thrown.where.stream : undefined;
+  const stream = isExpected ? failure.where.stream : undefined;
   const error = {
-    message: mask(isExpected ? thrown.message : UNEXPECTED),
-    internal_message: mask(isExpected ? internalOf(thrown) : safeMessageOf(thrown)),
+    message: mask(isExpected ? failure.message : UNEXPECTED),
+    internal_message: mask(isExpected ? internalOf(failure) : safeMessageOf(thrown)),
     ...(stack !== undefined && { stack_trace: mask(stack) }),
-    failure_type: isExpected ? FAILURE_TYPES[thrown.kind] : FAILURE_TYPES.system,
+    failure_type: isExpected ? FAILURE_TYPES[failure.kind] : FAILURE_TYPES.system,
     ...(stream !== undefined && { stream_descriptor: { name: stream } }),
   };
   return { type: 'TRACE', trace: { type: 'ERROR', emitted_at: emittedAt, error } };

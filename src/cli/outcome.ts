@@ -1,6 +1,7 @@
 import { EXIT, type ExitCode, messageOf, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { Stopped } from '../base/signals.ts';
+import { unnamedDiskError } from '../fs/disk-failure.ts';
 
 /** The outcome of a failed command. */
 export interface Outcome {
@@ -12,7 +13,8 @@ export interface Outcome {
 }
 
 /** The exit code and the message for a thrown error. */
-export function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
+export function outcomeOf(thrown: unknown, signal: AbortSignal): Outcome {
+  const error = unnamedDiskError(thrown);
   if (error instanceof Stopped || signal.aborted) {
     const message = `${messageOf(signal.reason ?? error)}; what was not committed is dropped.`;
     return { exit: EXIT.later, message, log: (logger) => logger.warn('run.stopped', message) };

@@ -15,6 +15,9 @@ const REFUSED: ReadonlySet<string> = new Set([
   'ENAMETOOLONG',
 ]);
 
+/** Codes of a disk that fails whatever it is asked for: they never mean a defect of this program. */
+const FAILING: ReadonlySet<string> = new Set([...FULL, 'EIO', 'EROFS', 'ESTALE']);
+
 /** The parts of the sentence about a failure. */
 export interface DiskPlace {
   /** Name of the place: `the spool folder /var/spool`. */
@@ -41,6 +44,17 @@ export function diskError(error: unknown, place: DiskPlace): unknown {
     return configError(`${subject(place)} cannot be written (${code}): ${remedy}${after}.`, details);
   }
   return transientError(`${subject(place)} failed (${code}): try again later${after}.`, details);
+}
+
+/**
+ * An error of a failing disk that nothing has converted where it happened, as a UserError with the path of the system's error; any other
+ * error unchanged.
+ */
+export function unnamedDiskError(error: unknown): unknown {
+  if (!FAILING.has(codeOf(error) ?? '')) return error;
+  const { path } = error as { path?: unknown };
+  const file = typeof path === 'string' ? path : 'a file that was written';
+  return diskError(error, { what: file, path: file });
 }
 
 /** The sentence about a full disk, for errors that carry no code. */

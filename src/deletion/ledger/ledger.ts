@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
-import { configError, internalError, messageOf, transientError, UserError } from '../../base/errors.ts';
+import { configError, internalError, transientError, UserError } from '../../base/errors.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { LockFile } from '../../fs/lock.ts';
@@ -205,10 +205,10 @@ export class LedgerStore {
 }
 
 async function openFolder(path: string, { isReal, clock, config }: StoreOptions): Promise<Folder> {
-  if (isReal) makeLedgerFolder(path);
-  refuseForeignFolder(path);
   let lock: LockFile | undefined;
   try {
+    if (isReal) makeFolders(path);
+    refuseForeignFolder(path);
     const what = `the ledger in ${path}`;
     if (isReal) lock = await LockFile.acquire(join(path, 'ledger.lock'), { what, clock, waitMs: 0 });
     let secret = config.ledgerKey ?? storedKey(path);
@@ -228,14 +228,6 @@ async function openFolder(path: string, { isReal, clock, config }: StoreOptions)
 /** A system error of a ledger's folder as a UserError that names it; any other error unchanged. */
 const ledgerError = (error: unknown, folder: string): unknown =>
   diskError(error, { what: `the ledger in ${folder}`, path: folder, consequence: 'nothing was sent' });
-
-function makeLedgerFolder(folder: string): void {
-  try {
-    makeFolders(folder);
-  } catch (error) {
-    throw configError(`The ledger's folder ${folder} cannot be made: ${messageOf(error)}.`, { cause: error });
-  }
-}
 
 /** Refuses a folder of another owner, who could remove files of the ledger or replace them (S40). */
 function refuseForeignFolder(folder: string): void {

@@ -48,10 +48,11 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
         // The range may end in the future: it is requested again with an earlier end (S3).
         const now = earlierClock(run);
         const lower = earlierEnds(run.deps.clock.now(), now).find((day) => day < to);
-        // Days that are not over in every time zone are left to a later run.
-        const isLeft = lower !== undefined && lower < least && first >= earliestToday(now);
-        if (isLeft) return [noDownload(days, 'invalid', download.message)];
-        if (lower === undefined || lower < least) throw refusalError(days, download.message);
+        if (lower === undefined || lower < least) {
+          // Days that are not over in every time zone are left to a later run.
+          if (first >= earliestToday(now)) return [noDownload(days, 'invalid', download.message)];
+          throw refusalError(days, download.message);
+        }
         to = lower;
       }
     }

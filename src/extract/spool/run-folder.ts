@@ -15,10 +15,12 @@ const GRACE_MS = 60_000;
 export class RunFolder {
   readonly path: string;
   readonly #lease: Lease;
+  readonly #errorOf: (error: unknown) => unknown;
 
-  private constructor(path: string, lease: Lease) {
+  private constructor(path: string, lease: Lease, errorOf: (error: unknown) => unknown) {
     this.path = path;
     this.#lease = lease;
+    this.#errorOf = errorOf;
   }
 
   /**
@@ -30,19 +32,27 @@ export class RunFolder {
       makeFolders(root);
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(resolve(root), `dfinery-${what}-`));
-      return new RunFolder(path, acquireLease(path, clock));
+      return new RunFolder(path, acquireLease(path, clock), (error) => errorOf(error, root));
     } catch (error) {
       throw errorOf(error, root);
     }
   }
 
-  /** Removes the folder and everything in it. The lease goes last: without it the next run takes this one for dead. */
+  /**
+   * Removes the folder and everything in it. The lease goes last: without it the next run takes this one for dead. Throws as `open` does,
+   * and then leaves the rest to the next run.
+   */
   async remove(): Promise<void> {
-    for (const name of await namesIn(this.path)) {
-      if (leaseOf(name) === undefined) await rm(join(this.path, name), { recursive: true, force: true });
+    try {
+      for (const name of await namesIn(this.path)) {
+        if (leaseOf(name) === undefined) await rm(join(this.path, name), { recursive: true, force: true });
+      }
+      this.#lease.release();
+      await rm(this.path, { recursive: true, force: true });
+    } catch (error) {
+      this.#lease.release();
+      throw this.#errorOf(error);
     }
-    this.#lease.release();
-    await rm(this.path, { recursive: true, force: true });
   }
 }
 

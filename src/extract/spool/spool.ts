@@ -112,8 +112,15 @@ export class Spool {
    */
   async complete(writer: SpoolWriter, id: string): Promise<string> {
     const path = `${this.#stemOf(id)}.csv`;
-    await rename(writer.path, path);
+    await this.#onDisk(rename(writer.path, path));
     return path;
+  }
+
+  /** Throws a UserError that names the folder if the system refuses the work. */
+  #onDisk<T>(work: Promise<T>): Promise<T> {
+    return work.catch((error: unknown) => {
+      throw spoolError(error, this.folder);
+    });
   }
 
   #stemOf(id: string): string {
@@ -128,10 +135,8 @@ export class Spool {
     const { idSample: _idSample, ...stored } = scan;
     const part = { ...rest, scan: stored };
     const sidecar: Sidecar = { v: 1, fingerprint: this.#fingerprint, spool_crc32: spoolCrc, part };
-    await replaceFile(`${stem}.json`, JSON.stringify(sidecar)).catch((error: unknown) => {
-      throw spoolError(error, this.folder);
-    });
-    await this.#date(path);
+    await this.#onDisk(replaceFile(`${stem}.json`, JSON.stringify(sidecar)));
+    await this.#onDisk(this.#date(path));
     // A purge may have removed it meanwhile.
     await this.#date(`${stem}.json`).catch(() => {});
     this.#reusable.add(path);
@@ -184,8 +189,8 @@ export class Spool {
   async keepForInspection(writer: SpoolWriter): Promise<string> {
     await writer.close();
     const path = join(this.folder, `malformed-${this.nextId()}.csv`);
-    await rename(writer.path, path);
-    await this.#date(path);
+    await this.#onDisk(rename(writer.path, path));
+    await this.#onDisk(this.#date(path));
     return path;
   }
 

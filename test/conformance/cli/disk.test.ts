@@ -1,8 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import promises from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import type { Done } from '../../support/processes/command-line.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 import { query } from '../../support/targets/query.ts';
 import { statefulTarget, TARGETS } from '../../support/targets/target-fixture.ts';
 
@@ -97,6 +100,40 @@ describe('a full disk [R63]', () => {
     expect(await fixture.verify()).toEqual([]);
     expect((await fixture.sync()).code).toBe(0);
     expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
+  });
+});
+
+describe('a disk that fails [R921]', () => {
+  const failing = (call: string, code: string, part: string, work: () => Promise<Done>) =>
+    withCall(
+      promises,
+      call,
+      (real, ...all) => (String(all).includes(part) ? Promise.reject(systemError(code)) : real(...all)),
+      work,
+    );
+
+  it('under a download: exit 3 naming the spool folder, and the next run does the rest', async () => {
+    fixture = await CliFixture.start();
+    const ended = await failing('rename', 'EIO', '.csv', () => fixture.sync());
+    expect([ended.code, ended.stderr]).toEqual([
+      3,
+      expect.stringMatching(/The spool folder \S+ failed \(EIO\): try again later; what was stored before is complete/),
+    ]);
+    expect((await fixture.sync()).code).toBe(0);
+    expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
+  });
+
+  it('when a run cleans up after itself: no defect, but the code of the disk', async () => {
+    fixture = await CliFixture.start();
+    const argv = fixture.syncInto('delta', join(fixture.dir, 'lake'), {});
+    for (const [code, exit] of [
+      ['EROFS', 2],
+      ['EIO', 3],
+    ] as const) {
+      const ended = await failing('rm', code, 'dfinery-files-', () => fixture.run(argv));
+      expect([ended.code, ended.stderr]).toEqual([exit, expect.stringContaining(`(${code})`)]);
+    }
+    expect((await fixture.run(argv)).code).toBe(0);
   });
 });
 

@@ -53,7 +53,10 @@ describe('the folder of a ledger', () => {
   it('fails the run before any request if it cannot be created', async () => {
     writeFileSync(join(setup.plans.folders.root, 'file'), '');
     const broken = setup.plans.run(['a'], { ledger_dir: join(setup.plans.folders.root, 'file', 'ledger') });
-    await expect(broken).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining('cannot be made') });
+    await expect(broken).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('cannot be written (ENOTDIR)'),
+    });
   });
 
   it('on a full disk is reported before any request, and unlocked', async () => {

@@ -344,8 +344,32 @@ describe('an error of DuckDB', () => {
       'config',
       /cannot be opened or written: Cannot open file "x": Permission denied\.$/,
     ],
+    ['IO Error: Could not write file "x": Input/output error', 'transient', /failed \(Could not write file "x": Input/],
+    [
+      'TransactionContext Error: Failed to commit: Could not write file "x.wal": Input/output error',
+      'transient',
+      /try again/,
+    ],
+    [
+      'TransactionContext Error: Failed to commit: Cannot open file "x.wal": No space left on device',
+      'transient',
+      /is full/,
+    ],
+    ['FATAL Error: fsync failed!', 'transient', /failed \(fsync failed!\): try again later/],
+    [
+      'FATAL Error: Failed: database has been invalidated because of a previous fatal error. Original error: "fsync failed!"',
+      'transient',
+      /try again later/,
+    ],
+    [
+      'TransactionContext Error: Failed to commit: Could not fsync file "x.wal": Read-only file system',
+      'config',
+      /cannot be opened or written: Failed to commit: Could not fsync file "x.wal": Read-only file system\.$/,
+    ],
+    ['TransactionContext Error: Failed to commit: canary', 'system', /please report it/],
+    ['FATAL Error: Failed: canary', 'system', /please report it/],
     ['Permission Error: not allowed', 'config', /cannot be opened or written: not allowed\.$/],
-  ])('%s is reported', (text, kind, message) => {
+  ])('%s is reported [R921]', (text, kind, message) => {
     expect(reported(text)).toMatchObject({ kind, message: expect.stringMatching(message) });
   });
 

@@ -171,6 +171,15 @@ describe('a range that reaches into the future', () => {
   });
 });
 
+describe('today at a service that takes neither future days nor a day on its own', () => {
+  it('is left to a later run, which has the days before it [R920]', async () => {
+    open({ singleDays: 'refused', future: 'error' });
+    await fixture.run({ startDate: '2026-03-08', windowDays: 2, toDateInclusive: 'true' });
+    expect(ranges()).toEqual(['08..09', '10..11', '10..10']);
+    expect(fixture.target.state?.from_date).toBe('2026-03-10');
+  });
+});
+
 describe('a range that is too long for one export', () => {
   it('is halved, the larger half first, until it fits, and the shortest failing length is remembered [R482]', async () => {
     open({ most: 9, rows: steadyRows('2026-02-28', '2026-03-09', 4) });

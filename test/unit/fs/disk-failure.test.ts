@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { configError, type UserError } from '../../../src/base/errors.ts';
-import { diskError, diskFull, isDiskFull } from '../../../src/fs/disk-failure.ts';
+import { diskError, diskFull, isDiskFull, unnamedDiskError } from '../../../src/fs/disk-failure.ts';
 
 const errorOf = (code: string) => Object.assign(new Error(`${code}: it said`), { code });
 const place = { what: 'the ledger /l', path: '/l' };
@@ -54,5 +54,14 @@ describe('an error of a disk', () => {
     expect(isDiskFull(other)).toBe(false);
     const reported = Object.assign(configError('told'), { code: 'ENOSPC' });
     expect(diskError(reported, place)).toBe(reported);
+  });
+
+  it('that nothing has converted names the path of the system, unless it may mean a defect [R921]', () => {
+    const at = (code: string, path?: string) => unnamedDiskError(Object.assign(errorOf(code), { path })) as UserError;
+    expect(at('EIO', '/l')).toMatchObject({ kind: 'transient', message: '/l failed (EIO): try again later.' });
+    expect(at('EROFS', '/l')).toMatchObject({ kind: 'config', where: { file: '/l' } });
+    expect(at('ENOSPC').message).toBe('The disk of a file that was written is full (ENOSPC): make room and run again.');
+    const others = [errorOf('ENOENT'), errorOf('EBADF'), new Error('other'), 'text', configError('told')];
+    for (const other of others) expect(unnamedDiskError(other)).toBe(other);
   });
 });

@@ -8,6 +8,8 @@ import {
 } from '../../../base/errors.ts';
 import { diskError, diskFull } from '../../../fs/disk-failure.ts';
 
+/** DuckDB's messages about a disk that fails. After `fsync failed!` every statement of the instance fails, with this message in its text. */
+const DISK_FAILED = /Input\/output error|Stale file handle|fsync failed!/;
 const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
 /** DuckDB's messages about Parquet files whose bytes were changed. */
 const DAMAGED_PARQUET =
@@ -32,6 +34,10 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
   {
     match: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
     make: (file) => diskFull({ what: file, path: file, consequence: COMMITTED_IS_KEPT }),
+  },
+  {
+    match: DISK_FAILED,
+    make: (file, first) => transientError(`${file} failed (${first}): try again later; ${COMMITTED_IS_KEPT}.`),
   },
   {
     match: OUT_OF_MEMORY,
@@ -66,7 +72,7 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
       ),
   },
   {
-    match: /^(IO|Permission) Error/,
+    match: /^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /,
     make: (file, first) => configError(`${file} cannot be opened or written: ${first}.`),
   },
 ];
