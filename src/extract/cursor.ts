@@ -1,5 +1,4 @@
 import { addDays, type Day, daysOf, earlierOf, laterOf } from '../base/days.ts';
-import type { ServiceCache } from './download/run.ts';
 import { CLOCK_TOLERANCE_MS, type Coverage, oldestDays } from './plan/days.ts';
 import type { Plan } from './plan/plan.ts';
 import type { ExportState, Receipt } from './window.ts';
@@ -78,21 +77,3 @@ export class Cursor {
     return true;
   }
 }
-
-/** The keys of the state that hold facts about the service. */
-const FOUND = ['to_date_inclusive', 'ranges_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
-
-/** The facts about the service in a state. */
-export const foundIn = (state: ExportState): Partial<ExportState> =>
-  Object.fromEntries(FOUND.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
-
-/** The facts about the service that a run has found out, for storing with `state`; a configured rule is not stored. */
-export const foundBy = (cache: ServiceCache, { ruleConfigured }: Plan, state: ExportState): Partial<ExportState> => ({
-  ...(!ruleConfigured && cache.inclusive !== undefined && { to_date_inclusive: cache.inclusive }),
-  ...(!ruleConfigured && cache.rangesInclusive !== undefined && { ranges_inclusive: cache.rangesInclusive }),
-  ...((cache.finalNewline === false || state.final_newline === false) && {
-    final_newline: cache.finalNewline === true,
-  }),
-  ...(cache.maxWindowDays !== undefined && { max_window_days: cache.maxWindowDays }),
-  ...(cache.nameGroups !== undefined && { name_groups: cache.nameGroups }),
-});

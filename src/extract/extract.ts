@@ -6,6 +6,7 @@ import { sha256 } from '../base/json.ts';
 import { Batch, type BatchLimits, ONE_WINDOW, type Waiting } from './batch.ts';
 import { discard, type Run } from './download/run.ts';
 import { Scheduler } from './download/schedule.ts';
+import { ServiceCache } from './download/service-cache.ts';
 import type { Plan } from './plan/plan.ts';
 import type { ExtractDeps } from './ports.ts';
 import { Spool } from './spool/spool.ts';
@@ -128,7 +129,6 @@ function openSpool({ hashes }: Pick<Plan, 'hashes'>, { options, spoolDir, clock 
 }
 
 async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Promise<Run> {
-  const { final_newline, max_window_days, name_groups, last_receipt } = plan.state;
   return {
     plan,
     deps,
@@ -136,18 +136,6 @@ async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Prom
     spool: await openSpool(plan, deps),
     limit: pLimit(deps.options.maxConcurrentExports),
     sentBefore: deps.service.sent,
-    cache: {
-      inclusive: plan.inclusive,
-      rangesInclusive: plan.rangesInclusive,
-      finalNewline: final_newline,
-      maxWindowDays: max_window_days,
-      nameGroups: name_groups,
-      latestToDate: undefined,
-      // An earlier run with these filters received data, which shows that they are valid.
-      answered: last_receipt !== undefined && !plan.fullRefresh,
-      names: new Set(),
-      serviceAheadMs: undefined,
-      clockWarned: false,
-    },
+    cache: new ServiceCache(plan, deps),
   };
 }

@@ -6,9 +6,9 @@ import { plainCount } from '../base/quantities.ts';
 import { unlisted } from '../schema/column-edits.ts';
 import { mergeColumns } from '../schema/scan.ts';
 import type { Waiting } from './batch.ts';
-import { Cursor, foundBy } from './cursor.ts';
+import { Cursor } from './cursor.ts';
 import { type DaysResult, type Download, type ExportFile, sentAtOf } from './download/download.ts';
-import { earlierClock, type Run } from './download/run.ts';
+import type { Run } from './download/run.ts';
 import { lastDayOver } from './plan/days.ts';
 import { gapError, nameDays } from './plan/gaps.ts';
 import type { Receipt, SpoolFile, Window } from './window.ts';
@@ -91,12 +91,12 @@ export class WindowBuilder {
   }
 
   #window(download: Download): Window {
-    const { deps, cache, plan } = this.#run;
+    const { deps, cache } = this.#run;
     for (const { scan } of download.files) {
       if (scan.listed !== undefined) this.#listed = new Set([...(this.#listed ?? []), ...scan.listed]);
     }
     const receipt = receiptOf(download, deps.options.timezone !== undefined);
-    const state = this.#cursor.record(receipt, foundBy(cache, plan, this.#cursor.state), earlierClock(this.#run));
+    const state = this.#cursor.record(receipt, cache.stored(this.#cursor.state), cache.earlierTime());
     this.#warnOf(receipt, download);
     this.#hasWindow = true;
     return { receipt, files: filesOf(download), state };

@@ -2,7 +2,7 @@ import { openConfig, type ReadVerb, type VerbContext } from '../airbyte/connecto
 import type { Clock } from '../base/clock.ts';
 import { configError } from '../base/errors.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
-import { foundIn } from '../extract/cursor.ts';
+import { factsIn } from '../extract/download/service-cache.ts';
 import { extractWindows } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
@@ -198,7 +198,7 @@ export class Reader {
     );
     this.#report(window, written, streams);
     this.#warnOfRepeatedIds(window);
-    this.#found = { ...this.#found, ...foundIn(window.state) };
+    this.#found = { ...this.#found, ...factsIn(window.state) };
     for (const stream of streams) await stream.advance(window, plan, written.records.get(stream.name) ?? 0);
   }
 

@@ -7,7 +7,7 @@ import { EXPORT_RETRY, type Refusal } from '../../service/export/retry.ts';
 import { exportName, requestKey } from '../export-request.ts';
 import type { SpoolWriter } from '../spool/spool-writer.ts';
 import type { ExportFile } from './download.ts';
-import { compareClocks, type Run } from './run.ts';
+import type { Run } from './run.ts';
 
 /** Number of malformed bodies of one export, by the place and the kind of the fault. */
 export type MalformedCounts = Map<string, number>;
@@ -24,7 +24,7 @@ export async function attemptExport(
   const { clock, options } = run.deps;
   const machine = clock.now();
   const answer = await send(run, request);
-  compareClocks(run, clock.now(), answer.serverTime);
+  run.cache.recordTime(answer.serverTime);
   if (answer.kind !== 'data') return answer;
   const id = run.spool.nextId();
   let file: SpoolWriter | undefined;

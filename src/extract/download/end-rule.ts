@@ -2,11 +2,11 @@ import { addDays, type Day, daysBetween } from '../../base/days.ts';
 import { HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
-import { type DayRanges, lastDayOver, lastSettledDay, only, todayUtc } from '../plan/days.ts';
+import { type DayRange, type DayRanges, lastDayOver, lastSettledDay, only, todayUtc } from '../plan/days.ts';
 import type { NoFile } from '../ports.ts';
-import { type DaysResult, type Download, noDownload, rowCount, sentAtOf } from './download.ts';
+import { type DaysResult, type Download, type NoDownload, noDownload, rowCount, sentAtOf } from './download.ts';
 import { fetchRange, refusalError } from './range.ts';
-import { discard, earlierClock, type Run } from './run.ts';
+import { discard, type Run } from './run.ts';
 import { dayRequest, fetchDays } from './split.ts';
 
 /*
@@ -15,49 +15,14 @@ import { dayRequest, fetchDays } from './split.ts';
  *
  * [D,D] with rows that are an hour apart: single days are whole (`cache.inclusive`).
  * [D,D+n] with rows that are n days and two hours apart: ranges contain their end (`cache.rangesInclusive`).
+ * [D,D] and [D+1,D+1] without a row and [D,D+1] with rows, D over: single days hold nothing.
+ * |[D,D+2]| = |[D,D+1]| + |[D+1,D+2]|, both with rows and no day between them: ranges leave their end out.
  * What "apart" means is said at the end of this file.
  *
- * While single days are not proved whole, a day D is requested as follows, each export reused where it can be. The first row
- * that holds decides; the code cites it by its number:
- *
- *      [D,D]       [D,D+1]            [D+1,D+1]   then                                           window of D
- *   1  a 400       -                  -           D is after today in UTC: it has not begun      none
- *   2  apart       -                  -           single days are whole, proved                  [D,D]
- *   3  any         a 400, D was over  -           a failure
- *   4  not a file  a 400              -           D+1 has not begun                              none
- *   5  a file      a 400              -           D+1 has not begun                              [D,D], covering nothing
- *   6  not a row   no row             -           D is empty under both readings                 [D,D+1]
- *   7  no row      rows               no row      single days hold nothing, proved (D was over)  [D,D+1]
- *   8  any         rows               any         unproved: D+1 is asked the same way            [D,D+1]
- *
- * [D,D+1] contains D under both readings, so neighbouring windows share their boundary until something is proved. If
- * [D-1,D] had no row, [D,D] has none either and is not requested. Once a day that had begun was refused on its own, a 400
- * no longer shows that D has not begun. Where the service says that it no longer has the days, there is no window.
- *
- * Settled deliveries and full refreshes hand each row on once (`proveFirst`), so there no boundary may be shared. If
- * [D,D+1] has rows, [D+1,D+1] is requested too, and the first row that holds decides:
- *
- *   9   ranges contain their end, D+1 is wanted          the window is [D,D+1], for both days
- *   10  [D+1,D+1] has rows apart, [D,D] is a file        single days are whole, proved: [D,D]
- *   11  |[D,D+1]| <= |[D,D]| + |[D+1,D+1]|, no 400       [D,D] is all of D
- *   12  ranges contain their end, D+1 is not wanted      where rows are appended: D is left to a later run; else [D,D+1]
- *   13  |[D,D+2]| = |[D,D+1]| + |[D+1,D+2]|              no row of D+1 is in [D,D+1]: [D,D+1]. If both have rows and no day
- *                                                        fits between them, ranges leave their end out, proved
- *   14  rows are appended, D+2 is settled                a failure
- *   15  none of these                                    where rows are appended: D is left to a later run; else [D,D+1]
+ * While single days are not proved whole, `decide` says after each answer what is requested next for a day D, or what its
+ * window is. [D,D+1] contains D under both readings, so neighbouring windows share their boundary until something is
+ * proved. Settled deliveries and full refreshes hand each row on once (`proveFirst`): there no boundary may be shared.
  */
-
-/** Records what an export of several days proves about its end; true if several days are known to contain their end. */
-export function observeRange(run: Run, download: Download): boolean {
-  const { cache, deps } = run;
-  if (cache.rangesInclusive === undefined && provesRange(run, download)) {
-    cache.rangesInclusive = true;
-    const { from, to } = download;
-    const message = `The export of ${from} to ${to} proves that several days contain their to_date.`;
-    deps.logger.info('rule.ranges_proved', message, { window: from, to_date_inclusive: true });
-  }
-  return cache.rangesInclusive === true;
-}
 
 /** The answer for a day that needs no request: an export of more days had no row of it. */
 const KNOWN_EMPTY = { kind: 'empty', files: [] } as const;
@@ -68,14 +33,102 @@ type Answer = Download | NoFile | typeof KNOWN_EMPTY;
 interface SingleDay {
   readonly day: Day;
   readonly answer: Answer;
-  /** Instant of the request (ms since 1970), by the earlier of the two clocks. */
-  readonly requestedAt: number;
+  /** True if its rows are apart: they prove that single days are whole. */
+  readonly isProof: boolean;
+  /** True if the day was over in every time zone when it was requested, so that no row of it came later. */
+  readonly wasOver: boolean;
 }
 
-/**
- * Proves the rule, day by day, while it downloads the windows of these days. It is used for one day at a time, in
- * order.
- */
+/** The answers for a day D so far: to [D,D], [D,D+1] and [D+1,D+1]; undefined for what was not requested. */
+interface Answers {
+  readonly single: SingleDay;
+  readonly twoDays?: Download | NoFile;
+  readonly next?: SingleDay;
+  /** True if, by the numbers of rows of [D,D+2] and [D+1,D+2], no row of D+1 is in [D,D+1]. */
+  readonly sharesNoRow?: boolean;
+}
+
+/** What else decides on D. */
+interface Circumstances extends Pick<Run['plan'], 'proveFirst' | 'appends'> {
+  /** True for a day that has begun in UTC, and for one that is over in every time zone. */
+  readonly hasBegun: boolean;
+  readonly isOver: boolean;
+  /** True once a day that had begun was refused on its own: then a refusal does not show that a day has not begun. */
+  readonly refusesSingleDays: boolean;
+  readonly rangesInclusive: boolean;
+  /** True if D+1 is the next wanted day. */
+  readonly isNextWanted: boolean;
+  /** True if D+2 is settled (S61). */
+  readonly isEndSettled: boolean;
+}
+
+type Question = 'twoDays' | 'next' | 'sharesNoRow';
+
+/** The window of a day. `isOpen`: rows of the next day may be in it. */
+interface WindowStep {
+  readonly kind: 'window';
+  readonly download: Download;
+  readonly days: DayRange;
+  /** The last day that the download is known to contain. */
+  readonly contains: Day | undefined;
+  readonly isOpen?: true;
+}
+
+/** What is done next for a day. */
+type Step =
+  | { readonly kind: 'request'; readonly question: Question }
+  | { readonly kind: 'none'; readonly why: NoDownload['kind']; readonly message: string }
+  | { readonly kind: 'failure'; readonly error: Error }
+  | WindowStep;
+
+/** Decides on a day D: the first line that holds. */
+function decide({ single, twoDays, next, sharesNoRow }: Answers, now: Circumstances): Step {
+  const { day, answer } = single;
+  const tomorrow = addDays(day, 1);
+  if (answer.kind === 'gone') return none('gone', answer.message);
+  if (answer.kind === 'invalid' && !now.hasBegun && !now.refusesSingleDays) return none('invalid', answer.message);
+  if (answer.kind === 'rows' && single.isProof) return windowOf(answer, day);
+
+  if (twoDays === undefined) return request('twoDays');
+  if (twoDays.kind === 'gone') return none('gone', twoDays.message);
+  if (twoDays.kind !== 'rows') {
+    if (now.isOver) return { kind: 'failure', error: refusalError(only(day), twoDays.message) };
+    if (answer.kind !== 'rows') return none('invalid', twoDays.message);
+    return { ...windowOf(answer, day), contains: undefined };
+  }
+  if (!now.proveFirst || rowCount(twoDays) === 0) return windowOf(twoDays, day);
+
+  if (now.rangesInclusive && now.isNextWanted) return windowOf(twoDays, day, tomorrow);
+  if (next === undefined) return request('next');
+  const isAllOfDay = isRead(next.answer) && rowCount(twoDays) <= rowCount(answer) + rowCount(next.answer);
+  if (answer.kind === 'rows' && (next.isProof || isAllOfDay)) return windowOf(answer, day);
+  // Rows of D+1 may be in [D,D+1]: appended, they would come twice; a consumer that merges by key can get them twice.
+  const open = (why: string): Step => (now.appends ? none('later', why) : { ...windowOf(twoDays, day), isOpen: true });
+  if (now.rangesInclusive) return open(`an export of it contains ${tomorrow} as well, which is not wanted yet`);
+
+  if (sharesNoRow === undefined) return request('sharesNoRow');
+  if (sharesNoRow) return windowOf(twoDays, day);
+  if (now.appends && now.isEndSettled) return { kind: 'failure', error: unprovableEnd(day) };
+  return open('whether an export contains its to_date is not proved yet');
+}
+
+const request = (question: Question): Step => ({ kind: 'request', question });
+const none = (why: NoDownload['kind'], message: string): Step => ({ kind: 'none', why, message });
+const windowOf = (download: Download, first: Day, last = first): WindowStep => ({
+  kind: 'window',
+  download,
+  days: { first, last },
+  contains: last,
+});
+
+/** Records what an export of several days proves about its end; true if several days are known to contain their end. */
+export function observeRange(run: Run, download: Download): boolean {
+  const { cache } = run;
+  if (cache.rangesInclusive === undefined && provesRange(run, download)) cache.includeRangeEnd(download);
+  return cache.rangesInclusive === true;
+}
+
+/** Requests days and proves the rule with their answers, for one day at a time, in order. */
 export class EndRule {
   readonly #run: Run;
   /** The days that are not requested yet; a window of two days takes its second one from here. */
@@ -87,7 +140,6 @@ export class EndRule {
    * hold nothing.
    */
   #twoDaysBefore: Download | undefined;
-  /** True once a day that had begun was refused on its own: then a refusal does not show that a day has not begun. */
   #refusesSingleDays = false;
 
   constructor(run: Run, ranges: DayRanges) {
@@ -98,20 +150,16 @@ export class EndRule {
   /** Downloads the window of one day while the rule is not proved. */
   async fetchDay(day: Day): Promise<DaysResult[]> {
     const single = await this.#fetchSingle(day);
-    const { answer } = single;
-    if (answer.kind === 'gone') return [noDownload(only(day), 'gone', answer.message)];
-    if (answer.kind === 'invalid') {
-      if (day <= todayUtc(earlierClock(this.#run))) this.#refusesSingleDays = true;
-      else if (!this.#refusesSingleDays) return [noDownload(only(day), 'invalid', answer.message)]; // Row 1.
-    }
-    if (answer.kind === 'rows' && provesSingleDays(this.#run, answer)) {
-      this.#prove(true, day);
-      return windowOf(day, answer); // Row 2.
-    }
     const before = this.#twoDaysBefore;
     this.#twoDaysBefore = undefined;
-    if (before?.to === day && isEmpty(answer)) return this.#withoutSingleDays(single, before); // Row 7 of D-1.
-    return this.#fetchTwoDays(single);
+    if (before?.to === day && isEmpty(single.answer)) return this.#withoutSingleDays(single, before);
+    let answers: Answers = { single };
+    for (;;) {
+      const step = decide(answers, this.#circumstances(day));
+      if (step.kind === 'failure') throw step.error;
+      if (step.kind === 'request') answers = { ...answers, ...(await this.#request(step.question, answers)) };
+      else return [await this.#finish(step, answers)];
+    }
   }
 
   /** The download [D,D] that was requested ahead, if single days have been proved complete since: it is the window of D. */
@@ -130,111 +178,98 @@ export class EndRule {
     this.#ahead = undefined;
   }
 
+  #circumstances(day: Day): Circumstances {
+    const { cache, plan } = this.#run;
+    const now = cache.earlierTime();
+    return {
+      hasBegun: day <= todayUtc(now),
+      isOver: day <= lastDayOver(now),
+      refusesSingleDays: this.#refusesSingleDays,
+      rangesInclusive: cache.rangesInclusive === true,
+      isNextWanted: this.#ranges.peek() === addDays(day, 1),
+      isEndSettled: addDays(day, 2) <= lastSettledDay(now, plan.settleHours ?? 0),
+      proveFirst: plan.proveFirst,
+      appends: plan.appends,
+    };
+  }
+
+  /** Carries out the last step for a day. */
+  async #finish(step: Exclude<Step, { kind: 'request' | 'failure' }>, answers: Answers): Promise<DaysResult> {
+    const { single, twoDays } = answers;
+    const { plan, deps } = this.#run;
+    const used = step.kind === 'window' ? step.download : undefined;
+    for (const answer of [single.answer, twoDays]) {
+      if (answer !== undefined && answer !== used) await discard(this.#run, answer);
+    }
+    if (step.kind === 'none') return noDownload(only(single.day), step.why, step.message);
+    const { download, days, contains } = step;
+    if (days.first < days.last) this.#ranges.next(1);
+    if (download === twoDays && !plan.proveFirst) this.#rememberTwoDays(download, single);
+    if (step.isOpen) {
+      const message =
+        `Whether to_date is included could not be proved with ${single.day}: rows of the next day may come twice; ` +
+        'set to_date_inclusive.';
+      deps.logger.warn('rule.open', message, { window: single.day });
+    }
+    return { ...download, days, contains };
+  }
+
+  /** Remembers what the window [D,D+1] says about D+1. */
+  #rememberTwoDays(twoDays: Download, { answer, wasOver }: SingleDay): void {
+    if (rowCount(twoDays) > 0) this.#twoDaysBefore = isEmpty(answer) && wasOver ? twoDays : undefined;
+    else this.#ahead = singleDay(twoDays.to, KNOWN_EMPTY, sentAtOf(twoDays), false);
+  }
+
   /** Gives [D,D], requested now or ahead. */
   async #fetchSingle(day: Day): Promise<SingleDay> {
     const ahead = this.#ahead;
-    if (ahead?.day !== day) {
-      await this.close();
-      return this.#requestSingle(day);
-    }
+    if (ahead?.day !== day) await this.close();
     this.#ahead = undefined;
-    return ahead;
+    const single = ahead?.day === day ? ahead : await this.#requestSingle(day);
+    const hasBegun = day <= todayUtc(this.#run.cache.earlierTime());
+    if (single.answer.kind === 'invalid' && hasBegun) this.#refusesSingleDays = true;
+    return single;
   }
 
   async #requestSingle(day: Day): Promise<SingleDay> {
-    const requestedAt = earlierClock(this.#run);
-    return { day, requestedAt, answer: await fetchDays(this.#run, dayRequest(day, day)) };
+    const { cache } = this.#run;
+    const requestedAt = cache.earlierTime();
+    const answer = await fetchDays(this.#run, dayRequest(day, day));
+    const isProof = answer.kind === 'rows' && provesSingleDays(this.#run, answer);
+    if (isProof) cache.proveSingleDays(true, day);
+    return singleDay(day, answer, answer.kind === 'rows' ? sentAtOf(answer) : requestedAt, isProof);
   }
 
-  #prove(inclusive: boolean, day: Day): void {
-    this.#run.cache.inclusive = inclusive;
-    this.#run.deps.counts.inclusive = inclusive;
-    this.#run.deps.logger.info(
-      'rule.proved',
-      `The export of ${day} proves that to_date is ${inclusive ? 'included' : 'not included'}.`,
-      { window: day, to_date_inclusive: inclusive },
-    );
+  /** Requests what `decide` wants to know, and records what it proves. */
+  async #request(question: Question, { single, twoDays }: Answers): Promise<Partial<Answers>> {
+    const { day, answer, wasOver } = single;
+    const next = addDays(day, 1);
+    switch (question) {
+      case 'twoDays': {
+        const found = await fetchDays(this.#run, dayRequest(day, next));
+        if (found.kind === 'rows') observeRange(this.#run, found);
+        return { twoDays: found };
+      }
+      case 'next':
+        this.#ahead = await this.#requestSingle(next);
+        if (isEmpty(answer) && isEmpty(this.#ahead.answer) && wasOver) this.#run.cache.proveSingleDays(false, day);
+        return { next: this.#ahead };
+      case 'sharesNoRow': {
+        const end = addDays(day, 2);
+        const all = await this.#fetchCounted(day, end);
+        return { sharesNoRow: this.#shareNoRow(twoDays, await this.#fetchCounted(next, end), all) };
+      }
+    }
   }
 
-  /**
-   * Ends the proof with row 7: [D-1,D] has rows, and neither [D-1,D-1] nor [D,D] has any, so that single days hold
-   * nothing.
-   */
+  /** Proves that single days hold nothing: [D-1,D] has rows, and neither [D-1,D-1] nor [D,D] has any. */
   async #withoutSingleDays({ day, answer }: SingleDay, before: Download): Promise<DaysResult[]> {
     await discard(this.#run, answer);
-    this.#prove(false, day);
+    this.#run.cache.proveSingleDays(false, day);
     const results = await fetchRange(this.#run, only(day));
     const [result] = results;
     if (results.length === 1 && result.kind === 'rows') await this.#observeRanges(before, result);
     return results;
-  }
-
-  /** Requests [D,D+1] after [D,D] proved nothing. */
-  async #fetchTwoDays(single: SingleDay): Promise<DaysResult[]> {
-    const { day, answer } = single;
-    const next = addDays(day, 1);
-    const twoDays = await fetchDays(this.#run, dayRequest(day, next));
-    if (twoDays.kind !== 'rows') return this.#refusedTwoDays(single, twoDays); // Rows 3 to 5.
-    observeRange(this.#run, twoDays);
-    const rows = rowCount(twoDays);
-    const { proveFirst } = this.#run.plan;
-    if (proveFirst && rows > 0) return this.#withoutSharedDay(single, twoDays); // Rows 9 to 15.
-    await discard(this.#run, answer);
-    if (isEmpty(answer) && rows > 0 && wasDayOver(single)) this.#twoDaysBefore = twoDays;
-    if (rows === 0 && !proveFirst) this.#ahead = { day: next, requestedAt: sentAtOf(twoDays), answer: KNOWN_EMPTY };
-    return windowOf(day, twoDays); // Rows 6 to 8.
-  }
-
-  /** Decides after [D,D+1] was refused (rows 3 to 5). */
-  async #refusedTwoDays({ day, answer }: SingleDay, twoDays: NoFile): Promise<DaysResult[]> {
-    if (twoDays.kind === 'gone') {
-      await discard(this.#run, answer);
-      return [noDownload(only(day), 'gone', twoDays.message)];
-    }
-    if (day <= lastDayOver(earlierClock(this.#run))) throw refusalError(only(day), twoDays.message); // Row 3.
-    if (answer.kind !== 'rows') return [noDownload(only(day), 'invalid', twoDays.message)]; // Row 4.
-    return [{ ...answer, days: only(day), contains: undefined }]; // Row 5.
-  }
-
-  /** Decides the window of D if no row may be delivered twice (rows 9 to 15). */
-  async #withoutSharedDay(single: SingleDay, twoDays: Download): Promise<DaysResult[]> {
-    const { day, answer } = single;
-    const next = addDays(day, 1);
-    if (this.#run.cache.rangesInclusive === true && this.#ranges.peek() === next) {
-      this.#ranges.next(1);
-      await discard(this.#run, answer);
-      return [{ ...twoDays, days: { first: day, last: next }, contains: next }]; // Row 9.
-    }
-    this.#ahead = await this.#requestSingle(next);
-    const after = this.#ahead.answer;
-    const isProved = after.kind === 'rows' && provesSingleDays(this.#run, after);
-    if (isProved) this.#prove(true, next);
-    const isAllOfDay = isRead(after) && rowCount(twoDays) <= rowCount(answer) + rowCount(after);
-    if (answer.kind === 'rows' && (isProved || isAllOfDay)) {
-      await discard(this.#run, twoDays);
-      return windowOf(day, answer); // Rows 10 and 11.
-    }
-    await discard(this.#run, answer);
-    if (isEmpty(answer) && isEmpty(after) && wasDayOver(single)) this.#prove(false, day); // Row 7; the window is of the rows below.
-    if (this.#run.cache.rangesInclusive !== true) return this.#byCounts(day, twoDays);
-    // Row 12.
-    return this.#unproved(day, twoDays, `an export of it contains ${next} as well, which is not wanted yet`);
-  }
-
-  /**
-   * Decides by the number of rows of [D,D+2] and, requested after it, of [D+1,D+2], whether [D,D+1] has rows of D+1
-   * (rows 13 to 15).
-   */
-  async #byCounts(day: Day, twoDays: Download): Promise<DaysResult[]> {
-    const run = this.#run;
-    const end = addDays(day, 2);
-    const all = await this.#fetchCounted(day, end);
-    const nextTwoDays = await this.#fetchCounted(addDays(day, 1), end);
-    if (this.#shareNoRow(twoDays, nextTwoDays, all)) return windowOf(day, twoDays); // Row 13.
-    const isSettled = end <= lastSettledDay(earlierClock(run), run.plan.settleHours ?? 0);
-    if (isSettled && run.plan.appends) throw unprovableEnd(day); // Row 14.
-    // Row 15.
-    return this.#unproved(day, twoDays, 'whether an export contains its to_date is not proved yet');
   }
 
   /** Records what [D-1,D] and [D,D+1], of days that are over, prove about the end of ranges; costs one more export. */
@@ -254,37 +289,24 @@ export class EndRule {
   /**
    * True if [D,D+1] and [D+1,D+2] share no row, by the number of rows of both and of [D,D+2]. Records what that proves.
    */
-  #shareNoRow(twoDays: Download, nextTwoDays: Answer, all: Answer): boolean {
-    if (nextTwoDays.kind !== 'rows' || all.kind !== 'rows') return false;
+  #shareNoRow(twoDays: Answer | undefined, nextTwoDays: Answer, all: Answer): boolean {
+    if (twoDays?.kind !== 'rows' || nextTwoDays.kind !== 'rows' || all.kind !== 'rows') return false;
     if (rowCount(all) !== rowCount(twoDays) + rowCount(nextTwoDays)) return false;
     const isProof = twoDays.to <= lastDayOver(sentAtOf(twoDays)) && rowCount(twoDays) > 0 && rowCount(nextTwoDays) > 0;
     if (isProof && canProve(this.#run) && followsClosely(twoDays, nextTwoDays)) {
-      this.#run.cache.rangesInclusive = false;
-      this.#prove(false, twoDays.from);
+      this.#run.cache.excludeRangeEnd();
+      this.#run.cache.proveSingleDays(false, twoDays.from);
     }
     return true;
   }
-
-  /**
-   * Leaves the day to a later run if rows are appended; else delivers it, since a consumer that merges by key can get
-   * shared rows twice.
-   */
-  async #unproved(day: Day, twoDays: Download, why: string): Promise<DaysResult[]> {
-    if (this.#run.plan.appends) {
-      await discard(this.#run, twoDays);
-      return [noDownload(only(day), 'later', why)];
-    }
-    this.#run.deps.logger.warn(
-      'rule.open',
-      `Whether to_date is included could not be proved with ${day}: rows of the next day may come twice; set to_date_inclusive.`,
-      { window: day },
-    );
-    return windowOf(day, twoDays);
-  }
 }
 
-/** The window of one day, from a download that contains it. */
-const windowOf = (day: Day, download: Download): Download[] => [{ ...download, days: only(day), contains: day }];
+const singleDay = (day: Day, answer: Answer, at: number, isProof: boolean): SingleDay => ({
+  day,
+  answer,
+  isProof,
+  wasOver: day <= lastDayOver(at),
+});
 
 const unprovableEnd = (day: Day) =>
   configError(
@@ -293,10 +315,6 @@ const unprovableEnd = (day: Day) =>
       'merge by key. Nothing of the day was handed on.',
     { where: { window: day } },
   );
-
-/** True if the day was over in every time zone when it was requested, so that no row of it came later. */
-const wasDayOver = ({ day, answer, requestedAt }: SingleDay): boolean =>
-  day <= lastDayOver(answer.kind === 'rows' ? sentAtOf(answer) : requestedAt);
 
 /** True for an answer that was read, with or without rows; a 400 is not one (S62). */
 const isRead = (answer: Answer): boolean => answer.kind === 'rows' || answer.kind === 'empty';

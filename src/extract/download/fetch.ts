@@ -55,16 +55,11 @@ async function reuse(run: Run, request: ExportRequest, options: FetchOptions): P
     await spool.discard(file);
     return undefined;
   }
-  updateCache(run, file);
+  run.cache.recordNames(file.scan.eventNames);
   const window = exportName(request);
   const whose = isShared ? 'the download for another target' : 'a verified download of an earlier run';
   deps.logger.info('window.reused', `${window}: ${whose} is used.`, { window, rows: file.scan.rows });
   return file;
-}
-
-function updateCache({ cache }: Run, { scan }: ExportFile): void {
-  cache.answered = true;
-  for (const event of scan.eventNames) cache.names.add(event);
 }
 
 /** True when all days of the file were over, and settled if the plan requires it, when its request was sent (S11). */
@@ -91,7 +86,7 @@ async function requestExport(run: Run, request: ExportRequest, options: FetchOpt
         const { finalNewline } = found.scan;
         // A body that may have been cut is believed if the export right before it had the same bytes; that tells how bodies end.
         if (before?.sha256 === found.sha256) {
-          if (finalNewline || cache.finalNewline === undefined) cache.finalNewline = finalNewline;
+          cache.recordEnd(finalNewline);
           unconfirmed = undefined;
           return await accept(run, found, retries.requests, options);
         }
@@ -118,14 +113,14 @@ async function requestExport(run: Run, request: ExportRequest, options: FetchOpt
 function endsAsExpected({ cache }: Run, { scan: { finalNewline }, endDeclared, path }: ExportFile): boolean {
   if (path === undefined) return true;
   if (cache.finalNewline === false) return !finalNewline && endDeclared;
-  if (finalNewline) cache.finalNewline = true;
+  if (finalNewline) cache.recordEnd(true);
   return finalNewline;
 }
 
 async function accept(run: Run, found: ExportFile, exports: number, options: FetchOptions): Promise<ExportFile> {
   const { sharing } = run.deps;
   const file = { ...found, exports, ...(sharing !== undefined && { command: sharing.command }) };
-  updateCache(run, file);
+  run.cache.recordNames(file.scan.eventNames);
   if (sharing?.keep === true || isReusable(run, file, options)) await run.spool.saveForReuse(file);
   return file;
 }

@@ -2,7 +2,7 @@ import { addDays, type Day, daysOf, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { type DayRange, earliestToday, lengthOf, only, toDateFor, todayUtc } from '../plan/days.ts';
 import { type DaysResult, noDownload } from './download.ts';
-import { earlierClock, isSurelyGone, type Run } from './run.ts';
+import type { Run } from './run.ts';
 import { fetchDays } from './split.ts';
 
 /**
@@ -27,18 +27,18 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
     const download = await fetchDays(run, { from: first, to, through: last, splitByNames });
     switch (download.kind) {
       case 'rows':
-        if (isLowered) cache.latestToDate = to;
-        if (download.split === 'names' && first !== last) lowerWindowDays(run, days);
+        if (isLowered) cache.limitToDate(to);
+        if (download.split === 'names' && first !== last) cache.limitWindowDays(days);
         return [{ ...download, days, contains: earlierOf(last, inclusive ? to : addDays(to, -1)) }];
       case 'gone': {
         // The remaining days are requested again, without those that are known to be gone as well.
-        const gone = daysOf(first, last).filter((day) => day === first || isSurelyGone(run, day));
+        const gone = daysOf(first, last).filter((day) => day === first || cache.isSurelyGone(day));
         const next = addDays(first, gone.length);
         const results = gone.map((day) => noDownload(only(day), 'gone', download.message));
         return next > last ? results : [...results, ...(await fetchRange(run, { first: next, last }, assumed))];
       }
       case 'too_big': {
-        const middle = addDays(first, lowerWindowDays(run, days) - 1);
+        const middle = addDays(first, cache.limitWindowDays(days) - 1);
         return [
           ...(await fetchRange(run, { first, last: middle }, assumed)),
           ...(await fetchRange(run, { first: addDays(middle, 1), last }, assumed)),
@@ -46,7 +46,7 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
       }
       case 'invalid': {
         // The range may end in the future: it is requested again with an earlier end (S3).
-        const now = earlierClock(run);
+        const now = cache.earlierTime();
         const lower = earlierEnds(run.deps.clock.now(), now).find((day) => day < to);
         if (lower === undefined || lower < least) {
           // Days that are not over in every time zone are left to a later run.
@@ -66,13 +66,6 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
 function canBeHalved({ plan, cache }: Run, days: DayRange): boolean {
   const sharesDays = plan.proveFirst && cache.inclusive !== true && cache.rangesInclusive === true;
   return lengthOf(days) >= (sharesDays ? 4 : 2);
-}
-
-/** Limits later windows to half as many days as this one, or fewer. Returns that number. */
-function lowerWindowDays({ cache }: Run, days: DayRange): number {
-  const count = Math.ceil(lengthOf(days) / 2);
-  cache.maxWindowDays = Math.min(count, cache.maxWindowDays ?? count);
-  return count;
 }
 
 /**

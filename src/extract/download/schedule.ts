@@ -3,7 +3,7 @@ import { type DayRange, DayRanges, lastSettledDay, lengthOf, only } from '../pla
 import { type DaysResult, type Download, noDownload, sentAtOf } from './download.ts';
 import { EndRule, observeRange } from './end-rule.ts';
 import { fetchRange } from './range.ts';
-import { discard, earlierClock, isSurelyGone, type Run } from './run.ts';
+import { discard, type Run } from './run.ts';
 
 /** Maximum number of requests that are sent one by one to prove the end-day rule; after them it stays unproved. */
 const PROOF_ATTEMPTS = 3;
@@ -98,7 +98,7 @@ export class Scheduler {
     if (result.kind === 'later') this.#isHeldBack = true;
     if (result.kind !== 'rows') return [result];
     const before = addDays(days.first, -1);
-    const sentAt = Math.min(sentAtOf(result), earlierClock(this.#run));
+    const sentAt = Math.min(sentAtOf(result), this.#run.cache.earlierTime());
     const through = this.#isHeldBack ? before : (this.#settledThrough(sentAt) ?? days.last);
     if (days.last <= through) return [result];
     await discard(this.#run, result);
@@ -139,10 +139,10 @@ export class Scheduler {
     const { plan, cache } = this.#run;
     const { inclusive, rangesInclusive } = cache;
     const first = this.#ranges.peek();
-    const settled = this.#settledThrough(earlierClock(this.#run));
+    const settled = this.#settledThrough(cache.earlierTime());
     if (first === undefined || this.#isHeldBack || (settled !== undefined && first > settled)) return undefined;
     const day = only(first);
-    if (isSurelyGone(this.#run, first)) return { kind: 'gone', days: day, isAlone: false };
+    if (cache.isSurelyGone(first)) return { kind: 'gone', days: day, isAlone: false };
     // One request shows whether all such days are gone, if the service sends a `Date`.
     const isAlone = plan.likelyGaps.includes(first);
     const download = this.#rule.ahead(first);

@@ -79,7 +79,7 @@ async function fetchByNames(run: Run, { from, to, through }: DaysRequest): Promi
       );
     }
   }
-  run.cache.nameGroups = Math.max(1, parts.length);
+  run.cache.recordNameGroups(parts.length);
   const { events, eventsCondition } = filters;
   if (eventsCondition === 'include' && events.length > 0) return parts;
   const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];

@@ -7,7 +7,8 @@ import { UserError } from '../../base/errors.ts';
 import { isObject, type JsonObject } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { Cursor, foundIn } from '../../extract/cursor.ts';
+import { Cursor } from '../../extract/cursor.ts';
+import { factsIn } from '../../extract/download/service-cache.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import type { ExportState, Receipt, Window } from '../../extract/window.ts';
 import type { StreamName } from '../../sinks/records/property-names.ts';
@@ -68,7 +69,7 @@ export class StreamRun {
     // The last day that a full refresh has delivered; it may not be over yet, but is not read again within the same
     // job.
     const refreshed = { refreshed_through: laterOf(this.#state.refreshed_through ?? receipt.from, last) };
-    const recorded = this.#cursor.record(receipt, foundIn(found), this.#clock.now());
+    const recorded = this.#cursor.record(receipt, factsIn(found), this.#clock.now());
     const state: ExportState = { ...recorded, ...(this.plan.fullRefresh && refreshed) };
     this.#state = withReading(state, this.#isWithin(state, receipt) ? this.#since : undefined);
     await this.repeat(records);

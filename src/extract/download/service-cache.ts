@@ -1,0 +1,139 @@
+import type { Day } from '../../base/days.ts';
+import { formatDuration } from '../../base/durations.ts';
+import { CLOCK_TOLERANCE_MS, type DayRange, lengthOf, oldestDays } from '../plan/days.ts';
+import type { Plan } from '../plan/plan.ts';
+import type { ExtractDeps } from '../ports.ts';
+import type { ExportState } from '../window.ts';
+
+/** Facts about the service that the answers of a run show, from those of the stored state on. Only its methods change them. */
+export class ServiceCache {
+  /** True if an export of a single day contains that day (S2); undefined while it is not known. */
+  readonly inclusive: boolean | undefined;
+  /** True if an export of several days contains its `to_date` (S62); undefined while it is not known. */
+  readonly rangesInclusive: boolean | undefined;
+  /** False if bodies end without a line end, as two identical downloads have shown; true if some end with one. */
+  readonly finalNewline: boolean | undefined;
+  /** Maximum number of days of a window, after a larger one was too large. */
+  readonly maxWindowDays: number | undefined;
+  /** Number of parts by event names into which the last day that was too large was split. */
+  readonly nameGroups: number | undefined;
+  /** The latest `to_date` to send, after the service refused a later one. */
+  readonly latestToDate: Day | undefined;
+  /** True once an export of this or an earlier run had data, which shows that the filters are valid. */
+  readonly answered: boolean;
+  /** Event names of all downloads. */
+  readonly names: ReadonlySet<string> = new Set<string>();
+  readonly #plan: Plan;
+  readonly #deps: ExtractDeps;
+  /** The service's clock minus this machine's (ms): the smallest value that a `Date` header has shown. */
+  #aheadMs: number | undefined;
+  #isWarned = false;
+
+  constructor(plan: Plan, deps: ExtractDeps) {
+    const { final_newline, max_window_days, name_groups, last_receipt } = plan.state;
+    this.#plan = plan;
+    this.#deps = deps;
+    this.inclusive = plan.inclusive;
+    this.rangesInclusive = plan.rangesInclusive;
+    this.finalNewline = final_newline;
+    this.maxWindowDays = max_window_days;
+    this.nameGroups = name_groups;
+    // An earlier run with these filters received data, which shows that they are valid.
+    this.answered = last_receipt !== undefined && !plan.fullRefresh;
+  }
+
+  /** Records the rule for single days, which the export of `day` proves. */
+  proveSingleDays(inclusive: boolean, day: Day): void {
+    if (this.inclusive === inclusive) return;
+    this.#set({ inclusive });
+    this.#deps.counts.inclusive = inclusive;
+    const message = `The export of ${day} proves that to_date is ${inclusive ? 'included' : 'not included'}.`;
+    this.#deps.logger.info('rule.proved', message, { window: day, to_date_inclusive: inclusive });
+  }
+
+  /** Records that several days leave out their `to_date`. */
+  excludeRangeEnd(): void {
+    this.#set({ rangesInclusive: false });
+  }
+
+  /** Records that several days contain their `to_date`, which an export proves. */
+  includeRangeEnd({ from, to }: { readonly from: Day; readonly to: Day }): void {
+    this.#set({ rangesInclusive: true });
+    const message = `The export of ${from} to ${to} proves that several days contain their to_date.`;
+    this.#deps.logger.info('rule.ranges_proved', message, { window: from, to_date_inclusive: true });
+  }
+
+  /** Records how a body that is believed to be complete ends: one line end shows that bodies have them. */
+  recordEnd(finalNewline: boolean): void {
+    if (finalNewline || this.finalNewline === undefined) this.#set({ finalNewline });
+  }
+
+  recordNames(names: readonly string[]): void {
+    this.#set({ answered: true, names: new Set([...this.names, ...names]) });
+  }
+
+  recordNameGroups(parts: number): void {
+    this.#set({ nameGroups: Math.max(1, parts) });
+  }
+
+  limitToDate(latestToDate: Day): void {
+    this.#set({ latestToDate });
+  }
+
+  /** Limits later windows to half as many days as this one, or fewer. Returns that number. */
+  limitWindowDays(days: DayRange): number {
+    const count = Math.ceil(lengthOf(days) / 2);
+    this.#set({ maxWindowDays: Math.min(count, this.maxWindowDays ?? count) });
+    return count;
+  }
+
+  /** Records a `Date` header (ms since 1970). Warns once a run if the clocks differ too much (S3). */
+  recordTime(service: number | undefined): void {
+    if (service === undefined) return;
+    const { clock, logger } = this.#deps;
+    const machine = clock.now();
+    this.#aheadMs = Math.min(service - machine, this.#aheadMs ?? Number.POSITIVE_INFINITY);
+    if (this.#isWarned || Math.abs(machine - service) <= CLOCK_TOLERANCE_MS) return;
+    this.#isWarned = true;
+    const apart = formatDuration(Math.abs(machine - service));
+    logger.warn(
+      'clock.apart',
+      `This machine's clock and the service's are ${apart} apart: the earlier one decides which days are over.`,
+      { machine: new Date(machine).toISOString(), service: new Date(service).toISOString() },
+    );
+  }
+
+  /** The time by the earlier of the two clocks (S3), as far as the service's is known (ms since 1970). */
+  earlierTime(): number {
+    return this.#deps.clock.now() + Math.min(0, this.#aheadMs ?? 0);
+  }
+
+  /** True if the day can no longer be exported by the service's clock either, so that it need not be requested (S5). */
+  isSurelyGone(day: Day): boolean {
+    return this.#aheadMs !== undefined && day < oldestDays(this.earlierTime(), this.#plan.historyDays).surely;
+  }
+
+  /** The facts to store with `state`; a configured rule is not stored. */
+  stored(state: ExportState): Partial<ExportState> {
+    const { inclusive, rangesInclusive, finalNewline, maxWindowDays, nameGroups } = this;
+    const { ruleConfigured } = this.#plan;
+    return {
+      ...(!ruleConfigured && inclusive !== undefined && { to_date_inclusive: inclusive }),
+      ...(!ruleConfigured && rangesInclusive !== undefined && { ranges_inclusive: rangesInclusive }),
+      ...((finalNewline === false || state.final_newline === false) && { final_newline: finalNewline === true }),
+      ...(maxWindowDays !== undefined && { max_window_days: maxWindowDays }),
+      ...(nameGroups !== undefined && { name_groups: nameGroups }),
+    };
+  }
+
+  #set(facts: Partial<ServiceCache>): void {
+    Object.assign(this, facts);
+  }
+}
+
+/** The keys of the state that `stored` writes. */
+const STORED = ['to_date_inclusive', 'ranges_inclusive', 'final_newline', 'max_window_days', 'name_groups'] as const;
+
+/** The facts about the service in a state. */
+export const factsIn = (state: ExportState): Partial<ExportState> =>
+  Object.fromEntries(STORED.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
