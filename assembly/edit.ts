@@ -10,7 +10,6 @@ import {
   COLUMN_SHIFT,
   DOUBLED,
   DROP,
-  ENTRY_SHIFT,
   FLAG_BITS,
   HASH,
   INNER_AT,
@@ -86,7 +85,7 @@ export function editRow(
     }
     if (action !== KEEP) {
       to = copy(base + <usize>from, valueStart - quote - from, to);
-      jobs = addJob(jobs, valueStart, valueEnd, <i32>(to - base), next);
+      jobs = addJob(jobs, valueStart, valueEnd, <i32>(to - base));
       to += HASH_BYTES;
       from = valueEnd + quote;
     }
@@ -134,7 +133,7 @@ function hashCells(
     const valueEnd = load<i32>(cell, 8);
     const quote = head & QUOTED;
     to = copy(base + <usize>from, valueStart - quote - from, to);
-    jobs = addJob(jobs, valueStart, valueEnd, <i32>(to - base), column);
+    jobs = addJob(jobs, valueStart, valueEnd, <i32>(to - base));
     to += HASH_BYTES;
     from = valueEnd + quote;
   }
@@ -145,11 +144,10 @@ function hashCells(
 }
 
 /** Stores a job and returns where the next one belongs. */
-function addJob(jobs: usize, valueStart: i32, valueEnd: i32, out: i32, column: i32): usize {
+function addJob(jobs: usize, valueStart: i32, valueEnd: i32, out: i32): usize {
   store<i32>(jobs, valueStart);
   store<i32>(jobs, valueEnd - valueStart, 4);
   store<i32>(jobs, out, 8);
-  store<i32>(jobs, column, 12);
   return jobs + JOB_BYTES;
 }
 
@@ -320,74 +318,9 @@ function jobAt(jobs: usize, end: usize, lane: usize): usize {
   return job < end ? job : end - JOB_BYTES;
 }
 
-// Most ids come again soon: a direct-mapped cache holds the last values with their hashes.
-
-const MIX: u64 = ((<u64>0x9e3779b9) << 32) | 0x7f4a7c15;
-
-/** The entry that a block has in a cache of 2^`bits` entries, whatever block is in it now. */
-function entryOf(block: usize, cache: usize, bits: i32): usize {
-  let mixed: u64 = 0;
-  for (let i: usize = 0; i < <usize>BLOCK_BYTES; i += 8) mixed = (mixed ^ load<u64>(block + i)) * MIX;
-  return cache + ((<usize>(mixed >> <u64>(64 - bits))) << ENTRY_SHIFT);
-}
-
-function isSame(a: usize, b: usize): bool {
-  const low = v128.or(v128.xor(v128.load(a), v128.load(b)), v128.xor(v128.load(a, 16), v128.load(b, 16)));
-  const high = v128.or(v128.xor(v128.load(a, 32), v128.load(b, 32)), v128.xor(v128.load(a, 48), v128.load(b, 48)));
-  return !v128.any_true(v128.or(low, high));
-}
-
-/*
- * A column whose values do not come again is not worth the cache. Its score, a byte, falls by one with each value that is
- * not there and rises with each that is; at zero one value in 64 is looked for.
- */
-const SCORE_OF_HIT: i32 = 16;
-const TOP_SCORE: i32 = 255;
-const LOOKED_FOR: usize = 64 * JOB_BYTES - 1;
-
-/**
- * Writes the hashes that are in the cache; returns the end of the jobs that are left, which stand in front then. In the place
- * of its column such a job has 1 where its hash belongs into the cache, else 0.
- */
-function copyCached(base: usize, block: usize, jobs: usize, end: usize, cache: usize, bits: i32, scores: usize): usize {
-  let left = jobs;
-  for (; jobs < end; jobs += JOB_BYTES) {
-    const job = v128.load(jobs);
-    const column = scores + <usize>i32x4.extract_lane(job, 3);
-    const score = <i32>load<u8>(column);
-    let isLookedFor = 0;
-    if (score > 0 || (jobs & LOOKED_FOR) === 0) {
-      isLookedFor = 1;
-      putBlock(block, base + <usize>i32x4.extract_lane(job, 0), i32x4.extract_lane(job, 1));
-      const entry = entryOf(block, cache, bits);
-      if (isSame(entry, block)) {
-        copy(entry + BLOCK_BYTES, <i32>BLOCK_BYTES, base + <usize>i32x4.extract_lane(job, 2));
-        store<u8>(column, min(score + SCORE_OF_HIT, TOP_SCORE));
-        continue;
-      }
-      if (score > 0) store<u8>(column, score - 1);
-    }
-    v128.store(left, i32x4.replace_lane(job, 3, isLookedFor));
-    left += JOB_BYTES;
-  }
-  return left;
-}
-
-/**
- * Writes the hashes of the jobs in [jobs, last); stores them in the cache of 2^`bits` entries, of which empty ones are zeros.
- * `scores`: a byte a column.
- */
-export function hashJobs(
-  base: usize,
-  tables: usize,
-  jobs: usize,
-  last: usize,
-  cache: usize,
-  bits: i32,
-  scores: usize,
-): void {
+/** Writes the hashes of the jobs in [jobs, end). */
+export function hashJobs(base: usize, tables: usize, jobs: usize, end: usize): void {
   const blocks = tables + BLOCKS_AT;
-  const end = copyCached(base, blocks, jobs, last, cache, bits, scores);
   const words = tables + WORDS_AT;
   const state = tables + STATE_AT;
   for (; jobs < end; jobs += 4 * JOB_BYTES) {
@@ -409,11 +342,6 @@ export function hashJobs(
       const out = base + <usize>load<i32>(job, 8);
       putHex(digestPart(state, lane), out);
       putHex(digestPart(state + 64, lane), out + 32);
-      if (load<i32>(job, 12) === 0) continue;
-      const block = blocks + lane * BLOCK_BYTES;
-      const entry = entryOf(block, cache, bits);
-      copy(block, <i32>BLOCK_BYTES, entry);
-      copy(out, <i32>BLOCK_BYTES, entry + BLOCK_BYTES);
     }
   }
 }

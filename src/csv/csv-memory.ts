@@ -1,5 +1,5 @@
 import CSV_MODULE from './csv.wasm';
-import { BLOCK_BYTES, BLOCKS_AT, ENTRY_SHIFT, INNER_AT, JOB_BYTES, LISTED, OUT_END, OUTER_AT } from './layout.ts';
+import { BLOCK_BYTES, BLOCKS_AT, INNER_AT, JOB_BYTES, LISTED, OUT_END, OUTER_AT } from './layout.ts';
 
 /** The part of the standard's interface that is used here; the types of Node 20 lack it. */
 interface WasmMemory {
@@ -46,7 +46,7 @@ export interface CsvFunctions {
     info: number,
   ): number;
   prepareKey(tables: number, isOuter: number): void;
-  hashJobs(base: number, tables: number, jobs: number, end: number, cache: number, bits: number, scores: number): void;
+  hashJobs(base: number, tables: number, jobs: number, end: number): void;
 }
 
 /*
@@ -82,10 +82,7 @@ export class CsvMemory {
   bytes = new Uint8Array(0);
   /** The cells of a row, as RowTokenizer lists them. */
   cells = new Int32Array(0);
-  /**
-   * Results: used, width, contentEnd and flags of the last row; the end of the last `writeCells`; the cells that
-   * `observeCells` lists.
-   */
+  /** Results of the functions; layout.ts says which. */
   info = new Int32Array(0);
   /** The part that src/schema/plain-columns.ts uses; `observedAt` is its address. */
   observed = new Int32Array(0);
@@ -102,10 +99,7 @@ export class CsvMemory {
     this.#renew();
   }
 
-  /**
-   * Opens a memory of at least `size` bytes. Undefined if the processor or the system supports none: then TypeScript
-   * does all the work.
-   */
+  /** Opens a memory of at least `size` bytes; undefined without SIMD: then TypeScript does all the work. */
   static open(size: number): CsvMemory | undefined {
     const memory = idle.pop();
     if (memory !== undefined) {
@@ -145,10 +139,7 @@ export class CsvMemory {
     return this.functions.nextRow(DATA_AT, at, end, CELLS_AT, CELL_NUMBERS);
   }
 
-  /**
-   * Writes cells [k, used) to `out` while they are plain; returns the index of the first that is not. `written` is the
-   * index behind them.
-   */
+  /** Writes cells [k, used) to `out` up to `written`, while they are plain; returns the index of the first other. */
   writeCells(k: number, used: number, modes: number, labels: number, offsets: number, out: number): number {
     return this.functions.writeCells(
       DATA_AT,
@@ -190,21 +181,14 @@ const pagesOf = (size: number): number => Math.ceil((DATA_AT + size + SLACK_BYTE
 
 /*
  * The parts of `CsvMemory.bytes` in front of the rows, if columns are edited, by their index: tables of SHA-256
- * (assembly/edit.ts says what is where), jobs, actions, places and scores of columns, a cache of values with their
- * hashes, then the edited rows.
+ * (assembly/edit.ts says what is where), jobs, actions and places of columns, then the edited rows.
  */
 const INFO_AT = 2_048;
 const JOBS_AT = 4_096;
 const ACTIONS_AT = 102_400;
 const PLACES_AT = 122_880;
-const SCORES_AT = 203_264;
-/** Score of a column at first: enough for its values to be cached. */
-const FIRST_SCORE = 128;
-const CACHE_AT = 225_280;
-/** Number of entries of the cache, as a power of two. With more of them the memory would be too large to be used again. */
-const CACHE_BITS = 13;
 /** Index of the first edited row. */
-export const EDITED_AT: number = CACHE_AT + 2 ** (CACHE_BITS + ENTRY_SHIFT);
+export const EDITED_AT = 203_264;
 
 export const MAX_JOBS: number = (ACTIONS_AT - JOBS_AT) / JOB_BYTES;
 const INNER_PAD = 0x36;
@@ -218,10 +202,7 @@ export class EditMemory {
   #jobs = JOBS_AT;
   #columns = 0;
 
-  /**
-   * `key` is the key of the hashes, as a block of SHA-256 (a longer key shortened as HMAC does); undefined if nothing
-   * is hashed.
-   */
+  /** `key`: the key of the hashes as a block of SHA-256, made as HMAC does; undefined if nothing is hashed. */
   constructor(memory: CsvMemory, key: Uint8Array | undefined) {
     this.#memory = memory;
     if (key !== undefined) this.#prepare(key);
@@ -236,7 +217,6 @@ export class EditMemory {
   setColumns(actions: Uint8Array, places: Int32Array): void {
     this.#columns = actions.length;
     this.#memory.bytes.set(actions, ACTIONS_AT);
-    this.#memory.bytes.fill(FIRST_SCORE, SCORES_AT, SCORES_AT + this.#columns);
     const { buffer, byteOffset } = this.#memory.bytes;
     new Int32Array(buffer, byteOffset + PLACES_AT, this.#columns).set(places);
   }
@@ -281,15 +261,14 @@ export class EditMemory {
     const { base, functions } = this.#memory;
     if (this.#jobs > JOBS_AT) {
       const [from, to] = [base + JOBS_AT, base + this.#jobs];
-      functions.hashJobs(base, base, from, to, base + CACHE_AT, CACHE_BITS, base + SCORES_AT);
+      functions.hashJobs(base, base, from, to);
     }
     this.#jobs = JOBS_AT;
   }
 
-  /** Erases the key, and the cache of values with their hashes. */
+  /** Erases the key. */
   release(): void {
     this.#memory.bytes.fill(0, 0, JOBS_AT);
-    this.#memory.bytes.fill(0, CACHE_AT, EDITED_AT);
   }
 
   #number(at: number): number {
@@ -299,8 +278,6 @@ export class EditMemory {
 
   #prepare(key: Uint8Array): void {
     const { bytes, base, functions } = this.#memory;
-    // The memory may hold rows of an earlier body, which must not be taken for entries.
-    bytes.fill(0, CACHE_AT, EDITED_AT);
     const words = (at: number, count: number) => new Int32Array(bytes.buffer, bytes.byteOffset + at, count);
     const primes = firstPrimes(ROUNDS);
     words(0, ROUNDS).set(primes.map((prime) => fraction(Math.cbrt(prime))));

@@ -35,10 +35,8 @@ export const OUTER_AT = 1_440;
 export const BLOCKS_AT = 1_472;
 /** Size of a block of SHA-256. */
 export const BLOCK_BYTES = 64;
-/** Size of a job, a hash that is still to be written: address and length of the value, address of the hash, column. */
+/** Size of a job, a hash that is still to be written: address and length of the value, address of the hash. */
 export const JOB_BYTES = 16;
-/** Size of an entry of the cache, as a power of two: the block of a value, then its hash. */
-export const ENTRY_SHIFT = 7;
 
 /** Which cells of a column are examined: all, or none. With a higher number `observeCells` leaves them to TypeScript. */
 export const OPEN = 0;

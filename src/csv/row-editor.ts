@@ -62,10 +62,7 @@ export class RowEditor {
     this.#simd = memory && new EditMemory(memory, this.#hash?.block);
   }
 
-  /**
-   * Sets the action for each column, before the first row is edited. The first row is a header, whose names are not
-   * hashed.
-   */
+  /** Sets the action for each column, before the first row: a header, whose names are not hashed. */
   open(actions: Uint8Array): void {
     this.#actions = actions;
     this.#places = new Int32Array(actions.length);

@@ -71,10 +71,7 @@ export class RowSource {
   /** True if the incomplete header ends inside a quoted name. */
   #isQuoted = false;
 
-  /**
-   * Makes a source. With an editor, each row that `handler` keeps must have been edited by it: the returned bytes then
-   * come from the editor.
-   */
+  /** Makes a source. An editor must have edited each row that `handler` keeps: the returned bytes are its own. */
   constructor(handler: RowHandler, limits: RowLimits = {}, editor?: RowEditor) {
     this.#handler = handler;
     this.#buffer = new RowBuffer(editor?.front);

@@ -13,10 +13,7 @@ const ONE_COLUMN = 1 << COLUMN_SHIFT;
 /** A value that is no flag of a cell. */
 const LINE_END = 1 << 10;
 
-/**
- * Maximum number of columns of a header. It bounds the memory of every reader, and is far above the number of a
- * service.
- */
+/** Maximum number of columns of a header, which bounds the memory of every reader; no service has so many. */
 export const MAX_COLUMNS = 20_000;
 
 export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 'too_many_columns';
@@ -26,10 +23,7 @@ export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 't
  * or CRLF; a CR elsewhere is data. Only cells that are not empty are listed, since most cells of an export are empty.
  */
 export class RowTokenizer {
-  /**
-   * Three entries for each filled cell of the last row: `column << COLUMN_SHIFT | flags`, start, end (without its
-   * quotes).
-   */
+  /** Entries of each filled cell: `column << COLUMN_SHIFT | flags`, its start, its end (without quotes). */
   cells = new Int32Array(STRIDE * 64);
   /** Number of entries used in `cells`: `STRIDE` times the number of filled cells. */
   used = 0;
@@ -163,10 +157,7 @@ export class RowTokenizer {
     return this.crlf ? LINE_END : BARE_CR;
   }
 
-  /**
-   * Checks what follows the quote at `i` that ends its cell, or the sentinel. Returns the byte behind it if that is
-   * valid.
-   */
+  /** Checks what follows the quote or sentinel at `i`, where a cell ends; returns the byte behind it if that is valid. */
   #afterQuote(bytes: Uint8Array, i: number, end: number, last: boolean): number {
     if (i + 1 >= end) {
       if (!last) return INCOMPLETE;
