@@ -11,10 +11,7 @@ export const systemEnv: Env = Object.assign((name: string) => process.env[name],
   names: () => Object.keys(process.env),
 });
 
-/**
- * Removes NODE_TLS_REJECT_UNAUTHORIZED=0, which would make every TLS connection of the process accept any certificate.
- * Returns true if it was set.
- */
+/** Removes NODE_TLS_REJECT_UNAUTHORIZED=0, which would make TLS accept any certificate. True if it was set. */
 export function requireTrustedCertificates(): boolean {
   const wasOff = process.env.NODE_TLS_REJECT_UNAUTHORIZED === '0';
   if (wasOff) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;

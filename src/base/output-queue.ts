@@ -5,10 +5,7 @@ export type Importance = 'debug' | 'log' | 'kept';
 
 /** Bytes gathered before they are handed to the stream in one call. */
 const CHUNK_BYTES = 64 * 1024;
-/**
- * Maximum number of bytes that are handed to the stream and not yet taken by the system: bytes in the stream cannot be
- * dropped.
- */
+/** Maximum number of bytes in the stream that the system has not taken: they can no longer be dropped. */
 const MAX_IN_FLIGHT_BYTES = 256 * 1024;
 /** Bytes of lines that wait and may be dropped. */
 const MAX_LOG_BYTES = 1024 * 1024;

@@ -2,9 +2,7 @@
 export const count = (n: number, one: string, many = `${one}s`): string =>
   `${n.toLocaleString('en-US')} ${n === 1 ? one : many}`;
 
-/**
- * A count with its noun and without separators, for numbers that are compared or may come from a database: `2516 rows`.
- */
+/** A count with its noun, without separators, for numbers to compare or from a database: `2516 rows`. */
 export const plainCount = (n: unknown, one: string, many = `${one}s`): string =>
   `${String(n)} ${Number(n) === 1 ? one : many}`;
 

@@ -66,10 +66,7 @@ export class Cursor {
     return this.state;
   }
 
-  /**
-   * Moves the start back to the oldest day that can be exported, if this machine's clock was ahead and put it too late.
-   * True if it did.
-   */
+  /** Moves a start that this machine's fast clock put too late back to the oldest day. True if it did. */
   #correctStart(now: number): boolean {
     const { startIsClamped, historyDays, plannedAt } = this.#plan;
     if (!startIsClamped || plannedAt - now <= CLOCK_TOLERANCE_MS) return false;

@@ -70,10 +70,7 @@ export function requestKey(request: ExportRequest): string {
 export const exportName = ({ from, to }: { readonly from: Day; readonly to: Day }): string =>
   from === to ? from : `${from}..${to}`;
 
-/**
- * The columns that hold hashes under one key in some rows of a target (S47). If there are no columns, those rows have
- * plain values.
- */
+/** The columns that hold hashes under one key in some rows of a target (S47); without columns, rows of plain values. */
 export interface HashedColumns {
   /** Names in the export, sorted. */
   readonly columns: readonly string[];

@@ -106,10 +106,7 @@ async function* inOrder(
 /** The dependencies of the folder of downloads. */
 type SpoolDeps = Pick<ExtractDeps, 'options' | 'spoolDir' | 'clock'>;
 
-/**
- * Removes the downloads that a command kept for its targets, which have all committed them; without a command all
- * reusable downloads of the same filters.
- */
+/** Removes the downloads that a command kept for its targets; without a command all of the same filters. */
 export async function discardShared(
   plan: Pick<Plan, 'hashes'>,
   deps: SpoolDeps,

@@ -12,9 +12,7 @@ import { ExportQuota } from '../service/quota/quota.ts';
 import { loadSuppression } from '../suppression/list.ts';
 import { type ExtractDeps, type ExtractOptions, newExtractCounts } from './ports.ts';
 
-/**
- * The part of the process's environment that an extraction needs; part of the context of commands and of connectors.
- */
+/** What an extraction needs of the process: a part of the context of commands and connectors. */
 export interface Runtime {
   readonly clock: Clock;
   readonly random: Random;
@@ -42,10 +40,7 @@ export function openExportSession(config: SourceConfig, runtime: Runtime, maxWai
   return { service, quota, close: () => service.close() };
 }
 
-/**
- * Makes the dependencies of an extraction from a configuration. Reads the suppression file; throws a UserError if it
- * cannot.
- */
+/** The dependencies of an extraction. Reads the suppression file; throws a UserError if it cannot. */
 export function extractDeps(
   config: SourceConfig,
   service: ExportService,
@@ -60,9 +55,7 @@ export function editsOf({ columnsDrop, columnsHash, hashKey }: SourceConfig): Co
   return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
 }
 
-/**
- * The options for reading exports, from a configuration. Reads the suppression file; throws a UserError if it cannot.
- */
+/** The options for reading exports. Reads the suppression file; throws a UserError if it cannot. */
 export function extractOptions(config: SourceConfig): ExtractOptions {
   const { suppressionFile: file, suppressionKey: key } = config;
   const edits = editsOf(config);

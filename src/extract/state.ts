@@ -5,16 +5,10 @@ import type { SchemaError } from '../base/validator.ts';
 import type { HashedColumns } from './export-request.ts';
 import type { ExportState } from './window.ts';
 
-/**
- * The reason why a stored state cannot be used. The Airbyte source handles `filters`, `columns` and `future` in its own
- * way (S6).
- */
+/** Why a stored state cannot be used; the Airbyte source handles `filters`, `columns` and `future` itself (S6). */
 export type StateProblem = 'malformed' | 'version' | 'service' | 'filters' | 'columns' | 'future';
 
-/**
- * The failure for a stored state that this run must not use: exit 2 on the command line. Only the command line shows
- * `advice`.
- */
+/** A stored state that this run must not use: exit 2. Only the command line shows `advice`. */
 export class StateError extends UserError {
   override readonly name = 'StateError';
   readonly problem: StateProblem;
@@ -51,9 +45,7 @@ export function parseState(value: unknown): ExportState | undefined {
 /** The hashed columns of a target, from its stored state; empty if none was ever hashed. */
 export const hashedIn = (state: unknown): readonly HashedColumns[] => parseState(state)?.hashed ?? [];
 
-/**
- * The hash of the service whose data a target holds, from its stored state; undefined if the state does not name it.
- */
+/** The hash of the service whose data a target holds, from its stored state, if that names it. */
 export const serviceIn = (state: unknown): string | undefined => parseState(state)?.service;
 
 function problemText({ instancePath, message, params }: SchemaError): string {

@@ -11,10 +11,7 @@ export interface Receipt {
   /** First and last requested day (`to` was sent as `to_date`). */
   readonly from: Day;
   readonly to: Day;
-  /**
-   * Days that this window makes complete: [`covers_from`, `covers_to`], both included. A boundary day that it shares
-   * with another window is not covered.
-   */
+  /** First and last day that this window makes complete: not a boundary day that it shares with another window. */
   readonly covers_from: Day;
   readonly covers_to: Day | null;
   /**
@@ -25,15 +22,9 @@ export interface Receipt {
   readonly sha256: string;
   /** Number of data rows, without the header. */
   readonly rows: number;
-  /**
-   * Number of exports sent to obtain its data (retries and parts included); 0 if an earlier run's verified download was
-   * used.
-   */
+  /** Number of exports sent, retries and parts included; 0 if the download of an earlier run was used. */
   readonly exports: number;
-  /**
-   * Column names exactly as in the header, in its order; the union for a window in parts. Empty for an answer of zero
-   * bytes (`no_rows`).
-   */
+  /** Exact column names, in order; of a window in parts the union. Empty for a body of zero bytes (`no_rows`). */
   readonly header: readonly string[];
   readonly columns: readonly ColumnScan[];
   /** `names` if a day was fetched in parts by event name. */
@@ -70,9 +61,7 @@ export interface Window {
   readonly state: ExportState;
 }
 
-/**
- * True if the rows of the window may not all have their id as their key; else the order of its rows does not matter.
- */
+/** True if some rows of the window may not have their id as key; else the order of rows does not matter. */
 export const hasDuplicateOrMissingIds = ({ files }: Pick<Window, 'files'>): boolean =>
   files.length > 1 || files.some((file) => file.hasDuplicateOrMissingIds);
 
@@ -87,9 +76,7 @@ export interface ExportState {
   readonly service?: string;
   readonly columns?: string;
   readonly hashed?: readonly HashedColumns[];
-  /**
-   * True or false once it is proved whether an export contains its `to_date`: for single days, and for several (S62).
-   */
+  /** Whether an export contains its `to_date`, once it is proved: for single days, and for several (S62). */
   readonly to_date_inclusive?: boolean;
   readonly ranges_inclusive?: boolean;
   readonly final_newline?: boolean;

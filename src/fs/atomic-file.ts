@@ -46,10 +46,7 @@ export async function removeTemporaries(path: string, now: number, ageMs: number
   }
 }
 
-/**
- * Replaces a file, synced to disk; whatever happens, the old text or the new one is there, whole. Throws the system's
- * error.
- */
+/** Replaces a file, synced to disk: the old text or the new one is there, whole. Throws the system's error. */
 export async function replaceFile(path: string, text: string, mode = OWNER_FILE): Promise<void> {
   const temporary = await temporaryWith(path, text, mode);
   try {
@@ -144,10 +141,7 @@ export async function nameTemporary(temporary: string, path: string, mayRename =
   return true;
 }
 
-/**
- * Creates a file with this text, synced to disk, under a name that must not exist, as `nameTemporary` does; false if a
- * file of that name exists.
- */
+/** Creates a synced file with this text as `nameTemporary` does; false if a file of that name exists. */
 export const createFile = async (path: string, text: string, mayRename = false): Promise<boolean> =>
   nameTemporary(await temporaryWith(path, text, OWNER_FILE), path, mayRename);
 

@@ -40,10 +40,7 @@ const NO_FOLLOW_NO_WAIT = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ??
 interface Owner {
   /** Differs for any two owners of one path. */
   readonly token: string;
-  /**
-   * The process that owns the file; undefined for a file that this version did not write, or that is being written at
-   * this moment.
-   */
+  /** The owner's process; undefined for a file of another version, or one that is just being written. */
   readonly identity: ProcessIdentity | undefined;
   /** Last rewrite, by the clock of the file system (ms). */
   readonly rewrittenAt: number;

@@ -21,9 +21,7 @@ export function folderOwner(path: string): 'us' | 'others' | 'nobody' {
   return uid === undefined || (found.uid === uid && (found.mode & OTHERS) === 0) ? 'us' : 'others';
 }
 
-/**
- * True for an owner that this process trusts: its own user or root, as for a container's volume; root trusts everybody.
- */
+/** True for an owner that this process trusts: its own user or root, as for a container's volume; root trusts all. */
 export function isTrustedOwner(uid: number): boolean {
   const own = process.getuid?.();
   return own === undefined || own === 0 || uid === own || uid === 0;
@@ -74,10 +72,7 @@ export function makeFolders(path: string): void {
 
 const isFolder = (path: string): boolean => statsOf(path)?.isDirectory() === true;
 
-/**
- * Stats of a path; undefined if there is nothing. Node 20 throws ENOTDIR for a path below a file, Node 24 finds nothing
- * there.
- */
+/** Stats of a path; undefined if there is nothing. Node 20 throws ENOTDIR below a file, Node 24 does not. */
 function statsOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

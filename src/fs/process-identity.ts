@@ -3,18 +3,14 @@ import { hostname } from 'node:os';
 import { codeOf } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 
-/**
- * Distinguishes a process from every other that may share a folder with it, in other containers and on other machines.
- */
+/** Distinguishes a process from all that may share a folder with it, in any container and on any machine. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Name of the host, for messages; two containers may share one. */
   readonly host: string;
   /** Boot and namespaces in which `pid` means this process; empty if the system does not provide it. */
   readonly space: string;
-  /**
-   * Start time in the system's own ticks, since a process id is used again. Empty if the system does not provide it.
-   */
+  /** Start time in the system's ticks, since a process id is used again; empty if the system does not provide it. */
   readonly started: string;
 }
 
@@ -56,10 +52,7 @@ function exists(pid: number): boolean {
   }
 }
 
-/**
- * Status of a process from /proc; undefined if it is not readable. A process that has ended and was not collected by
- * its parent is over.
- */
+/** Status of a process from /proc, if it is readable. One that ended and was not collected by its parent is over. */
 function statusOf(pid: string): { readonly started: string; readonly isOver: boolean } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -71,9 +64,7 @@ function statusOf(pid: string): { readonly started: string; readonly isOver: boo
   }
 }
 
-/**
- * Identifies boot and namespaces; the time namespace is included, if there is one, since start times are counted in it.
- */
+/** Identifies boot and namespaces, that of time too if there is one, since start times are counted in it. */
 function processSpace(): string {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();

@@ -3,10 +3,7 @@ import { RowEditor } from '../csv/row-editor.ts';
 import { EVENT_NAME, eventNameIndex, ITEM_PREFIX } from './groups.ts';
 import type { HashKey } from './hash-key.ts';
 
-/**
- * The columns that are dropped or hashed before anything stores them (S47). Names are those of an export's header,
- * compared exactly.
- */
+/** The columns that are dropped or hashed before anything stores them (S47), by their exact names in the header. */
 export interface ColumnEdits {
   readonly drop: ReadonlySet<string>;
   readonly hash: ReadonlySet<string>;

@@ -4,10 +4,7 @@ import { Scratch } from '../base/scratch.ts';
 const MAX_IDS = 1 << 23;
 const START_IDS = 1 << 16;
 
-/**
- * Every id of an export whose hash is below `below`. An id that two exports have in common is in both samples if its
- * hash is below both limits.
- */
+/** Every id of an export whose hash is below `below`; two samples agree below both limits. */
 export interface IdSample {
   readonly below: number;
   /** Hashes of 53 bits in rising order, each once. */

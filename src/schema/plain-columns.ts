@@ -54,10 +54,7 @@ export class PlainColumns {
     return cells === this.#memory.cells;
   }
 
-  /**
-   * Processes cells [k, used) of the row while they are plain and of a known class; returns the index of the first that
-   * is not.
-   */
+  /** Processes cells [k, used) while they are plain and of a known class; returns the index of the first other. */
   observe(k: number, used: number): number {
     const { base, cellsAt, observedAt, functions } = this.#memory;
     return functions.observeCells(base, cellsAt, k, used, observedAt + COLUMNS * WORD_BYTES, this.#hours);
@@ -78,10 +75,7 @@ export class PlainColumns {
     this.#set(column, MODE, mode);
   }
 
-  /**
-   * Caches the offset of the wall-clock hour of the time in FIELDS, if the zone neither skips nor repeats a part of
-   * that hour.
-   */
+  /** Caches the zone's offset in the wall-clock hour of FIELDS, unless a part of that hour is skipped or repeated. */
   cacheHour(zone: Zone): void {
     const seconds = civilSeconds();
     const offset = zone.offsetOfHour(seconds);

@@ -19,15 +19,9 @@ export interface ColumnScan {
   readonly group: ColumnGroup;
   /** True if the values were replaced by hashes (S47): then the column is a string, whatever its name. */
   readonly hashed?: true;
-  /**
-   * Bits of `src/types/type.ts`. If STRING is among them, others may be missing; a declared string column has STRING
-   * alone, once it has a value.
-   */
+  /** Bits of `src/types/evidence.ts`. With STRING others may be missing; a declared string column has STRING alone. */
   readonly evidence: Evidence;
-  /**
-   * The declared type of a system or standard column, else the type that the evidence gives; absent while every cell is
-   * absent.
-   */
+  /** The declared type, else that of the evidence; absent while every cell is absent. */
   readonly type?: ColumnType;
   /** Number of cells that are not empty (the text `null` counts). */
   readonly filled: number;
@@ -44,10 +38,7 @@ export interface ColumnScan {
   readonly seen?: readonly FirstSeen[];
 }
 
-/**
- * The columns of several exports: the union by name, in the order of first occurrence; those of a single export
- * unchanged.
- */
+/** The columns of several exports, united by name in the order of first occurrence; of one export unchanged. */
 export function mergeColumns(parts: readonly (readonly ColumnScan[])[], asInstants: boolean): readonly ColumnScan[] {
   if (parts.length === 1) return parts[0];
   const merged = new Map<string, ColumnScan>();
@@ -92,10 +83,7 @@ const LONGEST = 32;
 const MAX_BYTES = LONGEST * 4;
 const decoder = new TextDecoder();
 
-/**
- * The shape of a cell, which may be logged: digits as 9, letters as a, other characters as they are (control characters
- * as `·`), at most 32 characters.
- */
+/** The shape of a cell, for logs: digits as 9, letters as a, control characters as `·`, others as they are. */
 export function shapeOf(bytes: Uint8Array, start: number, end: number): string {
   const text = decoder.decode(bytes.subarray(start, Math.min(end, start + MAX_BYTES)));
   return [...text].slice(0, LONGEST).map(shapeOfCharacter).join('');

@@ -50,9 +50,7 @@ export interface ScanResult {
   readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
   /** Number of bytes written in all, `tail` included. */
   readonly outLength: number;
-  /**
-   * Ends of rows in the written bytes, 256 KiB and a row apart: a reader that splits the file need not look for them.
-   */
+  /** Ends of rows in the written bytes, 256 KiB and a row apart, for readers that split the file. */
   readonly rowEnds: readonly number[];
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
@@ -81,10 +79,7 @@ export class Scanner {
   #arrived: readonly string[] = [];
   #columns: Columns | undefined;
   #header: readonly string[] = [];
-  /**
-   * The line of the header as it arrived; undefined unless the scan is of an export, where no event can have the same
-   * text.
-   */
+  /** The line of the header as it arrived, which no event can equal; undefined if the scan is not of an export. */
   #headerText: Uint8Array | undefined;
   #badCells = 0;
   #firstBad: CellPosition | undefined;

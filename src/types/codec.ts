@@ -61,15 +61,9 @@ interface Facts {
   readonly widenedText: Conversion;
   /** True if DuckDB's text of a value is that of the cell, so that the text finds the cell again. */
   readonly keepsSpelling: boolean;
-  /**
-   * Where `inspect` shows minimum and maximum: nowhere, in its JSON alone, or also in its table, where they say more
-   * than examples.
-   */
+  /** Where `inspect` shows minimum and maximum: nowhere, in its JSON, or also in its table, instead of examples. */
   readonly range: 'none' | 'json' | 'table';
-  /**
-   * The schema of the type in `discover`. In a configured catalog it means this type, since no other type has the same
-   * schema.
-   */
+  /** The schema of the type in `discover`, and only of this one: in a configured catalog it means this type. */
   jsonSchema(asInstants: boolean): JsonSchema;
 }
 
@@ -87,9 +81,7 @@ export interface ColumnCodec extends Facts {
   writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number, zone?: Zone): number;
   /** SQL of the typed value; NULL if the cell is absent or does not fit. */
   sql(expr: string, zone?: Zone): string;
-  /**
-   * Cheaper SQL of the typed value; it fails or is wrong unless every cell fits and `evidence` is that of all cells.
-   */
+  /** Cheaper SQL of the typed value; wrong unless every cell fits and `evidence` is that of all cells. */
   sqlClean(expr: string, evidence: Evidence, zone?: Zone): string;
   /** SQL that is TRUE if the cell fits or is absent, else FALSE; never NULL. */
   sqlFits(expr: string, zone?: Zone): string;

@@ -45,9 +45,7 @@ function local(expr: string): string {
   );
 }
 
-/**
- * SQL of the wall-clock TIMESTAMP of a cell whose forms `evidence` names: `CAST` reads dashes, `strptime` reads dots.
- */
+/** SQL of the wall-clock TIMESTAMP of a cell of these forms: `CAST` reads dashes, `strptime` dots. */
 function localClean(expr: string, evidence: Evidence): string {
   const cast = `CAST(${expr} AS TIMESTAMP)`;
   const dots = `strptime(${expr}, ${DOT_FORMAT})`;
@@ -72,10 +70,7 @@ function sqlChecked(expr: string, zone: Zone | undefined): string {
   );
 }
 
-/**
- * SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of cells that all fit and have no other forms than `evidence`
- * names.
- */
+/** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of cells that all fit and have the forms of `evidence`. */
 function sqlClean(expr: string, evidence: Evidence, zone: Zone | undefined): string {
   const wall = localClean(expr, evidence);
   if (zone === undefined) return wall;

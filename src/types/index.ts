@@ -63,10 +63,7 @@ export function widenings(from: ColumnType): ColumnType[] {
   return from === 'string' ? types : [...types, 'string'];
 }
 
-/**
- * SQL that converts a typed expression of type `from` to the wider type `to`, as `ALTER … SET DATA TYPE … USING` needs
- * it.
- */
+/** SQL that converts a typed expression to a wider type, as `ALTER … SET DATA TYPE … USING` needs it. */
 export function sqlWiden(expr: string, from: ColumnType, to: ColumnType, zone?: Zone): string {
   if (from === to) return expr;
   const convert = to === 'string' ? TYPES[from].widenedText : TYPES[from].widenings[to];
@@ -74,10 +71,7 @@ export function sqlWiden(expr: string, from: ColumnType, to: ColumnType, zone?: 
   return convert(expr, zone);
 }
 
-/**
- * The bits that a cell, or all cells of a column, may have to fit into `type`. The text `null` is an absent value and
- * so fits.
- */
+/** The bits that a cell, or all cells of a column, may have to fit into `type`; the text `null` is absent and fits. */
 export function acceptedBy(type: ColumnType, asInstants: boolean): Evidence {
   return TYPES[type].cells(asInstants) | NULL_TEXT;
 }
@@ -97,10 +91,7 @@ export function cellFits(type: ColumnType, bytes: Uint8Array, start: number, end
   return start === end || fitsWholly(classify(bytes, start, end, zone), type, zone !== undefined);
 }
 
-/**
- * The type of a column from its evidence: the first of `COLUMN_TYPES` that holds all cells; undefined while all were
- * empty or `null`.
- */
+/** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */
 export function typeOf(evidence: Evidence, asInstants: boolean): ColumnType | undefined {
   if (seenClasses(evidence) === 0) return undefined;
   return COLUMN_TYPES.find((type) => holds(type, evidence, asInstants));
@@ -118,8 +109,5 @@ function holds(type: ColumnType, evidence: Evidence, asInstants: boolean): boole
   return fitsWholly(seen, type, asInstants) && (hasOneForm || TYPES[type].mixesForms);
 }
 
-/**
- * The bits that decide the type of a column: `null` is no value, and local times that the zone skips or repeats are
- * times.
- */
+/** The bits that decide the type: `null` is no value, and times that the zone skips or repeats are times. */
 const seenClasses = (evidence: Evidence): Evidence => evidence & ~NULL_TEXT & ~DATETIME_GAP & ~DATETIME_OVERLAP;

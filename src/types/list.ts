@@ -171,10 +171,7 @@ const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNIT})))*"`
 const listOf = (element: string) =>
   `${SPACE}\\[${SPACE}((${element}|null)${SPACE}(,${SPACE}(${element}|null)${SPACE})*)?\\]${SPACE}`;
 
-/**
- * SQL that is TRUE for a list of texts that look like numbers, of nulls alone, or empty; whether the elements fit is
- * decided later.
- */
+/** SQL that is TRUE for a list of nulls and texts that look like numbers; whether they fit is decided later. */
 const isNumberList = (expr: string) => matches(expr, listOf(NUMBER_PATTERN));
 
 /** SQL that is TRUE for a list of strings and nulls. */
@@ -204,10 +201,7 @@ function sqlElements(expr: string, element: (text: string) => string): string {
   return `CASE WHEN ${isNumberList(expr)} THEN ${bound} END`;
 }
 
-/**
- * SQL that writes `[1.0,2.5,0.0]` as `[1,2.5,0]`. Zeros are replaced twice, since neighbours share the comma between
- * them.
- */
+/** SQL that writes `[1.0,2.5,0.0]` as `[1,2.5,0]`. Zeros are replaced twice, since neighbours share a comma. */
 function withLongs(list: string): string {
   const replaced = (text: string, pattern: string) => `regexp_replace(${text}, ${literal(pattern)}, '\\1\\2', 'g')`;
   const zeros = '([\\[,]0)\\.0([,\\]])';

@@ -4,9 +4,7 @@ import { CYCLE, END_OF_INSTANTS, FIRST_INSTANT, type Span, type Zone } from './z
 // zones is never asked (S59). Nothing here has a lambda, which `ALTER … USING` does not take (DuckDB 1.5.6).
 
 const DAY_SECONDS = 86_400;
-/**
- * With more changes than this they are searched in a list; a list is built anew for every vector in `ALTER … USING`.
- */
+/** More changes than these stand in a list, which `ALTER … USING` builds anew for every vector. */
 const MAX_LISTED_CASES = 4;
 
 /** A change of the offset (seconds): `offset` holds from `from` on, and no offset holds from `nullFrom` until then. */
@@ -16,10 +14,7 @@ interface Change {
   readonly offset: number;
 }
 
-/**
- * SQL of the TIMESTAMPTZ of a wall-clock TIMESTAMP; NULL for a time that the zone skips or whose instant leaves the
- * years 1 to 9999.
- */
+/** SQL of the TIMESTAMPTZ of a wall-clock TIMESTAMP; NULL for a skipped time, or beyond the years 1 to 9999. */
 export function sqlInstant(wall: string, zone: Zone): string {
   const micros = `epoch_us(${wall})`;
   const spans = spansOf(zone);
@@ -42,9 +37,7 @@ export function sqlWall(instant: string, zone: Zone): string {
   return `make_timestamp(${micros} + ${offset})`;
 }
 
-/**
- * SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ; NULL for the second of two instants with the same wall-clock time.
- */
+/** SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ; NULL for the second of two with the same wall-clock time. */
 export function sqlFirstWall(instant: string, zone: Zone): string {
   const micros = `epoch_us(${instant})`;
   const offset = offsetSql(micros, spansOf(zone), (before, { from, offset }) => ({
@@ -54,20 +47,14 @@ export function sqlFirstWall(instant: string, zone: Zone): string {
   return `make_timestamp(${micros} + ${offset})`;
 }
 
-/**
- * The spans of all instants whose wall-clock time lies in the zone's range. Times after the first cycle have the spans
- * of that cycle.
- */
+/** The spans of all instants in the zone's range; times after the first cycle have the spans of that cycle. */
 function spansOf(zone: Zone): Span[] {
   const [first, last] = [zone.range.first - DAY_SECONDS, zone.range.last + DAY_SECONDS];
   const end = CYCLE.from + CYCLE.seconds;
   return last < end ? zone.spans(first, last) : zone.spans(Math.min(first, CYCLE.from), end - 1);
 }
 
-/**
- * SQL of the offset (microseconds) that holds at `micros`, or NULL. `changeAt` gives the time at which a span replaces
- * the one before.
- */
+/** SQL of the offset (microseconds) at `micros`, or NULL. `changeAt`: when a span replaces the one before. */
 function offsetSql(
   micros: string,
   spans: readonly Span[],

@@ -17,10 +17,7 @@ const FIRST_CYCLE_YEAR = 2100;
 /** The Gregorian calendar repeats after 400 years, weekdays included. */
 const CYCLE_YEARS = 400;
 const CYCLE_SECONDS = 146_097 * DAY_SECONDS;
-/**
- * The 400 years whose changes all later years repeat: their first instant (seconds from 1970) and their length
- * (seconds).
- */
+/** The 400 years whose changes all later years repeat: first instant (s from 1970) and length (s). */
 export const CYCLE = { from: Date.UTC(FIRST_CYCLE_YEAR, 0) / 1000, seconds: CYCLE_SECONDS } as const;
 
 /** Instants, in seconds from 1970, from `from` to the beginning of the next span. */
@@ -33,10 +30,7 @@ export interface Span {
 /** Wall-clock times, in seconds from 1970-01-01 00:00, from `from` to the beginning of the next piece. */
 interface Piece {
   readonly from: number;
-  /**
-   * Seconds that the wall clock is ahead of UTC; for times that occur twice those of the earlier instant, for times
-   * that the zone skips undefined.
-   */
+  /** Seconds ahead of UTC; of a repeated time those of the earlier instant, of a skipped one undefined. */
   readonly offset: number | undefined;
   readonly isRepeated: boolean;
 }
@@ -93,10 +87,7 @@ export class Zone {
     return isRepeated ? DATETIME_OVERLAP : 0;
   }
 
-  /**
-   * Seconds that the zone is ahead of UTC in the wall-clock hour of this time; undefined if it skips or repeats a part
-   * of that hour.
-   */
+  /** Seconds ahead of UTC in the wall-clock hour of this time; undefined if a part of it is skipped or repeated. */
   offsetOfHour(localSeconds: number): number | undefined {
     const start = Math.floor(localSeconds / HOUR_SECONDS) * HOUR_SECONDS;
     const { offset, isRepeated } = this.#pieceAt(start);
@@ -188,10 +179,7 @@ export class Zone {
     return high;
   }
 
-  /**
-   * Seconds that the zone is ahead of UTC, read from the runtime's text, such as `1890, GMT+00:17:30`; a zone without
-   * an offset has `GMT` alone.
-   */
+  /** Seconds ahead of UTC, from the runtime's text: `1890, GMT+00:17:30`, or `GMT` alone. */
   #ask(utcSeconds: number): number {
     const [, sign, ...parts] =
       /GMT(?:([+-])(\d+):(\d+)(?::(\d+))?)?$/.exec(this.#format.format(utcSeconds * 1000)) ?? [];
@@ -212,10 +200,7 @@ const startOf = (year: number): number => daysFromCivil(year, 1, 1) * DAY_SECOND
 
 const yearOf = (seconds: number): number => new Date(seconds * 1000).getUTCFullYear();
 
-/**
- * The last entry that begins at or before `at`, and where it ends, both within `year`, whose entries alone are
- * complete.
- */
+/** The last entry that begins at or before `at`, and its end, within `year`, whose entries alone are complete. */
 function entryAt<T extends { readonly from: number }>(
   entries: readonly T[],
   at: number,

@@ -127,10 +127,7 @@ const NO_ROWS: ReadBody & Pick<ExportFile, 'path'> = {
   },
 };
 
-/**
- * Converts a malformed body into a refusal, or the last time into a failure: the body is then kept, so that a person
- * can inspect it.
- */
+/** Converts a malformed body into a refusal, the last time into a failure, with the body kept for inspection. */
 async function malformedBody(
   run: Run,
   request: ExportRequest,

@@ -26,9 +26,7 @@ export interface ExportFile {
   /** Number of bytes received, and their SHA-256 (hex). */
   readonly bytes: number;
   readonly sha256: string;
-  /**
-   * Instant of the request (ms since 1970), by the earlier of the two clocks: days that were over then are complete.
-   */
+  /** Instant of the request (ms since 1970) by the earlier clock: days over by then are complete. */
   readonly sentAt: number;
   /** Instant of the verification (ISO, UTC). */
   readonly verifiedAt: string;

@@ -286,9 +286,7 @@ export class EndRule {
     return download;
   }
 
-  /**
-   * True if [D,D+1] and [D+1,D+2] share no row, by the number of rows of both and of [D,D+2]. Records what that proves.
-   */
+  /** True if [D,D+1] and [D+1,D+2] have as many rows as [D,D+2]: they share none. Records what that proves. */
   #shareNoRow(twoDays: Answer | undefined, nextTwoDays: Answer, all: Answer): boolean {
     if (twoDays?.kind !== 'rows' || nextTwoDays.kind !== 'rows' || all.kind !== 'rows') return false;
     if (rowCount(all) !== rowCount(twoDays) + rowCount(nextTwoDays)) return false;
@@ -339,24 +337,17 @@ const canProve = ({ deps }: Run): boolean => deps.options.edits?.drop.has(EVENT_
 const provesSingleDays = (run: Run, { files }: Download): boolean =>
   canProve(run) && files.some(({ scan }) => spans(scan.columns, 1));
 
-/**
- * True if an export of several days has rows so far apart that some are of its last day; a day has 25 hours at most.
- */
+/** True if several days have rows so far apart that some are of the last; a day has 25 hours at most. */
 const provesRange = (run: Run, { from, to, files }: Download): boolean =>
   canProve(run) && from < to && files.some(({ scan }) => spans(scan.columns, daysBetween(from, to) * 24 + 2));
 
-/**
- * True if every datetime system column that has values, and there is at least one, has rows at least this many hours
- * apart.
- */
+/** True if the datetime system columns with values, one at least, all have rows so many hours apart. */
 export function spans(columns: readonly ColumnScan[], hours: number): boolean {
   const filled = filledDatetimes(columns);
   return filled.length > 0 && filled.every(({ first, last }) => msOf(last) - msOf(first) >= hours * HOUR_MS);
 }
 
-/**
- * True if in no datetime system column a whole day fits between the last row of `before` and the first row of `after`.
- */
+/** True if in no datetime system column a whole day fits between `before` and `after`. */
 function followsClosely(before: Download, after: Download): boolean {
   const scansOf = ({ files }: Download, source: string) =>
     files.flatMap(({ scan }) => filledDatetimes(scan.columns).filter((column) => column.source === source));
@@ -371,8 +362,6 @@ function followsClosely(before: Download, after: Download): boolean {
 const filledDatetimes = (columns: readonly ColumnScan[]): ColumnScan[] =>
   columns.filter(({ source, type }) => DATETIMES.has(source) && type !== undefined);
 
-/**
- * Milliseconds of an ISO text without a zone; microseconds are cut. NaN for undefined, for which no comparison is true.
- */
+/** Milliseconds of an ISO text without a zone; NaN for undefined, for which no comparison is true. */
 const msOf = (text: string | undefined): number =>
   text === undefined ? Number.NaN : Date.parse(`${text.slice(0, 23)}Z`);

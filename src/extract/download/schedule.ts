@@ -89,10 +89,7 @@ export class Scheduler {
     return [noDownload({ first, last }, 'later', UNSETTLED)];
   }
 
-  /**
-   * The result without the days that were not settled when they were requested, and without those after a day that is
-   * left to a later run.
-   */
+  /** The result without days that were not settled when requested, or follow a day that is left to a later run. */
   async #settledPart(result: DaysResult): Promise<DaysResult[]> {
     const { days } = result;
     if (result.kind === 'later') this.#isHeldBack = true;
@@ -167,10 +164,7 @@ export class Scheduler {
     return inclusive !== undefined || this.#singles >= PROOF_ATTEMPTS;
   }
 
-  /**
-   * Downloads days. A request that is not proved to contain its end asks for one day more, so that all days are
-   * complete.
-   */
+  /** Downloads days. While a request may not contain its end, it asks for one day more. */
   async #fetch(days: DayRange): Promise<DaysResult[]> {
     const results = await fetchRange(this.#run, days);
     for (const result of results) if (result.kind === 'rows') observeRange(this.#run, result);

@@ -23,10 +23,7 @@ export const lastSettledDay = (now: number, hours: number): Day => lastDayOver(n
 /** The difference between two clocks (ms) above which a warning is logged. */
 export const CLOCK_TOLERANCE_MS = HOUR_MS;
 
-/**
- * Bounds of the days that the service exports: days before `surely` are refused; days from `probably` on are most
- * likely accepted.
- */
+/** The service refuses days before `surely`, and most likely accepts days from `probably` on. */
 export function oldestDays(now: number, historyDays: number): { readonly surely: Day; readonly probably: Day } {
   const probably = addDays(todayUtc(now), -historyDays);
   return { surely: earlierOf(addDays(earliestToday(now), -historyDays), probably), probably };
@@ -42,10 +39,7 @@ export function missesLateRows(first: Day, through: Day, readAt: number, now: nu
   return laterOf(first, openAtRead) <= earlierOf(through, closedAtNow);
 }
 
-/**
- * The days that are known to be complete: by receipts, by recorded gaps, or by a cursor, before which all days count as
- * complete.
- */
+/** The days known to be complete: by receipts, by recorded gaps, or as all days before a cursor. */
 export class Coverage {
   readonly #days: Set<Day>;
   readonly #floor: Day | undefined;
@@ -100,10 +94,7 @@ export const lengthOf = (range: DayRange): number => daysBetween(range.first, ra
 export const toDateFor = (range: DayRange, inclusive: boolean): Day =>
   inclusive ? range.last : addDays(range.last, 1);
 
-/**
- * The last day of which an export may have rows. `isExclusive`: an export of several days is known not to contain
- * `to_date`.
- */
+/** The last day of an export's rows. `isExclusive`: several days are known not to contain `to_date`. */
 export const lastContained = ({ from, to }: { readonly from: Day; readonly to: Day }, isExclusive: boolean): Day =>
   isExclusive && to > from ? addDays(to, -1) : to;
 
@@ -127,10 +118,7 @@ export class DayRanges {
     return range;
   }
 
-  /**
-   * The next range of at most `most` days, without taking it. No day of the range is later than `through`, except its
-   * first.
-   */
+  /** The next range of at most `most` days, not taken; only its first day may be later than `through`. */
   peekRange(most: number, through?: Day): DayRange | undefined {
     const first = this.#days[this.#at];
     if (first === undefined) return undefined;

@@ -24,10 +24,7 @@ export function nameDays(days: readonly Day[]): string {
   return `${runs.slice(0, NAMED_DAYS).join(', ')} and ${runs.length - NAMED_DAYS} more`;
 }
 
-/**
- * The failure for days that can no longer be exported, under `on_gap: fail` (exit 4). `stored`: windows before them are
- * committed.
- */
+/** The failure for lost days under `on_gap: fail` (exit 4). `stored`: windows before them are committed. */
 export function gapError(days: readonly Day[], stored = false): UserError {
   return configError(
     `${plainCount(days.length, 'day')} can no longer be exported and would be lost: ${nameDays(days)}. ` +

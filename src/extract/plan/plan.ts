@@ -59,10 +59,7 @@ interface PlannedDays {
   readonly days: readonly Day[];
   /** Days of `days` that are gaps unless this machine's clock is ahead: the answer to their request decides (S5). */
   readonly likelyGaps: readonly Day[];
-  /**
-   * True if a day that the service no longer exports is a gap, since it is wanted and not complete; else the plan is
-   * clamped.
-   */
+  /** True if a day is a gap once the service no longer exports it: wanted and not complete. Else the plan is clamped. */
   readonly isGap: (day: Day) => boolean;
   readonly onGap: 'fail' | 'warn';
   /** First wanted day; the cursor is the first incomplete day from here on. */
@@ -278,10 +275,7 @@ function firstState(
   };
 }
 
-/**
- * `fresh`: days through today are read, and read again next time. `settled`: only days that have been over for a while
- * are read, each once.
- */
+/** `fresh`: days through today, read again next time. `settled`: days that have been over for a while, each once. */
 export type Delivery = 'fresh' | 'settled';
 
 /** The effective delivery (S7): `auto` is `settled` for a stream that only appends rows, else `fresh`. */
@@ -311,10 +305,7 @@ export interface PlanInput {
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
   readonly fullRefresh?: boolean | undefined;
-  /**
-   * True to resume at the state's cursor, where an earlier attempt stopped: without lookback, and a full refresh not
-   * from its start.
-   */
+  /** True to resume at the state's cursor, without lookback, and a full refresh not from its start. */
   readonly resume?: boolean | undefined;
   readonly prior: PriorLoads;
   /** This machine's time (ms since 1970). */

@@ -19,10 +19,7 @@ import { SpoolWriter, spoolError } from './spool-writer.ts';
 const CLAIM_ATTEMPTS = 1_000;
 const FOLDER_NAME = /^dfinery-elt-[0-9a-f]{16}$/;
 
-/**
- * The sidecar `<stem>.json` of a verified spool file `<stem>.csv` that a later run can use. The run that renames or
- * removes the sidecar owns both files.
- */
+/** The sidecar of a verified file for a later run. The run that renames or removes it owns both files. */
 interface Sidecar {
   readonly v: 1;
   /** Hash of everything that can make two spool files of the same days differ. */
@@ -106,10 +103,7 @@ export class Spool {
     return SpoolWriter.create(`${this.#stemOf(id)}.part`, this.folder);
   }
 
-  /**
-   * Renames a finished file from `.part` to `.csv` and returns its path. It is not synced, since the sidecar's CRC
-   * reveals lost pages.
-   */
+  /** Renames a finished file to `.csv` and returns its path. Not synced, since the sidecar's CRC reveals lost pages. */
   async complete(writer: SpoolWriter, id: string): Promise<string> {
     const path = `${this.#stemOf(id)}.csv`;
     await this.#onDisk(rename(writer.path, path));
@@ -234,10 +228,7 @@ async function findReusable(folder: string, fingerprint: string): Promise<Map<st
   return byKey;
 }
 
-/**
- * Removes a reusable file and its sidecar, unless another run takes it over first; with `command` only a file that this
- * command made.
- */
+/** Removes a reusable file and its sidecar, unless another run is first; with `command` only one that it made. */
 async function discardReusable(stem: string, command?: string): Promise<void> {
   if (command !== undefined && (await sidecarOf(stem))?.part.command !== command) return;
   try {
@@ -248,10 +239,7 @@ async function discardReusable(stem: string, command?: string): Promise<void> {
   }
 }
 
-/**
- * Renames a reusable file and its sidecar. Undefined if another run was first, or if the file does not match its
- * sidecar.
- */
+/** Renames a reusable file and its sidecar; undefined if another run was first, or if they do not match. */
 async function adoptFile(
   stem: string,
   target: string,

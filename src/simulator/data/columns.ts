@@ -37,9 +37,7 @@ export interface Column {
   readonly onDay: ((day: string) => boolean) | undefined;
 }
 
-/**
- * A name; the texts, as a list of which one is drawn or as a function; and the properties that differ from the usual.
- */
+/** A name; the texts, as a list to draw from or a function; the properties that differ from the usual. */
 type Definition = readonly [string, readonly string[] | Generator, Partial<Column>?];
 
 const USUAL = {
@@ -79,10 +77,7 @@ const stamp =
   (row, h, { scenario }) =>
     ((h & 0x700) === 0 ? shortStamp : fullStamp)(row[time], scenario.days.cell_zone_hours);
 
-/**
- * Generates an amount in won or euro, in the forms of the provider's doubles: whole, with a fraction, or with an
- * exponent if it is large.
- */
+/** Generates an amount in the forms of the provider's doubles: whole, with a fraction, or large with an exponent. */
 const amount: Generator = (_row, h) => {
   const whole = 100 + ((h >>> 8) % 90_000);
   if ((h & 0xf0) === 0) return `${1 + (h >>> 29)}.${1 + ((h >>> 9) % 9)}E7`;
@@ -106,10 +101,7 @@ function unifiedId({ hash, user }: Row, _h: number, { seed, scenario }: DatasetP
   return within(mix(hash, 41), scenario.rows.anonymous_share) ? '' : `u${hex8(mix(seed, user))}`;
 }
 
-/**
- * Generates an id that is unique to an event: its day and a hash that no other event of the day has; a duplicate has
- * its neighbour's.
- */
+/** Generates the id of an event: its day and a hash that is unique on that day; a duplicate has its neighbour's. */
 function logId(row: Row, parameters: DatasetParameters): string {
   if (within(mix(row.hash, 42), parameters.scenario.ids.reused_share)) return idOfDayBefore(row, parameters);
   return `${row.plan.compact}-${hex8(isDuplicate(row, parameters) ? mix(row.plan.hash, row.index + 15) : row.hash)}`;
@@ -263,10 +255,7 @@ const CUSTOM: readonly Definition[] = [
   ['df_items_labels', orNull(...LISTS), { ...ITEM, fill: 40 }],
 ];
 
-/**
- * Names that are keys of every object, that this program uses itself, that lack an item key, or that must be quoted
- * everywhere.
- */
+/** Names that every object has, that this program uses itself, that lack an item key, or that must be quoted. */
 const HOSTILE_NAMES = [
   '__proto__',
   'constructor',

@@ -1,9 +1,7 @@
 import type { Dataset } from './columns.ts';
 import { cellOf, headerOf, type RowQuery, rowsOf } from './row-query.ts';
 
-/**
- * The form of an export: the ends of its rows, and rows that are made too short or too long (data rows count from 1).
- */
+/** The form of an export; the numbers of data rows, from 1, that are made too short or too long. */
 export interface CsvForm {
   readonly crlf: boolean;
   readonly bom: boolean;

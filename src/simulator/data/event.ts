@@ -147,10 +147,7 @@ function arrivalOf({ scenario }: DatasetParameters, { events }: DayPlan, index: 
   return Math.floor(((index + unit(mix(hash, 2))) / events) * DAY_MS);
 }
 
-/**
- * True if the service shows the event. `age` is the time since its arrival (ms): late events are shown hours after it,
- * withdrawn ones no longer.
- */
+/** True if the service shows the event, which arrived `age` ms ago: late ones not yet, withdrawn ones no longer. */
 function isThere(parameters: DatasetParameters, hash: number, age: number): boolean {
   if (age < 0) return false;
   const { late, withdrawn } = parameters.scenario.rows;
@@ -168,10 +165,7 @@ function itemsOf(parameters: DatasetParameters, kind: number, hash: number): num
   return 1;
 }
 
-/**
- * The delay of an event (ms): nine of ten arrive within three seconds, some within an hour, one of fifty up to the
- * longest delay.
- */
+/** The delay of an event (ms): nine of ten within three seconds, one of fifty up to the longest. */
 function delayOf(h: number, longest: number): number {
   const of = h % 100;
   const fraction = unit(mix(h, 11));
@@ -179,10 +173,7 @@ function delayOf(h: number, longest: number): number {
   return Math.floor(fraction * (of < 98 ? Math.min(HOUR_MS, longest) : longest));
 }
 
-/**
- * Writes an instant (ms, UTC) as the export does, without a zone, for a place `hours` ahead of UTC: `yyyy-MM-dd
- * HH:mm:ss.SSS`.
- */
+/** Writes an instant (ms, UTC) as `yyyy-MM-dd HH:mm:ss.SSS`, for a place `hours` ahead of UTC. */
 export function fullStamp(ms: number, hours: number): string {
   const iso = new Date(ms + hours * HOUR_MS).toISOString();
   return `${iso.slice(0, 10)} ${iso.slice(11, 23)}`;

@@ -11,10 +11,7 @@ type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>;
 
 const failText = (message: string) => JSON.stringify({ result: 'fail', message });
 
-/**
- * Sends the rows of an export, or what the fault makes of them. `isEmpty`: only the header is sent, whatever was
- * requested.
- */
+/** Sends the rows of an export, or what the fault makes of them; if `isEmpty` the header alone. */
 export async function sendExport(
   exchange: Exchange,
   query: RowQuery,
@@ -52,10 +49,7 @@ export async function sendExport(
   await sendBody(exchange, gzip ? gzipped(body(), gzip) : body(), fault);
 }
 
-/**
- * Yields the rows with the fault that their generator causes: they end early, never end, or are followed by a failure
- * as JSON.
- */
+/** Yields the rows with the fault of their generator: an early end, no end, or a failure as JSON behind them. */
 async function* withTail(rows: () => Chunks, fault: Fault | undefined): AsyncGenerator<Buffer, void, undefined> {
   if (fault?.kind === 'json_tail') {
     const { after_rows, message } = fault;
@@ -160,10 +154,7 @@ async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/**
- * Yields the compressed body; it may be cut in its last third, have a trailer that does not fit, or only be declared as
- * compressed.
- */
+/** Yields the compressed body, or a variant: cut in its last third, with a wrong trailer, or not compressed at all. */
 async function* gzipped(body: Chunks, variant: GzipVariant): AsyncGenerator<Buffer, void, undefined> {
   if (variant === 'not_gzip') return yield* body;
   const gzip = pipeline(Readable.from(body, { objectMode: false }), createGzip({ level: 1 }), () => {});

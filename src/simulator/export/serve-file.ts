@@ -4,10 +4,7 @@ import { join } from 'node:path';
 import { type Day, daysOf } from '../../base/days.ts';
 import { codeOf } from '../../base/errors.ts';
 
-/**
- * Prepared exports: a folder of `yyyy-MM-dd.csv`, or the file of each day. They are sent unchanged; filters do not
- * apply.
- */
+/** Prepared exports, sent unchanged and without filters: a folder of `yyyy-MM-dd.csv`, or the file of each day. */
 export type ServedFiles = string | ReadonlyMap<Day, string>;
 
 const READ_BYTES = 1024 * 1024;
@@ -30,10 +27,7 @@ export async function filesOf(served: ServedFiles, from: Day, last: Day): Promis
   return found;
 }
 
-/**
- * Yields one file whole, or several after the header of the first: they must have the same header, and end with a
- * newline.
- */
+/** Yields one file, or several of the same header with that of the first alone; each ends with a newline. */
 export async function* bytesOf(files: readonly ServedFile[]): AsyncGenerator<Buffer, void, undefined> {
   for (const [i, file] of files.entries()) {
     const start = i === 0 ? 0 : await headerLength(file.path);
