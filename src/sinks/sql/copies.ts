@@ -256,12 +256,14 @@ async function copyWhole(
     removeUnfinishedCopy(path);
     await copyLockedFile(file, draft, options.signal);
     copyMode(existsSync(path) ? path : file, draft);
-    await format.withFile({ ...options, file: draft }, (engine) =>
-      engine.transaction(async () => {
+    await format.withFile({ ...options, file: draft }, async (engine) => {
+      await engine.transaction(async () => {
         await engine.run(`UPDATE ${format.marks} SET copy_of = $1`, [database]);
         await engine.run(`DELETE FROM ${COPIES_TABLE}`);
-      }),
-    );
+      });
+      // The file alone is renamed: what closing it leaves in its write-ahead log would be lost, the mark first.
+      await engine.run('CHECKPOINT target');
+    });
     await markOf(format, draft, options, format.checkWhole);
     await moveFile(draft, path);
   } catch (error) {

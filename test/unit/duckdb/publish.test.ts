@@ -14,12 +14,14 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, join, relative } from 'node:path';
+import { DuckDBConnection } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { type DuckDbSink, openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { COPIED } from '../../../src/sinks/duckdb/store.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { type CopiedFormat, checkCopy, republish } from '../../../src/sinks/sql/copies.ts';
+import { withCall } from '../../support/system-calls.ts';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
@@ -48,6 +50,18 @@ async function with1(id: string, work: (sink: DuckDbSink) => Promise<unknown>): 
     await sink.close();
   }
 }
+
+it('a copy for readers has its mark in the file itself, also where the disk fails while the copy is closed [R922]', async () => {
+  const failing = (real: (...all: unknown[]) => unknown, ...all: unknown[]) =>
+    all[0] === 'DETACH target'
+      ? Promise.resolve(real('PRAGMA disable_checkpoint_on_shutdown')).then(() =>
+          Promise.reject(new Error('fsync failed!')),
+        )
+      : real(...all);
+  await with1('a', (sink) => withCall(DuckDBConnection.prototype, 'run', failing, () => sink.publish(copy)));
+  expect(await query(copy, 'SELECT copy_of IS NOT NULL AS marked FROM _dfinery_state')).toEqual([{ marked: true }]);
+  await check(copy);
+});
 
 describe('the path of a copy for readers', () => {
   it('is free or holds a copy by this program, also before the database exists', async () => {
