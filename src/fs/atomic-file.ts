@@ -18,7 +18,7 @@ import {
 import { chmod, type FileHandle, link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../base/errors.ts';
-import { diskError } from './disk-failure.ts';
+import { diskError, isDiskFull } from './disk-failure.ts';
 
 /** The mode of a file that its owner alone may read. */
 export const OWNER_FILE = 0o600;
@@ -116,7 +116,8 @@ function replaceOrWrite(path: string, text: string): void {
   try {
     replaceSmallFile(replaced, text, (found?.mode ?? NAMED_FILE) & PERMISSIONS);
   } catch (error) {
-    if (found === undefined) throw error;
+    // A full disk would take a part of the new text and the old one would be gone.
+    if (found === undefined || isDiskFull(error)) throw error;
     writeFileSync(path, text);
   }
 }

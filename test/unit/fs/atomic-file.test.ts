@@ -1,4 +1,4 @@
-import {
+import fs, {
   chmodSync,
   existsSync,
   lstatSync,
@@ -26,6 +26,7 @@ import {
   temporaryPathOf,
   writeNamedFile,
 } from '../../../src/fs/atomic-file.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 
 let dir: string;
 let path: string;
@@ -65,6 +66,17 @@ describe('replacing a file', () => {
     writeNamedFile(device, 'new', 'the page');
     expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
     expect(() => writeNamedFile(dir, 'new', 'the page')).toThrow(/The page .*EISDIR/);
+  });
+
+  it('of a name that a user gave keeps the old text where the disk has no room for the new one [R439]', async () => {
+    writeFileSync(path, 'old');
+    const full = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+      real(all[0], 'n', all[2]);
+      throw systemError('ENOSPC');
+    };
+    const work = async () => writeNamedFile(path, 'new', 'the page');
+    await expect(withCall(fs, 'writeFileSync', full, work)).rejects.toMatchObject({ exitCode: 3 });
+    expect([text(), readdirSync(dir)]).toEqual(['old', ['state.json']]);
   });
 
   it('keeps the previous file, and no temporary one, if it fails', async () => {
