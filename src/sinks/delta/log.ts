@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
-import { APPEND } from '../files/append.ts';
 import { openWithoutLock } from '../files/file-table.ts';
 import {
   type DataFile,
@@ -49,7 +48,7 @@ export const DELTA: FilesFormat = {
 };
 
 class DeltaLog implements TableLog {
-  readonly layout: Layout = { writeMode: APPEND, columnName: readableName };
+  readonly layout: Layout = { columnName: readableName };
   snapshot: Snapshot | undefined;
   #tables = new Map<TableName, DeltaTable>();
   readonly #storage: Storage;

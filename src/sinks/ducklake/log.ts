@@ -10,7 +10,6 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
-import { APPEND } from '../files/append.ts';
 import { FieldIds } from '../files/field-ids.ts';
 import { FileTable, openWithoutLock } from '../files/file-table.ts';
 import {
@@ -132,7 +131,6 @@ interface Parts {
 
 class LakeLog implements TableLog {
   readonly layout: Layout = {
-    writeMode: APPEND,
     hasDateColumn: true,
     fieldIds: (table, columns) => this.#ids.option(table, columns.map(fieldOf)),
   };

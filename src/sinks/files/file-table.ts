@@ -22,9 +22,8 @@ import type {
   ReadableFile,
   Snapshot,
   TableLog,
-  WrittenFile,
 } from './log.ts';
-import { PARTITION, readFiles, type SizedQuery, type Writer, writeFile } from './parquet-file.ts';
+import { PARTITION, readFiles, type SizedQuery, type Writer, type WrittenFile, writeFile } from './parquet-file.ts';
 import { dataFilePath } from './stored-files.ts';
 
 /** Number of files that are copied or uploaded at the same time. */
@@ -34,7 +33,6 @@ const MAX_ATTEMPTS = 5;
 
 /** A query for a new file of a table. */
 export interface FileToWrite extends SizedQuery {
-  readonly table: TableName;
   readonly date: string | null;
   /** Number of rows of a file of `events` by window; undefined if they are to be counted in the file. */
   readonly windows?: ReadonlyMap<number, number> | undefined;
@@ -130,22 +128,24 @@ export class FileTable {
 
   /** Writes a query into a local file, which the next commit may store. */
   async write(file: FileToWrite): Promise<NewFile> {
-    return this.newFile(await writeFile(this.writer(), file, this.newPath(file.table)), file);
+    const written = await writeFile(this.writer(), file, this.newPath(file.table));
+    const { table, windows } = file;
+    if (table !== 'events' || windows !== undefined) return this.newFile(written, file);
+    return this.newFile(written, { ...file, windows: await rowsByWindow(this.engine, readFiles([written.local])) });
   }
 
   /** Describes a written file as a new file of a table. */
-  async newFile(written: WrittenFile, file: Omit<FileToWrite, 'query' | 'rows'>): Promise<NewFile> {
-    const { table, date, source, isSorted = false } = file;
-    const { local, statistics } = written;
+  newFile(written: WrittenFile, file: Omit<FileToWrite, 'query' | 'rows'>): NewFile {
+    const { table, date, windows = new Map(), source, isSorted = false } = file;
     const id = randomUUID();
     return {
       ...written,
       table,
-      path: dataFilePath(table, date, this.log.layout.writeMode.fileName(id)),
+      path: dataFilePath(table, date, this.log.layout.hasOneFilePerDate === true ? 'data_0' : `part-${id}`),
       id,
       date,
-      columns: new Set([...statistics.keys()].filter((name) => name !== PARTITION)),
-      windows: table === 'events' ? (file.windows ?? (await rowsByWindow(this.engine, readFiles([local])))) : new Map(),
+      columns: new Set([...written.statistics.keys()].filter((name) => name !== PARTITION)),
+      windows,
       isSorted,
       ...(source !== undefined && { source }),
     };

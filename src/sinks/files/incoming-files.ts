@@ -9,7 +9,7 @@ import { type FileQuery, fileQuery, type WindowLoad } from '../sql/rows/file-que
 import { type StagedExtra, withStaged } from '../sql/rows/staging.ts';
 import { eventColumns } from './columns.ts';
 import type { FileTable } from './file-table.ts';
-import type { IncomingFile } from './log.ts';
+import type { NewFile } from './log.ts';
 import { type Writer, writeDates, writeFile } from './parquet-file.ts';
 import { onlyDate, partitionSql } from './partition-date.ts';
 
@@ -20,7 +20,7 @@ const CONCURRENCY = 2;
 export interface EarlyFiles {
   /** The number of the window, and the names and types of the columns, as text. */
   readonly form: string;
-  readonly files: readonly IncomingFile[];
+  readonly files: readonly NewFile[];
 }
 
 /**
@@ -81,7 +81,7 @@ export async function writeIncoming(
   table: FileTable,
   loads: readonly WindowLoad[],
   early: ReadonlyMap<Window, EarlyFiles | undefined>,
-): Promise<IncomingFile[]> {
+): Promise<NewFile[]> {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
   const limit = pLimit(table.engine.isLowOnMemory ? 1 : CONCURRENCY);
   const beside = filled.map((load) => {
@@ -90,12 +90,12 @@ export async function writeIncoming(
     return hasDuplicateOrMissingIds(load.window) ? undefined : limit(() => writePlain(table, load));
   });
   const plain = await Promise.all(beside);
-  const files: IncomingFile[] = [];
+  const files: NewFile[] = [];
   for (const [i, load] of filled.entries()) files.push(...(plain[i] ?? (await writeStaged(table, load))));
   return files;
 }
 
-function writePlain(table: FileTable, load: WindowLoad): Promise<IncomingFile[]> {
+function writePlain(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
   const date = onlyDate(load);
   const partition = date === undefined ? partitionSql(load, 0) : undefined;
   const source = fileQuery(load, 0, partition?.texts);
@@ -109,7 +109,7 @@ function writePlain(table: FileTable, load: WindowLoad): Promise<IncomingFile[]>
 }
 
 /** Writes a window whose ids may be missing or repeated: its rows are staged in their order in a temporary table. */
-function writeStaged(table: FileTable, load: WindowLoad): Promise<IncomingFile[]> {
+function writeStaged(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
   const date = onlyDate(load);
   const partition: StagedExtra = { type: 'DATE', valueOf: (index) => partitionSql(load, index) };
   return withStaged(
@@ -162,21 +162,20 @@ async function writeDatesOf(
   query: string,
   { window, number, planned, zone }: WindowLoad,
   date: string | undefined,
-): Promise<IncomingFile[]> {
+): Promise<NewFile[]> {
   const { receipt } = window;
   const days = date === undefined ? daysBetween(receipt.from, receipt.to) + 1 : 1;
   const columns = eventColumns([...planned.values()], zone);
-  const sized = { query, rows: Math.floor(receipt.rows / days), date, columns };
+  const sized = { table: 'events', query, rows: Math.floor(receipt.rows / days), date, columns } as const;
   const path = table.newPath('incoming');
   const byDate =
     date === undefined
       ? await writeDates(writer, sized, path)
       : new Map([[date, await writeFile(writer, sized, path)]]);
-  const files = [...byDate].map(([day, file]) => ({ ...file, date: day, windows: new Map([[number, file.rows]]) }));
-  checkRowCount(
-    window,
-    files.reduce((sum, { rows }) => sum + rows, 0),
-    table.place,
+  const files = [...byDate].map(([day, written]) =>
+    table.newFile(written, { table: 'events', date: day, windows: new Map([[number, written.rows]]) }),
   );
+  const came = files.reduce((sum, { rows }) => sum + rows, 0);
+  checkRowCount(window, came, table.place);
   return files;
 }

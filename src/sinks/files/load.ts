@@ -1,25 +1,27 @@
 import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
+import { groupBy } from '../../base/group.ts';
 import type { Logger } from '../../base/log.ts';
 import { plainCount } from '../../base/quantities.ts';
 import type { PriorLoads, Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
-import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
+import { isRetyped, type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
 import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import { failureOf, otherTimezone } from '../failures.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
-import { selectAfter } from './columns.ts';
+import { columnsIn, selectAfter } from './columns.ts';
 import { derive, type Files } from './derive.ts';
 import { FileTable } from './file-table.ts';
 import { type EarlyFiles, EarlyWriter, writeIncoming } from './incoming-files.ts';
 import {
-  type FileAfter,
+  type DataFile,
   type FilesFormat,
   filesAfter,
+  type Layout,
   liveRows,
   type NewFile,
   type OpenFilesOptions,
@@ -150,6 +152,10 @@ class FilesSink implements Sink {
     await this.#table.close();
   }
 
+  get #layout(): Layout {
+    return this.#table.log.layout;
+  }
+
   get #state(): TableState {
     const { timezone, tables } = this.#initial;
     return { ...(this.#table.log.snapshot?.state ?? this.#initial), timezone, tables };
@@ -162,8 +168,8 @@ class FilesSink implements Sink {
   }
 
   #planned(windows: readonly Window[]): PlannedBatch {
-    const { writeMode } = this.#table.log.layout;
-    return planBatch(this.#state, windows, this.#rules, this.#zone, writeMode.newColumns);
+    const columnsOf = this.#layout.hasOneFilePerDate === true ? undefined : columnsOfNewFiles;
+    return planBatch(this.#state, windows, this.#rules, this.#zone, columnsOf);
   }
 
   async #store(
@@ -213,7 +219,7 @@ class FilesSink implements Sink {
     { files, counts, isKept }: Superseded,
   ): Promise<Files> {
     const left = stored.map((file) => ({ file, rows: file.rows - (counts.get(file.copy) ?? 0) }));
-    const { removed, written } = this.#table.log.layout.writeMode.eventsAfter(columns, left, files);
+    const { removed, written } = eventsAfter(this.#layout, columns, left, files);
     const added: NewFile[] = [];
     for (const file of written) added.push(await this.#write(file, columns, isKept));
     return { removed, added };
@@ -225,14 +231,12 @@ class FilesSink implements Sink {
     isKept: string,
   ): Promise<NewFile> {
     const table = this.#table;
-    if (kept === undefined && incoming.length === 1) {
-      return table.newFile(incoming[0], { table: 'events', date, windows: incoming[0].windows });
-    }
+    if (kept === undefined && incoming.length === 1) return incoming[0];
     const losesRows = kept !== undefined && kept.rows < kept.file.rows;
     const parts = incoming.map(({ local }) => `SELECT * FROM ${readFiles([local])}`);
     if (kept !== undefined) {
       const { columns: names } = kept.file;
-      const own = table.log.layout.writeMode.keptColumns(columns, names);
+      const own = this.#layout.hasOneFilePerDate === true ? columns : columnsIn(columns, names);
       const from = `${readFiles([await table.fetchOne(kept.file)])}${losesRows ? ` WHERE ${isKept}` : ''}`;
       parts.unshift(`SELECT ${selectAfter(own, names, this.#zone)} FROM ${from}`);
     }
@@ -244,4 +248,54 @@ class FilesSink implements Sink {
       windows: losesRows ? undefined : windowsOf([...(kept === undefined ? [] : [kept.file]), ...incoming]),
     });
   }
+}
+
+/** A stored file, and the number of its rows that stay. */
+interface KeptRows {
+  readonly file: ReadableFile;
+  readonly rows: number;
+}
+
+/** A file of `events` to be written: the rows of a stored file that stay, and rows of a batch. */
+interface FileAfter {
+  readonly date: string | null;
+  readonly kept: KeptRows | undefined;
+  readonly incoming: readonly NewFile[];
+}
+
+/**
+ * The planned columns that new files have where a file may lack columns: those with a value, and those from which keys,
+ * dates and items are computed.
+ */
+const columnsOfNewFiles = (plan: readonly PlannedColumn[]): readonly PlannedColumn[] =>
+  plan.filter(({ isRefused, type, readAs, group }) => {
+    const isEverywhere = group === 'system' || group === 'unified_id';
+    return isRefused || (type !== null && (readAs !== null || isEverywhere));
+  });
+
+/** The files of `events` that a batch removes, and those that are to be written. `stored` has all files of `events`. */
+function eventsAfter(
+  { hasOneFilePerDate = false }: Layout,
+  plan: readonly PlannedColumn[],
+  stored: readonly KeptRows[],
+  incoming: readonly NewFile[],
+): { readonly removed: readonly DataFile[]; readonly written: readonly FileAfter[] } {
+  const dates = new Set(hasOneFilePerDate ? incoming.map(({ date }) => date) : []);
+  const retyped = plan.filter((column) => (hasOneFilePerDate ? column.type !== column.before : isRetyped(column)));
+  const changed = stored.filter(
+    ({ file, rows }) =>
+      rows < file.rows ||
+      dates.has(file.date) ||
+      retyped.some(({ name }) => hasOneFilePerDate || file.columns.has(name)),
+  );
+  const files: FileAfter[] = [
+    ...changed.filter(({ rows }) => rows > 0).map((kept) => ({ date: kept.file.date, kept, incoming: [] })),
+    ...incoming.map((one) => ({ date: one.date, kept: undefined, incoming: [one] })),
+  ];
+  const byDate = [...groupBy(files, ({ date }) => date)].map(([date, group]) => ({
+    date,
+    kept: group[0].kept,
+    incoming: group.flatMap((file) => file.incoming),
+  }));
+  return { removed: changed.map(({ file }) => file), written: hasOneFilePerDate ? byDate : files };
 }

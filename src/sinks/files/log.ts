@@ -5,17 +5,20 @@
 import { UserError } from '../../base/errors.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { Difference } from '../../table/differences.ts';
-import type { PlannedColumn } from '../../table/plan.ts';
 import type { TableState } from '../../table/state.ts';
 import type { DescribedColumn } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { PlaceOptions } from '../target.ts';
 
-/** The expectations of a table's readers of its files. */
+/** What readers of the files of a table expect. */
 export interface Layout {
-  /** `APPEND` for a log that names the files. */
-  readonly writeMode: WriteMode;
+  /**
+   * True for readers that find the files by a glob pattern: each date has one file, whose name never changes, and all
+   * files have the same columns in the same order (S29, S30). A batch then rewrites the dates of its rows. Else it adds
+   * files, and a file lacks columns without a value: these can change their type without a new file (S43).
+   */
+  readonly hasOneFilePerDate?: boolean;
   /** Derives the name of a column from its name in the export, before equal names are numbered. */
   columnName?(source: string): string;
   /** True if files also hold the date of their rows as a column. */
@@ -32,18 +35,6 @@ export interface ColumnStatistics {
   readonly nulls: number;
   readonly least: string | null;
   readonly greatest: string | null;
-}
-
-/** A file that was written, with the facts in its footer. */
-export interface WrittenFile {
-  readonly local: string;
-  readonly rows: number;
-  readonly bytes: number;
-  /** SHA-256 of the whole file (hex). */
-  readonly sha256: string;
-  readonly footerBytes: number;
-  /** Statistics by column. */
-  readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
 /** A Parquet file of a table. */
@@ -73,58 +64,18 @@ export interface DataFile {
   readonly local?: string;
 }
 
-/** A file that is completely written and not part of a table yet. */
-export interface NewFile extends DataFile, WrittenFile {
+/** A file that is completely written, and not part of a table yet. */
+export interface NewFile extends DataFile {
   readonly local: string;
   readonly sha256: string;
+  readonly footerBytes: number;
+  readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
 /** A stored file with a local copy. */
 export interface ReadableFile extends DataFile {
   /** Path of the file itself, or of a copy that may have only the requested columns. */
   readonly copy: string;
-}
-
-/** Rows of a batch of one date, in a file that is part of no table yet. */
-export interface IncomingFile extends WrittenFile {
-  /** The date; null for rows without one. */
-  readonly date: string | null;
-  /** Number of rows by the number of their window. */
-  readonly windows: ReadonlyMap<number, number>;
-}
-
-/** A stored file, and the number of its rows that stay. */
-interface KeptRows {
-  readonly file: ReadableFile;
-  readonly rows: number;
-}
-
-/** A file of `events` to be written: the rows of a stored file that stay, and rows of a batch. */
-export interface FileAfter {
-  readonly date: string | null;
-  readonly kept: KeptRows | undefined;
-  readonly incoming: readonly IncomingFile[];
-}
-
-/** Decides which files of `events` a batch adds and removes, and which columns files have. Pure. */
-export interface WriteMode {
-  /** The name of a new file in the folder of its date; `id` is the id of the file. */
-  fileName(id: string): string;
-  /** The planned columns that the files of the batch have. */
-  newColumns(plan: readonly PlannedColumn[]): readonly PlannedColumn[];
-  /** The planned columns that a stored file has after it is rewritten. `names` are those of its columns. */
-  keptColumns(plan: readonly PlannedColumn[], names: ReadonlySet<string>): readonly PlannedColumn[];
-  /** The files that a batch removes, and those that are to be written. `stored` has all files of `events`. */
-  eventsAfter(
-    plan: readonly PlannedColumn[],
-    stored: readonly KeptRows[],
-    incoming: readonly IncomingFile[],
-  ): { readonly removed: readonly DataFile[]; readonly written: readonly FileAfter[] };
-  /**
-   * True if a file may have these columns, each as NAME TYPE. `expected` are those of the state for `events`, and those
-   * of the first file for another table.
-   */
-  fits(table: TableName, actual: readonly string[], expected: readonly string[]): boolean;
 }
 
 /** The tables at one version. */

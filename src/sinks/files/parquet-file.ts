@@ -9,7 +9,7 @@ import { literal } from '../../types/sql.ts';
 import { type DescribedColumn, describe } from '../sql/columns.ts';
 import type { Engine, Row } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
-import type { ColumnStatistics, Layout, WrittenFile } from './log.ts';
+import type { ColumnStatistics, Layout, NewFile } from './log.ts';
 
 /** Number of rows of a row group, which a filter skips or a reader reads as a whole. */
 export const ROW_GROUP_ROWS = 61_440;
@@ -30,19 +30,21 @@ const UNFINISHED = 'part';
 export const NO_DATE = '__HIVE_DEFAULT_PARTITION__';
 /** The column by which tables are partitioned; only some logs want it in the files, too. */
 export const PARTITION = 'event_date';
-const DATE_COLUMN: DescribedColumn = { name: PARTITION, type: 'DATE' };
+export const DATE_COLUMN: DescribedColumn = { name: PARTITION, type: 'DATE' };
 
-/** A query for a file, and the approximate number of its rows. */
+/** A query for a file of a table, and the approximate number of its rows. */
 export interface SizedQuery {
   readonly query: string;
   readonly rows: number;
-  /** The table of the file; default `events`. */
-  readonly table?: TableName;
+  readonly table: TableName;
   /** The date of all its rows; undefined if the query has a column for it, or if it does not matter. */
   readonly date?: string | null | undefined;
   /** The columns of the query without that of the date; undefined: DuckDB is asked. */
   readonly columns?: readonly DescribedColumn[];
 }
+
+/** A file that was written, with the facts in its footer. */
+export type WrittenFile = Pick<NewFile, 'local' | 'rows' | 'bytes' | 'sha256' | 'footerBytes' | 'statistics'>;
 
 /** The environment in which files are written. */
 export interface Writer {
@@ -85,7 +87,7 @@ export async function writeDates(
 async function joinFiles(into: Writer, { rows, table }: SizedQuery, parts: WrittenFile[]): Promise<WrittenFile> {
   const folder = dirname(parts[0].local);
   const query = `SELECT * FROM ${readFiles(parts.map(({ local }) => local))}`;
-  const joined = await writeFile(into, { query, rows, ...(table && { table }) }, `${folder}.${UNFINISHED}`);
+  const joined = await writeFile(into, { query, rows, table }, `${folder}.${UNFINISHED}`);
   await rm(folder, { recursive: true });
   return joined;
 }
@@ -93,7 +95,7 @@ async function joinFiles(into: Writer, { rows, table }: SizedQuery, parts: Writt
 /** Runs the COPY; returns a row for each file. */
 async function copy(into: Writer, file: SizedQuery, path: string, how: string): Promise<Row[]> {
   const { isLowOnMemory, layout } = into;
-  const { query, rows, table = 'events', columns } = file;
+  const { query, rows, table, columns } = file;
   const described = async () => (columns ? [...columns, DATE_COLUMN] : await describe(into, query));
   const fieldIds = layout.fieldIds === undefined ? [] : [layout.fieldIds(table, await described())];
   const options = [

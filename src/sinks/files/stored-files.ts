@@ -22,7 +22,7 @@ const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;
 
 /** The path of a data file, from the root of the storage. It needs no encoding. */
 export const dataFilePath = (table: TableName, date: string | null, name: string): string =>
-  `${table}/${PARTITION}=${date ?? NO_DATE}/${name}`;
+  `${table}/${PARTITION}=${date ?? NO_DATE}/${name}.parquet`;
 
 /** A path from the folder of its table, of one from the root of the storage. */
 export const pathInTable = (table: string, path: string): string => path.slice(table.length + 1);

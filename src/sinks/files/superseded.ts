@@ -8,7 +8,7 @@ import {
   renumber,
 } from '../sql/rows/superseded.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
-import type { IncomingFile, ReadableFile } from './log.ts';
+import type { NewFile, ReadableFile } from './log.ts';
 import { FILE, readFiles, writeFile } from './parquet-file.ts';
 
 /** The effect of a batch on the rows of stored files. */
@@ -18,7 +18,7 @@ export interface Superseded {
   /** SQL condition of a row of a stored file that stays. */
   readonly isKept: string;
   /** The files of the batch; keys that rows which stay already have are numbered. */
-  readonly files: readonly IncomingFile[];
+  readonly files: readonly NewFile[];
   /** Number of rows of the batch by window whose key has a number. */
   readonly idRepeats: ReadonlyMap<number, number>;
 }
@@ -31,7 +31,7 @@ export async function findSuperseded(
   table: FileTable,
   stored: readonly ReadableFile[],
   batch: PlannedBatch,
-  files: readonly IncomingFile[],
+  files: readonly NewFile[],
 ): Promise<Superseded | undefined> {
   const { engine } = table;
   const { columns, windows, hasDuplicateOrMissingIds } = batch;
@@ -62,14 +62,19 @@ export async function findSuperseded(
 }
 
 /** Rewrites the files of a batch with the keys of RENUMBERED. */
-async function withNewKeys(table: FileTable, files: readonly IncomingFile[]): Promise<IncomingFile[]> {
-  const out: IncomingFile[] = [];
+async function withNewKeys(table: FileTable, files: readonly NewFile[]): Promise<NewFile[]> {
+  const out: NewFile[] = [];
   for (const file of files) {
     const query = `SELECT incoming.* REPLACE (coalesce(renumbered.next, incoming._key) AS _key)
       FROM ${readFiles([file.local])} AS incoming LEFT JOIN ${RENUMBERED} AS renumbered ON renumbered.key = incoming._key`;
-    out.push({ ...file, ...(await writeFile(table.writer(), { query, rows: file.rows }, table.newPath('numbered'))) });
+    const written = await writeFile(
+      table.writer(),
+      { table: 'events', query, rows: file.rows },
+      table.newPath('numbered'),
+    );
+    out.push({ ...file, ...written });
   }
   return out;
 }
 
-const relationOf = (files: readonly IncomingFile[]): string => readFiles(files.map(({ local }) => local));
+const relationOf = (files: readonly NewFile[]): string => readFiles(files.map(({ local }) => local));

@@ -31,9 +31,8 @@ import { columnOfSource } from '../sql/views.ts';
 import { DiskStorage } from '../storage/disk.ts';
 import { execute, recover, type Step } from './journal.ts';
 import { type FolderPaths, manifestOf, parseManifest, pathsIn, readIfThere, snapshotOf } from './manifest.ts';
-import { OVERWRITE } from './overwrite.ts';
 
-const LAYOUT: Layout = { writeMode: OVERWRITE };
+const LAYOUT: Layout = { hasOneFilePerDate: true };
 const POLL_MS = 100;
 /** Number of files that are synced to disk at the same time. */
 const CONCURRENCY = 4;
@@ -227,75 +226,53 @@ async function makeDurable(path: string): Promise<void> {
 }
 
 /**
- * The steps of a change, in an order in which a reader that globs never sees a key twice (S29): first the removals,
- * then the new files, each date before the dates to which its rows move. If dates give rows to each other, one of them
- * is first replaced by itself without the rows that move.
+ * The steps of a change, in an order in which a reader that globs never sees a key twice (S29): the removals, then each
+ * file with rows that move to other dates, without these rows, then the new files.
  */
 async function orderedSteps(
   engine: Engine,
   { removed, added, state }: Pick<FileChange, 'removed' | 'added' | 'state'>,
-  { root }: FolderPaths,
+  { root, temporary }: FolderPaths,
 ): Promise<Step[]> {
   const targets = new Set(added.map(({ path }) => path));
-  const steps: Step[] = removed.filter(({ path }) => !targets.has(path)).map(({ path }) => ({ remove: path }));
-  const move = (local: string, to: string) => steps.push({ from: relative(root, local).split(sep).join('/'), to });
+  const removals: Step[] = removed.filter(({ path }) => !targets.has(path)).map(({ path }) => ({ remove: path }));
+  const moveOf = (local: string, to: string): Step => ({ from: relative(root, local).split(sep).join('/'), to });
+  const reductions: Step[] = [];
   for (const table of TABLES) {
-    const waiting = new Map(added.filter((file) => file.table === table).map((file) => [file.path, file]));
-    const news = [...waiting.values()];
-    const olds = removed.filter(({ path }) => waiting.has(path)).map(({ path }) => path);
+    const news = added.filter((file) => file.table === table);
+    const olds = removed.filter((file) => file.table === table && targets.has(file.path));
     const key = table === 'event_logs' ? columnOfSource(state.columns, LOG_ID) : '_key';
-    const followers = await movedKeys(engine, root, olds, news, key);
-    const givesToWaiting = (path: string) => [...(followers.get(path) ?? [])].some((other) => waiting.has(other));
-    const isFree = (path: string) => ![...waiting.keys()].some((other) => followers.get(other)?.has(path));
-    while (waiting.size > 0) {
-      const files = [...waiting.values()];
-      const free = files.find(({ path }) => isFree(path));
-      if (free !== undefined) {
-        move(free.local, free.path);
-        waiting.delete(free.path);
-        continue;
-      }
-      // The dates wait for each other in a circle: the rows that leave one of them are removed first, so that no date
-      // waits for it any more. A date that only waits for the circle gives no rows, and may be new.
-      const file = files.find(({ path }) => givesToWaiting(path)) ?? files[0];
-      const others = news.filter(({ path }) => path !== file.path).map(({ local }) => local);
-      const less = `${file.local}.less`;
-      const query = `SELECT * FROM ${readFiles([join(root, file.path)])} WHERE ${key} IS NULL OR ${key} NOT IN
+    for (const { path, rows } of await filesWithMovedKeys(engine, root, olds, news, key)) {
+      const others = news.filter((file) => file.path !== path).map(({ local }) => local);
+      const less = join(temporary, `less-${reductions.length}.part`);
+      const query = `SELECT * FROM ${readFiles([join(root, path)])} WHERE ${key} IS NULL OR ${key} NOT IN
         (SELECT ${key} FROM ${readFiles(others)} WHERE ${key} IS NOT NULL)`;
       const writer = { rows: (sql: string) => engine.rows(sql), isLowOnMemory: false, layout: LAYOUT };
-      await writeFile(writer, { query, rows: file.rows }, less);
-      move(less, file.path);
-      followers.delete(file.path);
+      await writeFile(writer, { table, query, rows }, less);
+      reductions.push(moveOf(less, path));
     }
   }
-  return steps;
+  return [...removals, ...reductions, ...added.map(({ local, path }) => moveOf(local, path))];
 }
 
-/** Paths of the files that will have some keys of an old file, by the path of the old file. */
-async function movedKeys(
+/** The old files of which keys will be in a new file of another path. */
+async function filesWithMovedKeys(
   engine: Engine,
   root: string,
-  olds: readonly string[],
+  olds: readonly DataFile[],
   news: readonly NewFile[],
   key: string,
-): Promise<Map<string, Set<string>>> {
-  const followers = new Map<string, Set<string>>();
-  if (olds.length === 0 || news.length < 2) return followers;
-  const paths = new Map([
-    ...olds.map((path) => [join(root, path), path] as const),
-    ...news.map(({ local, path }) => [local, path] as const),
-  ]);
+): Promise<DataFile[]> {
+  if (olds.length === 0 || news.length < 2) return [];
+  const stored = (file: DataFile) => join(root, file.path);
   const keysIn = (files: readonly string[]) => `(SELECT ${key} AS key, ${FILE} AS file FROM ${readFiles(files, true)})`;
-  const rows = await engine.rows(
-    `SELECT DISTINCT before.file AS old, after.file AS new FROM ${keysIn(olds.map((path) => join(root, path)))} AS before
+  const pairs = await engine.rows(
+    `SELECT DISTINCT before.file AS old, after.file AS new FROM ${keysIn(olds.map(stored))} AS before
     JOIN ${keysIn(news.map(({ local }) => local))} AS after USING (key)`,
   );
-  for (const row of rows) {
-    const [from, to] = [paths.get(String(row.old)), paths.get(String(row.new))];
-    if (from === undefined || to === undefined || from === to) continue;
-    followers.set(from, (followers.get(from) ?? new Set()).add(to));
-  }
-  return followers;
+  const targets = new Map(news.map((file) => [file.local, stored(file)]));
+  const givers = new Set(pairs.filter(({ old, new: to }) => targets.get(String(to)) !== old).map(({ old }) => old));
+  return olds.filter((file) => givers.has(stored(file)));
 }
 
 async function hasOwnFiles({ own }: FolderPaths): Promise<boolean> {

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { configError } from '../../../src/base/errors.ts';
-import { APPEND } from '../../../src/sinks/files/append.ts';
 import { openWithoutLock } from '../../../src/sinks/files/file-table.ts';
 import {
   type DataFile,
@@ -86,7 +85,7 @@ export const EXAMPLE: FilesFormat = {
 };
 
 class ExampleLog implements TableLog {
-  readonly layout: Layout = { writeMode: APPEND };
+  readonly layout: Layout = {};
   snapshot: Snapshot | undefined;
   #latest: Version | undefined;
   readonly #storage: Storage;

@@ -15,7 +15,7 @@ it('tells the range of instants in UTC, whatever zone the machine is in, when a 
     await engine.run(`SET TimeZone = 'Asia/Seoul'`);
     const query = `SELECT CASE WHEN i = 69999 THEN TIMESTAMPTZ '2026-01-01 09:30:00.25+00' END AS at FROM range(70000) t(i)`;
     const writer = { rows: (sql: string) => engine.rows(sql), isLowOnMemory: false, layout: {} };
-    const file = await writeFile(writer, { query, rows: 70_000 }, join(dir, 'file.part'));
+    const file = await writeFile(writer, { table: 'events', query, rows: 70_000 }, join(dir, 'file.part'));
     const logged = await loggedColumns(engine, [file as NewFile], new Set(['at']));
     const text = '2026-01-01 09:30:00.25+00';
     expect(logged.get(file as NewFile)?.get('at')).toMatchObject({
@@ -35,7 +35,8 @@ it('counts the rows without a list for each file, also where another has the col
   const engine = await openEngine({ file: join(dir, 'work'), lockWaitMs: 0, clock: systemClock });
   try {
     const writer = { rows: (sql: string) => engine.rows(sql), isLowOnMemory: false, layout: {} };
-    const write = (name: string, query: string) => writeFile(writer, { query, rows: 10 }, join(dir, name));
+    const write = (name: string, query: string) =>
+      writeFile(writer, { table: 'events', query, rows: 10 }, join(dir, name));
     const lists = (n: number) => `SELECT i, CASE WHEN i < ${n} THEN NULL WHEN i = 8 THEN [] ELSE [i, NULL] END AS a`;
     const from = 'FROM range(10) t(i)';
     const files = [

@@ -28,7 +28,7 @@ describe('rows of very many dates', () => {
         FROM range(${dates * each}) t(i)`;
       const folder = join(dir, 'window');
       const writer = { rows: (s: string) => engine.rows(s), isLowOnMemory: false, layout: {} };
-      const found = await writeDates(writer, { query: sql, rows: each }, folder);
+      const found = await writeDates(writer, { table: 'events', query: sql, rows: each }, folder);
       expect(found.size).toBe(dates);
       expect([found.has(null), found.has('2026-01-02'), found.has('2026-01-01')]).toEqual([true, true, false]);
       const joined = [...found.values()].map(({ local }) => local).filter((path) => basename(path) !== 'data_0.part');
