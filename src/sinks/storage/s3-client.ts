@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Agent } from 'node:https';
-import type { S3Client } from '@aws-sdk/client-s3';
+import type { S3 } from '@aws-sdk/client-s3';
 import { type Env, quietSdkVersionWarning } from '../../base/env.ts';
 import {
   codeOf,
@@ -20,25 +20,19 @@ const CONNECT_MS = 10_000;
 /** Maximum time without a byte (ms). */
 const IDLE_MS = 60_000;
 
-export type S3 = typeof import('@aws-sdk/client-s3');
-
-/** Loads the SDK, when the first S3 address is used. */
-export function loadS3(): Promise<S3> {
-  quietSdkVersionWarning();
-  return import('@aws-sdk/client-s3');
-}
-
 /**
- * Makes a client with the SDK's own credential chain; a configured endpoint is addressed by path, as such stores
- * require it.
+ * Loads the SDK, and makes a client with its own credential chain; a configured endpoint is addressed by path, as such
+ * stores require it.
  */
-export function s3ClientOf(s3: S3, env: Env): S3Client {
+export async function s3ClientOf(env: Env): Promise<S3> {
+  quietSdkVersionWarning();
+  const { S3 } = await import('@aws-sdk/client-s3');
   const name = env('AWS_ENDPOINT_URL_S3') ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
   const endpoint = env(name) || undefined;
   const problem = endpoint && endpointProblem(name, endpoint);
   if (problem !== undefined) throw configError(`${problem}.`);
   const bundle = env('AWS_CA_BUNDLE') || undefined;
-  return new s3.S3Client({
+  return new S3({
     maxAttempts: MAX_ATTEMPTS,
     requestHandler: {
       connectionTimeout: CONNECT_MS,
@@ -60,15 +54,11 @@ function certificates(path: string): string {
 
 /** The access to a bucket that a request needs. */
 export interface BucketAccess {
-  readonly s3: S3;
-  readonly client: S3Client;
+  readonly client: S3;
   readonly bucket: string;
-  readonly signal: AbortSignal | undefined;
+  /** The options of every request. */
+  readonly options: { readonly abortSignal?: AbortSignal };
 }
-
-/** Options of a request. */
-export const optionsOf = ({ signal }: Pick<BucketAccess, 'signal'>) =>
-  signal === undefined ? {} : { abortSignal: signal };
 
 const CREDENTIALS = new Set([
   'CredentialsProviderError',

@@ -10,24 +10,8 @@ import { configError, transientError } from '../../base/errors.ts';
 import { attempted } from '../../base/retry.ts';
 import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { copyColumns, isSmall } from './partial-copy.ts';
-import {
-  type BucketAccess,
-  isPassing,
-  loadS3,
-  nameOfFault,
-  optionsOf,
-  s3ClientOf,
-  s3Error,
-  statusOf,
-} from './s3-client.ts';
-import {
-  abortUploads,
-  bytesStay,
-  cannotErase,
-  deleteObjects,
-  eraseVersions,
-  MissingPermission,
-} from './s3-versions.ts';
+import { type BucketAccess, isPassing, nameOfFault, s3ClientOf, s3Error, statusOf } from './s3-client.ts';
+import { abortUploads, type Denied, deleteObjects, eraseVersions } from './s3-versions.ts';
 import { MAX_READ_BYTES, type ParquetPart, type Storage, type Stored } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
@@ -48,16 +32,16 @@ export interface S3Place {
 }
 
 export async function openS3Storage(place: S3Place, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
-  const s3 = await loadS3();
-  const client = s3ClientOf(s3, env);
+  const client = await s3ClientOf(env);
+  const options = signal === undefined ? {} : { abortSignal: signal };
   try {
-    await client.send(new s3.HeadBucketCommand({ Bucket: place.bucket }), optionsOf({ signal }));
+    await client.headBucket({ Bucket: place.bucket }, options);
   } catch (error) {
     client.destroy();
     if (statusOf(error) === 404) throw configError(`${place.address}: there is no such bucket.`, { cause: error });
     throw s3Error(error, place.address, signal);
   }
-  return new S3Storage({ s3, client, bucket: place.bucket, signal }, place);
+  return new S3Storage({ client, bucket: place.bucket, options }, place);
 }
 
 /** A bucket, accessed by the official SDK with its credential chain and its retries. */
@@ -84,16 +68,13 @@ class S3Storage implements Storage {
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
+    const { client, options } = this.#access;
     const { bucket, prefix } = this.#place;
+    const from = { Bucket: bucket, Prefix: `${prefix}${folder}/`, ...(after !== '' && { StartAfter: prefix + after }) };
     let token: string | undefined;
     do {
-      const command = new this.#access.s3.ListObjectsV2Command({
-        Bucket: bucket,
-        Prefix: `${prefix}${folder}/`,
-        ...(after !== '' && { StartAfter: `${prefix}${after}` }),
-        ...(token !== undefined && { ContinuationToken: token }),
-      });
-      const page = await this.#guard(() => this.#access.client.send(command, optionsOf(this.#access)));
+      const next = token === undefined ? from : { ...from, ContinuationToken: token };
+      const page = await this.#guard(() => client.listObjectsV2(next, options));
       for (const { Key, Size, LastModified } of page.Contents ?? []) {
         if (Key === undefined || Key.endsWith('/') || !Key.startsWith(prefix)) continue;
         yield { path: Key.slice(prefix.length), bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0, names: 1 };
@@ -143,13 +124,13 @@ class S3Storage implements Storage {
   }
 
   #copy(path: string, copy: string): Promise<string> {
-    const { signal } = this.#access;
+    const { abortSignal } = this.#access.options;
     return this.#reading(async () => {
       await rm(copy, { force: true });
       const body = await this.#get(path);
       if (body === undefined) throw this.#gone(path);
       const file = createWriteStream(copy, { flags: 'wx', mode: OWNER_FILE });
-      await pipeline(body.stream, file, signal === undefined ? {} : { signal });
+      await pipeline(body.stream, file, abortSignal === undefined ? {} : { signal: abortSignal });
       return copy;
     });
   }
@@ -157,9 +138,9 @@ class S3Storage implements Storage {
   remove(paths: readonly string[]): Promise<void> {
     const keys = paths.map((path) => ({ Key: this.#key(path) }));
     return this.#guard(() =>
-      deleteObjects(this.#access, keys, ({ Code }) => {
-        throw configError(`${this.address}: an object could not be deleted (${Code}): the key needs s3:DeleteObject.`);
-      }),
+      deleteObjects(this.#access, keys, ({ Code }) =>
+        configError(`${this.address}: an object could not be deleted (${Code}): the key needs s3:DeleteObject.`),
+      ),
     );
   }
 
@@ -167,19 +148,28 @@ class S3Storage implements Storage {
     await this.remove(paths);
     await this.#guard(async () => {
       for (const key of paths.map((path) => this.#key(path))) {
-        await eraseVersions(this.#access, key, (other) => other !== key);
+        await eraseVersions(this.#access, key, (other) => other !== key, this.#bytesStay);
       }
     });
   }
 
-  eraseAllBut(folder: string, isKept: IsKept, until: number): Promise<void> {
-    return this.#guard(() => this.#eraseAllBut(folder, isKept, until));
+  eraseAllBut(folder: string, isKept: IsKept, until: number, denied: Denied = this.#bytesStay): Promise<void> {
+    return this.#guard(async () => {
+      const left: string[] = [];
+      for await (const object of this.list(folder)) if (!isKept(object)) left.push(object.path);
+      await this.remove(left);
+      const below = this.#key(`${folder}/`);
+      await abortUploads(this.#access, below, until, denied);
+      const { length } = this.#place.prefix;
+      const isKeptKey = (key: string, modified: number) => isKept({ path: key.slice(length), modified });
+      await eraseVersions(this.#access, below, isKeptKey, denied);
+    });
   }
 
   async tryErase(): Promise<void> {
     const folder = `${TRIAL}/${randomUUID()}`;
     await this.write(`${folder}/trial`, '');
-    await this.#guard(() => this.#eraseAllBut(folder, () => false, 0), cannotErase);
+    await this.eraseAllBut(folder, () => false, 0, this.#cannotErase);
   }
 
   close(): void {
@@ -191,20 +181,15 @@ class S3Storage implements Storage {
   }
 
   async #put(path: string, text: string, how: { readonly IfNoneMatch?: string } = {}): Promise<void> {
-    const command = new this.#access.s3.PutObjectCommand({
-      Bucket: this.#access.bucket,
-      Key: this.#key(path),
-      Body: Buffer.from(text),
-      ...how,
-    });
-    await this.#access.client.send(command, optionsOf(this.#access));
+    const { client, bucket, options } = this.#access;
+    await client.putObject({ Bucket: bucket, Key: this.#key(path), Body: Buffer.from(text), ...how }, options);
   }
 
   async #get(path: string, range?: string): Promise<{ readonly stream: Readable; readonly bytes: number } | undefined> {
-    const object = { Bucket: this.#access.bucket, Key: this.#key(path) };
-    const command = new this.#access.s3.GetObjectCommand(range === undefined ? object : { ...object, Range: range });
+    const { client, bucket, options } = this.#access;
+    const object = { Bucket: bucket, Key: this.#key(path), ...(range !== undefined && { Range: range }) };
     try {
-      const { Body, ContentLength } = await this.#access.client.send(command, optionsOf(this.#access));
+      const { Body, ContentLength } = await client.getObject(object, options);
       return { stream: Body as Readable, bytes: ContentLength ?? 0 };
     } catch (error) {
       if (nameOfFault(error) === 'NoSuchKey') return undefined;
@@ -212,20 +197,10 @@ class S3Storage implements Storage {
     }
   }
 
-  async #eraseAllBut(folder: string, isKept: IsKept, until: number): Promise<void> {
-    const { prefix } = this.#place;
-    const left: string[] = [];
-    for await (const object of this.list(folder)) if (!isKept(object)) left.push(object.path);
-    await this.remove(left);
-    const below = this.#key(`${folder}/`);
-    await abortUploads(this.#access, below, until);
-    await eraseVersions(this.#access, below, (key, modified) => isKept({ path: key.slice(prefix.length), modified }));
-  }
-
   /** Attempts a read again whose body broke, which the SDK does not do. */
   #reading<T>(work: () => Promise<T>): Promise<T> {
     const isBroken = (error: unknown) =>
-      !this.#access.signal?.aborted && isPassing(error) && !(error instanceof SyntaxError);
+      !this.#access.options.abortSignal?.aborted && isPassing(error) && !(error instanceof SyntaxError);
     return this.#guard(() => attempted(MAX_ATTEMPTS, isBroken, work));
   }
 
@@ -233,12 +208,27 @@ class S3Storage implements Storage {
     return transientError(`${this.address}/${path} is gone: another run removed it. Try again.`);
   }
 
-  async #guard<T>(work: () => Promise<T>, notPermitted = bytesStay): Promise<T> {
+  /** The failure of a purge that removed the rows but not the earlier versions. */
+  readonly #bytesStay: Denied = (permission, cause) =>
+    transientError(
+      `${this.address}: the rows are out of the table, but their bytes may still be in the bucket as earlier versions or ` +
+        `unfinished uploads: give the key the right ${permission} and run the purge again.`,
+      { cause },
+    );
+
+  /** The failure of the check before a purge. */
+  readonly #cannotErase: Denied = (permission, cause) =>
+    configError(
+      `${this.address}: earlier versions and unfinished uploads could not be removed by a purge: give the key the right ` +
+        `${permission}. Nothing was changed.`,
+      { cause },
+    );
+
+  async #guard<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof MissingPermission) throw notPermitted(this.address, error);
-      throw s3Error(error, this.address, this.#access.signal);
+      throw s3Error(error, this.address, this.#access.options.abortSignal);
     }
   }
 }
@@ -265,38 +255,36 @@ async function upload(to: UploadTo, path: string): Promise<void> {
   try {
     const { size } = await file.stat();
     if (size > PART_BYTES) return await uploadParts(to, file, size);
-    const object = { Bucket: to.bucket, Key: to.key, Body: await readAt(file, 0, size) };
-    await to.client.send(new to.s3.PutObjectCommand(object), optionsOf(to));
+    await to.client.putObject({ Bucket: to.bucket, Key: to.key, Body: await readAt(file, 0, size) }, to.options);
   } finally {
     await file.close();
   }
 }
 
 async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promise<void> {
-  const { s3, client, bucket, key } = to;
-  const object = { Bucket: bucket, Key: key };
-  const ChecksumAlgorithm = 'CRC32';
-  const begin = new s3.CreateMultipartUploadCommand({ ...object, ChecksumAlgorithm });
-  const { UploadId } = await client.send(begin, optionsOf(to));
+  const { client, options } = to;
+  const object = { Bucket: to.bucket, Key: to.key };
+  const ChecksumAlgorithm = 'CRC32' as const;
+  const { UploadId } = await client.createMultipartUpload({ ...object, ChecksumAlgorithm }, options);
   const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
   const limit = pLimit(CONCURRENCY);
   const send = async (from: number): Promise<CompletedPart> => {
     const PartNumber = from / partBytes + 1;
     const Body = await readAt(file, from, Math.min(partBytes, size - from));
-    const part = new s3.UploadPartCommand({ ...object, UploadId, PartNumber, Body, ChecksumAlgorithm });
-    const { ETag, ChecksumCRC32 } = await client.send(part, optionsOf(to));
+    const part = { ...object, UploadId, PartNumber, Body, ChecksumAlgorithm } as const;
+    const { ETag, ChecksumCRC32 } = await client.uploadPart(part, options);
     return { ETag, PartNumber, ChecksumCRC32 };
   };
   const froms = Array.from({ length: Math.ceil(size / partBytes) }, (_, i) => i * partBytes);
   try {
     const Parts = await Promise.all(froms.map((from) => limit(() => send(from))));
-    const end = new s3.CompleteMultipartUploadCommand({ ...object, UploadId, MultipartUpload: { Parts } });
-    await client.send(end, optionsOf(to)).catch((error) => unlessStored(error, to, size));
+    const end = client.completeMultipartUpload({ ...object, UploadId, MultipartUpload: { Parts } }, options);
+    await end.catch((error) => unlessStored(error, to, size));
   } catch (error) {
     limit.clearQueue();
     // This request runs without the signal: parts that were sent must be removed, since they cost money, also when the
     // run is stopped.
-    await client.send(new s3.AbortMultipartUploadCommand({ ...object, UploadId })).catch(() => {});
+    await client.abortMultipartUpload({ ...object, UploadId }).catch(() => {});
     throw error;
   }
 }
@@ -304,8 +292,7 @@ async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promis
 /** Ignores an unknown upload if the object is stored: an earlier attempt completed it, and its answer was lost. */
 async function unlessStored(error: unknown, to: UploadTo, size: number): Promise<void> {
   if (nameOfFault(error) !== 'NoSuchUpload') throw error;
-  const head = new to.s3.HeadObjectCommand({ Bucket: to.bucket, Key: to.key });
-  const found = await to.client.send(head, optionsOf(to)).catch(() => undefined);
+  const found = await to.client.headObject({ Bucket: to.bucket, Key: to.key }, to.options).catch(() => undefined);
   if (found?.ContentLength !== size) throw error;
 }
 
