@@ -67,9 +67,9 @@ const hmacIn = ({ hmac }: JsonObject): string | undefined =>
   typeof hmac === 'string' && HMAC.test(hmac) ? hmac : undefined;
 
 /**
- * The people who stay forgotten, from a file of JSON Lines. Throws a configuration failure when it cannot be read or a
- * line is not understood: a list that is not whole must not let anybody through. `hashKey`: that of `df_unified_id`, where
- * a configuration hashes it; a person may be on the list by the id or, from a purge, by its hash.
+ * The people who stay forgotten, from a file of JSON Lines. Throws UserError unless every line is understood: a list
+ * that is not whole must not let anybody through. `hashKey`: that of `df_unified_id`; a person may be listed by the id
+ * or its hash.
  */
 export function loadSuppression(path: string, key: Secret, hashKey?: HashKey): Suppression {
   checkKey(key);
@@ -132,9 +132,8 @@ interface Person {
 }
 
 /**
- * Adds people to the list of those who stay forgotten: JSON Lines, a header and `{"hmac": …}` each (0600). Who is on it
- * already is not added again, a placeholder is nobody. Returns how many were added; on disk by then. Two runs at once write one
- * after the other; throws a transient failure when the other takes too long.
+ * Adds people who are not on the list yet; a placeholder is nobody. Returns how many, on disk by then. Throws
+ * UserError, also when a run at the same time holds the list too long.
  */
 export async function suppress(
   path: string,

@@ -9,9 +9,8 @@ const UNNAMED = 'column';
 const encoder = new TextEncoder();
 
 /**
- * Folds a name so that names which DuckDB (which ignores ASCII case) or Spark takes for one become equal (S16). Spark
- * lower-cases names when it looks for duplicates; when it looks for a column, it compares each character's upper case,
- * or the lower case of that: `ſ` is `s`, `ς` is `σ`, `ı` and `İ` are `i`.
+ * Makes names equal that DuckDB (which ignores ASCII case) or Spark takes for one (S16). Spark looks for duplicates in
+ * lower case, and for a column by each character's upper case, or the lower case of that: `ſ` is `s`, `ı` is `i`.
  */
 export function foldName(name: string): string {
   return [...name.toLowerCase().replaceAll(DOTTED_I, 'i')].map((c) => simpleUpper(c).toLowerCase()).join('');
@@ -31,10 +30,7 @@ export function compareBytes(a: string, b: string): number {
   return Buffer.compare(encoder.encode(a), encoder.encode(b));
 }
 
-/**
- * Table names for the new columns of one window, in the order given. Names that fold alike get `_2`, `_3`… in order of their
- * bytes, equal names in the order given; names that are taken are skipped.
- */
+/** Table names for new columns, in the order given: equal ones get `_2`, `_3`… in order of their bytes (S16). */
 export function assignNames(taken: Iterable<string>, incoming: readonly string[]): string[] {
   const used = new Set([...taken].map(foldName));
   const names = new Array<string>(incoming.length);
@@ -43,10 +39,7 @@ export function assignNames(taken: Iterable<string>, incoming: readonly string[]
   return names;
 }
 
-/**
- * Names of item columns without their prefix; the prefix stays if the name without it is taken. `names` are table
- * names.
- */
+/** Names of item columns without their prefix, which stays if the name without it is taken. */
 export function assignItemNames(taken: Iterable<string>, names: readonly string[], prefix: string): string[] {
   const used = new Set([...taken].map(foldName));
   return names.map((name) => {

@@ -18,15 +18,11 @@ export interface Rules {
   readonly schemaMode: SchemaMode;
   /** Types of a pinned schema, by source name. */
   readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
-  /**
-   * Derives the name of a column from its name in the export, before equal names are numbered; absent: the same name.
-   */
+  /** Derives the name of a column from that in the export, before equal names are numbered; absent: the same. */
   readonly columnName?: ((source: string) => string) | undefined;
 }
 
-/**
- * The change that a batch of windows makes to one column of the table; evidence and cells are those of the whole batch.
- */
+/** What a batch makes of one column of the table; evidence and cells are those of the whole batch. */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;
   /** Its type before this batch. */
@@ -57,9 +53,8 @@ export function isWidening({ before, type, storedEvidence }: Retyped, asInstants
 }
 
 /**
- * The number of these windows, counted from the first, that one plan stores exactly as a plan for each would, at least
- * 1 (S53). `windows` has the files of each. A `schema_mode` other than `evolve` compares each window with the columns
- * of those before it, so that each needs its own plan.
+ * How many of these windows, from the first, one plan stores exactly as a plan for each would (S53). `windows`: the
+ * files of each. Modes other than `evolve` compare each window with the columns of those before it.
  */
 export function plannedTogether(
   stored: readonly StoredColumn[],
@@ -80,8 +75,8 @@ export function plannedTogether(
 }
 
 /**
- * True if the cells of a window are stored alike by its own plan and by one plan of several windows. A text that was
- * first stored as another type is written in its canonical form (S21), or not at all if it is `null` (S18).
+ * True if one plan of several windows stores the cells of a window as its own does. A text that was first stored as
+ * another type is written in its canonical form (S21), or not at all if it is `null` (S18).
  */
 function isStoredAlike(alone: PlannedColumn, together: PlannedColumn): boolean {
   const { batchEvidence, readAs } = alone;
@@ -94,8 +89,8 @@ function isStoredAlike(alone: PlannedColumn, together: PlannedColumn): boolean {
 }
 
 /**
- * Plans what a batch of windows does to the columns of the table: names for new ones, types for all. `isFirst`: nothing
- * was committed yet, so that `freeze` and `fail` compare with a pinned schema alone. Throws UserError under `fail`.
+ * Plans the names of new columns, and the types of all. `isFirst`: nothing was committed yet, so that `freeze` and
+ * `fail` compare with a pinned schema alone. Throws UserError under `fail`.
  */
 export function planColumns(
   stored: readonly StoredColumn[],
@@ -198,10 +193,7 @@ function planColumn(
   return planned;
 }
 
-/**
- * Decides how the cells of a batch that become values of `type` are read: as the type that they have, if it loses no
- * value.
- */
+/** How cells that become values of `type` are read: as the type that they have, if it loses no value. */
 function readingOf(
   batchEvidence: Evidence,
   fixed: ColumnType | undefined,

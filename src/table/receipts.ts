@@ -3,8 +3,8 @@ import { lastContained } from '../extract/plan/days.ts';
 import type { Receipt } from '../extract/window.ts';
 
 /**
- * A receipt as a target stores it, with the number of its window (`_dfinery_window` of its rows, from 1). It lacks the
- * header and the scans of the columns, which hold minimum and maximum values and would outlive a purge.
+ * A receipt as a target stores it, with the number of its window (`_dfinery_window`), and without header and scans:
+ * these hold least and greatest values, which would outlive a purge.
  */
 export type StoredReceipt = Omit<Receipt, 'header' | 'columns'> & {
   readonly window: number;
@@ -19,16 +19,11 @@ export function storedReceipt(receipt: Receipt, window: number, idRepeats: numbe
   return { ...rest, window, rows_live: receipt.rows, id_repeats: idRepeats };
 }
 
-/**
- * The number of the last window, 0 if there is none. A receipt is removed only for a later one, so that no number is
- * used twice.
- */
+/** The number of the last window, 0 if there is none. None is used twice: a receipt goes only for a later one. */
 export const lastWindow = (receipts: readonly Pick<StoredReceipt, 'window'>[]): number =>
   receipts.reduce((most, { window }) => Math.max(most, window), 0);
 
-/**
- * The receipts with their current row counts, without those that nothing needs any more. `live` has the rows by window.
- */
+/** The receipts that are still needed, with their current rows. `live`: rows by window. */
 export function receiptsWith(
   receipts: readonly StoredReceipt[],
   live: ReadonlyMap<number, number>,
@@ -37,10 +32,7 @@ export function receiptsWith(
   return counted.filter((receipt) => receipt.rows_live > 0 || !counted.some((later) => supersedes(later, receipt)));
 }
 
-/**
- * True if a later window requested the same days and covers as many of them: so hourly runs leave one receipt for each
- * day.
- */
+/** True if a later window requested the same days and covers as many: hourly runs leave one receipt a day. */
 export function supersedes(later: StoredReceipt, earlier: StoredReceipt): boolean {
   if (later.window <= earlier.window || later.from !== earlier.from || later.to !== earlier.to) return false;
   if (earlier.covers_to === null) return true;

@@ -16,8 +16,8 @@ export interface RunRecord {
 export const MAX_RUNS = 1_000;
 
 /**
- * The run history of a target. `begin` is called once, before the first request; `end` whether the run succeeds or fails, and once
- * more if something fails after that. The record of a killed run has no end. Both throw a UserError if the record cannot be written.
+ * The run history of a target. `begin` comes once, before the first request, `end` on every way out, once more if
+ * something fails after it; a killed run has no end. Both throw UserError.
  */
 export interface RunHistory {
   /** True if other runs may be at work at the same time. */

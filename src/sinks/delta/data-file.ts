@@ -10,9 +10,8 @@ import type { DeltaField } from './schema.ts';
 const NOTE = 'dfinery';
 
 /**
- * Makes a data file from its log entry. `path` is relative to the table's folder, and `place` names the table in
- * messages. Throws a configuration failure for a file without this program's note: somebody else wrote it, and the
- * windows of its rows cannot be known.
+ * The data file of a log entry. `path`: from the folder of the table, which messages call `place`. Throws UserError for
+ * a file that another program wrote: the windows of its rows cannot be known.
  */
 export function dataFileOf(table: TableName, path: string, add: Add, place: string): DataFile {
   const where = `${place}/${path}`;
@@ -86,10 +85,7 @@ const WRITTEN: Readonly<Record<string, (text: string) => string | undefined>> = 
 
 const INSTANT = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?(?:\+00)?$/;
 
-/**
- * Writes an instant with milliseconds, which readers expect; undefined for a value with microseconds, which would be
- * cut.
- */
+/** An instant with milliseconds, as readers expect it; undefined for one with microseconds, which would be cut. */
 function instant(text: string, zone: string): string | undefined {
   const match = INSTANT.exec(text);
   if (match === null) return undefined;

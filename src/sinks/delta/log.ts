@@ -75,10 +75,7 @@ class DeltaLog implements TableLog {
     this.snapshot = this.#read();
   }
 
-  /**
-   * Stores the files, then commits the tables, `events` last: if a run dies in between, `events` is unchanged and its
-   * windows are loaded again (S41).
-   */
+  /** Commits `events` last: if a run dies in between, it is unchanged and its windows are loaded again (S41). */
   async commit(change: FileChange): Promise<void> {
     const changeId = randomUUID();
     const done: { readonly table: DeltaTable; readonly added: readonly NewFile[] }[] = [];
@@ -104,18 +101,13 @@ class DeltaLog implements TableLog {
     for (const name of names) await this.#table(name).checkpoint(this.#options.clock.now());
   }
 
-  /**
-   * False if a table has a later version: a purge removes files at once, and a reader of an older version may need
-   * them.
-   */
+  /** False if a table has a later version: a purge removes files at once. */
   async isUnchanged(): Promise<boolean> {
     for (const table of this.#tables.values()) if (!(await table.isLatest())) return false;
     return true;
   }
 
-  /**
-   * Checks that the schema in the log has the columns of the state. The schema of a stale table may be older or newer.
-   */
+  /** Compares the schemas in the log with the state; that of a stale table may be older or newer. */
   async check(): Promise<Difference[]> {
     const found: Difference[] = [];
     if (this.snapshot === undefined) return found;
@@ -143,10 +135,7 @@ class DeltaLog implements TableLog {
     await checkErasable(this.#storage, removed, this.#known);
   }
 
-  /**
-   * Erases history and files after a purge. An uncommitted file that is older than the purge's commit belongs to no
-   * writer that can still commit.
-   */
+  /** Erases files and history. An uncommitted file older than the purge belongs to no writer that can still commit. */
   async erase(): Promise<void> {
     const now = this.#options.clock.now();
     for (const table of this.#tables.values()) {
@@ -206,10 +195,7 @@ class DeltaLog implements TableLog {
     ];
   }
 
-  /**
-   * Undoes a change after a lost race: removes everything that was stored, in all tables; a table that was committed
-   * loses its new rows again.
-   */
+  /** Removes all that was stored after a lost race; a table that was committed loses its new rows again. */
   async #undo(
     change: FileChange,
     done: readonly { readonly table: DeltaTable; readonly added: readonly NewFile[] }[],

@@ -19,9 +19,7 @@ export interface DeltaField {
 /** Characters that readers refuse in a column's name. */
 const REFUSED = /[ ,;{}()\n\t=]/g;
 
-/**
- * A column's name with only the characters that every reader of Delta accepts, before equal names are numbered (S43).
- */
+/** A column's name, before equal names are numbered, as every reader of Delta accepts it (S43). */
 export const readableName = (source: string): string => source.replaceAll(REFUSED, '_');
 
 /** The columns that a table's files can have, in their order; the partition's column is not among them. */
@@ -67,10 +65,7 @@ export function protocolOf(asInstants: boolean): Protocol {
   };
 }
 
-/**
- * True if a table's protocol has the features that its columns need: a table whose first run died may have been for
- * another time zone.
- */
+/** True if a protocol has the features of the columns: a first run that died may have had another time zone. */
 export function supports(protocol: Protocol | undefined, asInstants: boolean): boolean {
   const needed = protocolOf(asInstants);
   return (['readerFeatures', 'writerFeatures'] as const).every((kind) =>

@@ -17,10 +17,7 @@ export interface TableInfo {
   readonly timezone?: string | null;
   /** The tables that are kept; only in `events`. */
   readonly tables?: readonly TableName[];
-  /**
-   * Id of the latest change of `events`. Versions alone do not identify it: each of two writers may take its own
-   * version for the next one.
-   */
+  /** Id of the latest change of `events`: two writers may both take a version for theirs. */
   readonly change_id?: string;
   /** The version of `events` from which another table follows, and the change that made that version. */
   readonly source?: number;
@@ -33,10 +30,7 @@ const TABLE = `${OWN}table`;
 /** Configuration texts by domain. */
 export type Domains = ReadonlyMap<string, string>;
 
-/**
- * Reads the description of a table; undefined for a table of another program. Throws UserError for one of another
- * version of this program.
- */
+/** The description of a table; undefined for one of another program. Throws UserError for a later version. */
 export function tableInfoOf(domains: Domains, place: string): TableInfo | undefined {
   const text = domains.get(TABLE);
   if (text === undefined) return undefined;

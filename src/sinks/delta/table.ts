@@ -70,10 +70,7 @@ export class DeltaTable {
     this.#logger = logger;
   }
 
-  /**
-   * Reads a table's log. Throws UserError for a log that is damaged, not this program's, or changed in ways that it
-   * does not know.
-   */
+  /** Reads a table's log. Throws UserError for one that is damaged, foreign, or changed in ways unknown here. */
   static async open(name: TableName, place: LogPlace, logger: Logger): Promise<DeltaTable> {
     const snapshot = await readSnapshot(place);
     const table = new DeltaTable(name, place, snapshot, logger);
@@ -213,10 +210,7 @@ export class DeltaTable {
     });
   }
 
-  /**
-   * Writes a checkpoint and removes all earlier files of the log: their statistics name values of rows that a purge
-   * removed (S44). Throws UserError.
-   */
+  /** Writes a checkpoint and removes all earlier files of the log, whose statistics name removed values (S44). */
   async eraseHistory(now: number): Promise<void> {
     if (this.version < 1) return;
     await this.#writeCheckpoint(now);
@@ -243,10 +237,7 @@ export class DeltaTable {
     );
   }
 
-  /**
-   * Throws UserError if the folder of a table without a log has files of somebody else; those of a run that died before
-   * its first commit are accepted.
-   */
+  /** Throws UserError for a table without a log that has files, unless a run that died left them. */
   async #refuseForeignFiles(): Promise<void> {
     for await (const { path } of this.#place.storage.list(this.name)) {
       if (isOwnFile(pathInTable(this.name, path)) || isDraft(path)) continue;

@@ -22,10 +22,7 @@ export const eventColumns = (columns: readonly StoredColumn[], zone: Zone | unde
   ...typedColumns(columns).map(({ name, type }) => ({ name, type: TYPES[type].duckdb(zone !== undefined) })),
 ];
 
-/**
- * The columns that a table's files can have, in their order, with DuckDB's types; the column of the date is not among
- * them.
- */
+/** All columns that a table's files can have, in their order; that of the date is not among them. */
 export async function describeTable(
   engine: Engine,
   table: TableName,
@@ -99,10 +96,7 @@ export function eventRows(
   return parts.length === 0 ? undefined : `(${parts.join(' UNION ALL ')})`;
 }
 
-/**
- * The ORDER BY of a file that `compact` writes: by event name, then time, so that the statistics of row groups let a
- * filter skip some. Empty if one row group holds all rows.
- */
+/** The ORDER BY with which filters can skip row groups; empty if one row group holds all rows. */
 export function sortedBy(columns: readonly StoredColumn[], rows: number): string {
   const keys = [EVENT_NAME, SERVER_DATETIME].flatMap((source) => {
     const column = columns.find((c) => c.source === source && c.occurrence === 1 && c.type !== null);

@@ -9,7 +9,6 @@ import { copiesOf, type FileTable } from './file-table.ts';
 import type { DataFile, NewFile, ReadableFile } from './log.ts';
 import { FILE, readFiles } from './parquet-file.ts';
 
-/** The files of tables that a change removes and adds. */
 export interface Files {
   readonly removed: readonly DataFile[];
   readonly added: readonly NewFile[];
@@ -18,9 +17,8 @@ export interface Files {
 const SHARED = '_dfinery_shared';
 
 /**
- * Extends a change of `events` to all tables: each file of `events` has one file in `event_items` and in `event_logs`,
- * if these tables are kept. A table that is new, or that does not follow from the snapshot, is written as a whole.
- * Called inside a transaction.
+ * Extends a change of `events` to all tables, in which each file of `events` has a file. A table that is new, or stale
+ * in the snapshot, is written as a whole. Called inside a transaction.
  */
 export async function derive(
   table: FileTable,
@@ -29,9 +27,9 @@ export async function derive(
 ): Promise<Files> {
   const wanted = TABLES.filter((name) => name !== 'events' && tables.includes(name));
   if (wanted.length === 0) return change;
-  const stored = await table.fetchColumns(table.filesOf('events'), keyColumns(columns));
+  const stored = await table.fetch(table.filesOf('events'), keyColumns(columns));
   const leaving = new Set(change.removed.map(({ id }) => id));
-  /** The files of `events` after the change, for reading their keys. */
+  /** The files of `events` after the change, to read their keys. */
   const events: ReadableFile[] = [
     ...stored.filter(({ id }) => !leaving.has(id)),
     ...change.added.map((file) => ({ ...file, copy: file.local })),
@@ -68,9 +66,8 @@ async function writeDerived(
 }
 
 /**
- * The files of `events` whose file of `event_logs` must be written. `event_logs` has an event once, whatever files its
- * rows are in: so these are the new files of `events`, and those with an event of a file that is added or removed.
- * Makes the table of the events that several files have.
+ * The files of `events` whose file of `event_logs` must be written: the new ones, and those that share an event with a
+ * file that is added or removed, since `event_logs` has an event once. Makes the table of the shared events.
  */
 async function logsToWrite(
   table: FileTable,

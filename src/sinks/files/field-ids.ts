@@ -25,10 +25,7 @@ export interface IdentifiedTable {
   readonly lastColumnId: number;
 }
 
-/**
- * The ids of the columns of tables: those of the committed columns, and new ones that a table gets with the next
- * commit.
- */
+/** The ids of the columns of tables: committed ones, and new ones that a table gets with the next commit. */
 export class FieldIds {
   readonly #tables: ReadonlyMap<TableName, IdentifiedTable>;
   /** The last id of each table. */

@@ -68,15 +68,12 @@ export class FileTable {
     throw noTableError(this.place);
   }
 
-  /** The files of a table in the snapshot. */
   filesOf(table: TableName): DataFile[] {
     return this.log.snapshot?.files.filter((file) => file.table === table) ?? [];
   }
 
-  /** The zone of the datetimes, by the state. */
   get zone(): Zone | undefined {
-    const { timezone } = this.snapshot.state;
-    return zoneOf(timezone);
+    return zoneOf(this.snapshot.state.timezone);
   }
 
   /** Makes a new path in the folder of files that are not stored yet. */
@@ -86,17 +83,11 @@ export class FileTable {
     return path;
   }
 
-  /** Gives files with their content, which is copied at most once in a run. */
-  fetch(files: readonly DataFile[]): Promise<ReadableFile[]> {
-    return this.#each(files, ({ path }) => this.#copyOnce(path, (copy) => this.storage.localFile(path, copy)));
-  }
-
-  /** Gives files of which only some columns are read; a copy may hold no other columns. */
-  fetchColumns(files: readonly DataFile[], columns: ReadonlySet<string>): Promise<ReadableFile[]> {
-    const names = JSON.stringify([...columns].sort());
-    return this.#each(files, ({ path, bytes }) =>
-      this.#copyOnce(`${path}\0${names}`, (copy) => this.storage.localFile(path, copy, { bytes, columns })),
-    );
+  /** Gives files with a local copy, made at most once in a run. A copy for some `columns` may hold no others. */
+  fetch(files: readonly DataFile[], columns?: ReadonlySet<string>): Promise<ReadableFile[]> {
+    const limit = pLimit(CONCURRENCY);
+    const fetched = async (file: DataFile) => ({ ...file, copy: file.local ?? (await this.#copyOf(file, columns)) });
+    return Promise.all(files.map((file) => limit(() => fetched(file))));
   }
 
   /** The local path of one file's content. */
@@ -104,10 +95,7 @@ export class FileTable {
     return (await this.fetch([file]))[0].copy;
   }
 
-  /**
-   * Commits a change; then removes the files that were written for it and are not part of a table, and copies of
-   * removed files.
-   */
+  /** Commits a change; then removes local files that were written for it, and copies of removed files. */
   async commit(change: FileChange): Promise<void> {
     await this.log.commit(change);
     const removed = new Set(change.removed.map(({ path }) => path));
@@ -155,16 +143,10 @@ export class FileTable {
     return this.#open.close();
   }
 
-  async #each(files: readonly DataFile[], localOf: (file: DataFile) => Promise<string>): Promise<ReadableFile[]> {
-    const limit = pLimit(CONCURRENCY);
-    const fetched = async (file: DataFile) => ({ ...file, copy: file.local ?? (await localOf(file)) });
-    return Promise.all(files.map((file) => limit(() => fetched(file))));
-  }
-
-  async #copyOnce(key: string, make: (copy: string) => Promise<string>): Promise<string> {
-    const known = this.#copies.get(key);
-    if (known !== undefined) return known;
-    const local = await make(this.newPath('copy'));
+  async #copyOf({ path, bytes }: DataFile, columns?: ReadonlySet<string>): Promise<string> {
+    const key = `${path}\0${columns === undefined ? '' : JSON.stringify([...columns].sort())}`;
+    const part = columns && { bytes, columns };
+    const local = this.#copies.get(key) ?? (await this.storage.localFile(path, this.newPath('copy'), part));
     this.#copies.set(key, local);
     return local;
   }
@@ -175,9 +157,8 @@ export const copiesOf = (files: readonly ReadableFile[]): string[] => files.map(
 
 /**
  * Opens a place with an engine and a folder of this run alone: for reading, or for writing if the commit and not a lock
- * decides between two writers. `logFolder` is the folder of the log if it lies in the storage; if it has no file, there
- * is nothing to rewrite, and nothing is made. `close` closes the storage too, as does a failure. Throws what `logOf`
- * throws, or UserError.
+ * decides between two writers. Where `logFolder` of the storage has no file there is nothing to rewrite, and nothing is
+ * made. `close` closes the storage too, as does a failure. Throws what `logOf` throws, or UserError.
  */
 export async function openWithoutLock<L extends TableLog>(
   storage: Storage,
@@ -228,8 +209,8 @@ export const withTable = <T>(
 ): Promise<T> => inTable(format, options, 'rewrite', work);
 
 /**
- * Opens a place for reading and runs work. If the files changed meanwhile the work runs again, unless its result is
- * certain. An abort interrupts the engine. Throws UserError.
+ * Opens a place for reading and runs work: again if the files changed meanwhile, unless its result is certain. Throws
+ * UserError.
  */
 export function readingTable<T>(
   format: FilesFormat,
@@ -239,12 +220,12 @@ export function readingTable<T>(
 ): Promise<T> {
   const read = async (table: FileTable): Promise<T> => {
     for (let attempt = 1; ; attempt++) {
-      const found = await outcomeOf(() => work(table));
+      const [found] = await Promise.allSettled([work(table)]);
       options.signal?.throwIfAborted();
-      const isSettled = 'value' in found && isCertain(found.value);
+      const isSettled = found.status === 'fulfilled' && isCertain(found.value);
       if (isSettled || (await table.log.isUnchanged?.()) !== false) {
-        if ('value' in found) return found.value;
-        throw found.error;
+        if (found.status === 'fulfilled') return found.value;
+        throw found.reason;
       }
       if (attempt === MAX_ATTEMPTS) {
         throw transientError(`${options.place} is written all the time: try again once its writer is done.`);
@@ -275,13 +256,5 @@ async function inTable<T>(
   } catch (error) {
     options.signal?.throwIfAborted();
     throw failureOf(error, options.place);
-  }
-}
-
-async function outcomeOf<T>(work: () => Promise<T>): Promise<{ readonly value: T } | { readonly error: unknown }> {
-  try {
-    return { value: await work() };
-  } catch (error) {
-    return { error };
   }
 }

@@ -24,9 +24,8 @@ export interface EarlyFiles {
 }
 
 /**
- * Writes the files of windows that wait while others are still downloaded. They serve a batch if its plan gives the
- * same types to the same columns: then the values are the same, too, since one plan stores the windows of a batch as a
- * plan for each would.
+ * Writes the files of windows while others are still downloaded. They serve a batch whose plan gives the same types to
+ * the same columns: then the values are the same, too.
  */
 export class EarlyWriter {
   readonly #table: FileTable;
@@ -38,9 +37,7 @@ export class EarlyWriter {
     this.#table = table;
   }
 
-  /**
-   * Begins to write the rows of a window. After a failure they are written again for its batch, which then reports it.
-   */
+  /** Begins to write the rows of a window; those that fail are written again for the batch, which reports it. */
   begin(load: WindowLoad): void {
     if (load.window.receipt.rows === 0 || hasDuplicateOrMissingIds(load.window)) return;
     const write = async () => {
@@ -73,9 +70,8 @@ const formOf = ({ number, planned }: WindowLoad): string =>
   JSON.stringify([number, ...typedColumns([...planned.values()]).map(({ name, type }) => [name, type])]);
 
 /**
- * Writes all rows of the windows, typed and with keys, one file for each window and date. Files in `early` that fit are
- * used instead. Windows whose ids are their keys are written at the same time. Called inside a transaction. Throws
- * UserError if a count differs.
+ * Writes all rows of the windows, typed and with keys, one file for each window and date; files in `early` that fit are
+ * used. Called inside a transaction. Throws UserError if a count differs.
  */
 export async function writeIncoming(
   table: FileTable,
@@ -128,10 +124,7 @@ interface Rows extends Pick<FileQuery, 'columns' | 'values' | 'rescued' | 'from'
   readonly key: string;
 }
 
-/**
- * The query of rows as a file of `events` has them, with its columns in their order. `date` is SQL; undefined if there
- * is no column of the date.
- */
+/** The query of rows as a file of `events` has them. `date` is SQL; undefined if there is no column of the date. */
 function queryOf(rows: Rows, date: string | undefined, { planned, zone, number }: WindowLoad): string {
   const values = new Map(rows.columns.map(({ name }, i) => [name, rows.values[i]]));
   const inner: string[] = [];

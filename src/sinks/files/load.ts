@@ -1,4 +1,3 @@
-import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import type { Logger } from '../../base/log.ts';
@@ -52,7 +51,7 @@ export async function openFilesSink(format: FilesFormat, options: FilesSinkOptio
       (name) => name === 'events' || options.tables.includes(name) || state.tables.includes(name),
     );
     const initial = { ...state, timezone: wanted, tables };
-    const sink = new FilesSink(table, initial, { ...options, hasOneWriter: format.hasOneWriter });
+    const sink = new FilesSink(table, initial, options, format.hasOneWriter);
     if (table.log.snapshot !== undefined) await sink.addTables(options.signal);
     return sink;
   } catch (error) {
@@ -81,10 +80,9 @@ class FilesSink implements Sink {
   readonly #table: FileTable;
   /** The state at the begin of a run if nothing is committed, with its tables and its time zone. */
   readonly #initial: TableState;
+  readonly #options: FilesSinkOptions;
   readonly #rules: Rules;
   readonly #zone: Zone | undefined;
-  readonly #logger: Logger;
-  readonly #clock: Clock;
   /** True after a failure, until the log has been read again. */
   #hasFailed = false;
   /** Number of next windows that are stored one by one, since some of them share ids. */
@@ -94,16 +92,14 @@ class FilesSink implements Sink {
   #waiting: Window[] = [];
   readonly runs: RunObjects;
 
-  constructor(table: FileTable, initial: TableState, options: FilesSinkOptions & Pick<FilesFormat, 'hasOneWriter'>) {
-    const { timezone, logger, clock } = options;
+  constructor(table: FileTable, initial: TableState, options: FilesSinkOptions, hasOneWriter: boolean) {
     this.#table = table;
     this.#initial = initial;
-    this.#zone = zoneOf(timezone);
-    this.#logger = logger;
-    this.#clock = clock;
+    this.#options = options;
     this.#rules = { ...options, columnName: table.log.layout.columnName };
+    this.#zone = zoneOf(options.timezone);
     this.#early = new EarlyWriter(table);
-    this.runs = new RunObjects(table.storage, !options.hasOneWriter);
+    this.runs = new RunObjects(table.storage, !hasOneWriter);
   }
 
   async readPriorLoads(): Promise<PriorLoads> {
@@ -186,7 +182,7 @@ class FilesSink implements Sink {
     }
     const { change, commit, columns } = prepared;
     await table.commit(change);
-    logChanges(this.#logger, columns, commit.rescued);
+    logChanges(this.#options.logger, columns, commit.rescued);
     return commit;
   }
 
@@ -197,7 +193,7 @@ class FilesSink implements Sink {
     const batch = this.#planned(windows);
     const { columns, loads } = batch;
     const incoming = await writeIncoming(table, loads, early);
-    const stored = await table.fetchColumns(table.filesOf('events'), keyColumns(columns));
+    const stored = await table.fetch(table.filesOf('events'), keyColumns(columns));
     const superseded = await findSuperseded(table, stored, batch, incoming);
     if (superseded === undefined) return undefined;
     const { files, idRepeats } = superseded;
@@ -207,7 +203,7 @@ class FilesSink implements Sink {
       rows: files.length === 0 ? undefined : readFiles(files.map(({ local }) => local)),
       idRepeats,
       live: liveRows(filesAfter(table.log.snapshot?.files ?? [], change)),
-      now: this.#clock.now(),
+      now: this.#options.clock.now(),
     });
     return { change: { kind: 'load', ...change, state: after } as const, commit, columns };
   }
@@ -263,17 +259,14 @@ interface FileAfter {
   readonly incoming: readonly NewFile[];
 }
 
-/**
- * The planned columns that new files have where a file may lack columns: those with a value, and those from which keys,
- * dates and items are computed.
- */
+/** The columns of new files that may lack some: those with a value, and those of which keys, dates, items are made. */
 const columnsOfNewFiles = (plan: readonly PlannedColumn[]): readonly PlannedColumn[] =>
   plan.filter(({ isRefused, type, readAs, group }) => {
     const isEverywhere = group === 'system' || group === 'unified_id';
     return isRefused || (type !== null && (readAs !== null || isEverywhere));
   });
 
-/** The files of `events` that a batch removes, and those that are to be written. `stored` has all files of `events`. */
+/** The files of `events` that a batch removes, and those to be written. `stored`: all files of `events`. */
 function eventsAfter(
   { hasOneFilePerDate = false }: Layout,
   plan: readonly PlannedColumn[],

@@ -25,10 +25,7 @@ const CHANGES = 'changes.';
 
 export const isReceiptEntry = (name: string): boolean => name.startsWith(WINDOW);
 
-/**
- * The entries of a state, JSON by name: columns, receipts, export state and changes. They lack the number of rows that
- * each window still has, since the files show it.
- */
+/** The entries of a state, JSON by name, without the rows that each window still has: the files show them. */
 export function stateEntries({ columns, receipts, exportState, changes }: TableState): Map<string, string> {
   const byWindow = groupBy(changes, ({ window }) => window);
   const entries: [string, unknown][] = [
@@ -51,10 +48,7 @@ export function entryChanges(
   };
 }
 
-/**
- * The state that entries hold. `failed` makes the failure for an entry, by its name, that this program cannot have
- * written; it is thrown.
- */
+/** The state that entries hold. `failed` makes the failure for an entry that this program cannot have written. */
 export function stateFrom(
   entries: ReadonlyMap<string, string>,
   failed: (name: string, why: string) => UserError,
@@ -107,27 +101,21 @@ export function notedOf(note: FileNote): Pick<DataFile, 'id' | 'sha256' | 'windo
   return { id, sha256, windows: new Map(rows), isSorted, ...(source !== undefined && { source }) };
 }
 
-/** The statistics of one column of a file in a log. */
 interface LoggedColumn extends ColumnStatistics {
   /** Number of rows without a value; for a list, of rows without a list. */
   readonly absent: number;
 }
 
-/**
- * The columns whose minimum and maximum a log may hold: the date, system datetimes and this program's own numbers
- * (S44).
- */
+/** The columns whose range a log may hold: the date, system datetimes, this program's own numbers (S44). */
 export function rangedColumns({ columns }: TableState): ReadonlySet<string> {
   const times = columns.filter(({ group, type }) => group === 'system' && type === 'datetime');
   return new Set([PARTITION, '_dfinery_window', 'item_position', ...times.map(({ name }) => name)]);
 }
 
-/** The statistics of a file in a log, by column. */
 export type LoggedColumns = ReadonlyMap<string, LoggedColumn>;
 
 /**
- * The statistics of new files by column: rows and nulls of every column. Only the columns in `ranged` have minimum and
- * maximum, since a log keeps them as long as the file, or for good (S44).
+ * The statistics of new files by column. Only the columns in `ranged` have a range: a log may keep it for good (S44).
  */
 export async function loggedColumns(
   engine: Engine,

@@ -87,10 +87,7 @@ export interface Snapshot {
   readonly stale: ReadonlySet<TableName>;
 }
 
-/**
- * The change that a batch, a rewrite or a purge makes to a snapshot. The added files are local and not yet stored; no
- * live file has been touched.
- */
+/** What a batch, a rewrite or a purge makes of a snapshot. Added files are local; no live file was touched. */
 export interface FileChange {
   readonly kind: 'load' | 'rewrite' | 'purge';
   readonly removed: readonly DataFile[];
@@ -107,45 +104,34 @@ export class LostRace extends UserError {
   }
 }
 
-/**
- * The log of a table: which files are live, and how a change becomes visible in one step. All methods throw UserError.
- */
+/** Which files of a place are live, and how a change becomes visible in one step. All methods throw UserError. */
 export interface TableLog {
   readonly layout: Layout;
   /** The latest version that this process has read or committed; undefined before the first commit. */
   readonly snapshot: Snapshot | undefined;
   /**
-   * Makes the change visible. When it returns, the change stays, whatever happens to this process. If another writer
-   * committed first it throws a transient failure, and nothing of the change is left anywhere.
+   * Makes the change visible; once it returns, the change survives any crash. If another writer committed first it
+   * throws LostRace, and nothing of the change is left anywhere.
    */
   commit(change: FileChange): Promise<void>;
-  /**
-   * Reads the latest version. If a failure of the disk stopped a change of this process half-way, it is finished first.
-   */
+  /** Reads the latest version, after it finished a change of this process that the disk stopped half-way. */
   refresh(): Promise<void>;
-  /**
-   * False if files that a reader looked at may have been changed or removed meanwhile; absent if that cannot happen.
-   */
+  /** False if files that were read may have been changed or removed since; absent if that cannot happen. */
   isUnchanged?(): Promise<boolean>;
   /** Differences between the log and the state or the files, for `verify`. Read-only. */
   check(): Promise<Difference[]>;
   /** Names or paths that lie among the tables but are not part of them, so that a purge leaves them. */
   foreign?(): Promise<readonly string[]>;
-  /**
-   * Paths of files that no reader needs any more, and of files that dead runs left (S45, S46); absent if there never
-   * are any. May first remove older versions from the log.
-   */
+  /** Paths of files that no reader needs any more, or that dead runs left (S45, S46); may first remove old versions. */
   expired?(): Promise<readonly string[]>;
   /** Throws unless `erase` can remove these files of the snapshot. */
   checkErase(removed: readonly DataFile[]): Promise<void>;
   /**
-   * Called after the commit of a purge: removes the files that left the tables, older versions of objects, and entries
-   * of the log that name values of those files (S37, S44).
+   * After the commit of a purge: removes files that left, older versions, and log entries that name values (S37, S44).
    */
   erase(): Promise<void>;
 }
 
-/** The options for opening a place. */
 export interface OpenFilesOptions extends PlaceOptions {
   /** The place as the target takes it: a folder, a file, or an address. */
   readonly place: string;

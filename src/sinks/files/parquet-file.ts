@@ -16,8 +16,7 @@ export const ROW_GROUP_ROWS = 61_440;
 /** Compression level: on exports smaller and faster than the default, 3 (measured). */
 const ZSTD_LEVEL = 1;
 /**
- * Number of different values at which a large file gives up a dictionary, which takes time: ids never repeat. The
- * default is a fifth of the rows.
+ * Different values at which a large file gives up a dictionary, which takes time: ids never repeat (default: rows / 5).
  */
 export const DICTIONARY_VALUES = 4_096;
 /** Number of bytes that are read at a time to hash a file. */

@@ -29,9 +29,7 @@ export interface PartitionSql {
   readonly texts: ReadonlySet<string>;
 }
 
-/**
- * SQL of the date as written in `df_server_datetime`, else in `df_correction_datetime`, for one file of a window (S29).
- */
+/** The date as written in `df_server_datetime`, else in `df_correction_datetime`, for a file of a window (S29). */
 export function partitionSql(load: WindowLoad, index: number): PartitionSql {
   const texts = new Set<string>();
   const dates: string[] = [];

@@ -29,8 +29,8 @@ import { changeOf, rewritten, sizeOf } from './rewrite.ts';
 const MAX_ATTEMPTS = 5;
 
 /**
- * Finds the people of a place as they are now. Read-only, except that a change which a dead writer left half-way is
- * finished: it may be a purge, and the same purge, run again, begins here. Throws UserError.
+ * Finds the people of a place. Finishes a change that a dead writer left half-way: a purge that is run again begins
+ * here.
  */
 export function peopleInFiles(
   format: FilesFormat,
@@ -41,10 +41,7 @@ export function peopleInFiles(
   return readingTable(format, finishing, async (table) => (await lookUp(table, query)).lookup.found);
 }
 
-/**
- * Yields the rows of people from `events` alone: the other tables hold nothing that these rows lack. Read-only. Throws
- * UserError.
- */
+/** Yields the rows of people from `events`: the other tables hold nothing that these lack. Throws UserError. */
 export async function* rowsOfPeopleInFiles(
   format: FilesFormat,
   options: OpenFilesOptions,
@@ -76,9 +73,9 @@ const NOT_ERASED =
   'the people are in no table any more, but files that hold them are still there: the same command removes these';
 
 /**
- * Looks the people up in the latest version, calls `onFound`, removes all of their rows in one commit, and then
- * everything that no longer belongs to the tables, so that no byte of the rows remains. It always commits, so that a
- * writer that began before can no longer commit. If another writer commits first, it starts again. Throws UserError.
+ * Looks the people up in the latest version, calls `onFound`, removes all of their rows in one commit, then all that is
+ * no longer part of the tables. It always commits, so that a writer that began before can no longer commit. If another
+ * writer commits first, it starts again. Throws UserError.
  */
 export function purgeFiles(
   format: FilesFormat,
@@ -148,7 +145,7 @@ async function lookUp(table: FileTable, query: PeopleQuery, isWhole = false): Pr
   const stored = table.filesOf('events');
   const wanted = peopleColumns(columns, query);
   const names = new Set(['_rescued', ...wanted.map(({ name }) => name)]);
-  const files = await (isWhole ? table.fetch(stored) : table.fetchColumns(stored, names));
+  const files = await table.fetch(stored, isWhole ? undefined : names);
   const from = isWhole ? eventRows(files, columns, zone) : eventRows(files, wanted, zone, ['_rescued']);
   return { lookup: await findPeople(eventRowsOf(state, { engine, from, place }), query), from, files };
 }
@@ -206,7 +203,7 @@ async function remainingNames(table: FileTable, { removed, added }: FileChange):
   const own = columns.filter(({ source }) => source === EVENT_NAME);
   const leaving = new Set(removed.map(({ id }) => id));
   const kept = table.filesOf('events').filter(({ id }) => !leaving.has(id));
-  const read = await table.fetchColumns(kept, new Set(own.map(({ name }) => name)));
+  const read = await table.fetch(kept, new Set(own.map(({ name }) => name)));
   const news = added.filter((file) => file.table === 'events');
   const paths = [...copiesOf(read), ...news.map(({ local }) => local)];
   if (paths.length === 0) return [];

@@ -6,7 +6,6 @@ import { type FileTable, readingTable } from './file-table.ts';
 import type { DataFile, FilesFormat, OpenFilesOptions } from './log.ts';
 import { readRuns } from './runs.ts';
 
-/** Makes the report of a place. Read-only. Throws UserError. */
 export const reportFiles = (format: FilesFormat, options: OpenFilesOptions): Promise<TargetReport> =>
   readingTable(format, options, async (table) => ({
     state: table.snapshot.state,
@@ -18,15 +17,14 @@ export const reportFiles = (format: FilesFormat, options: OpenFilesOptions): Pro
 type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 'columns'>;
 
 /**
- * Counts events and columns. The values of columns are counted in the log if it has the nulls of every file, so that
- * few columns are read; else in the rows.
+ * Counts events and columns: the values of columns in the log where it has the nulls of every file, else in the rows.
  */
 async function countedIn(table: FileTable): Promise<Counted> {
   const { columns } = table.snapshot.state;
   const files = table.filesOf('events');
   const filled = filledIn(files);
   const read = filled === undefined ? columns : columns.filter(({ group }) => group === 'system');
-  const local = await table.fetchColumns(files, new Set(['_key', '_rescued', ...read.map(({ name }) => name)]));
+  const local = await table.fetch(files, new Set(['_key', '_rescued', ...read.map(({ name }) => name)]));
   const events = eventRows(local, read, table.zone);
   if (events === undefined) return { ...NO_EVENTS, columns: reportedColumns(columns) };
   return {

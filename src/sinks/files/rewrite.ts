@@ -18,10 +18,7 @@ import { ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 /** Maximum size of the files that one commit replaces in an object store, since the spool folder must hold them. */
 const BATCH_BYTES = 1024 * 1024 * 1024;
 
-/**
- * Merges the files of each date into one sorted file and removes those without rows, in one change; in an object store
- * in several changes of bounded size. Throws UserError.
- */
+/** Merges the files of each date into one sorted file, and removes those without rows. Throws UserError. */
 export function compactFiles(format: FilesFormat, options: OpenFilesOptions): Promise<Rewritten> {
   return withTable(format, options, async (table) => {
     const before = sizeOf(table);

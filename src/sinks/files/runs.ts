@@ -42,10 +42,7 @@ export async function readRuns(storage: Storage): Promise<RunRecord[]> {
   return (await Promise.all(latest.map((path) => limit(() => read(path))))).flat();
 }
 
-/**
- * The run history of a place, which may have several writers (S49). Each run writes an object with a name of its own beside the
- * tables, so that runs do not overwrite each other.
- */
+/** The run history of a place (S49): each run has an object of its own, so that several writers overwrite nothing. */
 export class RunObjects implements RunHistory {
   readonly isShared: boolean;
   readonly #storage: Storage;

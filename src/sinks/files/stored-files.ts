@@ -9,10 +9,7 @@ import { NO_DATE, PARTITION } from './parquet-file.ts';
 
 /** Default time that files which left a table stay for its readers (ms). */
 export const DEFAULT_RETENTION_MS = 86_400_000;
-/**
- * Minimum age (ms) of a file that no commit names before it is removed: a younger one may belong to a run that is about
- * to commit it.
- */
+/** Minimum age (ms) of a file that is removed since no commit names it: a run may be about to commit a younger one. */
 const UNCOMMITTED_MS = 3_600_000;
 /** Number of files that are stored at the same time. */
 const CONCURRENCY = 4;
@@ -33,10 +30,7 @@ export const isOwnFile = (path: string): boolean => OWN_FILE.test(path);
 /** True for a file under a temporary name: its writer is still writing it, or dead. */
 export const isDraft = (path: string): boolean => DRAFT.test(path);
 
-/**
- * Puts files into the storage; none of them is part of a table before it is committed. Throws the first failure, once
- * all are done.
- */
+/** Puts files into the storage. Throws the first failure, once all are done. */
 export async function storeFiles(storage: Storage, files: readonly NewFile[]): Promise<void> {
   const limit = pLimit(CONCURRENCY);
   const failures: unknown[] = [];
@@ -52,18 +46,15 @@ export async function storeFiles(storage: Storage, files: readonly NewFile[]): P
 export interface KnownFiles {
   /** True for a file that is part of a table, or of the log. */
   isLive(path: string): boolean;
-  /**
-   * When a file left its table (ms since 1970); infinite if older versions need it; undefined if it never was part of a
-   * table.
-   */
+  /** When a file left its table (ms); infinite if older versions need it; undefined if it was part of none. */
   leftAt(path: string): number | undefined;
   /** True for a path that only a file of this log has, such as a manifest; absent for a log without files beside its versions. */
   isLogFile?(path: string): boolean;
 }
 
 /**
- * Throws unless these files can be erased, with all that are not live: each must be the only name of its bytes, and the
- * store must allow the removal of earlier versions.
+ * Throws unless these files, and all that are not live, are the only names of their bytes and can be erased with their
+ * versions.
  */
 export async function checkErasable(
   storage: Storage,
@@ -82,8 +73,8 @@ export async function checkErasable(
 }
 
 /**
- * Erases the files in a table's folder that are not live. `since` is the time of the purge's commit, by the store's
- * clock; a younger file that was part of no table may belong to a writer that began after it and will commit it.
+ * Erases the files of a table that are not live. A file that was part of no table stays if it is younger than the purge
+ * (`since`, by the store's clock): its writer may still commit it.
  */
 export async function eraseFiles(
   storage: Storage,
@@ -96,10 +87,7 @@ export async function eraseFiles(
   await storage.eraseAllBut(table, isKept, since);
 }
 
-/**
- * Paths of files whose retention (ms) after they left a table has ended (S45), and of data files and files of the log
- * that dead runs left (S46).
- */
+/** Paths of files whose retention (ms) has ended (S45), and of those that dead runs left (S46). */
 export async function expiredFiles(
   storage: Storage,
   { isLive, leftAt, isLogFile }: KnownFiles,

@@ -3,9 +3,7 @@ import type { FilesFormat } from './log.ts';
 
 type Description = Pick<StatefulTarget, 'name' | 'place' | 'noun' | 'summaries' | 'hasData'>;
 
-/**
- * Makes a target that keeps Parquet files: this folder does all the work, over the log and the storage of the format.
- */
+/** Makes a target that keeps Parquet files, over the log and the storage of its format. */
 export function filesTarget(description: Description, load: () => Promise<FilesFormat>): StatefulTarget {
   return {
     ...description,

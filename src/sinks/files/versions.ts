@@ -39,9 +39,8 @@ export class Versions {
   }
 
   /**
-   * Makes a version, or changes nothing: false if somebody else made it first. A file that is there with exactly this text is our
-   * own, whose answer was lost: so each text has an id that nobody else has. A version that nobody reads, since a purge has
-   * removed those before it, is taken back. `readLatest`: reads the log anew.
+   * Makes a version; false if somebody else made it first. A file with exactly this text is our own, whose answer was
+   * lost: so each text has an id that nobody else has. `readLatest` reads the log anew.
    */
   async create(
     version: number,

@@ -6,22 +6,13 @@ import { replaceFile, syncFolder } from '../../fs/atomic-file.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { checkedManifest, type FolderPaths, isLivePath, type Manifest, readIfThere } from './manifest.ts';
 
-/**
- * A new file of the temporary folder is renamed to its live name, or a live file is removed. Paths from the folder,
- * with `/`.
- */
+/** A new file gets its live name, or a live file is removed. Paths from the folder, with `/`. */
 export type Step = { readonly from: string; readonly to: string } | { readonly remove: string };
 
 /**
- * The journal of a change, written when every new file is complete and on the disk, and before any live file is touched.
- * Once it is written, the change happens, by this run or by the next. If the writer dies, a reader that globs finds:
- *
- * - before the journal is written: the old files, all of them. The next run removes the new ones.
- * - between two steps: whole old and whole new partitions. A row that moves to another date leaves its old partition before
- *   the new one shows it, so it is in one of them or in none, never in two (S29). Files whose columns change are old or new.
- * - before the manifest is written, or before the journal is removed: the new files, all of them.
- *
- * In the last two cases the next writer executes the steps that were not executed, and the state is the new one.
+ * The journal of a change, written when every new file is complete and on the disk, and before any live file is
+ * touched: from then on the change happens, by this run or the next, which executes the steps that are left. A reader
+ * that globs finds whole old and whole new files, never a row twice (S29), at the end the new ones alone.
  */
 export interface Journal {
   readonly v: 1;
@@ -48,7 +39,6 @@ export async function recover(paths: FolderPaths): Promise<boolean> {
   return true;
 }
 
-/** Checks a journal; throws unless every path lies where its step may be. */
 function checkedJournal(value: unknown, paths: FolderPaths): Journal {
   const { v, steps, manifest } = isObject(value) ? value : {};
   const checked = checkedManifest(manifest, paths.journal);
@@ -79,10 +69,7 @@ const damagedJournal = ({ journal }: FolderPaths, why: string) =>
     where: { file: journal },
   });
 
-/**
- * Executes the steps; each may have been done before. A step is on the disk before the next begins, so that their order
- * survives a power cut.
- */
+/** Executes the steps, of which some may be done, each on the disk before the next begins, in case of a power cut. */
 async function finish(paths: FolderPaths, { steps, manifest }: Journal): Promise<void> {
   for (const step of steps) {
     const target = join(paths.root, 'remove' in step ? step.remove : step.to);
@@ -108,10 +95,7 @@ async function moveInto(from: string, to: string): Promise<void> {
   await rename(from, to).catch(unlessAbsent);
 }
 
-/**
- * Checks that the files which a manifest names are there: a file that neither waits nor was moved was taken by somebody
- * else.
- */
+/** Throws UserError if a file that waited is not in its place: somebody else took it away. */
 async function checkMoved(paths: FolderPaths, steps: readonly Step[], manifest: Manifest): Promise<void> {
   const targets = new Set(steps.flatMap((step) => ('remove' in step ? [] : [step.to])));
   for (const { path, bytes } of manifest.files.filter((file) => targets.has(file.path))) {

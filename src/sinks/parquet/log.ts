@@ -182,9 +182,7 @@ class FolderLog implements TableLog {
     return found;
   }
 
-  /**
-   * Checks that each file that is replaced or removed is the only name of its bytes, in a writable folder of this disk.
-   */
+  /** Throws unless each file is the only name of its bytes, in a writable folder of this disk. */
   async checkErase(removed: readonly DataFile[]): Promise<void> {
     const { root, temporary } = this.#paths;
     const { dev } = await stat(temporary);
@@ -279,9 +277,7 @@ async function hasOwnFiles({ own }: FolderPaths): Promise<boolean> {
   return (await entriesOf(own)).some((name) => name === 'manifest.json' || name === 'journal.json');
 }
 
-/**
- * Throws UserError if a folder without a manifest has files under the names of datasets: they belong to somebody else.
- */
+/** Throws UserError for a folder without a manifest in which somebody else's files have the names of datasets. */
 async function refuseForeign(paths: FolderPaths): Promise<void> {
   if (await hasOwnFiles(paths)) return;
   for (const name of TABLES) {

@@ -13,10 +13,7 @@ import type { DataFile, Snapshot } from '../files/log.ts';
 import { type FileNote, notedOf, noteOf } from '../files/log-entries.ts';
 import { NO_DATE } from '../files/parquet-file.ts';
 
-/**
- * The folders and files of this program beside the datasets. Paths are absolute, so that messages name them as a reader
- * does.
- */
+/** The folders and files of this program beside the datasets; absolute, as messages name them. */
 export function pathsIn(folder: string) {
   const root = resolve(folder);
   const own = join(root, '_dfinery');
@@ -42,9 +39,7 @@ interface ManifestFile extends FileNote {
   readonly bytes: number;
 }
 
-/**
- * The manifest of a folder of datasets: the only truth about it, replaced as a whole. Schema: schemas/manifest.json.
- */
+/** The only truth about a folder of datasets, replaced as a whole. Schema: schemas/manifest.json. */
 export interface Manifest {
   readonly v: 1;
   /** Version of the program that wrote it. */

@@ -20,10 +20,7 @@ import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
 export class DiskStorage implements Storage {
   readonly address: string;
   readonly workFolder: string;
-  /**
-   * Absolute path of the root: DuckDB names a file whose relative path begins with `[`, `*` or `?` differently than it
-   * was given.
-   */
+  /** Absolute: DuckDB names a file whose relative path begins with `[`, `*` or `?` differently than it was given. */
   readonly #root: string;
 
   constructor(dir: string) {
@@ -152,9 +149,7 @@ function ifAbsent(error: unknown): undefined {
   throw error;
 }
 
-/**
- * Copies a file from another disk under a temporary name first, so that a file under the final name is always complete.
- */
+/** Copies a file from another disk, so that a file under the final name is always complete. */
 async function copyAcross(from: string, target: string): Promise<void> {
   const part = join(dirname(target), `.${randomUUID()}.tmp`);
   try {

@@ -33,10 +33,7 @@ export async function openStorage(text: string, env: Env, signal: AbortSignal | 
 
 const FIRST = 'first';
 
-/**
- * Checks that a store refuses to create an object that exists: else two writers would silently overwrite each other's
- * commits. Throws a configuration failure if it does not (S42).
- */
+/** Throws UserError for a store that creates an object which exists: commits would overwrite each other (S42). */
 export async function checkConditionalWrites(storage: Storage): Promise<void> {
   const path = `_dfinery/probe/${randomUUID()}`;
   try {

@@ -21,9 +21,8 @@ interface Piece {
 export const isSmall = ({ bytes }: ParquetPart): boolean => bytes <= SMALL_BYTES;
 
 /**
- * Makes a local file from which a reader of Parquet can read these columns. It has the size of the stored file, its
- * footer, and the bytes of the columns at their places; the rest is a hole that takes no disk space. `readRange` gives
- * the bytes [from, to).
+ * Makes a local file of the size of the stored one, with its footer and the bytes of these columns at their places; the
+ * rest is a hole that takes no disk space. `readRange` gives the bytes [from, to).
  */
 export async function copyColumns(
   readRange: (from: number, to: number) => Promise<Buffer>,
@@ -49,10 +48,7 @@ export async function copyColumns(
   }
 }
 
-/**
- * The pieces of the file with the columns in all row groups; neighbours are joined, but none is larger than
- * `MAX_PIECE`.
- */
+/** The pieces of the file with the columns; neighbours are joined, up to `MAX_PIECE`. */
 function piecesOf({ row_groups: groups }: FileMetaData, columns: ReadonlySet<string>): Piece[] {
   const chunks = groups
     .flatMap((group) => group.columns.flatMap(({ meta_data: data }) => data ?? []))

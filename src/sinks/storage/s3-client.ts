@@ -20,10 +20,7 @@ const CONNECT_MS = 10_000;
 /** Maximum time without a byte (ms). */
 const IDLE_MS = 60_000;
 
-/**
- * Loads the SDK, and makes a client with its own credential chain; a configured endpoint is addressed by path, as such
- * stores require it.
- */
+/** Makes a client with the SDK's own credential chain; a configured endpoint is addressed by path. */
 export async function s3ClientOf(env: Env): Promise<S3> {
   quietSdkVersionWarning();
   const { S3 } = await import('@aws-sdk/client-s3');

@@ -15,8 +15,8 @@ const FORBIDDEN = 403;
 export type Denied = (permission: string, cause: unknown) => UserError;
 
 /**
- * Deletes objects, or versions of them. The service reports an object that it does not delete inside a successful
- * answer: `refuse` makes the failure for the first of these. Throws errors of the SDK.
+ * Deletes objects, or versions. `refuse` makes the failure for one that an answer, successful in itself, says was not
+ * deleted.
  */
 export async function deleteObjects(
   { client, bucket, options }: BucketAccess,
@@ -30,10 +30,7 @@ export async function deleteObjects(
   }
 }
 
-/**
- * Removes all versions and delete markers below a prefix, except the latest versions of the keys to keep. What was not
- * removed when a permission is missing is still in the bucket.
- */
+/** Removes all versions and delete markers below a prefix, except the latest versions of the keys to keep. */
 export async function eraseVersions(
   access: BucketAccess,
   prefix: string,
@@ -79,8 +76,8 @@ export async function abortUploads(
 }
 
 /**
- * Removes what the pages of a listing name; a store that does not know such objects gives no page. A page is removed
- * once the next one is listed: a store may continue from an item only while that exists.
+ * Removes what the pages of a listing name; none if a store does not know such objects. A page is removed once the next
+ * one is listed: a store may continue from an item only while that exists.
  */
 async function eachPage<P extends { readonly IsTruncated?: boolean | undefined }>(
   list: (after?: P) => Promise<P | undefined>,

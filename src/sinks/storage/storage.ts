@@ -20,8 +20,8 @@ export interface ParquetPart {
 }
 
 /**
- * The storage operations that tables need. Paths are relative to the root and use `/`. Every method throws a UserError that
- * names the address: `config` if the user must act, `transient` if a retry may succeed.
+ * Where the files of tables are. Paths are relative to the root and use `/`. All methods throw UserErrors that name the
+ * address: `config` if the user must act, `transient` if a retry may succeed.
  */
 export interface Storage {
   /** The address as it was given, for messages. */
@@ -39,8 +39,8 @@ export interface Storage {
   /** Moves a local file, which must not be used afterwards, to a path that no object has. */
   putFile(file: string, path: string): Promise<void>;
   /**
-   * Gives a local file with an object's content: on a disk the object itself, else a copy at `copy`, which may hold no
-   * more than the requested part. It must only be read.
+   * Gives a local file with an object, or the part of it, which must only be read: on a disk the object itself, else
+   * `copy`.
    */
   localFile(path: string, copy: string, part?: ParquetPart): Promise<string>;
   /** Removes objects; missing objects are no failure. */
@@ -48,8 +48,8 @@ export interface Storage {
   /** Removes objects with every earlier version that the store has of them. */
   erase(paths: readonly string[]): Promise<void>;
   /**
-   * Removes everything below a folder except the latest version of the objects to keep: also earlier versions that the
-   * store has, and unfinished uploads that were begun before `until` (ms, by the store's clock).
+   * Removes everything below a folder but the latest version of the objects to keep: also earlier versions, and
+   * unfinished uploads that were begun before `until` (ms, by the store's clock).
    */
   eraseAllBut(
     folder: string,
@@ -57,8 +57,7 @@ export interface Storage {
     until: number,
   ): Promise<void>;
   /**
-   * Checks, with an object of its own, that `eraseAllBut` would be permitted. `paths` are to be erased. Throws a
-   * configuration failure that names the missing permission.
+   * Throws a configuration failure unless `eraseAllBut` would be permitted for these paths; tries it on its own object.
    */
   tryErase(paths: readonly string[]): Promise<void>;
   close(): void;
