@@ -1,9 +1,8 @@
 // This folder: the target `delta`: Delta Lake tables on a disk or in a bucket. `protocol/` is the protocol's log.
 
 import { randomUUID } from 'node:crypto';
-import { TABLES, type TableName } from '../../table/columns.ts';
+import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
-import { lastWindow } from '../../table/receipts.ts';
 import { openWithoutLock } from '../files/file-table.ts';
 import {
   type DataFile,
@@ -12,7 +11,6 @@ import {
   type Layout,
   LostRace,
   liveRows,
-  type NewFile,
   type OpenFilesOptions,
   type Snapshot,
   type TableLog,
@@ -26,12 +24,7 @@ import { addOf, removeOf, statsText } from './data-file.ts';
 import { type Action, LOG_FOLDER } from './protocol/entry.ts';
 import { fieldsOf, readableName } from './schema.ts';
 import { derivedAction, stateActions, stateOfDomains } from './state.ts';
-import { type CommitInfo, DeltaTable } from './table.ts';
-
-const OPERATIONS = { load: 'WRITE', rewrite: 'OPTIMIZE', purge: 'DELETE' } as const satisfies Record<
-  FileChange['kind'],
-  string
->;
+import { DeltaTable } from './table.ts';
 
 export const DELTA: FilesFormat = {
   noun: 'place',
@@ -50,7 +43,8 @@ export const DELTA: FilesFormat = {
 class DeltaLog implements TableLog {
   readonly layout: Layout = { columnName: readableName };
   snapshot: Snapshot | undefined;
-  #tables = new Map<TableName, DeltaTable>();
+  /** In the order of `TABLES`. */
+  #tables: readonly DeltaTable[] = [];
   readonly #storage: Storage;
   readonly #engine: Engine;
   readonly #folder: string;
@@ -63,47 +57,41 @@ class DeltaLog implements TableLog {
     this.#options = options;
   }
 
-  get retentionMs(): number {
-    return this.#options.retentionMs ?? this.#table('events').retentionMs;
-  }
-
   async refresh(): Promise<void> {
-    for (const name of TABLES) {
-      const place = { storage: this.#storage, folder: name, engine: this.#engine, work: this.#folder };
-      this.#tables.set(name, await DeltaTable.open(name, place, this.#options.logger));
-    }
+    const place = { storage: this.#storage, engine: this.#engine, work: this.#folder };
+    const tables: DeltaTable[] = [];
+    for (const folder of TABLES) tables.push(await DeltaTable.open({ ...place, folder }, this.#options.logger));
+    this.#tables = tables;
     this.snapshot = this.#read();
   }
 
   /** Commits `events` last: if a run dies in between, it is unchanged and its windows are loaded again (S41). */
   async commit(change: FileChange): Promise<void> {
     const changeId = randomUUID();
-    const done: { readonly table: DeltaTable; readonly added: readonly NewFile[] }[] = [];
-    const names = TABLES.filter((name) => change.state.tables.includes(name));
-    const entries = new Map<TableName, readonly Action[]>();
-    for (const name of names) entries.set(name, await this.#actions(name, change, changeId));
+    const now = this.#options.clock.now();
+    const tables = this.#tables.filter(({ name }) => change.state.tables.includes(name)).reverse();
+    const actions = new Map<DeltaTable, readonly Action[]>();
+    for (const table of tables) actions.set(table, await this.#actions(table, change, changeId, now));
     await storeFiles(this.#storage, change.added);
     // A process that read the log while another writer was committing may have the latest version of a table, but not
     // of `events`.
-    let isLost = !(await this.#table('events').isLatest());
-    for (const name of [...names.filter((one) => one !== 'events'), 'events' as const]) {
-      const table = this.#table(name);
-      const added = change.added.filter((file) => file.table === name);
-      const actions = entries.get(name) ?? [];
-      isLost ||= !(await table.commit(actions, this.#infoOf(change)));
+    let isLost = !(await this.#events.isLatest());
+    const done: DeltaTable[] = [];
+    for (const [table, own] of actions) {
+      isLost ||= !(await table.commit(own, change, now));
       if (isLost) {
-        await this.#undo(change, done);
+        await this.#undo(change, done, now);
         throw new LostRace(table.address);
       }
-      done.push({ table, added });
+      done.push(table);
     }
     this.snapshot = this.#read();
-    for (const name of names) await this.#table(name).checkpoint(this.#options.clock.now());
+    for (const table of tables) await table.checkpoint(this.#options.clock.now());
   }
 
   /** False if a table has a later version: a purge removes files at once. */
   async isUnchanged(): Promise<boolean> {
-    for (const table of this.#tables.values()) if (!(await table.isLatest())) return false;
+    for (const table of this.#tables) if (!(await table.isLatest())) return false;
     return true;
   }
 
@@ -112,7 +100,7 @@ class DeltaLog implements TableLog {
     const found: Difference[] = [];
     if (this.snapshot === undefined) return found;
     const { state, stale } = this.snapshot;
-    for (const table of this.#tables.values()) {
+    for (const table of this.#tables) {
       if (!table.exists || stale.has(table.name)) continue;
       const fields = await fieldsOf(this.#engine, table.name, state);
       const declared = new Map(table.fields.map(({ name, type }) => [name, JSON.stringify(type)]));
@@ -127,8 +115,10 @@ class DeltaLog implements TableLog {
   }
 
   expired(): Promise<readonly string[]> {
-    const { retentionMs } = this;
-    return expiredFiles(this.#storage, this.#known, { now: this.#options.clock.now(), retentionMs });
+    return expiredFiles(this.#storage, this.#known, {
+      now: this.#options.clock.now(),
+      retentionMs: this.#retentionMs,
+    });
   }
 
   async checkErase(removed: readonly DataFile[]): Promise<void> {
@@ -138,72 +128,66 @@ class DeltaLog implements TableLog {
   /** Erases files and history. An uncommitted file older than the purge belongs to no writer that can still commit. */
   async erase(): Promise<void> {
     const now = this.#options.clock.now();
-    for (const table of this.#tables.values()) {
+    for (const table of this.#tables) {
       if (!table.exists) continue;
       await eraseFiles(this.#storage, table.name, this.#known, await table.committedAt());
       await table.eraseHistory(now);
     }
   }
 
+  get #retentionMs(): number {
+    return this.#options.retentionMs ?? this.#events.retentionMs;
+  }
+
   get #known(): KnownFiles {
-    const tableOf = (path: string) => [...this.#tables.values()].find(({ name }) => path.startsWith(`${name}/`));
+    const tableOf = (path: string) => this.#tables.find(({ name }) => path.startsWith(`${name}/`));
     return {
       isLive: (path) => tableOf(path)?.owns(path) === true,
       leftAt: (path) => tableOf(path)?.leftAt(path),
     };
   }
 
-  #table(name: TableName): DeltaTable {
-    const table = this.#tables.get(name);
-    if (table === undefined) throw new RangeError(`the table ${name} was not read`);
-    return table;
+  get #events(): DeltaTable {
+    return this.#tables[0];
   }
 
   #read(): Snapshot | undefined {
-    const events = this.#table('events');
-    const tables = [...this.#tables.values()];
-    const files = tables.flatMap((table) => table.files());
+    const events = this.#events;
+    const files = this.#tables.flatMap((table) => table.files());
     if (!events.exists) return undefined;
     const state = stateOfDomains(events.domains, liveRows(files), events.address);
     const id = events.info?.change_id;
     const follows = ({ info }: DeltaTable) => info?.source === events.version && info.source_change_id === id;
-    const stale = tables.filter((table) => table !== events && !follows(table)).map(({ name }) => name);
+    const stale = this.#tables.filter((table) => table !== events && !follows(table)).map(({ name }) => name);
     return { state, files, stale: new Set(stale) };
   }
 
-  #infoOf({ kind, state }: FileChange): CommitInfo {
-    return { operation: OPERATIONS[kind], window: lastWindow(state.receipts), now: this.#options.clock.now() };
-  }
-
   /** The actions of the next entry of one table. */
-  async #actions(name: TableName, change: FileChange, changeId: string): Promise<Action[]> {
+  async #actions(table: DeltaTable, change: FileChange, changeId: string, now: number): Promise<Action[]> {
     const { state, kind } = change;
-    const table = this.#table(name);
-    const now = this.#options.clock.now();
+    const { name } = table;
     const fields = await fieldsOf(this.#engine, name, state);
     const noted = { now, isDataChange: kind !== 'rewrite' };
     const added = change.added.filter((file) => file.table === name);
     const removed = change.removed.filter((file) => file.table === name);
     const logged = await loggedColumns(this.#engine, added, rangedColumns(state));
+    const shape = { fields, asInstants: state.timezone !== null, retentionMs: this.#retentionMs };
     return [
-      ...table.shapeActions({ fields, asInstants: state.timezone !== null, retentionMs: this.retentionMs }, now),
-      ...(name === 'events'
+      ...table.shapeActions(shape, now),
+      ...(table === this.#events
         ? stateActions(table.domains, state, changeId)
-        : [derivedAction(name, this.#table('events').version + 1, changeId)]),
+        : [derivedAction(name, this.#events.version + 1, changeId)]),
       ...removed.map(({ path }) => removeOf(table.addOf(path), noted)),
       ...[...logged].map(([file, columns]) => addOf(file, statsText(file, columns, fields), noted)),
     ];
   }
 
   /** Removes all that was stored after a lost race; a table that was committed loses its new rows again. */
-  async #undo(
-    change: FileChange,
-    done: readonly { readonly table: DeltaTable; readonly added: readonly NewFile[] }[],
-  ): Promise<void> {
-    const noted = { now: this.#options.clock.now(), isDataChange: true };
-    for (const { table, added } of done) {
-      const actions = added.map(({ path }) => removeOf(table.addOf(path), noted));
-      if (actions.length > 0) await table.commit(actions, this.#infoOf(change));
+  async #undo(change: FileChange, done: readonly DeltaTable[], now: number): Promise<void> {
+    for (const table of done) {
+      const added = change.added.filter((file) => file.table === table.name);
+      const actions = added.map(({ path }) => removeOf(table.addOf(path), { now, isDataChange: true }));
+      if (actions.length > 0) await table.commit(actions, change, now);
     }
     await this.#storage.erase(change.added.map(({ path }) => path));
   }

@@ -3,7 +3,8 @@ import { configError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
-import type { DataFile } from '../files/log.ts';
+import { lastWindow } from '../../table/receipts.ts';
+import type { DataFile, FileChange } from '../files/log.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import { DEFAULT_RETENTION_MS, isDraft, isOwnFile, pathInTable } from '../files/stored-files.ts';
 import { Versions } from '../files/versions.ts';
@@ -30,14 +31,8 @@ const CHECKPOINT_EVERY = 100;
 const RETENTION = 'delta.deletedFileRetentionDuration';
 const SECONDS = /^interval (\d{1,9}) seconds$/;
 
-/** The facts about a commit that a table's history shows. */
-export interface CommitInfo {
-  readonly operation: 'WRITE' | 'OPTIMIZE' | 'DELETE';
-  /** Number of the last window in the table after the commit. */
-  readonly window: number;
-  /** Time of the commit (ms since 1970). */
-  readonly now: number;
-}
+/** The operation that a table's history shows for a change. */
+const OPERATIONS = { load: 'WRITE', rewrite: 'OPTIMIZE', purge: 'DELETE' } as const;
 
 /** The columns and properties that a table should have. */
 interface Shape {
@@ -57,7 +52,8 @@ export class DeltaTable {
   /** Data files by log entry: entries never change, so that each is parsed once. */
   readonly #parsed = new WeakMap<Add, DataFile>();
 
-  private constructor(name: TableName, place: LogPlace, snapshot: LogSnapshot, logger: Logger) {
+  private constructor(place: LogPlace, snapshot: LogSnapshot, logger: Logger) {
+    const name = place.folder;
     this.name = name;
     this.#place = place;
     this.#versions = new Versions(place.storage, {
@@ -71,11 +67,10 @@ export class DeltaTable {
   }
 
   /** Reads a table's log. Throws UserError for one that is damaged, foreign, or changed in ways unknown here. */
-  static async open(name: TableName, place: LogPlace, logger: Logger): Promise<DeltaTable> {
-    const snapshot = await readSnapshot(place);
-    const table = new DeltaTable(name, place, snapshot, logger);
-    if (snapshot.version < 0) await table.#refuseForeignFiles();
-    else table.#check();
+  static async open(place: LogPlace, logger: Logger): Promise<DeltaTable> {
+    const table = new DeltaTable(place, await readSnapshot(place), logger);
+    if (table.exists) table.#check();
+    else await table.#refuseForeignFiles();
     return table;
   }
 
@@ -165,11 +160,16 @@ export class DeltaTable {
   }
 
   /** Commits the next version of the table; returns false and changes nothing if somebody else committed it first. */
-  async commit(actions: readonly Action[], { operation, window, now }: CommitInfo): Promise<boolean> {
+  async commit(
+    actions: readonly Action[],
+    { kind, state }: Pick<FileChange, 'kind' | 'state'>,
+    now: number,
+  ): Promise<boolean> {
     const version = this.version + 1;
+    const window = lastWindow(state.receipts);
     const commitInfo = {
       timestamp: Math.floor(now),
-      operation,
+      operation: OPERATIONS[kind],
       operationParameters: { window: String(window) },
       readVersion: this.version,
       isBlindAppend: false,

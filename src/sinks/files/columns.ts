@@ -1,6 +1,6 @@
 import { groupBy } from '../../base/group.ts';
 import { EVENT_NAME, SERVER_DATETIME } from '../../schema/groups.ts';
-import { isTyped, type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
+import { isTyped, type StoredColumn, type TableName, type Typed, typedColumns } from '../../table/columns.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
 import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 import type { TableState } from '../../table/state.ts';
@@ -36,46 +36,37 @@ export async function describeTable(
   return describe(engine, table === 'event_items' ? eventItems(typed, from) : eventLogs(typed, from));
 }
 
-/** The names of the columns of a file of `events`. */
-export function namesOf(columns: readonly StoredColumn[]): Set<string> {
-  return new Set([...OWN_COLUMNS, ...typedColumns(columns).map(({ name }) => name)]);
-}
-
 /** The columns among all that a file has. */
 export function columnsIn<C extends StoredColumn>(all: readonly C[], names: ReadonlySet<string>): C[] {
   return all.filter((column) => isTyped(column) && names.has(column.name));
 }
 
-/**
- * A select list of the columns of a stored file of `events` after a plan; NULL for a column that the file lacks.
- * `columns` are those of the new file, in their order.
- */
+/** A select list of a file that may lack columns, for a new file with `columns` after this program's own. */
+export function selectOf<C extends StoredColumn>(
+  columns: readonly C[],
+  names: ReadonlySet<string>,
+  zone: Zone | undefined,
+  own: readonly string[] = OWN_COLUMNS,
+  sqlOf = (column: Typed<C>) => identifier(column.name),
+): string {
+  const values = typedColumns(columns).map((column) => {
+    const value = names.has(column.name) ? sqlOf(column) : typedNull(column.type, zone);
+    return `${value} AS ${identifier(column.name)}`;
+  });
+  return [...own, ...values].join(', ');
+}
+
+/** The same of a stored file after a plan, with the values that it makes of the stored ones. */
 export function selectAfter(
   columns: readonly PlannedColumn[],
   names: ReadonlySet<string>,
   zone: Zone | undefined,
 ): string {
-  const values = columns.filter(isTyped).map((column) => {
-    const name = identifier(column.name);
-    if (!names.has(column.name)) return `${typedNull(column.type, zone)} AS ${name}`;
-    return isRetyped(column) ? `${castToColumn(valueAfter(column, zone), column.type, zone)} AS ${name}` : name;
-  });
   const stored = columns.filter(({ name }) => names.has(name));
-  const rescued = rescuedAfter(stored, zone);
-  return ['_key', '_dfinery_window', `CAST(${rescued} AS VARCHAR) AS _rescued`, ...values].join(', ');
-}
-
-/** A select list of this program's own columns and of unchanged columns, for a file that may lack some of them. */
-export function selectOf(
-  columns: readonly StoredColumn[],
-  names: ReadonlySet<string>,
-  zone: Zone | undefined,
-  own: readonly string[] = OWN_COLUMNS,
-): string {
-  const values = typedColumns(columns).map(({ name, type }) =>
-    names.has(name) ? identifier(name) : `${typedNull(type, zone)} AS ${identifier(name)}`,
-  );
-  return [...own, ...values].join(', ');
+  const own = ['_key', '_dfinery_window', `CAST(${rescuedAfter(stored, zone)} AS VARCHAR) AS _rescued`];
+  const sqlOf = (column: Typed<PlannedColumn>) =>
+    isRetyped(column) ? castToColumn(valueAfter(column, zone), column.type, zone) : identifier(column.name);
+  return selectOf(columns, names, zone, own, sqlOf);
 }
 
 /**

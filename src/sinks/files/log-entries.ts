@@ -124,7 +124,15 @@ export async function loggedColumns(
 ): Promise<Map<NewFile, LoggedColumns>> {
   const absentLists = await countAbsentLists(engine, files);
   const logged = new Map<NewFile, LoggedColumns>();
-  for (const file of files) logged.set(file, await loggedOf(engine, file, absentLists, ranged));
+  for (const file of files) {
+    const columns = new Map<string, LoggedColumn>();
+    for (const [name, own] of file.statistics) {
+      const absent = own.isList ? (absentLists.get(keyOf(file.local, name)) ?? 0) : own.nulls;
+      const range = ranged.has(name) ? await rangeOf(engine, file.local, name, own) : NO_RANGE;
+      columns.set(name, { ...own, ...range, absent });
+    }
+    logged.set(file, columns);
+  }
   return logged;
 }
 
@@ -150,32 +158,19 @@ async function countAbsentLists(engine: Engine, files: readonly NewFile[]): Prom
   return absent;
 }
 
-async function loggedOf(
-  engine: Engine,
-  { local, statistics }: NewFile,
-  absentLists: ReadonlyMap<string, number>,
-  ranged: ReadonlySet<string>,
-): Promise<LoggedColumns> {
-  const ask = (value: string) => engine.row(`SELECT ${value} FROM ${readFiles([local])}`);
-  const logged = new Map<string, LoggedColumn>();
-  for (const [name, own] of statistics) {
-    const column = identifier(name);
-    const absent = own.isList ? (absentLists.get(keyOf(local, name)) ?? 0) : own.nulls;
-    let { least, greatest } = ranged.has(name) ? own : NO_RANGE;
-    // DuckDB gives no range for a column that has no value in one of several row groups.
-    if (ranged.has(name) && own.values > 0 && least === null) {
-      const { type } = await ask(`typeof(min(${column})) AS type`);
-      // DuckDB's own ranges have instants in UTC; this text would be in the zone of this machine.
-      const text = (value: string) =>
-        type === 'TIMESTAMP WITH TIME ZONE'
-          ? `CAST(timezone('UTC', ${value}) AS VARCHAR) || '+00'`
-          : `CAST(${value} AS VARCHAR)`;
-      const { lo, hi } = await ask(`${text(`min(${column})`)} AS lo, ${text(`max(${column})`)} AS hi`);
-      [least, greatest] = [String(lo), String(hi)];
-    }
-    logged.set(name, { ...own, least, greatest, absent });
-  }
-  return logged;
-}
-
 const NO_RANGE = { least: null, greatest: null };
+
+/** The range of a column. DuckDB gives none for a column that has no value in one of several row groups. */
+async function rangeOf(engine: Engine, local: string, name: string, { values, least, greatest }: ColumnStatistics) {
+  if (values === 0 || least !== null) return { least, greatest };
+  const ask = (value: string) => engine.row(`SELECT ${value} FROM ${readFiles([local])}`);
+  const column = identifier(name);
+  const { type } = await ask(`typeof(min(${column})) AS type`);
+  // DuckDB's own ranges have instants in UTC; this text would be in the zone of this machine.
+  const text = (value: string) =>
+    type === 'TIMESTAMP WITH TIME ZONE'
+      ? `CAST(timezone('UTC', ${value}) AS VARCHAR) || '+00'`
+      : `CAST(${value} AS VARCHAR)`;
+  const { lo, hi } = await ask(`${text(`min(${column})`)} AS lo, ${text(`max(${column})`)} AS hi`);
+  return { least: String(lo), greatest: String(hi) };
+}

@@ -163,3 +163,11 @@ export async function countRows(engine: Engine, paths: readonly string[]): Promi
   );
   return new Map(rows.map((row) => [String(row.path), Number(row.n)]));
 }
+
+/** Number of rows that meet a condition, by the path of their file; `from` has the column FILE. */
+export async function countByFile(engine: Engine, from: string, condition: string): Promise<Map<string, number>> {
+  const rows = await engine.rows(
+    `SELECT ${FILE} AS path, count(*) AS n FROM ${from} WHERE ${condition} GROUP BY ${FILE}`,
+  );
+  return new Map(rows.map(({ path, n }) => [String(path), Number(n)]));
+}

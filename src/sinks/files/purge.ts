@@ -22,7 +22,7 @@ import {
   type OpenFilesOptions,
   type ReadableFile,
 } from './log.ts';
-import { FILE, readFiles } from './parquet-file.ts';
+import { countByFile, readFiles } from './parquet-file.ts';
 import { changeOf, rewritten, sizeOf } from './rewrite.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
@@ -54,8 +54,8 @@ export async function* rowsOfPeopleInFiles(
     const path = join(run.path, 'rows');
     await readingTable(format, options, async (table) => {
       const { lookup, from } = await lookUp(table, query, true);
-      const lines = linesFrom(jsonOfRows({ engine: table.engine, from }, lookup.condition));
-      await pipeline(lines, createWriteStream(path, { mode: OWNER_FILE }));
+      const rows = jsonOfRows({ engine: table.engine, from }, lookup.condition);
+      await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE }));
     });
     for await (const lines of linesOf(createReadStream(path))) {
       for (const line of lines) yield { table: 'events', row: line.toString('utf8') };
@@ -65,7 +65,7 @@ export async function* rowsOfPeopleInFiles(
   }
 }
 
-async function* linesFrom(rows: AsyncIterable<string>): AsyncGenerator<string> {
+async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string> {
   for await (const row of rows) yield `${row}\n`;
 }
 
@@ -159,7 +159,7 @@ async function withoutPeople(
   const { state } = table.snapshot;
   const removed: DataFile[] = [];
   const added: NewFile[] = [];
-  const counts = await countsByFile(table, from, lookup);
+  const counts = from === undefined ? new Map() : await countByFile(table.engine, from, lookup.condition);
   for (const file of files) {
     const lost = counts.get(file.copy) ?? 0;
     if (lost === 0) continue;
@@ -182,18 +182,6 @@ async function withoutPeople(
   }
   const change = await changeOf(table, 'purge', { removed, added });
   return { ...change, state: { ...change.state, eventNames: await remainingNames(table, change) } };
-}
-
-async function countsByFile(
-  { engine }: FileTable,
-  from: string | undefined,
-  { condition }: Lookup,
-): Promise<Map<string, number>> {
-  if (from === undefined) return new Map();
-  const rows = await engine.rows(
-    `SELECT ${FILE} AS path, count(*) AS n FROM ${from} WHERE ${condition} GROUP BY ${FILE}`,
-  );
-  return new Map(rows.map(({ path, n }) => [String(path), Number(n)]));
 }
 
 /** The stored event names that remaining rows still have: a name that only removed people had is removed as well. */

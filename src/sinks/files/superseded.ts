@@ -9,7 +9,7 @@ import {
 } from '../sql/rows/superseded.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
 import type { NewFile, ReadableFile } from './log.ts';
-import { FILE, readFiles, writeFile } from './parquet-file.ts';
+import { countByFile, readFiles, writeFile } from './parquet-file.ts';
 
 /** The effect of a batch on the rows of stored files. */
 export interface Superseded {
@@ -44,17 +44,15 @@ export async function findSuperseded(
   }
   const paths = copiesOf(stored);
   const reread: Reread = { ...batch, stored: readFiles(paths), incoming };
-  const found = await findSupersededRows(engine, reread);
-  const isKept = found.conditions.map((condition) => `NOT coalesce(${condition}, false)`).join(' AND ') || 'true';
+  const rereads = await findSupersededRows(engine, reread);
+  const isKept = rereads.conditions.map((condition) => `NOT coalesce(${condition}, false)`).join(' AND ') || 'true';
   const counts = new Map<string, number>();
-  for (const condition of found.conditions) {
-    const rows = await engine.rows(
-      `SELECT ${FILE} AS path, count(*) AS n FROM ${readFiles(paths, true)} WHERE ${condition} GROUP BY ${FILE}`,
-    );
-    for (const { path, n } of rows) counts.set(String(path), (counts.get(String(path)) ?? 0) + Number(n));
+  for (const condition of rereads.conditions) {
+    const found = await countByFile(engine, readFiles(paths, true), condition);
+    for (const [path, rows] of found) counts.set(path, (counts.get(path) ?? 0) + rows);
   }
   const kept = `(SELECT _key FROM ${readFiles(paths)} WHERE ${isKept})`;
-  const changed = await renumber(engine, reread, found, kept);
+  const changed = await renumber(engine, reread, rereads, kept);
   const renumbered = changed === 0 ? files : await withNewKeys(table, files);
   const isNumbered = changed > 0 || hasDuplicateOrMissingIds;
   const idRepeats = isNumbered ? await countNumbered(engine, relationOf(renumbered), columns) : new Map();

@@ -6,9 +6,9 @@ import { isObject, jsonOf } from '../../base/json.ts';
 import { VERSION } from '../../base/version.ts';
 import type { ExportState } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
-import { isTableName, type StoredColumn, type TableName } from '../../table/columns.ts';
+import { isTableName, type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
+import { OWN_COLUMNS } from '../../table/names.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import { namesOf } from '../files/columns.ts';
 import type { DataFile, Snapshot } from '../files/log.ts';
 import { type FileNote, notedOf, noteOf } from '../files/log-entries.ts';
 import { NO_DATE } from '../files/parquet-file.ts';
@@ -74,7 +74,7 @@ export function manifestOf({ state, files }: Snapshot): Manifest {
 
 export function snapshotOf(manifest: Manifest): Snapshot {
   const { timezone, tables, columns, receipts, event_names: eventNames, cursor: exportState, changes } = manifest;
-  const names = namesOf(columns);
+  const names = new Set([...OWN_COLUMNS, ...typedColumns(columns).map(({ name }) => name)]);
   return {
     state: { timezone, tables, columns, receipts, eventNames, exportState, changes },
     files: manifest.files.map((file) => dataFileOf(file, names)),

@@ -77,9 +77,7 @@ export class DeltaFixture extends FolderFixture {
     storage: Storage = new DiskStorage(this.root),
     name: TableName = 'events',
   ): Promise<T> {
-    return this.#atLog(storage, name, async (place) =>
-      look(await DeltaTable.open(name, place, this.lakeOptions.logger)),
-    );
+    return this.#atLog(storage, name, async (place) => look(await DeltaTable.open(place, this.lakeOptions.logger)));
   }
 
   /** Writes a checkpoint of a table's latest version; what left the table before `since` (ms) is left out. */
@@ -90,7 +88,7 @@ export class DeltaFixture extends FolderFixture {
     });
   }
 
-  async #atLog<T>(storage: Storage, folder: string, work: (place: LogPlace) => Promise<T>): Promise<T> {
+  async #atLog<T>(storage: Storage, folder: TableName, work: (place: LogPlace) => Promise<T>): Promise<T> {
     const own = mkdtempSync(join(this.dir, 'log-'));
     const { clock } = this.lakeOptions;
     const engine = await openEngine({ file: join(own, 'engine'), lockWaitMs: 0, clock });

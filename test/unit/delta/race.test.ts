@@ -2,6 +2,7 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { newState } from '../../../src/table/state.ts';
 import { envOf } from '../../support/env.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { csvOf, on } from '../../support/targets/duckdb.ts';
@@ -107,7 +108,7 @@ describe('a commit that loses a race', () => {
       await fixture.store([window(2, 'b')]);
       await purgeDelta(fixture.lakeOptions, { column: 'df_event_detail_log_id', ids: ['nobody'] });
       const before = fixture.files('events/_delta_log');
-      expect(await stale.commit([], { operation: 'WRITE', window: 9, now: 0 })).toBe(false);
+      expect(await stale.commit([], { kind: 'load', state: newState(null, []) }, 0)).toBe(false);
       expect(fixture.files('events/_delta_log')).toEqual(before);
     }, storage);
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);

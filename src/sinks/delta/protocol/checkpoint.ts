@@ -2,6 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import type { TableName } from '../../../table/columns.ts';
 import { literal } from '../../../types/sql.ts';
 import type { Engine } from '../../sql/engine/engine.ts';
 import { pathLiteral } from '../../sql/engine/quote.ts';
@@ -32,8 +33,8 @@ const COLUMNS: Readonly<Record<string, string>> = {
 /** The log of a table in its store, with the means to work on it. */
 export interface LogPlace {
   readonly storage: Storage;
-  /** Path of the table's folder from the root of the store. */
-  readonly folder: string;
+  /** The name of the table, and of its folder. */
+  readonly folder: TableName;
   readonly engine: Engine;
   /** Local folder for copies and for files that are not stored yet. */
   readonly work: string;
@@ -47,15 +48,8 @@ export async function readCheckpoint(place: LogPlace, version: number): Promise<
   const copy = join(work, 'read.checkpoint');
   try {
     const from = `read_parquet(${pathLiteral(await storage.localFile(path, copy))})`;
-    const there = new Set((await engine.rows(`DESCRIBE SELECT * FROM ${from}`)).map((row) => String(row.column_name)));
-    const parts = Object.keys(COLUMNS).filter((name) => there.has(name));
-    const texts = parts.map(
-      (name) => `CASE WHEN "${name}" IS NOT NULL THEN to_json({${literal(name)}: "${name}"}) END`,
-    );
-    const rows = await engine.rows(`SELECT CAST(coalesce(${texts.join(', ')}) AS VARCHAR) AS action FROM ${from}`);
-    return rows.flatMap(({ action }) =>
-      typeof action === 'string' ? parseAction(parseJson(action, where), where) : [],
-    );
+    const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
+    return rows.flatMap(({ action }) => parseAction(parseJson(String(action), where), where));
   } finally {
     await rm(copy, { force: true });
   }

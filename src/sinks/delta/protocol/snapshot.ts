@@ -40,26 +40,24 @@ export class LogSnapshot {
 
   /** Applies the next entry of the log, or a checkpoint. */
   apply(version: number, actions: readonly Action[]): void {
-    for (const action of actions) this.#applyOne(action);
+    for (const action of actions) {
+      if ('add' in action) {
+        const path = keyOf(action.add.path);
+        this.files.set(path, action.add);
+        this.tombstones.delete(path);
+      } else if ('remove' in action) {
+        const path = keyOf(action.remove.path);
+        this.files.delete(path);
+        this.tombstones.set(path, action.remove);
+      } else if ('domainMetadata' in action) {
+        const { domain, configuration, removed } = action.domainMetadata;
+        if (removed) this.domains.delete(domain);
+        else this.domains.set(domain, configuration);
+      } else if ('txn' in action) this.txns.set(action.txn.appId, action.txn);
+      else if ('metaData' in action) this.metaData = action.metaData;
+      else if ('protocol' in action) this.protocol = action.protocol;
+    }
     this.version = version;
-  }
-
-  #applyOne(action: Action): void {
-    if ('add' in action) {
-      const path = keyOf(action.add.path);
-      this.files.set(path, action.add);
-      this.tombstones.delete(path);
-    } else if ('remove' in action) {
-      const path = keyOf(action.remove.path);
-      this.files.delete(path);
-      this.tombstones.set(path, action.remove);
-    } else if ('domainMetadata' in action) {
-      const { domain, configuration, removed } = action.domainMetadata;
-      if (removed) this.domains.delete(domain);
-      else this.domains.set(domain, configuration);
-    } else if ('txn' in action) this.txns.set(action.txn.appId, action.txn);
-    else if ('metaData' in action) this.metaData = action.metaData;
-    else if ('protocol' in action) this.protocol = action.protocol;
   }
 
   /** Yields the actions that a checkpoint of this version must hold, with the tombstones younger than `since` (ms). */
