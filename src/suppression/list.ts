@@ -43,7 +43,6 @@ const checkOf = (key: Secret): string =>
 export const suppressionHmac = (key: Secret, unifiedId: Uint8Array): string =>
   createHmac('sha256', key.reveal()).update(unifiedId).digest('hex');
 
-/** Throws a configuration failure for a key that is too short. */
 function checkKey(key: Secret): void {
   if (key.reveal().length >= MIN_KEY_LENGTH) return;
   throw configError(

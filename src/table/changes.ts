@@ -22,7 +22,6 @@ export interface ColumnChange {
 /** Number of column changes that a target keeps, the latest ones. */
 export const MAX_CHANGES = 10_000;
 
-/** A table column and its types before and after. */
 export interface WidenedColumn {
   readonly name: string;
   readonly from: ColumnType;
@@ -34,22 +33,18 @@ interface ChangingWindow extends Pick<IncomingColumns, 'columns'> {
   readonly id: string;
 }
 
-/** Values that `changeRecords` needs beside the plan. */
-interface ChangeContext {
-  /** The windows in the order of the batch, at least one. */
-  readonly windows: readonly ChangingWindow[];
-  /** Instant of the changes (ISO, UTC). */
-  readonly changedAt: string;
-  /** True if nothing was committed before the batch. */
-  readonly isFirst: boolean;
-  /** Changes of earlier batches: a missing column is recorded once. */
-  readonly earlier: readonly ColumnChange[];
-}
-
-/** The changes that a batch makes in the columns of a target, each with the first window that makes it. */
+/**
+ * The changes that a batch makes in the columns of a target, each with the first window that makes it. `isFirst`:
+ * nothing was committed before it; `earlier`: changes of earlier batches, since a missing column is recorded once.
+ */
 export function changeRecords(
   columns: readonly PlannedColumn[],
-  { windows, changedAt, isFirst, earlier }: ChangeContext,
+  windows: readonly ChangingWindow[],
+  {
+    changedAt,
+    isFirst,
+    earlier,
+  }: Pick<ColumnChange, 'changedAt'> & { isFirst: boolean; earlier: readonly ColumnChange[] },
 ): ColumnChange[] {
   const missed = new Set(earlier.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName));
   return columns.flatMap((column): ColumnChange[] => {

@@ -37,7 +37,6 @@ export type Typed<C extends StoredColumn = StoredColumn> = C & { readonly type: 
 
 export const isTyped = <C extends StoredColumn>(column: C): column is Typed<C> => column.type !== null;
 
-/** The columns of the export that a table or file has, in their order. */
 export function typedColumns<C extends StoredColumn>(columns: readonly C[]): Typed<C>[] {
   return columns.filter(isTyped);
 }
@@ -57,7 +56,6 @@ export const FIRST_COLUMNS: readonly StoredColumn[] = [...KNOWN_COLUMNS.values()
     firstShape: null,
   }));
 
-/** Identifies a column of an export. */
 export const columnKey = (source: string, occurrence: number): string => `${occurrence}\0${source}`;
 
 /** Copies a column without the fields that only a plan has. */

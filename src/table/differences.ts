@@ -5,7 +5,6 @@ import { nameDays } from '../extract/plan/gaps.ts';
 import { parseState } from '../extract/state.ts';
 import type { StoredReceipt } from './receipts.ts';
 
-/** A difference between a target and its receipts. */
 export interface Difference {
   readonly check: 'files' | 'rows' | 'keys' | 'days' | 'columns';
   /** Sentence for a person; names files, windows, days and columns, never a key. */

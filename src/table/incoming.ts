@@ -10,7 +10,6 @@ export interface FileColumn {
   readonly source: string;
   readonly occurrence: number;
   readonly index: number;
-  /** Number of cells that are not empty. */
   readonly filled: number;
 }
 

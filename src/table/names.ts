@@ -25,7 +25,6 @@ function simpleUpper(character: string): string {
   return upper.length === character.length ? upper : character;
 }
 
-/** Orders texts by their UTF-8 bytes. */
 export function compareBytes(a: string, b: string): number {
   return Buffer.compare(encoder.encode(a), encoder.encode(b));
 }
@@ -48,7 +47,6 @@ export function assignItemNames(taken: Iterable<string>, names: readonly string[
   });
 }
 
-/** Takes the name, or the first `name_n` that is free. */
 function claim(used: Set<string>, name: string): string {
   let free = name;
   for (let n = 2; used.has(foldName(free)); n++) free = `${name}_${n}`;

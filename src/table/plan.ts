@@ -25,7 +25,6 @@ export interface Rules {
 /** What a batch makes of one column of the table; evidence and cells are those of the whole batch. */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;
-  /** Its type before this batch. */
   readonly before: ColumnType | null;
   /** Evidence of all windows before this batch. */
   readonly storedEvidence: Evidence;
@@ -40,7 +39,6 @@ export interface PlannedColumn extends StoredColumn {
   readonly shape: string | undefined;
 }
 
-/** A stored column that changes its type. */
 export type Retyped = PlannedColumn & { readonly before: ColumnType; readonly type: ColumnType };
 
 export function isRetyped(column: PlannedColumn): column is Retyped {

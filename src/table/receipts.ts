@@ -48,7 +48,6 @@ export function rowsOf(
   return receipts.findLast((receipt) => receipt.from === from && receipt.to === to)?.rows;
 }
 
-/** Days that receipts cover. */
 export function coveredDays(receipts: Iterable<Pick<Receipt, 'covers_from' | 'covers_to'>>): Set<Day> {
   return new Set([...receipts].flatMap((r) => (r.covers_to === null ? [] : daysOf(r.covers_from, r.covers_to))));
 }
@@ -56,7 +55,6 @@ export function coveredDays(receipts: Iterable<Pick<Receipt, 'covers_from' | 'co
 /** A window by its number, and the requested days. */
 export type NumberedWindow = Pick<StoredReceipt, 'window' | 'from' | 'to'>;
 
-/** A window of a batch. */
 export interface IncomingWindow extends NumberedWindow {
   /** True if the service is known to exclude the day `to`. */
   readonly isExclusive: boolean;

@@ -24,11 +24,9 @@ export interface RunHistory {
   readonly isShared?: boolean;
   /** Stores the record of a run that begins. Returns when the runs just before it began that never ended, oldest first. */
   begin(run: RunRecord): Promise<string[]>;
-  /** Stores the record of the run with its end. */
   end(run: RunRecord): Promise<void>;
 }
 
-/** The record of a run that begins. */
 export const begunRun = (began: string, version: string): RunRecord => ({
   began,
   ended: null,

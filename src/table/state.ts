@@ -22,7 +22,6 @@ export interface TableState {
   readonly changes: readonly ColumnChange[];
 }
 
-/** Maximum number of stored event names. */
 export const MAX_EVENT_NAMES = 10_000;
 
 export const newState = (timezone: string | null, tables: readonly TableName[]): TableState => ({
@@ -35,21 +34,14 @@ export const newState = (timezone: string | null, tables: readonly TableName[]):
   changes: [],
 });
 
-/** The additions of a batch of windows to a state. */
-export interface StoredBatch {
-  /** All columns, as planned. */
-  readonly columns: readonly StoredColumn[];
-  /** Receipts of the batch, in order. */
-  readonly receipts: readonly StoredReceipt[];
+/** What a batch of windows adds to a state: all columns as planned, its receipts and changes, the last window's state. */
+export interface StoredBatch extends Pick<TableState, 'columns' | 'receipts' | 'changes'> {
   readonly eventNames: Iterable<string>;
-  /** State of the last window. */
   readonly exportState: ExportState;
-  readonly changes: readonly ColumnChange[];
   /** Rows that are there after the batch, by the number of the window that last wrote them. */
   readonly live: ReadonlyMap<number, number>;
 }
 
-/** The state after a batch. */
 export function applyBatch(state: TableState, batch: StoredBatch): TableState {
   return {
     ...state,

@@ -61,7 +61,6 @@ export function addOf(file: NewFile, stats: string, { now, isDataChange }: Noted
   };
 }
 
-/** The action that removes a file from a table. */
 export function removeOf(add: Add, { now, isDataChange }: Noted): Action {
   return {
     remove: {

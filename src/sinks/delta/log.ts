@@ -162,7 +162,6 @@ class DeltaLog implements TableLog {
     return { state, files, stale: new Set(stale) };
   }
 
-  /** The actions of the next entry of one table. */
   async #actions(table: DeltaTable, change: FileChange, changeId: string, now: number): Promise<Action[]> {
     const { state, kind } = change;
     const { name } = table;

@@ -34,7 +34,6 @@ function deltaType(type: DuckDbType): DeltaType {
   return isList ? { type: 'array', elementType: delta, containsNull: true } : delta;
 }
 
-/** The schema as text for `metaData`. */
 export function schemaString(fields: readonly DeltaField[]): string {
   const all = [...fields, { name: PARTITION, type: 'date' }];
   return JSON.stringify({

@@ -10,7 +10,6 @@ import { type Action, damaged, parseJson } from './protocol/entry.ts';
 /** The description of a table in its log. Schema: schemas/delta-table.json. */
 export interface TableInfo {
   readonly v: 2;
-  /** Version of the program that wrote it. */
   readonly writer: string;
   readonly table: TableName;
   /** Zone of all datetimes that name none, fixed by the first load; only in `events`. */
@@ -27,7 +26,6 @@ export interface TableInfo {
 const OWN = 'dfinery.';
 const TABLE = `${OWN}table`;
 
-/** Configuration texts by domain. */
 export type Domains = ReadonlyMap<string, string>;
 
 /** The description of a table; undefined for one of another program. Throws UserError for a later version. */
@@ -44,7 +42,6 @@ export function tableInfoOf(domains: Domains, place: string): TableInfo | undefi
   throw damaged(place, `its table ${first?.instancePath.slice(1) ?? ''} ${first?.message ?? 'is wrong'}`);
 }
 
-/** The entries of a state among the domains. */
 export const entriesOf = (domains: Iterable<readonly [string, string]>): Map<string, string> =>
   new Map([...domains].flatMap(([domain, text]) => (domain.startsWith(OWN) ? [[domain.slice(OWN.length), text]] : [])));
 
@@ -64,7 +61,6 @@ export function stateOfDomains(domains: Domains, live: ReadonlyMap<number, numbe
   };
 }
 
-/** The actions that store a state in the domains of `events`. */
 export function stateActions(domains: Domains, state: TableState, changeId: string): Action[] {
   const { timezone, tables } = state;
   const info = { v: 2, writer: VERSION, table: 'events', timezone, tables, change_id: changeId };

@@ -24,7 +24,6 @@ import { type LogSnapshot, readSnapshot } from './protocol/snapshot.ts';
 import { checkProtocol, type DeltaField, fieldsIn, protocolOf, schemaString, supports } from './schema.ts';
 import { type Domains, entriesOf, type TableInfo, tableInfoOf } from './state.ts';
 
-/** The application id of this program in the log's `txn` actions. */
 const APP_ID = 'dfinery-elt';
 /** Number of commits from one checkpoint to the next (S45). */
 const CHECKPOINT_EVERY = 100;
@@ -34,7 +33,6 @@ const SECONDS = /^interval (\d{1,9}) seconds$/;
 /** The operation that a table's history shows for a change. */
 const OPERATIONS = { load: 'WRITE', rewrite: 'OPTIMIZE', purge: 'DELETE' } as const;
 
-/** The columns and properties that a table should have. */
 interface Shape {
   readonly fields: readonly DeltaField[];
   readonly asInstants: boolean;
@@ -74,7 +72,6 @@ export class DeltaTable {
     return table;
   }
 
-  /** The address of the table, for messages. */
   get address(): string {
     return `${this.#place.storage.address}/${this.name}`;
   }
@@ -101,7 +98,6 @@ export class DeltaTable {
     return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
   }
 
-  /** The columns of the table in its log. */
   get fields(): readonly DeltaField[] {
     return fieldsIn(this.#snapshot.metaData?.schemaString, this.address);
   }
@@ -195,7 +191,6 @@ export class DeltaTable {
     return true;
   }
 
-  /** False if somebody has committed a later version. */
   isLatest(): Promise<boolean> {
     return this.#versions.isLatest(this.version);
   }

@@ -36,7 +36,6 @@ export async function describeTable(
   return describe(engine, table === 'event_items' ? eventItems(typed, from) : eventLogs(typed, from));
 }
 
-/** The columns among all that a file has. */
 export function columnsIn<C extends StoredColumn>(all: readonly C[], names: ReadonlySet<string>): C[] {
   return all.filter((column) => isTyped(column) && names.has(column.name));
 }

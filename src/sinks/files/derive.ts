@@ -29,7 +29,6 @@ export async function derive(
   if (wanted.length === 0) return change;
   const stored = await table.fetch(table.filesOf('events'), keyColumns(columns));
   const leaving = new Set(change.removed.map(({ id }) => id));
-  /** The files of `events` after the change, to read their keys. */
   const events: ReadableFile[] = [
     ...stored.filter(({ id }) => !leaving.has(id)),
     ...change.added.map((file) => ({ ...file, copy: file.local })),
@@ -61,67 +60,41 @@ async function writeDerived(
   const own = typedColumns(columnsIn(columns, event.columns));
   const from = readFiles([await table.fetchOne(event)]);
   const logs = table.engine.isLowOnMemory ? sortedEventLogs : eventLogs;
-  const query = name === 'event_items' ? eventItems(own, from) : logs(own, from, isOwnedBy(columns, event.copy));
+  const log = columnOfSource(columns, LOG_ID);
+  const owned = `SELECT log FROM ${SHARED} WHERE owner <> ${literal(event.copy)}`;
+  const isOwned = `(${log} IS NULL OR CAST(${log} AS VARCHAR) NOT IN (${owned}))`;
+  const query = name === 'event_items' ? eventItems(own, from) : logs(own, from, isOwned);
   return table.write({ table: name, date: event.date, query, rows: event.rows, source: event.id });
 }
 
 /**
  * The files of `events` whose file of `event_logs` must be written: the new ones, and those that share an event with a
- * file that is added or removed, since `event_logs` has an event once. Makes the table of the shared events.
+ * file that is added or removed, since `event_logs` has an event once. Makes the table of the events that these files
+ * share with any, each with the file that owns it.
  */
 async function logsToWrite(
-  table: FileTable,
+  { engine }: FileTable,
   columns: readonly StoredColumn[],
   events: readonly ReadableFile[],
   missing: readonly ReadableFile[],
   left: readonly ReadableFile[],
 ): Promise<ReadableFile[]> {
+  const log = columnOfSource(columns, LOG_ID);
+  const isIn = (files: readonly ReadableFile[]) =>
+    files.length === 0 ? 'false' : `${log} IN (SELECT ${log} FROM ${rowsOf(files)} WHERE ${log} IS NOT NULL)`;
   const others = events.filter((event) => !missing.includes(event));
-  const touched = await filesWith(table, columns, copiesOf(others), copiesOf([...left, ...missing]));
+  const select = `SELECT DISTINCT ${FILE} AS path FROM ${rowsOf(others)} WHERE ${isIn([...left, ...missing])}`;
+  const touched = new Set((others.length === 0 ? [] : await engine.rows(select)).map(({ path }) => path));
   const written = [...others.filter(({ copy }) => touched.has(copy)), ...missing];
-  await findShared(table, columns, copiesOf(written), copiesOf(events));
+  const create = `CREATE OR REPLACE TEMP TABLE ${SHARED}`;
+  if (events.length < 2) await engine.run(`${create} (log VARCHAR, owner VARCHAR)`);
+  else {
+    await engine.run(
+      `${create} AS SELECT CAST(${log} AS VARCHAR) AS log, arg_min(${FILE}, ${rank(columns)}) AS owner
+      FROM ${rowsOf(events)} WHERE ${isIn(written)} GROUP BY ${log} HAVING count(DISTINCT ${FILE}) > 1`,
+    );
+  }
   return written;
 }
 
-/** The files among `all` that share an event with one of some others. */
-async function filesWith(
-  { engine }: FileTable,
-  columns: readonly StoredColumn[],
-  all: readonly string[],
-  some: readonly string[],
-): Promise<Set<string>> {
-  if (all.length === 0 || some.length === 0) return new Set();
-  const log = columnOfSource(columns, LOG_ID);
-  const rows = await engine.rows(
-    `SELECT DISTINCT ${FILE} AS path FROM ${readFiles(all, true)} WHERE ${log} IN (${logIds(log, some)})`,
-  );
-  return new Set(rows.map((row) => String(row.path)));
-}
-
-/** Makes the table of the events in `some` files that more than one of `all` has, each with the file that owns it. */
-async function findShared(
-  { engine }: FileTable,
-  columns: readonly StoredColumn[],
-  some: readonly string[],
-  all: readonly string[],
-): Promise<void> {
-  const log = columnOfSource(columns, LOG_ID);
-  const create = `CREATE OR REPLACE TEMP TABLE ${SHARED}`;
-  if (all.length < 2 || some.length === 0) {
-    await engine.run(`${create} (log VARCHAR, owner VARCHAR)`);
-    return;
-  }
-  await engine.run(
-    `${create} AS SELECT CAST(${log} AS VARCHAR) AS log, arg_min(${FILE}, ${rank(columns)}) AS owner
-    FROM ${readFiles(all, true)} WHERE ${log} IN (${logIds(log, some)}) GROUP BY ${log} HAVING count(DISTINCT ${FILE}) > 1`,
-  );
-}
-
-function logIds(log: string, files: readonly string[]): string {
-  return `SELECT ${log} FROM ${readFiles(files)} WHERE ${log} IS NOT NULL`;
-}
-
-function isOwnedBy(columns: readonly StoredColumn[], local: string): string {
-  const log = columnOfSource(columns, LOG_ID);
-  return `(${log} IS NULL OR CAST(${log} AS VARCHAR) NOT IN (SELECT log FROM ${SHARED} WHERE owner <> ${literal(local)}))`;
-}
+const rowsOf = (files: readonly ReadableFile[]): string => readFiles(copiesOf(files), true);

@@ -1,7 +1,6 @@
 import type { TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
 
-/** A column that a table should have. */
 export interface Field {
   readonly name: string;
   /** Type of the column in the table's format. */
@@ -18,7 +17,6 @@ export interface IdentifiedColumn {
   readonly element?: { readonly id: number; readonly type: string };
 }
 
-/** The columns of a committed table. */
 export interface IdentifiedTable {
   readonly columns: readonly IdentifiedColumn[];
   /** The highest id that a column of the table ever had. */
@@ -28,7 +26,6 @@ export interface IdentifiedTable {
 /** The ids of the columns of tables: committed ones, and new ones that a table gets with the next commit. */
 export class FieldIds {
   readonly #tables: ReadonlyMap<TableName, IdentifiedTable>;
-  /** The last id of each table. */
   readonly #last = new Map<TableName, number>();
   /** The columns that have ids, by table, name and whether they are lists. */
   readonly #given = new Map<string, IdentifiedColumn>();

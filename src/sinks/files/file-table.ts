@@ -31,7 +31,6 @@ const CONCURRENCY = 4;
 /** Attempts at a read while a writer changes its files. */
 const MAX_ATTEMPTS = 5;
 
-/** A query for a new file of a table. */
 export interface FileToWrite extends SizedQuery {
   readonly date: string | null;
   /** Number of rows of a file of `events` by window; undefined if they are to be counted in the file. */
@@ -90,7 +89,6 @@ export class FileTable {
     return Promise.all(files.map((file) => limit(() => fetched(file))));
   }
 
-  /** The local path of one file's content. */
   async fetchOne(file: DataFile): Promise<string> {
     return (await this.fetch([file]))[0].copy;
   }
@@ -122,7 +120,6 @@ export class FileTable {
     return this.newFile(written, { ...file, windows: await rowsByWindow(this.engine, readFiles([written.local])) });
   }
 
-  /** Describes a written file as a new file of a table. */
   newFile(written: WrittenFile, file: Omit<FileToWrite, 'query' | 'rows'>): NewFile {
     const { table, date, windows = new Map(), source, isSorted = false } = file;
     const id = randomUUID();
@@ -152,7 +149,6 @@ export class FileTable {
   }
 }
 
-/** The local paths of readable files. */
 export const copiesOf = (files: readonly ReadableFile[]): string[] => files.map(({ copy }) => copy);
 
 /**

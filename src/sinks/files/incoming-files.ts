@@ -95,31 +95,21 @@ function writePlain(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
   const date = onlyDate(load);
   const partition = date === undefined ? partitionSql(load, 0) : undefined;
   const source = fileQuery(load, 0, partition?.texts);
-  return writeDatesOf(
-    table,
-    table.writer(true),
-    queryOf({ ...source, key: source.base }, partition?.sql, load),
-    load,
-    date,
-  );
+  const query = queryOf({ ...source, key: source.base }, partition?.sql, load);
+  return writeDatesOf(table, table.writer(true), query, load, date);
 }
 
 /** Writes a window whose ids may be missing or repeated: its rows are staged in their order in a temporary table. */
 function writeStaged(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
   const date = onlyDate(load);
   const partition: StagedExtra = { type: 'DATE', valueOf: (index) => partitionSql(load, index) };
-  return withStaged(
-    table.engine,
-    load,
-    (staged) => {
-      const query = queryOf(staged, date === undefined ? staged.extra : undefined, load);
-      return writeDatesOf(table, table.writer(), query, load, date);
-    },
-    partition,
-  );
+  const write = (staged: Rows & { readonly extra: string | undefined }) => {
+    const query = queryOf(staged, date === undefined ? staged.extra : undefined, load);
+    return writeDatesOf(table, table.writer(), query, load, date);
+  };
+  return withStaged(table.engine, load, write, partition);
 }
 
-/** Typed rows: SQL over `from`. */
 interface Rows extends Pick<FileQuery, 'columns' | 'values' | 'rescued' | 'from'> {
   readonly key: string;
 }
@@ -148,7 +138,6 @@ function queryOf(rows: Rows, date: string | undefined, { planned, zone, number }
   return `SELECT ${all.join(', ')} FROM (SELECT ${inner.join(', ')} FROM ${rows.from})`;
 }
 
-/** Writes a query into one file for each of its dates. */
 async function writeDatesOf(
   table: FileTable,
   writer: Writer,

@@ -88,7 +88,6 @@ class FilesSink implements Sink {
   /** Number of next windows that are stored one by one, since some of them share ids. */
   #oneByOne = 0;
   readonly #early: EarlyWriter;
-  /** The windows of the next batch so far. */
   #waiting: Window[] = [];
   readonly runs: RunObjects;
 
@@ -208,7 +207,6 @@ class FilesSink implements Sink {
     return { change: { kind: 'load', ...change, state: after } as const, commit, columns };
   }
 
-  /** Writes the files of `events` that the batch adds, and names those that it removes. */
   async #eventsAfter(
     { columns }: PlannedBatch,
     stored: readonly ReadableFile[],
@@ -246,7 +244,6 @@ class FilesSink implements Sink {
   }
 }
 
-/** A stored file, and the number of its rows that stay. */
 interface KeptRows {
   readonly file: ReadableFile;
   readonly rows: number;

@@ -79,9 +79,7 @@ export function stateFrom(
 export interface FileNote {
   readonly id: string;
   readonly sha256?: string;
-  /** Number of rows of a file of `events` by the window that wrote them last; absent for other tables. */
   readonly windows?: Readonly<Record<string, number>>;
-  /** The id of the file of `events` from which the rows of a derived table come; absent for `events`. */
   readonly source?: string;
   readonly is_sorted?: boolean;
 }
@@ -94,7 +92,6 @@ export const noteOf = ({ table, id, sha256, windows, source, isSorted }: DataFil
   ...(isSorted && { is_sorted: true }),
 });
 
-/** The fields of a file that its note has. */
 export function notedOf(note: FileNote): Pick<DataFile, 'id' | 'sha256' | 'windows' | 'source' | 'isSorted'> {
   const { id, sha256, windows = {}, source, is_sorted: isSorted = false } = note;
   const rows = Object.entries(windows).map(([window, n]) => [Number(window), n] as const);

@@ -11,7 +11,6 @@ import type { Engine } from '../sql/engine/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { PlaceOptions } from '../target.ts';
 
-/** What readers of the files of a table expect. */
 export interface Layout {
   /**
    * True for readers that find the files by a glob pattern: each date has one file, whose name never changes, and all
@@ -37,7 +36,6 @@ export interface ColumnStatistics {
   readonly greatest: string | null;
 }
 
-/** A Parquet file of a table. */
 export interface DataFile {
   readonly table: TableName;
   /** Path from the root of the storage, with `/`. */
@@ -72,13 +70,11 @@ export interface NewFile extends DataFile {
   readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
-/** A stored file with a local copy. */
 export interface ReadableFile extends DataFile {
   /** Path of the file itself, or of a copy that may have only the requested columns. */
   readonly copy: string;
 }
 
-/** The tables at one version. */
 export interface Snapshot {
   readonly state: TableState;
   /** Files of all tables, in the order of their paths. */
@@ -147,7 +143,6 @@ export interface OpenFilesOptions extends PlaceOptions {
   readonly isStateEnough?: boolean | undefined;
 }
 
-/** An open place: its storage, its log and an engine. */
 export interface OpenPlace {
   readonly storage: Storage;
   readonly log: TableLog;
@@ -158,7 +153,6 @@ export interface OpenPlace {
   close(): Promise<void>;
 }
 
-/** The kind of place of a target that keeps Parquet files. */
 export interface FilesFormat {
   /** One place of it, as messages call it: `folder`. */
   readonly noun: string;
@@ -181,7 +175,6 @@ export function windowsOf(files: readonly { readonly windows: ReadonlyMap<number
 export const liveRows = (files: readonly DataFile[]): Map<number, number> =>
   windowsOf(files.filter(({ table }) => table === 'events'));
 
-/** The files of the tables after a change. */
 export function filesAfter(
   files: readonly DataFile[],
   { removed, added }: Pick<FileChange, 'removed' | 'added'>,

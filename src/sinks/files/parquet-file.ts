@@ -19,7 +19,6 @@ const ZSTD_LEVEL = 1;
  * Different values at which a large file gives up a dictionary, which takes time: ids never repeat (default: rows / 5).
  */
 export const DICTIONARY_VALUES = 4_096;
-/** Number of bytes that are read at a time to hash a file. */
 const READ_BYTES = 1 << 20;
 /** Number of rows of a row group if memory is short: a row group is held in memory until it is complete. */
 const LOW_MEMORY_ROWS = 10_240;
@@ -45,7 +44,6 @@ export interface SizedQuery {
 /** A file that was written, with the facts in its footer. */
 export type WrittenFile = Pick<NewFile, 'local' | 'rows' | 'bytes' | 'sha256' | 'footerBytes' | 'statistics'>;
 
-/** The environment in which files are written. */
 export interface Writer {
   rows(sql: string): Promise<Row[]>;
   /** True if memory is short: row groups are then smaller. */
@@ -91,7 +89,6 @@ async function joinFiles(into: Writer, { rows, table }: SizedQuery, parts: Writt
   return joined;
 }
 
-/** Runs the COPY; returns a row for each file. */
 async function copy(into: Writer, file: SizedQuery, path: string, how: string): Promise<Row[]> {
   const { isLowOnMemory, layout } = into;
   const { query, rows, table, columns } = file;

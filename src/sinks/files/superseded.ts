@@ -59,7 +59,6 @@ export async function findSuperseded(
   return { counts, isKept, files: renumbered, idRepeats };
 }
 
-/** Rewrites the files of a batch with the keys of RENUMBERED. */
 async function withNewKeys(table: FileTable, files: readonly NewFile[]): Promise<NewFile[]> {
   const out: NewFile[] = [];
   for (const file of files) {

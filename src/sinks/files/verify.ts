@@ -126,7 +126,6 @@ async function columnsOf(table: FileTable, local: string): Promise<string[]> {
 const eventsIn = (files: readonly ReadableFile[]): string =>
   readFiles(copiesOf(files.filter(({ table }) => table === 'events')));
 
-/** Checks that the number of rows of each window in the files is that of its receipt. */
 const checkRows = async ({ engine, snapshot }: FileTable, files: readonly ReadableFile[]) =>
   checkLiveRows(snapshot.state.receipts, await rowsByWindow(engine, eventsIn(files)));
 

@@ -3,9 +3,7 @@ import { isReceiptEntry } from './log-entries.ts';
 
 /** How a log names its versions: files of one folder that are made once and never changed. */
 export interface VersionNames {
-  /** From the root of the storage. */
   readonly folder: string;
-  /** The path of the file that makes a version. */
   pathOf(version: number): string;
   /** The version that a file of the folder belongs to; undefined for any other file. */
   versionOf(path: string): number | undefined;
@@ -17,7 +15,6 @@ export interface VersionNames {
 export interface VersionContent {
   /** The entries of the state that it writes (`entryChanges`). */
   readonly entries: ReadonlyMap<string, string>;
-  /** Paths of the files that it adds. */
   readonly paths: readonly string[];
 }
 
@@ -85,7 +82,6 @@ export class Versions {
     return false;
   }
 
-  /** The files of a version and of later ones. */
   async *#from(version: number) {
     const { folder, before, versionOf } = this.#names;
     for await (const stored of this.#storage.list(folder, before(version))) {

@@ -16,7 +16,6 @@ export type Step = { readonly from: string; readonly to: string } | { readonly r
  */
 export interface Journal {
   readonly v: 1;
-  /** The steps in the order of execution. */
   readonly steps: readonly Step[];
   readonly manifest: Manifest;
 }
@@ -89,7 +88,6 @@ function unlessAbsent(error: unknown): void {
   if (codeOf(error) !== 'ENOENT') throw error;
 }
 
-/** Moves a file into place and makes its folder; a file that was moved before stays there. */
 async function moveInto(from: string, to: string): Promise<void> {
   makeFolders(dirname(to));
   await rename(from, to).catch(unlessAbsent);

@@ -24,14 +24,12 @@ export function pathsIn(folder: string) {
     journal: join(own, 'journal.json'),
     /** A DuckDB file without tables; the process that has it open is the writer. */
     lock: join(own, 'lock'),
-    /** The folder for temporary files of the current writer. */
     temporary: join(own, 'tmp'),
   };
 }
 
 export type FolderPaths = Readonly<ReturnType<typeof pathsIn>>;
 
-/** A file that belongs to a dataset. */
 interface ManifestFile extends FileNote {
   /** Path from the folder, with `/`: `events/event_date=2026-01-02/data_0.parquet`. */
   readonly path: string;
@@ -42,7 +40,6 @@ interface ManifestFile extends FileNote {
 /** The only truth about a folder of datasets, replaced as a whole. Schema: schemas/manifest.json. */
 export interface Manifest {
   readonly v: 1;
-  /** Version of the program that wrote it. */
   readonly writer: string;
   readonly timezone: string | null;
   readonly tables: readonly TableName[];

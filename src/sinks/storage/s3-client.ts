@@ -49,11 +49,9 @@ function certificates(path: string): string {
   }
 }
 
-/** The access to a bucket that a request needs. */
 export interface BucketAccess {
   readonly client: S3;
   readonly bucket: string;
-  /** The options of every request. */
   readonly options: { readonly abortSignal?: AbortSignal };
 }
 

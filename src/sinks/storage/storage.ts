@@ -1,8 +1,6 @@
 // This folder: where tables of files are stored: a folder of a disk, or a bucket.
 
-/** An object of a store, or a file of a folder. */
 export interface Stored {
-  /** Path from the root of the store, with `/`. */
   readonly path: string;
   readonly bytes: number;
   /** Time at which it was written, by the store's own clock (ms since 1970). */
@@ -11,9 +9,7 @@ export interface Stored {
   readonly names: number;
 }
 
-/** The part of a Parquet file that is requested: some columns. */
 export interface ParquetPart {
-  /** Size of the whole file. */
   readonly bytes: number;
   /** Names of the columns; the file may lack some of them. */
   readonly columns: ReadonlySet<string>;

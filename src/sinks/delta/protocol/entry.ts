@@ -22,7 +22,6 @@ export interface MetaData {
   readonly configuration: Readonly<Record<string, string>>;
 }
 
-/** A data file that is part of the table. */
 export interface Add {
   /** Path from the table's folder, percent-encoded. */
   readonly path: string;
@@ -31,7 +30,6 @@ export interface Add {
   readonly modificationTime?: number | null;
   /** False if the rows were in the table before, in other files. */
   readonly dataChange: boolean;
-  /** Statistics as JSON. */
   readonly stats?: string | null;
   readonly tags?: Readonly<Record<string, string | null>> | null;
 }

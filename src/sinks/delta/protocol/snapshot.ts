@@ -35,10 +35,8 @@ export class LogSnapshot {
   /** Files that left the table, by path, until their retention ends. */
   readonly tombstones = new Map<string, Remove>();
   readonly txns = new Map<string, Txn>();
-  /** Configuration by domain. */
   readonly domains = new Map<string, string>();
 
-  /** Applies the next entry of the log, or a checkpoint. */
   apply(version: number, actions: readonly Action[]): void {
     for (const action of actions) {
       if ('add' in action) {
@@ -93,7 +91,6 @@ export async function readSnapshot(place: LogPlace): Promise<LogSnapshot> {
   }
 }
 
-/** The files in a log's folder. */
 interface Log {
   /** The version of the latest checkpoint; −1 if there is none. */
   readonly checkpoint: number;

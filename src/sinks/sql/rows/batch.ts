@@ -74,12 +74,9 @@ export async function settleBatch(
   const receipts = loads.map(({ window: { receipt }, number }) =>
     storedReceipt(receipt, number, idRepeats.get(number) ?? 0),
   );
-  const changes = changeRecords(columns, {
-    windows: loads.map(({ window, incoming }) => ({ id: window.receipt.id, columns: incoming.columns })),
-    changedAt: new Date(now).toISOString(),
-    isFirst,
-    earlier: before.changes,
-  });
+  const changing = loads.map(({ window, incoming }) => ({ id: window.receipt.id, columns: incoming.columns }));
+  const changedAt = new Date(now).toISOString();
+  const changes = changeRecords(columns, changing, { changedAt, isFirst, earlier: before.changes });
   const rescued = await rescuedOfBatch(engine, rows, columns);
   const scanned = scannedEventNames(windows.flatMap(({ files }) => files));
   const state = applyBatch(before, {
