@@ -4,6 +4,8 @@ import { randomUUID } from 'node:crypto';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { openWithoutLock } from '../files/file-table.ts';
+import { loggedColumns, rangedColumns } from '../files/log-entries.ts';
+import { checkErasable, eraseFiles, expiredFiles, type KnownFiles, storeFiles } from '../files/stored-files.ts';
 import {
   type DataFile,
   type FileChange,
@@ -14,9 +16,7 @@ import {
   type OpenFilesOptions,
   type Snapshot,
   type TableLog,
-} from '../files/log.ts';
-import { loggedColumns, rangedColumns } from '../files/log-entries.ts';
-import { checkErasable, eraseFiles, expiredFiles, type KnownFiles, storeFiles } from '../files/stored-files.ts';
+} from '../files/table-log.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { openStorage } from '../storage/open.ts';
 import type { Storage } from '../storage/storage.ts';

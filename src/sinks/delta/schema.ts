@@ -2,7 +2,7 @@ import { configError } from '../../base/errors.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
 import { DUCKDB_SCALARS, type DuckDbType } from '../../types/codec.ts';
-import { describeTable } from '../files/columns.ts';
+import { describeTable } from '../files/file-columns.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import { scalarOf } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';

@@ -4,12 +4,11 @@ import type { Logger } from '../../base/log.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { lastWindow } from '../../table/receipts.ts';
-import type { DataFile, FileChange } from '../files/log.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import { DEFAULT_RETENTION_MS, isDraft, isOwnFile, pathInTable } from '../files/stored-files.ts';
+import type { DataFile, FileChange } from '../files/table-log.ts';
 import { Versions } from '../files/versions.ts';
 import { dataFileOf } from './data-file.ts';
-import { type LogPlace, writeCheckpoint } from './protocol/checkpoint.ts';
 import {
   type Action,
   type Add,
@@ -20,7 +19,7 @@ import {
   logFileOf,
   type MetaData,
 } from './protocol/entry.ts';
-import { type LogSnapshot, readSnapshot } from './protocol/snapshot.ts';
+import { type LogPlace, type LogSnapshot, readSnapshot, writeCheckpoint } from './protocol/snapshot.ts';
 import { checkProtocol, type DeltaField, fieldsIn, protocolOf, schemaString, supports } from './schema.ts';
 import { type Domains, entriesOf, type TableInfo, tableInfoOf } from './state.ts';
 

@@ -1,4 +1,4 @@
-import { filesTarget } from '../files/target.ts';
+import { filesTarget } from '../files/files-target.ts';
 import type { StatefulTarget } from '../target.ts';
 
 /** Delta Lake tables in a folder or a bucket: a batch of windows is one commit. */

@@ -12,17 +12,6 @@ import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import { FieldIds } from '../files/field-ids.ts';
 import { FileTable, openWithoutLock } from '../files/file-table.ts';
-import {
-  type DataFile,
-  type FileChange,
-  type FilesFormat,
-  type Layout,
-  LostRace,
-  type NewFile,
-  type OpenFilesOptions,
-  type Snapshot,
-  type TableLog,
-} from '../files/log.ts';
 import { entryChanges, type LoggedColumns, loggedColumns, rangedColumns } from '../files/log-entries.ts';
 import { NO_DATE, PARTITION } from '../files/parquet-file.ts';
 import {
@@ -33,6 +22,17 @@ import {
   type KnownFiles,
   storeFiles,
 } from '../files/stored-files.ts';
+import {
+  type DataFile,
+  type FileChange,
+  type FilesFormat,
+  type Layout,
+  LostRace,
+  type NewFile,
+  type OpenFilesOptions,
+  type Snapshot,
+  type TableLog,
+} from '../files/table-log.ts';
 import { copyError, isPlainCopy } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { openStorage } from '../storage/open.ts';

@@ -3,8 +3,8 @@ import { jsonOf } from '../../base/json.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
-import { type DataFile, liveRows, type NewFile, type Snapshot } from '../files/log.ts';
 import { type FileNote, type LoggedColumns, notedOf, noteOf, stateEntries, stateFrom } from '../files/log-entries.ts';
+import { type DataFile, liveRows, type NewFile, type Snapshot } from '../files/table-log.ts';
 import { type Lake, type LakeFile, unusable } from './catalog.ts';
 
 /** The facts about a file for which the catalog has no column. */

@@ -1,4 +1,4 @@
-import { filesTarget } from '../files/target.ts';
+import { filesTarget } from '../files/files-target.ts';
 import { withCopies } from '../sql/copies.ts';
 import type { StatefulTarget } from '../target.ts';
 

@@ -4,10 +4,10 @@ import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
 import { columnOfSource, eventItems, eventLogs, rank, sortedEventLogs } from '../sql/views.ts';
-import { columnsIn } from './columns.ts';
+import { columnsIn } from './file-columns.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
-import type { DataFile, NewFile, ReadableFile } from './log.ts';
 import { FILE, readFiles } from './parquet-file.ts';
+import type { DataFile, NewFile, ReadableFile } from './table-log.ts';
 
 export interface Files {
   readonly removed: readonly DataFile[];

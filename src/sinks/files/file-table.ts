@@ -12,6 +12,8 @@ import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { checkConditionalWrites } from '../storage/open.ts';
 import type { Storage } from '../storage/storage.ts';
+import { PARTITION, readFiles, type SizedQuery, type Writer, type WrittenFile, writeFile } from './parquet-file.ts';
+import { dataFilePath } from './stored-files.ts';
 import type {
   DataFile,
   FileChange,
@@ -22,9 +24,7 @@ import type {
   ReadableFile,
   Snapshot,
   TableLog,
-} from './log.ts';
-import { PARTITION, readFiles, type SizedQuery, type Writer, type WrittenFile, writeFile } from './parquet-file.ts';
-import { dataFilePath } from './stored-files.ts';
+} from './table-log.ts';
 
 /** Number of files that are copied or uploaded at the same time. */
 const CONCURRENCY = 4;
@@ -197,13 +197,6 @@ async function hasFiles(storage: Storage, folder: string): Promise<boolean> {
 /** Turns off the engine's cache of files, since files are replaced under their names. */
 export const forgetReadFiles = (engine: Engine) => engine.run('SET enable_external_file_cache = false');
 
-/** Opens an existing place for writing, runs work and closes it. Throws UserError. */
-export const withTable = <T>(
-  format: FilesFormat,
-  options: OpenFilesOptions,
-  work: (table: FileTable) => Promise<T>,
-): Promise<T> => inTable(format, options, 'rewrite', work);
-
 /**
  * Opens a place for reading and runs work: again if the files changed meanwhile, unless its result is certain. Throws
  * UserError.
@@ -229,14 +222,15 @@ export function readingTable<T>(
       await table.log.refresh();
     }
   };
-  return inTable(format, options, 'read', (table) => table.engine.heeding(options.signal, () => read(table)));
+  return withTable(format, options, 'read', (table) => table.engine.heeding(options.signal, () => read(table)));
 }
 
 /** Reads the state of a place; undefined if nothing was loaded yet. Read-only. Throws UserError. */
 export const readFilesState = (format: FilesFormat, options: OpenFilesOptions): Promise<TableState | undefined> =>
   readingTable(format, { ...options, isStateEnough: true }, async ({ log }) => log.snapshot?.state);
 
-async function inTable<T>(
+/** Opens an existing place, runs work and closes it. Throws UserError. */
+export async function withTable<T>(
   format: FilesFormat,
   options: OpenFilesOptions,
   mode: 'read' | 'rewrite',

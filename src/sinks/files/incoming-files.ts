@@ -7,11 +7,11 @@ import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount } from '../sql/rows/counts.ts';
 import { type FileQuery, fileQuery, type WindowLoad } from '../sql/rows/file-query.ts';
 import { type StagedExtra, withStaged } from '../sql/rows/staging.ts';
-import { eventColumns } from './columns.ts';
+import { eventColumns } from './file-columns.ts';
 import type { FileTable } from './file-table.ts';
-import type { NewFile } from './log.ts';
 import { type Writer, writeDates, writeFile } from './parquet-file.ts';
 import { onlyDate, partitionSql } from './partition-date.ts';
+import type { NewFile } from './table-log.ts';
 
 /** Number of statements that run at the same time; each works in one thread. */
 const CONCURRENCY = 2;

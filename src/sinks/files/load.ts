@@ -12,10 +12,13 @@ import { failureOf, otherTimezone } from '../failures.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
-import { columnsIn, selectAfter } from './columns.ts';
 import { derive, type Files } from './derive.ts';
+import { columnsIn, selectAfter } from './file-columns.ts';
 import { FileTable } from './file-table.ts';
 import { type EarlyFiles, EarlyWriter, writeIncoming } from './incoming-files.ts';
+import { readFiles } from './parquet-file.ts';
+import { RunObjects, removeExpiredRuns } from './runs.ts';
+import { findSuperseded, type Superseded } from './superseded.ts';
 import {
   type DataFile,
   type FilesFormat,
@@ -26,10 +29,7 @@ import {
   type OpenFilesOptions,
   type ReadableFile,
   windowsOf,
-} from './log.ts';
-import { readFiles } from './parquet-file.ts';
-import { RunObjects, removeExpiredRuns } from './runs.ts';
-import { findSuperseded, type Superseded } from './superseded.ts';
+} from './table-log.ts';
 
 export interface FilesSinkOptions extends Rules, OpenFilesOptions {
   /** Tables to keep beside `events`; they follow from `events`, which is always kept. */

@@ -13,8 +13,8 @@ import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import type { ColumnStatistics, DataFile, NewFile } from './log.ts';
 import { FILE, PARTITION, readFiles } from './parquet-file.ts';
+import type { ColumnStatistics, DataFile, NewFile } from './table-log.ts';
 
 // The parts of a log that are this program's own: the state as texts by name, so that a commit writes only those that
 // it changes; a note of each file; and the values that a log may hold (S44).

@@ -11,8 +11,10 @@ import type { StoredColumn } from '../../table/columns.ts';
 import { eventRowsOf, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
 import { eventNamesIn } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, PersonRow, Purged, PurgeTrial } from '../target.ts';
-import { columnsIn, eventRows, selectOf } from './columns.ts';
+import { columnsIn, eventRows, selectOf } from './file-columns.ts';
 import { copiesOf, type FileTable, readingTable, withTable } from './file-table.ts';
+import { countByFile, readFiles } from './parquet-file.ts';
+import { changeOf, rewritten, sizeOf } from './rewrite.ts';
 import {
   type DataFile,
   type FileChange,
@@ -21,9 +23,7 @@ import {
   type NewFile,
   type OpenFilesOptions,
   type ReadableFile,
-} from './log.ts';
-import { countByFile, readFiles } from './parquet-file.ts';
-import { changeOf, rewritten, sizeOf } from './rewrite.ts';
+} from './table-log.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
 const MAX_ATTEMPTS = 5;
@@ -83,7 +83,7 @@ export function purgeFiles(
   query: PeopleQuery,
   onFound: (found: PeopleFound) => Promise<void>,
 ): Promise<Purged> {
-  return withTable(format, options, async (table) => {
+  return withTable(format, options, 'rewrite', async (table) => {
     for (let attempt = 1; ; attempt++) {
       const before = sizeOf(table);
       const { lookup, change } = await prepared(table, query, options.signal);
@@ -111,7 +111,7 @@ export function checkPurgeFiles(
   options: OpenFilesOptions,
   query: PeopleQuery,
 ): Promise<PurgeTrial> {
-  return withTable(format, options, async (table) => {
+  return withTable(format, options, 'rewrite', async (table) => {
     const { lookup, change } = await prepared(table, query, options.signal);
     await table.log.checkErase(change.removed);
     return { found: lookup.found, foreignTables: (await table.log.foreign?.()) ?? [] };

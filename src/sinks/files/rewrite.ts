@@ -1,9 +1,10 @@
 import { groupBy } from '../../base/group.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { Rewritten } from '../target.ts';
-import { columnsIn, selectOf, sortedBy } from './columns.ts';
 import { derive, type Files } from './derive.ts';
+import { columnsIn, selectOf, sortedBy } from './file-columns.ts';
 import { type FileTable, withTable } from './file-table.ts';
+import { ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
 import {
   type DataFile,
   type FileChange,
@@ -12,15 +13,14 @@ import {
   liveRows,
   type NewFile,
   type OpenFilesOptions,
-} from './log.ts';
-import { ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
+} from './table-log.ts';
 
 /** Maximum size of the files that one commit replaces in an object store, since the spool folder must hold them. */
 const BATCH_BYTES = 1024 * 1024 * 1024;
 
 /** Merges the files of each date into one sorted file, and removes those without rows. Throws UserError. */
 export function compactFiles(format: FilesFormat, options: OpenFilesOptions): Promise<Rewritten> {
-  return withTable(format, options, async (table) => {
+  return withTable(format, options, 'rewrite', async (table) => {
     const before = sizeOf(table);
     const batches = batchesOf(table);
     for (const batch of batches) {

@@ -2,8 +2,8 @@ import pLimit from 'p-limit';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { linkError, secondNameError } from '../failures.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
-import type { DataFile, NewFile } from './log.ts';
 import { NO_DATE, PARTITION } from './parquet-file.ts';
+import type { DataFile, NewFile } from './table-log.ts';
 
 // The files of tables whose log lists them: each file has a name of its own, which it keeps as long as it exists.
 

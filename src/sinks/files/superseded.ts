@@ -8,8 +8,8 @@ import {
   renumber,
 } from '../sql/rows/superseded.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
-import type { NewFile, ReadableFile } from './log.ts';
 import { countByFile, readFiles, writeFile } from './parquet-file.ts';
+import type { NewFile, ReadableFile } from './table-log.ts';
 
 /** The effect of a batch on the rows of stored files. */
 export interface Superseded {

@@ -7,10 +7,10 @@ import { coveredDays } from '../../table/receipts.ts';
 import { shortName } from '../sql/columns.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource, eventItems } from '../sql/views.ts';
-import { columnsIn, eventColumns } from './columns.ts';
+import { columnsIn, eventColumns } from './file-columns.ts';
 import { copiesOf, type FileTable, readingTable } from './file-table.ts';
-import { type DataFile, type FilesFormat, liveRows, type OpenFilesOptions, type ReadableFile } from './log.ts';
 import { countRows, DATE_COLUMN, fingerprint, readFiles } from './parquet-file.ts';
+import { type DataFile, type FilesFormat, liveRows, type OpenFilesOptions, type ReadableFile } from './table-log.ts';
 
 /** Compares every file with the log, and all rows with the receipts. Read-only. Throws UserError. */
 export function verifyFiles(format: FilesFormat, options: OpenFilesOptions): Promise<Difference[]> {

@@ -13,6 +13,7 @@ import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { folderError, linkError, secondNameError } from '../failures.ts';
 import { forgetReadFiles, openWithoutLock } from '../files/file-table.ts';
+import { FILE, readFiles, writeFile } from '../files/parquet-file.ts';
 import {
   type DataFile,
   type FileChange,
@@ -24,8 +25,7 @@ import {
   type OpenPlace,
   type Snapshot,
   type TableLog,
-} from '../files/log.ts';
-import { FILE, readFiles, writeFile } from '../files/parquet-file.ts';
+} from '../files/table-log.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { columnOfSource } from '../sql/views.ts';
 import { DiskStorage } from '../storage/disk.ts';

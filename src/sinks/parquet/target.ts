@@ -1,4 +1,4 @@
-import { filesTarget } from '../files/target.ts';
+import { filesTarget } from '../files/files-target.ts';
 import type { StatefulTarget } from '../target.ts';
 
 /** A folder of Parquet files, one a date, which readers find by a glob pattern. */

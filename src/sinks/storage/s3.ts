@@ -49,12 +49,12 @@ class S3Storage implements Storage {
   readonly address: string;
   readonly workFolder = undefined;
   readonly #access: BucketAccess;
-  readonly #place: S3Place;
+  readonly #prefix: string;
 
-  constructor(access: BucketAccess, place: S3Place) {
+  constructor(access: BucketAccess, { address, prefix }: S3Place) {
     this.#access = access;
-    this.#place = place;
-    this.address = place.address;
+    this.address = address;
+    this.#prefix = prefix;
   }
 
   read(path: string): Promise<Buffer | undefined> {
@@ -68,16 +68,21 @@ class S3Storage implements Storage {
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
-    const { client, options } = this.#access;
-    const { bucket, prefix } = this.#place;
-    const from = { Bucket: bucket, Prefix: `${prefix}${folder}/`, ...(after !== '' && { StartAfter: prefix + after }) };
+    const { client, bucket, options } = this.#access;
+    const Prefix = this.#key(`${folder}/`);
+    const from = { Bucket: bucket, Prefix, ...(after !== '' && { StartAfter: this.#key(after) }) };
     let token: string | undefined;
     do {
       const next = token === undefined ? from : { ...from, ContinuationToken: token };
       const page = await this.#guard(() => client.listObjectsV2(next, options));
       for (const { Key, Size, LastModified } of page.Contents ?? []) {
-        if (Key === undefined || Key.endsWith('/') || !Key.startsWith(prefix)) continue;
-        yield { path: Key.slice(prefix.length), bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0, names: 1 };
+        if (Key === undefined || Key.endsWith('/') || !Key.startsWith(this.#prefix)) continue;
+        yield {
+          path: Key.slice(this.#prefix.length),
+          bytes: Size ?? 0,
+          modified: LastModified?.getTime() ?? 0,
+          names: 1,
+        };
       }
       token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
     } while (token !== undefined);
@@ -160,8 +165,7 @@ class S3Storage implements Storage {
       await this.remove(left);
       const below = this.#key(`${folder}/`);
       await abortUploads(this.#access, below, until, denied);
-      const { length } = this.#place.prefix;
-      const isKeptKey = (key: string, modified: number) => isKept({ path: key.slice(length), modified });
+      const isKeptKey = (key: string, modified: number) => isKept({ path: key.slice(this.#prefix.length), modified });
       await eraseVersions(this.#access, below, isKeptKey, denied);
     });
   }
@@ -177,7 +181,7 @@ class S3Storage implements Storage {
   }
 
   #key(path: string): string {
-    return `${this.#place.prefix}${path}`;
+    return `${this.#prefix}${path}`;
   }
 
   async #put(path: string, text: string, how: { readonly IfNoneMatch?: string } = {}): Promise<void> {

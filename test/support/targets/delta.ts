@@ -1,8 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Window } from '../../../src/extract/window.ts';
-import { type LogPlace, writeCheckpoint } from '../../../src/sinks/delta/protocol/checkpoint.ts';
-import { readSnapshot } from '../../../src/sinks/delta/protocol/snapshot.ts';
+import { type LogPlace, readSnapshot, writeCheckpoint } from '../../../src/sinks/delta/protocol/snapshot.ts';
 import { DeltaTable } from '../../../src/sinks/delta/table.ts';
 import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';

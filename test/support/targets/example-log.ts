@@ -4,18 +4,6 @@ import { join } from 'node:path';
 import { configError } from '../../../src/base/errors.ts';
 import { openWithoutLock } from '../../../src/sinks/files/file-table.ts';
 import {
-  type DataFile,
-  type FileChange,
-  type FilesFormat,
-  filesAfter,
-  type Layout,
-  LostRace,
-  liveRows,
-  type OpenFilesOptions,
-  type Snapshot,
-  type TableLog,
-} from '../../../src/sinks/files/log.ts';
-import {
   entryChanges,
   type FileNote,
   notedOf,
@@ -31,6 +19,18 @@ import {
   type KnownFiles,
   storeFiles,
 } from '../../../src/sinks/files/stored-files.ts';
+import {
+  type DataFile,
+  type FileChange,
+  type FilesFormat,
+  filesAfter,
+  type Layout,
+  LostRace,
+  liveRows,
+  type OpenFilesOptions,
+  type Snapshot,
+  type TableLog,
+} from '../../../src/sinks/files/table-log.ts';
 import { type VersionNames, Versions } from '../../../src/sinks/files/versions.ts';
 import { openStorage } from '../../../src/sinks/storage/open.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';

@@ -1,10 +1,10 @@
 import { DELTA } from '../../../src/sinks/delta/log.ts';
 import { readFilesState } from '../../../src/sinks/files/file-table.ts';
 import { type FilesSinkOptions, openFilesSink } from '../../../src/sinks/files/load.ts';
-import type { FilesFormat, OpenFilesOptions } from '../../../src/sinks/files/log.ts';
 import { checkPurgeFiles, peopleInFiles, purgeFiles } from '../../../src/sinks/files/purge.ts';
 import { reportFiles } from '../../../src/sinks/files/report.ts';
 import { compactFiles } from '../../../src/sinks/files/rewrite.ts';
+import type { FilesFormat, OpenFilesOptions } from '../../../src/sinks/files/table-log.ts';
 import { verifyFiles } from '../../../src/sinks/files/verify.ts';
 import { PARQUET } from '../../../src/sinks/parquet/log.ts';
 import type { PeopleFound, PeopleQuery } from '../../../src/sinks/target.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { LostRace } from '../../../src/sinks/files/log.ts';
+import { LostRace } from '../../../src/sinks/files/table-log.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { PeopleFound } from '../../../src/sinks/target.ts';
 import { TABLES } from '../../../src/table/columns.ts';

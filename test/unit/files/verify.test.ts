@@ -1,8 +1,8 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { withTable } from '../../../src/sinks/files/file-table.ts';
-import type { DataFile, NewFile } from '../../../src/sinks/files/log.ts';
 import { readFiles } from '../../../src/sinks/files/parquet-file.ts';
+import type { DataFile, NewFile } from '../../../src/sinks/files/table-log.ts';
 import type { TableName } from '../../../src/table/columns.ts';
 import type { TableState } from '../../../src/table/state.ts';
 import { on } from '../../support/targets/duckdb.ts';
@@ -34,7 +34,7 @@ describe.each(FILE_TARGETS)('verify of %s', (name) => {
 
   /** Commits what a query makes of the first file of a table in its place, and what the log is to say of it. */
   const rewrite = (table: TableName, select: string, more: Partial<NewFile> = {}) =>
-    withTable(fixture.format, fixture.options, async (open) => {
+    withTable(fixture.format, fixture.options, 'rewrite', async (open) => {
       const [file] = open.filesOf(table);
       const rows = `SELECT ${open.log.layout.hasDateColumn ? '* EXCLUDE (event_date)' : '*'} FROM ${readFiles([await open.fetchOne(file)])}`;
       const query = `SELECT ${select.replaceAll('THIS', `(${rows})`)}`;
@@ -50,7 +50,7 @@ describe.each(FILE_TARGETS)('verify of %s', (name) => {
 
   /** Commits another state of the same files. */
   const restate = (change: (state: TableState) => Partial<TableState>) =>
-    withTable(fixture.format, fixture.options, async (open) => {
+    withTable(fixture.format, fixture.options, 'rewrite', async (open) => {
       const { state } = open.snapshot;
       await open.commit({ kind: 'load', removed: [], added: [], state: { ...state, ...change(state) } });
     });

@@ -1,11 +1,20 @@
+import { createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import pLimit from 'p-limit';
 import { objectIn } from '../../../base/json.ts';
+import type { TableName } from '../../../table/columns.ts';
+import { literal } from '../../../types/sql.ts';
 import { pathInTable } from '../../files/stored-files.ts';
-import { type LogPlace, readCheckpoint } from './checkpoint.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
+import { pathLiteral } from '../../sql/engine/quote.ts';
+import type { Storage } from '../../storage/storage.ts';
 import {
   type Action,
   type Add,
   beforeVersion,
+  checkpointPath,
   damaged,
   entryPath,
   filePathOf,
@@ -14,7 +23,9 @@ import {
   logFileOf,
   type MetaData,
   type Protocol,
+  parseAction,
   parseEntry,
+  parseJson,
   type Remove,
   type Txn,
 } from './entry.ts';
@@ -23,6 +34,16 @@ import {
 const CONCURRENCY = 16;
 /** Number of entries that are held in memory while they are applied, in order. */
 const BATCH = 256;
+
+/** The log of a table in its store, with the means to work on it. */
+export interface LogPlace {
+  readonly storage: Storage;
+  /** The name of the table, and of its folder. */
+  readonly folder: TableName;
+  readonly engine: Engine;
+  /** Local folder for copies and for files that are not stored yet. */
+  readonly work: string;
+}
 
 /** A table at one version: the state that results from the log. */
 export class LogSnapshot {
@@ -141,4 +162,70 @@ async function snapshotOf(place: LogPlace, { checkpoint, entries }: Log): Promis
     }
   }
   return snapshot;
+}
+
+/** Maximum size of a JSON value in DuckDB, unless one is longer: the schema of very many columns. */
+const USUAL_LINE_BYTES = 16 * 1024 * 1024;
+
+/** The columns of a checkpoint, as the protocol's first kind has them. */
+const COLUMNS: Readonly<Record<string, string>> = {
+  txn: 'STRUCT("appId" VARCHAR, "version" BIGINT, "lastUpdated" BIGINT)',
+  add:
+    'STRUCT("path" VARCHAR, "partitionValues" MAP(VARCHAR, VARCHAR), "size" BIGINT, "modificationTime" BIGINT, ' +
+    '"dataChange" BOOLEAN, "stats" VARCHAR, "tags" MAP(VARCHAR, VARCHAR))',
+  remove:
+    'STRUCT("path" VARCHAR, "deletionTimestamp" BIGINT, "dataChange" BOOLEAN, "extendedFileMetadata" BOOLEAN, ' +
+    '"partitionValues" MAP(VARCHAR, VARCHAR), "size" BIGINT, "tags" MAP(VARCHAR, VARCHAR))',
+  metaData:
+    'STRUCT("id" VARCHAR, "name" VARCHAR, "description" VARCHAR, "format" STRUCT("provider" VARCHAR, "options" ' +
+    'MAP(VARCHAR, VARCHAR)), "schemaString" VARCHAR, "partitionColumns" VARCHAR[], "configuration" MAP(VARCHAR, ' +
+    'VARCHAR), "createdTime" BIGINT)',
+  protocol:
+    'STRUCT("minReaderVersion" INTEGER, "minWriterVersion" INTEGER, "readerFeatures" VARCHAR[], "writerFeatures" VARCHAR[])',
+  domainMetadata: 'STRUCT("domain" VARCHAR, "configuration" VARCHAR, "removed" BOOLEAN)',
+};
+
+/** Reads the actions of a checkpoint. Throws UserError for one that is damaged. */
+async function readCheckpoint(place: LogPlace, version: number): Promise<Action[]> {
+  const { storage, folder, engine, work } = place;
+  const path = `${folder}/${checkpointPath(version)}`;
+  const where = `${storage.address}/${path}`;
+  const copy = join(work, 'read.checkpoint');
+  try {
+    const from = `read_parquet(${pathLiteral(await storage.localFile(path, copy))})`;
+    const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
+    return rows.flatMap(({ action }) => parseAction(parseJson(String(action), where), where));
+  } finally {
+    await rm(copy, { force: true });
+  }
+}
+
+/** Writes a checkpoint of a committed version, and the pointer to it. */
+export async function writeCheckpoint(place: LogPlace, version: number, actions: Iterable<Action>): Promise<void> {
+  const { storage, folder, engine, work } = place;
+  const lines = join(work, 'checkpoint.json');
+  const file = join(work, 'checkpoint.parquet');
+  let [count, longest] = [0, 0];
+  function* linesOf() {
+    for (const action of actions) {
+      const line = Buffer.from(`${JSON.stringify(action)}\n`);
+      count++;
+      longest = Math.max(longest, line.length);
+      yield line;
+    }
+  }
+  try {
+    await pipeline(linesOf, createWriteStream(lines, { flags: 'wx', mode: 0o600 }));
+    const columns = Object.entries(COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
+    const size = Math.max(USUAL_LINE_BYTES, longest * 2);
+    await engine.run(
+      `COPY (SELECT * FROM read_json(${pathLiteral(lines)}, format = 'newline_delimited', maximum_object_size = ${size},
+      columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
+    );
+    await storage.putFile(file, `${folder}/${checkpointPath(version)}`);
+    const pointer = JSON.stringify({ version, size: count });
+    await storage.write(`${folder}/${LAST_CHECKPOINT}`, pointer);
+  } finally {
+    for (const path of [lines, file]) await rm(path, { force: true });
+  }
 }

@@ -1,5 +1,5 @@
 import type { Maintenance, People, StatefulTarget } from '../target.ts';
-import type { FilesFormat } from './log.ts';
+import type { FilesFormat } from './table-log.ts';
 
 type Description = Pick<StatefulTarget, 'name' | 'place' | 'noun' | 'summaries' | 'hasData'>;
 

@@ -11,8 +11,8 @@ import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
 import { copiesOf } from './file-table.ts';
-import type { ReadableFile } from './log.ts';
 import { FILE, ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
+import type { ReadableFile } from './table-log.ts';
 
 const OWN_TYPES = { _key: 'VARCHAR', _dfinery_window: 'BIGINT', _rescued: 'VARCHAR' } as const;
 
