@@ -13,17 +13,16 @@ const encoder = new TextEncoder();
  * lower case, and for a column by each character's upper case, or the lower case of that: `ſ` is `s`, `ı` is `i`.
  */
 export function foldName(name: string): string {
-  return [...name.toLowerCase().replaceAll(DOTTED_I, 'i')].map((c) => simpleUpper(c).toLowerCase()).join('');
+  const folded = [...name.toLowerCase().replaceAll(DOTTED_I, 'i')].map((character) => {
+    const upper = character.toUpperCase();
+    // Of one character only: `ß` stays as it is.
+    return (upper.length === character.length ? upper : character).toLowerCase();
+  });
+  return folded.join('');
 }
 
 /** The lower case of `İ`: two characters. */
 const DOTTED_I = 'i\u0307';
-
-/** The upper case of one character if that is one character; `ß` stays as it is. */
-function simpleUpper(character: string): string {
-  const upper = character.toUpperCase();
-  return upper.length === character.length ? upper : character;
-}
 
 export function compareBytes(a: string, b: string): number {
   return Buffer.compare(encoder.encode(a), encoder.encode(b));

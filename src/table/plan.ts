@@ -172,7 +172,9 @@ function planColumn(
   const isRefused = isNew && mode === 'freeze';
   const isAdded = !isRefused && (hasValues || isPinned(column, rules));
   const evidence = column.evidence | batchEvidence;
-  const type = column.type === null && !isAdded ? null : (fixed ?? inferredType(column, evidence, asInstants));
+  const inferred =
+    column.type === null ? (typeOf(evidence, asInstants) ?? null) : widenedType(column.type, evidence, asInstants);
+  const type = column.type === null && !isAdded ? null : (fixed ?? inferred);
   const accepted = column.type === null ? 0 : acceptedBy(column.type, asInstants);
   const planned = {
     ...column,
@@ -225,11 +227,6 @@ function fixedType(
 const isDeclared = (column: StoredColumn) => column.group !== 'custom' && column.group !== 'custom_item';
 const isPinned = (column: StoredColumn, rules: Rules) =>
   column.occurrence === 1 && rules.pinned?.has(column.source) === true;
-
-/** The type that holds the stored values and all cells seen; null while there are none. */
-function inferredType({ type }: StoredColumn, evidence: Evidence, asInstants: boolean): ColumnType | null {
-  return type === null ? (typeOf(evidence, asInstants) ?? null) : widenedType(type, evidence, asInstants);
-}
 
 function refuseChange({ source, before, type, isClean, shape }: PlannedColumn, isNew: boolean, isFixed: boolean): void {
   const is = shape === undefined ? '' : ` (first such cell: ${shape})`;

@@ -121,7 +121,9 @@ class FilesSink implements Sink {
       const early = await table.engine.heeding(signal, () => this.#early.drain());
       if (this.#hasFailed) await table.log.refresh();
       this.#hasFailed = false;
-      const windows = batch.slice(0, this.#oneByOne > 0 ? 1 : this.#together(batch));
+      const files = batch.map((window) => window.files);
+      const count = this.#oneByOne > 0 ? 1 : plannedTogether(this.#state.columns, files, this.#rules);
+      const windows = batch.slice(0, count);
       this.#oneByOne = Math.max(0, this.#oneByOne - 1);
       return await this.#store(windows, early, signal);
     } catch (error) {
@@ -154,12 +156,6 @@ class FilesSink implements Sink {
   get #state(): TableState {
     const { timezone, tables } = this.#initial;
     return { ...(this.#table.log.snapshot?.state ?? this.#initial), timezone, tables };
-  }
-
-  /** Number of windows, counted from the first, that one plan of columns serves. */
-  #together(windows: readonly Window[]): number {
-    const files = windows.map((window) => window.files);
-    return plannedTogether(this.#state.columns, files, this.#rules);
   }
 
   #planned(windows: readonly Window[]): PlannedBatch {

@@ -18,6 +18,11 @@ async function listRuns(storage: Storage): Promise<string[]> {
   return paths;
 }
 
+function recordIn(bytes: Buffer): RunRecord | undefined {
+  const found = jsonOf(bytes.toString('utf8'));
+  return valid<{ run: RunRecord }>(found) ? found.run : undefined;
+}
+
 /** Removes runs beyond the latest `MAX_RUNS`. */
 export async function removeExpiredRuns(storage: Storage): Promise<void> {
   const expired = (await listRuns(storage)).slice(0, -MAX_RUNS);
@@ -31,8 +36,8 @@ export async function readRuns(storage: Storage): Promise<RunRecord[]> {
     const bytes = await storage.read(path);
     // Another run removed it meanwhile.
     if (bytes === undefined) return [];
-    const found = jsonOf(bytes.toString('utf8'));
-    if (valid<{ run: RunRecord }>(found)) return [found.run];
+    const found = recordIn(bytes);
+    if (found !== undefined) return [found];
     const file = `${storage.address}/${path}`;
     throw configError(`${file} is no record of a run of this program: restore it from a copy, or remove it.`, {
       where: { file },
@@ -75,9 +80,9 @@ export class RunObjects implements RunHistory {
     for (const path of (await listRuns(this.#storage)).reverse()) {
       const bytes = await this.#storage.read(path);
       if (bytes === undefined) continue;
-      const found = jsonOf(bytes.toString('utf8'));
-      if (!valid<{ run: RunRecord }>(found) || found.run.ended !== null) break;
-      began.unshift(found.run.began);
+      const found = recordIn(bytes);
+      if (found === undefined || found.ended !== null) break;
+      began.unshift(found.began);
     }
     return began;
   }

@@ -4,7 +4,7 @@ import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES, type TableName, typedColumns } from '../../table/columns.ts';
 import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from '../../table/differences.ts';
 import { coveredDays } from '../../table/receipts.ts';
-import { shortName } from '../sql/columns.ts';
+import { describe } from '../sql/columns.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource, eventItems } from '../sql/views.ts';
 import { columnsIn, eventColumns } from './file-columns.ts';
@@ -30,9 +30,14 @@ async function differencesIn(table: FileTable, signal: AbortSignal | undefined):
   const files = await table.fetch(table.snapshot.files);
   const events = files.filter((file) => file.table === 'events');
   const isCounted = !found.some(({ check }) => check === 'rows');
-  for (const check of [checkColumns, ...(isCounted ? [checkRows] : []), checkRowKeys]) {
+  if (events.length > 0) {
+    const { engine } = table;
+    const from = readFiles(copiesOf(events));
+    found.push(...(await checkColumns(table, files)));
     signal?.throwIfAborted();
-    if (events.length > 0) found.push(...(await check(table, files)));
+    if (isCounted) found.push(...checkLiveRows(state.receipts, await rowsByWindow(engine, from)));
+    signal?.throwIfAborted();
+    found.push(...checkKeys(await countKeyFaults(engine, from)));
   }
   for (const name of TABLES) {
     if (name === 'events' || !state.tables.includes(name)) continue;
@@ -98,7 +103,8 @@ async function checkColumns(table: FileTable, files: readonly ReadableFile[]): P
   const found: Difference[] = [];
   for (const file of files) {
     if (hasOneFilePerDate !== true && file.table !== 'events') continue;
-    const actual = await columnsOf(table, file.copy);
+    const described = await describe(table.engine, `SELECT * FROM ${readFiles([file.copy])}`);
+    const actual = described.map(({ name, type }) => `${name} ${type}`);
     const expected = file.table === 'events' ? wanted(file.columns) : (first.get(file.table) ?? actual);
     first.set(file.table, expected);
     const textOf = (list: readonly string[]) => JSON.stringify(hasOneFilePerDate === true ? list : [...list].sort());
@@ -118,20 +124,6 @@ function columnDifference(actual: readonly string[], expected: readonly string[]
   return `has ${actual.find((column, i) => expected[i] !== column)} in another place`;
 }
 
-async function columnsOf(table: FileTable, local: string): Promise<string[]> {
-  const rows = await table.engine.rows(`DESCRIBE SELECT * FROM ${readFiles([local])}`);
-  return rows.map(({ column_name: name, column_type: type }) => `${name} ${shortName(String(type))}`);
-}
-
-const eventsIn = (files: readonly ReadableFile[]): string =>
-  readFiles(copiesOf(files.filter(({ table }) => table === 'events')));
-
-const checkRows = async ({ engine, snapshot }: FileTable, files: readonly ReadableFile[]) =>
-  checkLiveRows(snapshot.state.receipts, await rowsByWindow(engine, eventsIn(files)));
-
-const checkRowKeys = async ({ engine }: FileTable, files: readonly ReadableFile[]) =>
-  checkKeys(await countKeyFaults(engine, eventsIn(files)));
-
 /** Checks that a derived table has a row for each item, or for each event. */
 async function checkDerived(table: FileTable, events: readonly ReadableFile[], name: TableName): Promise<Difference[]> {
   const { columns } = table.snapshot.state;
@@ -139,7 +131,7 @@ async function checkDerived(table: FileTable, events: readonly ReadableFile[], n
   if (name === 'event_logs' && events.length > 0) {
     const log = columnOfSource(columns, LOG_ID);
     expected = await table.engine.count(
-      `(SELECT 1 FROM ${eventsIn(events)} GROUP BY ${log}, CASE WHEN ${log} IS NULL THEN _key END)`,
+      `(SELECT 1 FROM ${readFiles(copiesOf(events))} GROUP BY ${log}, CASE WHEN ${log} IS NULL THEN _key END)`,
     );
   } else {
     for (const event of name === 'event_items' ? events : []) {

@@ -73,7 +73,11 @@ async function finish(paths: FolderPaths, { steps, manifest }: Journal): Promise
   for (const step of steps) {
     const target = join(paths.root, 'remove' in step ? step.remove : step.to);
     if ('remove' in step) await rm(target, { force: true });
-    else await moveInto(join(paths.root, step.from), target);
+    else {
+      makeFolders(dirname(target));
+      // A file that was moved before stays there.
+      await rename(join(paths.root, step.from), target).catch(unlessAbsent);
+    }
     await syncFolder(dirname(target)).catch(unlessAbsent);
     await syncFolder(dirname(dirname(target))).catch(unlessAbsent);
   }
@@ -86,11 +90,6 @@ async function finish(paths: FolderPaths, { steps, manifest }: Journal): Promise
 /** Ignores a missing folder: the removed file may have been the last of its table, whose folder somebody removed. */
 function unlessAbsent(error: unknown): void {
   if (codeOf(error) !== 'ENOENT') throw error;
-}
-
-async function moveInto(from: string, to: string): Promise<void> {
-  makeFolders(dirname(to));
-  await rename(from, to).catch(unlessAbsent);
 }
 
 /** Throws UserError if a file that waited is not in its place: somebody else took it away. */

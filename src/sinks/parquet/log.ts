@@ -133,7 +133,7 @@ class FolderLog implements TableLog {
       const steps = await orderedSteps(this.#engine, { removed, added, state }, this.#paths);
       const limit = pLimit(CONCURRENCY);
       const waiting = steps.flatMap((step) => ('from' in step ? [join(root, step.from)] : []));
-      await Promise.all(waiting.map((path) => limit(() => makeDurable(path))));
+      await Promise.all(waiting.map((path) => limit(() => chmod(path, OWNER_FILE).then(() => syncFile(path)))));
       this.#isPending = true;
       await execute(this.#paths, { v: 1, steps, manifest });
     } catch (error) {
@@ -216,11 +216,6 @@ class FolderLog implements TableLog {
       held.delete(key);
     }
   }
-}
-
-async function makeDurable(path: string): Promise<void> {
-  await chmod(path, OWNER_FILE);
-  await syncFile(path);
 }
 
 /**

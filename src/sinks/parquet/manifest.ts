@@ -71,7 +71,7 @@ export function manifestOf({ state, files }: Snapshot): Manifest {
 
 export function snapshotOf(manifest: Manifest): Snapshot {
   const { timezone, tables, columns, receipts, event_names: eventNames, cursor: exportState, changes } = manifest;
-  const names = new Set([...OWN_COLUMNS, ...typedColumns(columns).map(({ name }) => name)]);
+  const names: ReadonlySet<string> = new Set([...OWN_COLUMNS, ...typedColumns(columns).map(({ name }) => name)]);
   return {
     state: { timezone, tables, columns, receipts, eventNames, exportState, changes },
     files: manifest.files.map((file) => dataFileOf(file, names)),

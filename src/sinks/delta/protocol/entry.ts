@@ -51,12 +51,6 @@ export interface Txn {
   readonly lastUpdated?: number | null;
 }
 
-interface DomainMetadata {
-  readonly domain: string;
-  readonly configuration: string;
-  readonly removed: boolean;
-}
-
 /** An action: one line of a log entry, or one row of a checkpoint. */
 export type Action =
   | { readonly protocol: Protocol }
@@ -64,7 +58,7 @@ export type Action =
   | { readonly add: Add }
   | { readonly remove: Remove }
   | { readonly txn: Txn }
-  | { readonly domainMetadata: DomainMetadata }
+  | { readonly domainMetadata: { readonly domain: string; readonly configuration: string; readonly removed: boolean } }
   | { readonly commitInfo: Readonly<Record<string, unknown>> };
 
 const VERSION_DIGITS = 20;
