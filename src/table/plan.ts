@@ -122,12 +122,14 @@ function newColumns(
     [...OWN_NAMES, ...stored.map((c) => c.name)],
     fresh.map(({ source }) => rules.columnName?.(source) ?? source),
   );
-  const itemNames = itemNamesOf(stored, fresh, names);
+  const takenByItems = [...OWN_NAMES, ...FIRST_COLUMNS.map((c) => c.name), ...stored.flatMap((c) => c.itemName ?? [])];
+  const items = names.filter((_, i) => isItem(fresh[i].group));
+  const itemNames = assignItemNames(takenByItems, items, ITEM_PREFIX);
   return fresh.map((scanned, i) => ({
     source: scanned.source,
     occurrence: scanned.occurrence,
     name: names[i],
-    itemName: itemNames.get(i) ?? null,
+    itemName: isItem(scanned.group) ? (itemNames.shift() ?? null) : null,
     group: scanned.group,
     type: null,
     evidence: 0,
@@ -137,22 +139,6 @@ function newColumns(
 }
 
 const NOTHING_SEEN = { occurrence: 1, declared: undefined, evidence: 0, seen: [] };
-
-/** Names in `event_items` of the new item columns, by their index. */
-function itemNamesOf(
-  stored: readonly StoredColumn[],
-  fresh: readonly IncomingColumn[],
-  names: readonly string[],
-): Map<number, string> {
-  const items = fresh.map((_, i) => i).filter((i) => isItem(fresh[i].group));
-  const taken = [...OWN_NAMES, ...FIRST_COLUMNS.map((c) => c.name), ...stored.flatMap((c) => c.itemName ?? [])];
-  const given = assignItemNames(
-    taken,
-    items.map((i) => names[i]),
-    ITEM_PREFIX,
-  );
-  return new Map(items.map((index, i) => [index, given[i]]));
-}
 
 function planColumn(
   column: StoredColumn,

@@ -115,10 +115,8 @@ class DeltaLog implements TableLog {
   }
 
   expired(): Promise<readonly string[]> {
-    return expiredFiles(this.#storage, this.#known, {
-      now: this.#options.clock.now(),
-      retentionMs: this.#retentionMs,
-    });
+    const now = this.#options.clock.now();
+    return expiredFiles(this.#storage, this.#known, { now, retentionMs: this.#retentionMs });
   }
 
   async checkErase(removed: readonly DataFile[]): Promise<void> {
@@ -170,9 +168,8 @@ class DeltaLog implements TableLog {
     const added = change.added.filter((file) => file.table === name);
     const removed = change.removed.filter((file) => file.table === name);
     const logged = await loggedColumns(this.#engine, added, rangedColumns(state));
-    const shape = { fields, asInstants: state.timezone !== null, retentionMs: this.#retentionMs };
     return [
-      ...table.shapeActions(shape, now),
+      ...table.shapeActions(fields, state.timezone !== null, this.#retentionMs, now),
       ...(table === this.#events
         ? stateActions(table.domains, state, changeId)
         : [derivedAction(name, this.#events.version + 1, changeId)]),

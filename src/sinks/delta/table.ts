@@ -32,13 +32,6 @@ const SECONDS = /^interval (\d{1,9}) seconds$/;
 /** The operation that a table's history shows for a change. */
 const OPERATIONS = { load: 'WRITE', rewrite: 'OPTIMIZE', purge: 'DELETE' } as const;
 
-interface Shape {
-  readonly fields: readonly DeltaField[];
-  readonly asInstants: boolean;
-  /** Time that files which left the table stay (ms). */
-  readonly retentionMs: number;
-}
-
 /** One Delta table, at the latest version that this process has read. */
 export class DeltaTable {
   readonly name: TableName;
@@ -136,11 +129,11 @@ export class DeltaTable {
   }
 
   /** The actions that make the table, or change its columns; empty if nothing needs to change. */
-  shapeActions(shape: Shape, now: number): Action[] {
-    const wanted = schemaString(shape.fields);
+  shapeActions(fields: readonly DeltaField[], asInstants: boolean, retentionMs: number, now: number): Action[] {
+    const wanted = schemaString(fields);
     const { metaData: before, protocol } = this.#snapshot;
-    const retention = `interval ${Math.ceil(shape.retentionMs / 1_000)} seconds`;
-    const upgrade: Action[] = supports(protocol, shape.asInstants) ? [] : [{ protocol: protocolOf(shape.asInstants) }];
+    const retention = `interval ${Math.ceil(retentionMs / 1_000)} seconds`;
+    const upgrade: Action[] = supports(protocol, asInstants) ? [] : [{ protocol: protocolOf(asInstants) }];
     if (before?.schemaString === wanted && before.configuration[RETENTION] === retention) return upgrade;
     const metaData: MetaData = {
       id: before?.id ?? randomUUID(),

@@ -197,10 +197,7 @@ async function hasFiles(storage: Storage, folder: string): Promise<boolean> {
 /** Turns off the engine's cache of files, since files are replaced under their names. */
 export const forgetReadFiles = (engine: Engine) => engine.run('SET enable_external_file_cache = false');
 
-/**
- * Opens a place for reading and runs work: again if the files changed meanwhile, unless its result is certain. Throws
- * UserError.
- */
+/** Opens a place for reading and runs work: again if files changed meanwhile, unless its result is certain. */
 export function readingTable<T>(
   format: FilesFormat,
   options: OpenFilesOptions,

@@ -111,9 +111,7 @@ export function rangedColumns({ columns }: TableState): ReadonlySet<string> {
 
 export type LoggedColumns = ReadonlyMap<string, LoggedColumn>;
 
-/**
- * The statistics of new files by column. Only the columns in `ranged` have a range: a log may keep it for good (S44).
- */
+/** The statistics of new files by column, with a range only for those in `ranged`: a log may keep it for good (S44). */
 export async function loggedColumns(
   engine: Engine,
   files: readonly NewFile[],

@@ -15,9 +15,7 @@ import type { ColumnStatistics, Layout, NewFile } from './table-log.ts';
 export const ROW_GROUP_ROWS = 61_440;
 /** Compression level: on exports smaller and faster than the default, 3 (measured). */
 const ZSTD_LEVEL = 1;
-/**
- * Different values at which a large file gives up a dictionary, which takes time: ids never repeat (default: rows / 5).
- */
+/** Different values at which a large file gives up a dictionary, which takes time: ids never repeat. */
 export const DICTIONARY_VALUES = 4_096;
 const READ_BYTES = 1 << 20;
 /** Number of rows of a row group if memory is short: a row group is held in memory until it is complete. */

@@ -23,14 +23,11 @@ const ISO_DATE_FIRST = DATE | DATETIME_DASH | DATETIME_OFFSET | ZONE_ANOMALY | N
 const TIMES = ISO_DATE_FIRST | DATETIME_DOT;
 const OFFSET = `'(Z|[+-][0-9]{2}:?[0-9]{2})$'`;
 
-/** The date of a row as SQL (a DATE, or NULL for a row without one), and the columns that this SQL needs as text. */
-export interface PartitionSql {
-  readonly sql: string;
-  readonly texts: ReadonlySet<string>;
-}
-
-/** The date as written in `df_server_datetime`, else in `df_correction_datetime`, for a file of a window (S29). */
-export function partitionSql(load: WindowLoad, index: number): PartitionSql {
+/**
+ * SQL of the date as written in `df_server_datetime`, else in `df_correction_datetime`, for a file of a window (S29): a
+ * DATE, or NULL; and the columns that it needs as text.
+ */
+export function partitionSql(load: WindowLoad, index: number): { sql: string; texts: ReadonlySet<string> } {
   const texts = new Set<string>();
   const dates: string[] = [];
   for (const column of datedColumns(load, index)) {

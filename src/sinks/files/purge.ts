@@ -28,10 +28,7 @@ import {
 /** Attempts at a purge whose commit loses a race against another writer. */
 const MAX_ATTEMPTS = 5;
 
-/**
- * Finds the people of a place. Finishes a change that a dead writer left half-way: a purge that is run again begins
- * here.
- */
+/** Finds people; finishes what a dead writer left half-way first: a purge that is run again begins here. */
 export function peopleInFiles(
   format: FilesFormat,
   options: OpenFilesOptions,

@@ -16,9 +16,7 @@ export const reportFiles = (format: FilesFormat, options: OpenFilesOptions): Pro
 
 type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 'columns'>;
 
-/**
- * Counts events and columns: the values of columns in the log where it has the nulls of every file, else in the rows.
- */
+/** Counts events, and values by column: in the log where it has the nulls of every file, else in the rows. */
 async function countedIn(table: FileTable): Promise<Counted> {
   const { columns } = table.snapshot.state;
   const files = table.filesOf('events');

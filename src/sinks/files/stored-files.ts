@@ -52,10 +52,7 @@ export interface KnownFiles {
   isLogFile?(path: string): boolean;
 }
 
-/**
- * Throws unless these files, and all that are not live, are the only names of their bytes and can be erased with their
- * versions.
- */
+/** Throws unless these files, and all that are not live, can be erased and have no other name. */
 export async function checkErasable(
   storage: Storage,
   removed: readonly DataFile[],

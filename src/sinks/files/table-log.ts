@@ -13,9 +13,9 @@ import type { PlaceOptions } from '../target.ts';
 
 export interface Layout {
   /**
-   * True for readers that find the files by a glob pattern: each date has one file, whose name never changes, and all
-   * files have the same columns in the same order (S29, S30). A batch then rewrites the dates of its rows. Else it adds
-   * files, and a file lacks columns without a value: these can change their type without a new file (S43).
+   * True for readers that find files by a glob pattern: one file a date, under a name that never changes, and the same
+   * columns in the same order in all (S29, S30), so that a batch rewrites the dates of its rows. Else it adds files,
+   * and a file lacks columns without a value: these can change their type without a new file (S43).
    */
   readonly hasOneFilePerDate?: boolean;
   /** Derives the name of a column from its name in the export, before equal names are numbered. */
@@ -122,9 +122,7 @@ export interface TableLog {
   expired?(): Promise<readonly string[]>;
   /** Throws unless `erase` can remove these files of the snapshot. */
   checkErase(removed: readonly DataFile[]): Promise<void>;
-  /**
-   * After the commit of a purge: removes files that left, older versions, and log entries that name values (S37, S44).
-   */
+  /** After the commit of a purge: removes files that left, older versions, entries that name values (S37, S44). */
   erase(): Promise<void>;
 }
 

@@ -14,10 +14,7 @@ const FORBIDDEN = 403;
 /** Makes the failure for a permission that the credentials lack, such as `s3:DeleteObject`. */
 export type Denied = (permission: string, cause: unknown) => UserError;
 
-/**
- * Deletes objects, or versions. `refuse` makes the failure for one that an answer, successful in itself, says was not
- * deleted.
- */
+/** Deletes objects, or versions. `refuse` makes the failure for one that an answer says was not deleted. */
 export async function deleteObjects(
   { client, bucket, options }: BucketAccess,
   objects: readonly ObjectIdentifier[],

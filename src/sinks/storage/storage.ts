@@ -35,8 +35,7 @@ export interface Storage {
   /** Moves a local file, which must not be used afterwards, to a path that no object has. */
   putFile(file: string, path: string): Promise<void>;
   /**
-   * Gives a local file with an object, or the part of it, which must only be read: on a disk the object itself, else
-   * `copy`.
+   * Gives a local file, only to be read, with an object or the part of it: on a disk the object itself, else `copy`.
    */
   localFile(path: string, copy: string, part?: ParquetPart): Promise<string>;
   /** Removes objects; missing objects are no failure. */
@@ -52,9 +51,7 @@ export interface Storage {
     isKept: (object: Pick<Stored, 'path' | 'modified'>) => boolean,
     until: number,
   ): Promise<void>;
-  /**
-   * Throws a configuration failure unless `eraseAllBut` would be permitted for these paths; tries it on its own object.
-   */
+  /** Throws a configuration failure unless `eraseAllBut` would be permitted, which it tries on an object of its own. */
   tryErase(paths: readonly string[]): Promise<void>;
   close(): void;
 }
