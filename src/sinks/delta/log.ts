@@ -73,8 +73,7 @@ class DeltaLog implements TableLog {
     const actions = new Map<DeltaTable, readonly Action[]>();
     for (const table of tables) actions.set(table, await this.#actions(table, change, changeId, now));
     await storeFiles(this.#storage, change.added);
-    // A process that read the log while another writer was committing may have the latest version of a table, but not
-    // of `events`.
+    // Who read while another was committing may have the latest version of a table, but not of `events`.
     let isLost = !(await this.#events.isLatest());
     const done: DeltaTable[] = [];
     for (const [table, own] of actions) {

@@ -106,8 +106,7 @@ class FilesSink implements Sink {
   }
 
   begin(window: Window): void {
-    // Another mode than `evolve` compares each window with the columns of those before it, so that each needs its own
-    // plan.
+    // Modes other than `evolve` plan each window by itself.
     if (this.#hasFailed || this.#rules.schemaMode !== 'evolve') return;
     this.#waiting.push(window);
     const { loads } = this.#planned(this.#waiting);

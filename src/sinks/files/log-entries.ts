@@ -16,8 +16,7 @@ import { identifier } from '../sql/engine/quote.ts';
 import { FILE, PARTITION, readFiles } from './parquet-file.ts';
 import type { ColumnStatistics, DataFile, NewFile } from './table-log.ts';
 
-// The parts of a log that are this program's own: the state as texts by name, so that a commit writes only those that
-// it changes; a note of each file; and the values that a log may hold (S44).
+// What of a log is this program's own: the state as texts by name, a note of each file, and statistics (S44).
 
 const EXPORT_STATE = 'cursor';
 const WINDOW = 'window.';

@@ -97,8 +97,7 @@ async function copy(into: Writer, file: SizedQuery, path: string, how: string): 
     `ROW_GROUP_SIZE ${isLowOnMemory ? LOW_MEMORY_ROWS : ROW_GROUP_ROWS}`,
     ...(rows > ROW_GROUP_ROWS ? [`DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES}`] : []),
     `KV_METADATA {'dfinery.version': ${literal(VERSION)}}`,
-    // Bloom filters are off: only some columns of a large object are copied, and DuckDB would ask the filter of another
-    // column.
+    // A copy of some columns of a large object lacks the filters of others, which DuckDB would ask.
     'WRITE_BLOOM_FILTER false',
     ...fieldIds,
     'RETURN_STATS',

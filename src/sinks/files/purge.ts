@@ -46,8 +46,7 @@ export async function* rowsOfPeopleInFiles(
 ): AsyncGenerator<PersonRow> {
   const run = await RunFolder.open(options.spoolDir, options.clock, 'files');
   try {
-    // Rows are only shown once it is known that the files from which they were read belong together; until then they
-    // wait on the disk.
+    // Rows wait on the disk until it is known that the files from which they were read belong together.
     const path = join(run.path, 'rows');
     await readingTable(format, options, async (table) => {
       const { lookup, from } = await lookUp(table, query, true);

@@ -286,8 +286,7 @@ async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promis
     await end.catch((error) => unlessStored(error, to, size));
   } catch (error) {
     limit.clearQueue();
-    // This request runs without the signal: parts that were sent must be removed, since they cost money, also when the
-    // run is stopped.
+    // Without the signal: parts that were sent cost money, also when the run is stopped.
     await client.abortMultipartUpload({ ...object, UploadId }).catch(() => {});
     throw error;
   }
