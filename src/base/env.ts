@@ -18,10 +18,7 @@ export function requireTrustedCertificates(): boolean {
   return wasOff;
 }
 
-/**
- * Turns off the AWS SDK's warning about Node versions that it will no longer support: this program pins the version of
- * the SDK. Uses the SDK's own variable, unless the user has set it.
- */
+/** Turns off the AWS SDK's warning about old versions of Node, unless the user has: this program pins the SDK. */
 export function quietSdkVersionWarning(): void {
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
 }

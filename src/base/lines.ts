@@ -4,10 +4,7 @@ import { configError } from './errors.ts';
 /** Maximum length of a line (bytes). */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
-/**
- * Yields the lines of a stream of bytes without their line ends: with each chunk the lines that it completes. They are
- * valid until the next ones are requested.
- */
+/** Yields with each chunk the lines that it completes, without line ends; valid until the next are requested. */
 export async function* linesOf(input: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer[]> {
   const begun: Buffer[] = [];
   let begunBytes = 0;

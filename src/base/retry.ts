@@ -16,10 +16,7 @@ export function pauseAfter(attempt: number, { baseMs, capMs }: RetryPolicy, rand
   return Math.round(random() * Math.min(capMs, baseMs * 2 ** (attempt - 1)));
 }
 
-/**
- * Runs `work` until it succeeds, at most `attempts` times and without pauses. Throws an error for which `isPassing` is
- * false, and that of the last attempt.
- */
+/** Runs `work` up to `attempts` times, without pauses, while it throws errors for which `isPassing` is true. */
 export async function attempted<T>(
   attempts: number,
   isPassing: (error: unknown) => boolean,

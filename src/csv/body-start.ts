@@ -21,10 +21,7 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [0xff, { kind: 'binary', found: 'binary data or UTF-16 text' }],
 ]);
 
-/**
- * The index at which the text of [start, end) begins, behind a BOM; the other format if it is no CSV; undefined while
- * there are too few bytes to tell.
- */
+/** The index at which the text begins, behind a BOM; the format if it is no CSV; undefined while too few bytes are there. */
 export function bodyStart(b: Uint8Array, start: number, end: number, last: boolean): number | OtherFormat | undefined {
   if (end - start < BOM.length && !last && (start === end || b[start] === BOM[0])) return undefined;
   const hasBom = end - start >= BOM.length && BOM.every((byte, i) => b[start + i] === byte);

@@ -88,10 +88,7 @@ export function hashedColumns({ columnsHash, hashKey }: HashSettings): HashedCol
   return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).check };
 }
 
-/**
- * The hashed columns of a target after a load with these settings: those of earlier rows, then those of the new rows.
- * Undefined if none was ever hashed.
- */
+/** The hashed columns of earlier rows of a target, then those of new rows; undefined if none was ever hashed. */
 export function hashedAfter(
   state: { readonly hashed?: readonly HashedColumns[] } | undefined,
   settings: HashSettings,

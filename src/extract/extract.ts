@@ -16,10 +16,7 @@ import { WindowBuilder } from './window-builder.ts';
 /** Version of spool files; it is raised when a file of an older program could be misread. */
 const SPOOL_VERSION = 3;
 
-/**
- * Executes a plan; yields verified windows in the order of days, one at a time. To request the next window means that
- * the last one is committed: its files are removed then.
- */
+/** As `extractBatches`, with one window at a time. */
 export async function* extractWindows(plan: Plan, deps: ExtractDeps): AsyncGenerator<Window, void, undefined> {
   for await (const [window] of extractBatches(plan, deps, ONE_WINDOW)) yield window;
 }

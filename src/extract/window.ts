@@ -14,10 +14,7 @@ export interface Receipt {
   /** First and last day that this window makes complete: not a boundary day that it shares with another window. */
   readonly covers_from: Day;
   readonly covers_to: Day | null;
-  /**
-   * Bytes of CSV as received, after any content coding, and their SHA-256 in hex. For a window in parts it is the
-   * SHA-256 of the parts' hashes, in order, as one text.
-   */
+  /** Bytes of CSV, after any content coding, and their SHA-256 in hex; for parts that of their hashes, in order. */
   readonly bytes: number;
   readonly sha256: string;
   /** Number of data rows, without the header. */
@@ -52,10 +49,7 @@ export interface SpoolFile extends FileScan {
 /** Consecutive days that are downloaded, verified and not yet committed. Windows are delivered in the order of days. */
 export interface Window {
   readonly receipt: Receipt;
-  /**
-   * One file, or several for a day that was split by names; their headers may differ. Empty for an answer of zero bytes
-   * that means no rows. The files are removed when the next window, or the next batch, is requested.
-   */
+  /** The file, or the parts of a day that was split by names; none for zero bytes. Removed with the next request. */
   readonly files: readonly SpoolFile[];
   /** The state to store together with this window's data. */
   readonly state: ExportState;

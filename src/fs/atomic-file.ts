@@ -57,10 +57,7 @@ export async function replaceFile(path: string, text: string, mode = OWNER_FILE)
   await syncFolder(dirname(path));
 }
 
-/**
- * Replaces a small file synchronously and without syncing it: readers see the old text or the new one, whole, but a
- * power cut may lose it. Throws the system's error.
- */
+/** Replaces a small file without syncing it: readers see the old text or the new one, a power cut may lose it. */
 export const replaceSmallFile = (path: string, text: string, mode = OWNER_FILE): void =>
   replaceBy(temporaryPathOf(path), path, text, mode);
 

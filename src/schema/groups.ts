@@ -69,10 +69,7 @@ export interface HeaderColumn {
 /** Declares a column as string: its values are hashes (S47), whatever type the service fixes. */
 export const hashed = (column: HeaderColumn): HeaderColumn => ({ ...column, declared: 'string' });
 
-/**
- * The columns of a header. If it has `df_event_name`, an `event_name` is a custom column, wherever it stands. Of equal
- * names the first is the known column, and the others are custom.
- */
+/** The columns of a header. Beside `df_event_name`, `event_name` is custom; of equal names all but the first are. */
 export function headerColumns(header: readonly string[]): HeaderColumn[] {
   const taken = new Set<string>(header.includes(EVENT_NAME) ? [EVENT_NAME_ALTERNATIVE] : []);
   return header.map((source) => {

@@ -43,10 +43,7 @@ export class IdHashes {
     this.#hashes[this.#count++] = (mix(high ^ low) >>> 0) * 2 ** 21 + (mix(low) >>> 11);
   }
 
-  /**
-   * Frees the memory and returns the number of distinct ids and a sample of at most `most` of them; undefined if there
-   * were too many ids. Called once.
-   */
+  /** Frees the memory; the number of ids and a sample of at most `most`, undefined if there were too many. Called once. */
   finish(most: number): { readonly distinct: number; readonly sample: IdSample } | undefined {
     try {
       if (this.#count > MAX_IDS) return undefined;

@@ -18,10 +18,7 @@ const NEVER_FIRST = 2n ** 63n - 1n;
 const NEVER_LAST = -(2n ** 63n);
 const MILLION = 1_000_000n;
 
-/**
- * The part of `Columns` that SIMD does: it counts the plain cells of classes that are known, and extends the ranges of
- * times. All other cells are left to `Columns`.
- */
+/** The part of `Columns` that SIMD does: plain cells of known classes are counted, with their range of times. */
 export class PlainColumns {
   readonly #memory: CsvMemory;
   readonly #count: number;

@@ -197,10 +197,7 @@ function asLong(expr: string): string {
 
 const doubleCells = () => LONG | DOUBLE;
 
-/**
- * A number with a dot (`1.50`, `1.0E7`) whose digits are those of the shortest text of its value, or an integer that a
- * double holds exactly. JSON gets the cell's own text.
- */
+/** A number with a dot and the digits of its shortest text, or an exact integer. JSON gets the cell's own text. */
 export const DOUBLE_CODEC = codecOf({
   type: 'double',
   cells: doubleCells,

@@ -22,10 +22,7 @@ export function isColumnType(text: unknown): text is ColumnType {
   return typeof text === 'string' && (COLUMN_TYPES as readonly string[]).includes(text);
 }
 
-/**
- * A set of bits that says which classes of cells a column has. Sets join by union, so that the order in which cells,
- * windows or runs are seen never changes the type that follows from them (`typeOf`).
- */
+/** The classes of cells that a column has, as a set of bits. Sets join by union, so that no order matters. */
 export type Evidence = number;
 
 /** For the bit of each element, the bit of a list with such an element. A list with any other number is text. */

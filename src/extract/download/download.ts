@@ -55,10 +55,7 @@ export interface Download {
   readonly split: 'none' | 'names';
   /** The days of the plan that it is for. */
   readonly days: DayRange;
-  /**
-   * The last of these days that it contains under every reading of `to_date` that is still possible; undefined if there
-   * is none, or if it is not decided yet.
-   */
+  /** The last of these days that it contains under every possible reading of `to_date`; undefined if none surely. */
   readonly contains: Day | undefined;
 }
 

@@ -59,10 +59,7 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
   }
 }
 
-/**
- * True if fewer days can be requested. A single day that is not proved to be complete would share its end with the next
- * window; two days that are known to contain their end share nothing.
- */
+/** True if fewer days can be requested, and would not share a day with the next window. */
 function canBeHalved({ plan, cache }: Run, days: DayRange): boolean {
   const sharesDays = plan.proveFirst && cache.inclusive !== true && cache.rangesInclusive === true;
   return lengthOf(days) >= (sharesDays ? 4 : 2);

@@ -29,10 +29,7 @@ export function oldestDays(now: number, historyDays: number): { readonly surely:
   return { surely: earlierOf(addDays(earliestToday(now), -historyDays), probably), probably };
 }
 
-/**
- * True if some of the days `first` to `through` could still get late rows at `readAt` (ms since 1970) and, at `now`,
- * are too old for the lookback of later runs.
- */
+/** True if some of these days could get late rows after `readAt` and are too old for the lookback now (ms). */
 export function missesLateRows(first: Day, through: Day, readAt: number, now: number, lookbackDays: number): boolean {
   const openAtRead = addDays(lastDayOver(readAt), 1 - lookbackDays);
   const closedAtNow = addDays(lastDayOver(now), -lookbackDays);

@@ -115,10 +115,7 @@ async function removeFile(path: string, left: string[]): Promise<void> {
   });
 }
 
-/**
- * Removes the files of dead runs; verified files and malformed bodies only if they were written before `until` (ms).
- * Returns the files that it could not remove.
- */
+/** As `sweepAll`, for files from before `until` (ms). Returns the files that it could not remove. */
 async function sweep(folder: string, until: number): Promise<string[]> {
   const names = new Set(await namesIn(folder));
   const alive = new Map<string, boolean>();

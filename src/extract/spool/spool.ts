@@ -24,10 +24,7 @@ interface Sidecar {
   readonly v: 1;
   /** Hash of everything that can make two spool files of the same days differ. */
   readonly fingerprint: string;
-  /**
-   * CRC-32 of the spool file. The file is not synced to disk, so that a power cut may lose some of its pages. The
-   * folder is private, so that no protection against tampering is needed.
-   */
+  /** CRC-32 of the spool file, which is not synced: a power cut may lose some of its pages. */
   readonly spool_crc32: number;
   readonly part: Omit<ExportFile, 'path' | 'exports' | 'spoolCrc'>;
 }
@@ -211,10 +208,7 @@ function claimFolder(folder: string, clock: Clock): Promise<Lease> {
   });
 }
 
-/**
- * Stems of the verified files that dead runs left, by the key of their export, oldest first. Files made under another
- * fingerprint (another suppression list, for example) are removed.
- */
+/** Stems of reusable files by the key of their export, oldest first. Those of another fingerprint are removed. */
 async function findReusable(folder: string, fingerprint: string): Promise<Map<string, string[]>> {
   const byKey = new Map<string, string[]>();
   for (const name of (await readdir(folder)).sort()) {

@@ -288,10 +288,7 @@ export const createDataset = (parameters: DatasetParameters): Dataset => ({
   columns: columnsOf(parameters.scenario),
 });
 
-/**
- * All columns that an export can have, in the order of the header: by UTF-16 code units. A column of the scenario's own
- * replaces the one of that name.
- */
+/** All columns of exports, by UTF-16 code units; one of the scenario's own replaces that of its name. */
 function columnsOf(scenario: Scenario): readonly Column[] {
   const { event_name, type_drift, hostile_names, extra, own } = scenario.columns;
   const eventName: Generator = (row) => (row.kind === UNNAMED ? '' : EVENT_KINDS[row.kind].name);

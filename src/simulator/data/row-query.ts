@@ -117,10 +117,7 @@ function isKnownOn(column: Column, plan: DayPlan): boolean {
   return column.onDay ? column.onDay(plan.day) : mix(plan.hash, column.salt) % 256 < column.days;
 }
 
-/**
- * The columns of an export in header order: those of the system, the listed ones, and each with a value in any row.
- * Reads only as many rows as it needs to find them.
- */
+/** The header of an export: columns of the system, listed ones, and those with a value in any row. */
 export function headerOf(dataset: Dataset, query: RowQuery): Column[] {
   const asked = dataset.columns.filter((column) => column.isSystem || allows(query.properties, column.name));
   const seen = new Set(asked.filter((column) => column.isSystem || column.isListed));
