@@ -9,6 +9,7 @@ import { otherTimezone } from '../failures.ts';
 import { COPIES_TABLE, type CopiedFormat, identityOf } from '../sql/copies.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, withFile } from '../sql/engine/engine.ts';
+import { engineError } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
 import { createEvents } from './alter.ts';
@@ -361,7 +362,7 @@ export class RunTable implements RunHistory {
   }
 
   begin(run: RunRecord): Promise<string[]> {
-    return this.#engine.transaction(async () => {
+    return this.#write(async () => {
       const before = await readRecords<StoredRun>(this.#engine, RUNS);
       this.#run = { ...run, number: (before.at(-1)?.number ?? 0) + 1 };
       await replaceRecords(this.#engine, RUNS, before, [...before, this.#run].slice(-MAX_RUNS));
@@ -372,6 +373,13 @@ export class RunTable implements RunHistory {
   async end(run: RunRecord): Promise<void> {
     const begun = this.#run;
     if (begun === undefined) return;
-    await this.#engine.transaction(() => replaceRecords(this.#engine, RUNS, [begun], [{ ...begun, ...run }]));
+    await this.#write(() => replaceRecords(this.#engine, RUNS, [begun], [{ ...begun, ...run }]));
+  }
+
+  /** Runs work in a transaction, also of a run that was stopped, which closes its record. Throws UserError. */
+  #write<T>(work: () => Promise<T>): Promise<T> {
+    return this.#engine.transaction(work).catch((error: unknown) => {
+      throw engineError(error, this.#engine.file);
+    });
   }
 }
