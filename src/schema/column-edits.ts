@@ -1,6 +1,6 @@
 import { DROP, HASH, HASH_BUT_NULL, KEEP } from '../csv/layout.ts';
 import { RowEditor } from '../csv/row-editor.ts';
-import { EVENT_NAME, eventNameIndex, ITEM_PREFIX } from './groups.ts';
+import { headerColumns, ITEM_PREFIX } from './groups.ts';
 import type { HashKey } from './hash-key.ts';
 
 /** The columns that are dropped or hashed before anything stores them (S47), by their exact names in the header. */
@@ -32,9 +32,8 @@ export interface EditedHeader {
 }
 
 export function editHeader(header: readonly string[], edits: ColumnEdits): EditedHeader {
-  const eventName = eventNameIndex(header);
   // `df_event_name` also names the event name under its other name.
-  const names = header.map((name, i) => (i === eventName && !isListed(name, edits) ? EVENT_NAME : name));
+  const names = headerColumns(header).map(({ name, source }) => (isListed(name, edits) ? name : source));
   const actions = Uint8Array.from(names, (name) => actionOf(name, edits));
   return {
     actions,

@@ -13,7 +13,7 @@ import {
 import { acceptedBy, classify, typeOf } from '../types/index.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
-import { DETAIL_LOG_ID, eventNameIndex, type HeaderColumn, hashed } from './groups.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, type HeaderColumn, hashed } from './groups.ts';
 import { IdHashes, type IdSample } from './id-hashes.ts';
 import { NameSet } from './name-set.ts';
 import { PlainColumns } from './plain-columns.ts';
@@ -80,10 +80,10 @@ export class Columns {
     this.#misfits = new Float64Array(count);
     this.#modes = Uint8Array.from(header, (c) => (c.declared === 'string' ? CLOSED : OPEN));
     this.#times = new TimeRanges(count);
-    const names = header.map((c) => c.source);
-    this.#watch(names.indexOf(DETAIL_LOG_ID), EVENT_IDS);
+    const sources = header.map((c) => c.source);
+    this.#watch(sources.indexOf(DETAIL_LOG_ID), EVENT_IDS);
     // Event names that are hashed must not be remembered; ids that are hashed are only counted.
-    const eventName = eventNameIndex(names);
+    const eventName = sources.indexOf(EVENT_NAME);
     if (!isHashed[eventName]) this.#watch(eventName, EVENT_NAMES);
     this.#plain = memory && PlainColumns.open(memory, this.#modes, zone);
   }
@@ -163,7 +163,7 @@ export class Columns {
   }
 
   #scan(column: number): ColumnScan {
-    const { source, group, declared } = this.#header[column];
+    const { name: source, group, declared } = this.#header[column];
     const filled = this.#filled[column];
     const evidence = declared === 'string' && filled > 0 ? STRING : this.#evidence[column];
     const type = this.#typeOf(evidence, declared);

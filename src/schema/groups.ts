@@ -52,15 +52,24 @@ export const KNOWN_COLUMNS: ReadonlyMap<string, KnownColumn> = new Map(columns.c
  * The group of a column from its name alone. Names are compared exactly: `DF_KEYWORD` and `df_anything_else` are
  * custom, `df_items_df_new` is a custom item, and a bare `df_items_` names no item property and is custom.
  */
-export function groupOf(name: string): ColumnGroup {
-  const column = KNOWN_COLUMNS.get(name);
-  if (column !== undefined) return column.group;
-  return name.startsWith(ITEM_PREFIX) && name.length > ITEM_PREFIX.length ? 'custom_item' : 'custom';
-}
+export const groupOf = (name: string): ColumnGroup => KNOWN_COLUMNS.get(name)?.group ?? customGroup(name);
+
+const customGroup = (name: string): ColumnGroup =>
+  name.startsWith(ITEM_PREFIX) && name.length > ITEM_PREFIX.length ? 'custom_item' : 'custom';
+
+/** Identifies a column of an export, whichever header it is in. */
+export const columnKey = (source: string, occurrence: number): string => `${occurrence}\0${source}`;
 
 /** A column of one header. */
 export interface HeaderColumn {
+  /** Its name in the header. */
+  readonly name: string;
+  /** The name that it has in every header: the event name's is always `df_event_name`. */
   readonly source: string;
+  /** 1 for the first column of that source in the header, 2, 3… for further ones. */
+  readonly occurrence: number;
+  /** `columnKey` of source and occurrence; group and declared type follow from it. */
+  readonly key: string;
   readonly group: ColumnGroup;
   /** The type that a known column has whatever its cells hold; undefined for custom ones. */
   readonly declared: ColumnType | undefined;
@@ -71,20 +80,17 @@ export const hashed = (column: HeaderColumn): HeaderColumn => ({ ...column, decl
 
 /** The columns of a header. Beside `df_event_name`, `event_name` is custom; of equal names all but the first are. */
 export function headerColumns(header: readonly string[]): HeaderColumn[] {
-  const taken = new Set<string>(header.includes(EVENT_NAME) ? [EVENT_NAME_ALTERNATIVE] : []);
-  return header.map((source) => {
-    const isCustom = taken.has(source) && KNOWN_COLUMNS.has(source);
-    taken.add(source);
-    if (!isCustom) return { source, group: groupOf(source), declared: KNOWN_COLUMNS.get(source)?.type };
-    const group = source.startsWith(ITEM_PREFIX) ? 'custom_item' : 'custom';
-    return { source, group, declared: undefined };
+  const alternative = header.includes(EVENT_NAME) ? -1 : header.indexOf(EVENT_NAME_ALTERNATIVE);
+  const counts = new Map<string, number>();
+  return header.map((name, index) => {
+    const source = index === alternative ? EVENT_NAME : name;
+    const occurrence = (counts.get(source) ?? 0) + 1;
+    counts.set(source, occurrence);
+    const isKnown = occurrence === 1 && source !== EVENT_NAME_ALTERNATIVE;
+    const known = isKnown ? KNOWN_COLUMNS.get(source) : undefined;
+    const group = known?.group ?? customGroup(source);
+    return { name, source, occurrence, key: columnKey(source, occurrence), group, declared: known?.type };
   });
-}
-
-/** The index of the event name in a header, or -1. */
-export function eventNameIndex(header: readonly string[]): number {
-  const index = header.indexOf(EVENT_NAME);
-  return index < 0 ? header.indexOf(EVENT_NAME_ALTERNATIVE) : index;
 }
 
 /** The columns that every export has and that this header lacks. */

@@ -1,6 +1,6 @@
 import { typeOf } from '../types/index.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
-import { type ColumnGroup, groupOf, KNOWN_COLUMNS } from './groups.ts';
+import { type ColumnGroup, headerColumns } from './groups.ts';
 
 /** The first cell of a column that had a new class. */
 export interface FirstSeen {
@@ -38,27 +38,27 @@ export interface ColumnScan {
   readonly seen?: readonly FirstSeen[];
 }
 
-/** The columns of several exports, united by name in the order of first occurrence; of one export unchanged. */
+/**
+ * The columns of several exports, united in the order of first occurrence, where the event name is `df_event_name`; of one
+ * export unchanged.
+ */
 export function mergeColumns(parts: readonly (readonly ColumnScan[])[], asInstants: boolean): readonly ColumnScan[] {
   if (parts.length === 1) return parts[0];
   const merged = new Map<string, ColumnScan>();
   for (const columns of parts) {
-    const seen = new Map<string, number>();
-    for (const column of columns) {
-      // Two columns of the same name in one header stay two columns.
-      const nth = (seen.get(column.source) ?? 0) + 1;
-      seen.set(column.source, nth);
-      const key = JSON.stringify([column.source, nth]);
+    headerColumns(columns.map((column) => column.source)).forEach(({ key, source, declared }, i) => {
       const known = merged.get(key);
-      merged.set(key, known === undefined ? column : joinScans(known, column, asInstants));
-    }
+      const joined =
+        known === undefined ? columns[i] : joinScans(known, columns[i], declared !== undefined, asInstants);
+      merged.set(key, { ...joined, source });
+    });
   }
   return [...merged.values()];
 }
 
-function joinScans(a: ColumnScan, b: ColumnScan, asInstants: boolean): ColumnScan {
+function joinScans(a: ColumnScan, b: ColumnScan, isDeclared: boolean, asInstants: boolean): ColumnScan {
   const evidence = a.evidence | b.evidence;
-  const type = isDeclared(a) ? (a.type ?? b.type) : typeOf(evidence, asInstants);
+  const type = isDeclared ? (a.type ?? b.type) : typeOf(evidence, asInstants);
   const seen = [...(a.seen ?? []), ...(b.seen ?? []).filter((item) => (item.evidence & ~a.evidence) !== 0)];
   const times = [a.first, a.last, b.first, b.last].flatMap((time) => time ?? []).sort();
   return {
@@ -73,9 +73,6 @@ function joinScans(a: ColumnScan, b: ColumnScan, asInstants: boolean): ColumnSca
     ...(seen.length > 0 && { seen }),
   };
 }
-
-/** True for a column whose type the service fixes; a second column of the same name is not one. */
-const isDeclared = ({ source, group }: ColumnScan): boolean => KNOWN_COLUMNS.has(source) && group === groupOf(source);
 
 /** Maximum length of a shape (characters). */
 const LONGEST = 32;

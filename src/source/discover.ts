@@ -11,9 +11,8 @@ import { NO_PRIOR_LOADS } from '../extract/window.ts';
 import { editHeader } from '../schema/column-edits.ts';
 import {
   type ColumnGroup,
-  EVENT_NAME,
   EVENT_NAME_ALTERNATIVE,
-  eventNameIndex,
+  type HeaderColumn,
   headerColumns,
   KNOWN_COLUMNS,
 } from '../schema/groups.ts';
@@ -100,43 +99,19 @@ function joined(whole: readonly string[], scans: readonly ColumnScan[], config: 
   const edits = editsOf(config);
   const kept = edits && editHeader(whole, edits).kept;
   const header = kept?.map(({ name }) => name) ?? whole;
-  const found = new Map<string, TypedName>();
-  const add = ({ source, nth }: Name, type?: ColumnType) =>
-    found.set(JSON.stringify([source, nth]), { source, nth, type });
-  for (const name of namesOf(header)) add(name);
-  namesOf(scans.map((scan) => scan.source)).forEach((name, i) => {
-    add(name, scans[i].type);
-  });
-  for (const source of standardNames(config)) if (!found.has(JSON.stringify([source, 1]))) add({ source, nth: 1 });
-  const ordered = [...found.values()].sort((a, b) => compareBytes(a.source, b.source) || a.nth - b.nth);
-  return headerColumns(ordered.map((one) => one.source)).map(({ source, group, declared }, i) => ({
-    source,
-    group,
-    type: edits?.hash.has(source)
-      ? 'string'
-      : (config.columnTypes.get(source) ?? declared ?? ordered[i].type ?? 'string'),
-  }));
-}
-
-/** A column by its name and its number among columns of that name: a second column of one name is another column. */
-interface Name {
-  readonly source: string;
-  readonly nth: number;
-}
-
-interface TypedName extends Name {
-  readonly type: ColumnType | undefined;
-}
-
-function namesOf(header: readonly string[]): Name[] {
-  const eventName = eventNameIndex(header);
-  const seen = new Map<string, number>();
-  return header.map((name, i) => {
-    const source = i === eventName && name === EVENT_NAME_ALTERNATIVE ? EVENT_NAME : name;
-    const nth = (seen.get(source) ?? 0) + 1;
-    seen.set(source, nth);
-    return { source, nth };
-  });
+  const sampled = headerColumns(scans.map((scan) => scan.source));
+  const types = new Map(sampled.map(({ key }, i) => [key, scans[i].type]));
+  const all = [...headerColumns(header), ...sampled, ...headerColumns(standardNames(config))];
+  const found = new Map(all.map((column): [string, HeaderColumn] => [column.key, column]));
+  return [...found.values()]
+    .sort((a, b) => compareBytes(a.source, b.source) || a.occurrence - b.occurrence)
+    .map(({ key, source, group, declared }) => ({
+      source,
+      group,
+      type: edits?.hash.has(source)
+        ? 'string'
+        : (config.columnTypes.get(source) ?? declared ?? types.get(key) ?? 'string'),
+    }));
 }
 
 /** The columns that the service defines, as far as the configured filter includes them. */

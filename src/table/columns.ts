@@ -56,8 +56,6 @@ export const FIRST_COLUMNS: readonly StoredColumn[] = [...KNOWN_COLUMNS.values()
     firstShape: null,
   }));
 
-export const columnKey = (source: string, occurrence: number): string => `${occurrence}\0${source}`;
-
 /** Copies a column without the fields that only a plan has. */
 export function storedColumn(column: StoredColumn): StoredColumn {
   const { source, occurrence, name, itemName, group, type, evidence, position, firstShape } = column;

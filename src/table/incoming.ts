@@ -1,25 +1,16 @@
 import type { FileScan } from '../extract/window.ts';
-import { type ColumnGroup, EVENT_NAME, eventNameIndex, headerColumns } from '../schema/groups.ts';
+import { type HeaderColumn, headerColumns } from '../schema/groups.ts';
 import type { FirstSeen } from '../schema/scan.ts';
-import type { ColumnType, Evidence } from '../types/type.ts';
-import { columnKey } from './columns.ts';
+import type { Evidence } from '../types/type.ts';
 
 /** A column of one file: where it stands and which column of the table it feeds. */
-export interface FileColumn {
-  readonly key: string;
-  readonly source: string;
-  readonly occurrence: number;
+export interface FileColumn extends Pick<HeaderColumn, 'key' | 'source'> {
   readonly index: number;
   readonly filled: number;
 }
 
 /** One column of some files, as their scans together describe it. */
-export interface IncomingColumn {
-  readonly key: string;
-  readonly source: string;
-  readonly occurrence: number;
-  readonly group: ColumnGroup;
-  readonly declared: ColumnType | undefined;
+export interface IncomingColumn extends Omit<HeaderColumn, 'name'> {
   readonly evidence: Evidence;
   readonly seen: readonly FirstSeen[];
 }
@@ -39,13 +30,7 @@ export function incomingColumns(files: readonly FileScan[]): IncomingColumns {
 
 /** The columns of a file; joins them in `columns` with those of the other files. */
 function columnsOfFile(file: FileScan, columns: Map<string, IncomingColumn>): FileColumn[] {
-  const eventName = eventNameIndex(file.header);
-  const counts = new Map<string, number>();
-  return headerColumns(file.header).map(({ source: raw, group, declared }, index) => {
-    const source = index === eventName ? EVENT_NAME : raw;
-    const occurrence = (counts.get(source) ?? 0) + 1;
-    counts.set(source, occurrence);
-    const key = columnKey(source, occurrence);
+  return headerColumns(file.header).map(({ key, source, occurrence, group, declared }, index) => {
     const { evidence, filled, seen = [], hashed } = file.columns[index];
     const before = columns.get(key);
     columns.set(key, {
@@ -57,6 +42,6 @@ function columnsOfFile(file: FileScan, columns: Map<string, IncomingColumn>): Fi
       evidence: evidence | (before?.evidence ?? 0),
       seen: [...(before?.seen ?? []), ...seen],
     });
-    return { key, source, occurrence, index, filled };
+    return { key, source, index, filled };
   });
 }

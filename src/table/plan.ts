@@ -1,11 +1,11 @@
 import { configError } from '../base/errors.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { FileScan } from '../extract/window.ts';
-import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../schema/groups.ts';
+import { columnKey, EVENT_NAME, EVENT_NAME_ALTERNATIVE, groupOf, ITEM_PREFIX } from '../schema/groups.ts';
 import { NULL_TEXT } from '../types/evidence.ts';
 import { acceptedBy, canWiden, fitsWholly, typeOf, widenedType } from '../types/index.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
-import { columnKey, FIRST_COLUMNS, isItem, type StoredColumn } from './columns.ts';
+import { FIRST_COLUMNS, isItem, type StoredColumn } from './columns.ts';
 import { type IncomingColumn, incomingColumns } from './incoming.ts';
 import { assignItemNames, assignNames, OWN_NAMES } from './names.ts';
 

@@ -1,4 +1,4 @@
-import { columnKey } from '../../table/columns.ts';
+import { columnKey } from '../../schema/groups.ts';
 import type { FileColumn } from '../../table/incoming.ts';
 import {
   DATE,

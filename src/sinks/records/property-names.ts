@@ -1,12 +1,5 @@
 import { createHash } from 'node:crypto';
-import {
-  type ColumnGroup,
-  EVENT_NAME,
-  EVENT_NAME_ALTERNATIVE,
-  eventNameIndex,
-  type HeaderColumn,
-  ITEM_PREFIX,
-} from '../../schema/groups.ts';
+import { type ColumnGroup, type HeaderColumn, ITEM_PREFIX } from '../../schema/groups.ts';
 import { compareBytes, foldName } from '../../table/names.ts';
 
 /** The streams, in the order in which `discover` lists them. */
@@ -49,7 +42,7 @@ const HASH_DIGITS = 6;
  * The property of each column of a header in a stream, or undefined if the stream does not show the column. Names stay
  * as the customer wrote them, with these exceptions: `event_name`, the names of this program's own properties, equal
  * names, and names that fold alike, which readers would merge into one column (S16). All of these but the first, in
- * order of their bytes, get the hash of the raw name, so that no other column of the same day, present or absent,
+ * order of their bytes, get the hash of the name in the export, so that no other column of the same day, present or absent,
  * changes them. `configured` tells whether the catalog has a property; the form that the catalog has is used, since one
  * header need not have all of the names that fold alike.
  */
@@ -60,10 +53,8 @@ export function propertyNames(
 ): (string | undefined)[] {
   const shown = SHOWN[stream];
   const sources = header.map((column) => column.source);
-  const eventName = eventNameIndex(sources);
-  const wanted = header.map((column, index) => {
+  const wanted = header.map((column) => {
     if (shown[column.group] === 'hidden') return undefined;
-    if (index === eventName && column.source === EVENT_NAME_ALTERNATIVE) return EVENT_NAME;
     return column.source === '' ? UNNAMED : column.source;
   });
   const bare = header.map((column) => shown[column.group] === 'bare');
@@ -103,7 +94,7 @@ function unique(
   });
 }
 
-/** The name of a column that folds like another one, made distinct by the hash of `source`, its raw name. */
+/** The name of a column that folds like another one, made distinct by the hash of `source`. */
 export const nameWithHash = (name: string, source: string): string =>
   `${name}_${createHash('sha256').update(source).digest('hex').slice(0, HASH_DIGITS)}`;
 

@@ -113,8 +113,9 @@ class RecordFile {
 
   constructor({ path, header, streams, timezone, emittedAt }: FileJob) {
     this.#encoders = streams.map((plan) => new RecordEncoder(plan, timezone, emittedAt));
-    this.#isItem = Uint8Array.from(headerColumns(header), ({ group }) => (group.endsWith('_item') ? 1 : 0));
-    this.#key = new RowKey(header);
+    const columns = headerColumns(header);
+    this.#isItem = Uint8Array.from(columns, ({ group }) => (group.endsWith('_item') ? 1 : 0));
+    this.#key = new RowKey(columns);
     const tableBytes = this.#encoders.reduce((sum, encoder) => sum + encoder.tableBytes, 0);
     const lineBytes = Math.max(LINES_BYTES, ...this.#encoders.map(({ room }) => room * LINES_ROWS));
     this.#memory = new RecordMemory(tableBytes, lineBytes);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { COLON, HASH, NINE, ZERO } from '../../base/ascii.ts';
 import { COLUMN_SHIFT, DOUBLED, STRIDE } from '../../csv/layout.ts';
 import { type RowTokenizer, Unquoter } from '../../csv/tokenizer.ts';
-import { DETAIL_LOG_ID, EVENT_NAME, eventNameIndex, LOG_ID } from '../../schema/groups.ts';
+import { DETAIL_LOG_ID, type HeaderColumn, LOG_ID } from '../../schema/groups.ts';
 
 /** Maximum number of digits of an item position, which must fit into 64 bits. */
 const POSITION_DIGITS = 18;
@@ -30,10 +30,11 @@ export class RowKey {
   readonly #logText = new Unquoter();
   readonly #digest: RowDigest;
 
-  constructor(header: readonly string[]) {
-    this.#id = header.indexOf(DETAIL_LOG_ID);
-    this.#log = header.indexOf(LOG_ID);
-    this.#digest = new RowDigest(header);
+  constructor(header: readonly HeaderColumn[]) {
+    const sources = header.map((column) => column.source);
+    this.#id = sources.indexOf(DETAIL_LOG_ID);
+    this.#log = sources.indexOf(LOG_ID);
+    this.#digest = new RowDigest(sources);
   }
 
   /** Reads the ids of the tokenizer's last row. */
@@ -127,11 +128,10 @@ class RowDigest {
   readonly #cellOf: Int32Array;
   readonly #unquoter = new Unquoter();
 
-  constructor(header: readonly string[]) {
-    const eventName = eventNameIndex(header);
-    this.#names = header.map((name, i) => encoder.encode(i === eventName ? EVENT_NAME : name));
-    this.#order = header.map((_, i) => i).sort((a, b) => Buffer.compare(this.#names[a], this.#names[b]));
-    this.#cellOf = new Int32Array(header.length);
+  constructor(sources: readonly string[]) {
+    this.#names = sources.map((source) => encoder.encode(source));
+    this.#order = sources.map((_, i) => i).sort((a, b) => Buffer.compare(this.#names[a], this.#names[b]));
+    this.#cellOf = new Int32Array(sources.length);
   }
 
   of(b: Uint8Array, tokenizer: RowTokenizer): string {

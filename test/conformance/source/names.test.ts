@@ -19,6 +19,7 @@ describe('columns whose names differ only in case', () => {
           { name: 'ÄRA', values: ['umlaut'] },
           { name: 'ära', values: ['small'] },
           { name: '_KEY', values: ['theirs'] },
+          { name: 'DF_EVENT_NAME', values: ['theirs'] },
           { name: 'plain', values: ['plain'] },
         ],
       },
@@ -49,6 +50,9 @@ describe('columns whose names differ only in case', () => {
     expect(values('color')).toEqual(new Set([null]));
     expect(values(withHash('ära'))).toEqual(new Set(['small']));
     expect(values(withHash('_KEY'))).toEqual(new Set(['theirs']));
+    expect(values('DF_EVENT_NAME')).toEqual(new Set(['theirs']));
+    // The export calls the column `event_name`, the catalog never does.
+    expect(values(withHash('df_event_name'))).toContain('df_login');
   });
 
   it('keep the names that an older catalog has [R204]', async () => {

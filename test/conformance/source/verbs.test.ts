@@ -1,6 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { catalogProblems, formProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
+import { startFaultyServer } from '../../support/service/faulty-server.ts';
+
+const answer = (status: string, csv: string) =>
+  `HTTP/1.1 ${status}\r\nContent-Type: text/csv\r\nContent-Length: ${csv.length}\r\n\r\n${csv}`;
 
 describe('check', () => {
   let fixture: SourceFixture;
@@ -110,6 +114,35 @@ describe('discover', () => {
     const output = await discover();
     expect(output.logs('discover.partial')).toHaveLength(1);
     expect(output.catalog().streams[0].json_schema.properties).toHaveProperty('df_unified_id');
+  });
+
+  it.each<[string, Record<string, string>, object]>([
+    ['its other name', { df_event_name: 'df_login' }, {}],
+    [
+      'a custom event_name',
+      { df_event_name: 'df_login', event_name: '5' },
+      { event_name: { type: ['integer', 'null'] } },
+    ],
+  ])('joins event_name of some days with df_event_name of others, beside %s [R940]', async (_, later, custom) => {
+    fixture = await SourceFixture.start();
+    const ids = { df_api_version: '1', df_unified_id: 'u', df_event_log_id: 'e', df_event_detail_log_id: 'e' };
+    const server = await startFaultyServer(({ body }) => {
+      const { from_date: from, to_date: to } = JSON.parse(body);
+      if (from !== to) return [{ send: answer('500 Internal Server Error', '') }];
+      const times = { df_server_datetime: `${from} 10:00:00`, df_correction_datetime: `${from} 10:00:00` };
+      const row = { ...ids, ...times, ...(from < '2026-01-17' ? { event_name: 'df_login' } : later) };
+      return [{ send: answer('200 OK', `${Object.keys(row)}\n${Object.values(row)}\n`) }];
+    });
+    try {
+      const { streams } = (await discover({ base_url: server.url })).catalog();
+      const { df_event_name: name, event_name } = streams[0].json_schema.properties;
+      expect({ name, ...(event_name !== undefined && { event_name }) }).toEqual({
+        name: { type: ['string', 'null'] },
+        ...custom,
+      });
+    } finally {
+      await server.close();
+    }
   });
 
   it.each(['error', 'empty'] as const)(

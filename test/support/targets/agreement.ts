@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Window } from '../../../src/extract/window.ts';
-import { eventNameIndex, headerColumns } from '../../../src/schema/groups.ts';
+import { headerColumns } from '../../../src/schema/groups.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
 import { writeArrow } from '../../../src/sinks/arrow/write-arrow.ts';
 import { propertyNames } from '../../../src/sinks/records/property-names.ts';
@@ -68,7 +68,7 @@ export class AgreementFixture extends ParquetFixture {
     await writeArrow(each, options);
     const streamed = streamedColumns(out);
     const textsOf = (name: string) => streamed.find((column) => column.name === name)?.values ?? [];
-    const own = sourcesOf(windows[0].files[0].header).map(({ source, occurrence }) => {
+    const own = headerColumns(windows[0].files[0].header).map(({ source, occurrence }) => {
       return streamed.filter((column) => column.source === source)[occurrence - 1];
     });
     const rescued = textsOf('_rescued');
@@ -103,7 +103,7 @@ export class AgreementFixture extends ParquetFixture {
       String(json),
     );
     const { header } = window.files[0];
-    return sourcesOf(header).map(({ source, occurrence }) => {
+    return headerColumns(header).map(({ source, occurrence }) => {
       const found = stored.find((column) => column.source === source && column.occurrence === occurrence);
       if (found === undefined) throw new Error(`no column for ${JSON.stringify(source)}`);
       return found;
@@ -128,16 +128,6 @@ export class AgreementFixture extends ParquetFixture {
     const lines = Buffer.concat(parts).toString().split('\n').slice(0, -1);
     return heldOf(lines.map((line) => recordOf(line, typed)));
   }
-}
-
-/** The names by which a target distinguishes the columns of a header. */
-function sourcesOf(header: readonly string[]): { source: string; occurrence: number }[] {
-  const eventName = eventNameIndex(header);
-  const sources = header.map((source, i) => (i === eventName ? 'df_event_name' : source));
-  return sources.map((source, i) => {
-    const occurrence = sources.slice(0, i + 1).filter((other) => other === source).length;
-    return { source, occurrence };
-  });
 }
 
 function heldOf(rows: readonly (readonly [string, HeldRow])[]): Held {

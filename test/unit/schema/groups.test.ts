@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { eventNameIndex, groupOf, headerColumns, KNOWN_COLUMNS, missingColumns } from '../../../src/schema/groups.ts';
+import { groupOf, headerColumns, KNOWN_COLUMNS, missingColumns } from '../../../src/schema/groups.ts';
 
 const SYSTEM = [
   'df_unified_id',
@@ -45,14 +45,15 @@ describe('the group of a column [R66]', () => {
       ['event_name', 'df_event_name'],
       ['df_event_name', 'event_name'],
     ]) {
-      const columns = new Map(headerColumns(header).map((column) => [column.source, column]));
-      expect(columns.get('event_name')).toMatchObject({ group: 'custom', declared: undefined });
+      const columns = new Map(headerColumns(header).map((column) => [column.name, column]));
+      expect(columns.get('event_name')).toMatchObject({ source: 'event_name', group: 'custom', declared: undefined });
       expect(columns.get('df_event_name')).toMatchObject({ group: 'system', declared: 'string' });
-      expect(header[eventNameIndex(header)]).toBe('df_event_name');
     }
-    expect(headerColumns(['event_name'])[0]).toMatchObject({ group: 'system', declared: 'string' });
-    expect(eventNameIndex(['a', 'event_name'])).toBe(1);
-    expect(eventNameIndex(['a'])).toBe(-1);
+    expect(headerColumns(['event_name', 'a', 'event_name'])).toMatchObject([
+      { source: 'df_event_name', occurrence: 1, group: 'system', declared: 'string' },
+      { source: 'a', occurrence: 1 },
+      { source: 'event_name', occurrence: 1, group: 'custom', declared: undefined },
+    ]);
   });
 
   it('is that of the known column for the first of equal names', () => {

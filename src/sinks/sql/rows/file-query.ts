@@ -2,8 +2,7 @@
 
 import { groupBy } from '../../../base/group.ts';
 import type { SpoolFile, Window } from '../../../extract/window.ts';
-import { DETAIL_LOG_ID } from '../../../schema/groups.ts';
-import { columnKey } from '../../../table/columns.ts';
+import { columnKey, DETAIL_LOG_ID } from '../../../schema/groups.ts';
 import type { FileColumn, IncomingColumns } from '../../../table/incoming.ts';
 import type { PlannedColumn } from '../../../table/plan.ts';
 import { literal } from '../../../types/sql.ts';
