@@ -13,7 +13,10 @@ import { Spool } from './spool/spool.ts';
 import type { Window } from './window.ts';
 import { WindowBuilder } from './window-builder.ts';
 
-/** Version of spool files; it is raised when a file of an older program could be misread. */
+/**
+ * Version of spool files; a run does not use those of another one. It is raised with each change of what an export
+ * gives: the bytes of its spool file, or the scan in its sidecar. A bit of evidence for cells that had another is one.
+ */
 const SPOOL_VERSION = 3;
 
 /** As `extractBatches`, with one window at a time. */

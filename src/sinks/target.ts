@@ -51,7 +51,10 @@ export interface StatefulTarget extends Target {
 
 /** The work on a place that was loaded, other than loading and purging. */
 export interface Maintenance {
-  /** The state that is stored beside the rows; it reads no row. Undefined if nothing was loaded yet. Read-only. */
+  /**
+   * The state that is stored beside the rows; it reads no row. Undefined if nothing was loaded yet, also where no place
+   * is: all other methods then throw a configuration failure (exit 2). Read-only.
+   */
   readState(place: string, options: PlaceOptions): Promise<TableState | undefined>;
   /** Compares the data with its receipts; read-only. */
   verify(place: string, options: PlaceOptions): Promise<Difference[]>;
@@ -85,7 +88,10 @@ export interface People {
   purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<Purged>;
 }
 
-/** Options of operations on a place other than loading. */
+/**
+ * Options of operations on a place other than loading. A place is shown in messages and stored, so that a secret is never
+ * part of it: a target that needs one reads it from `env`, and keeps it out of its messages, where nothing masks it.
+ */
 export interface PlaceOptions {
   /** Maximum wait for the lock of a place (ms). */
   readonly lockWaitMs: number;

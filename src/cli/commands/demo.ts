@@ -1,12 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { addDays, dayAt } from '../../base/days.ts';
+import { addDays, type Day, dayAt } from '../../base/days.ts';
 import { EXIT } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { startSimulator } from '../../simulator/index.ts';
 import type { QueryResult } from '../../sinks/duckdb/query.ts';
+import type { TargetReport } from '../../sinks/target.ts';
 import { argument, command, text, withDefault } from '../command.ts';
 import type { Context } from '../context.ts';
 import { reportPage } from '../report/page.ts';
@@ -40,10 +41,6 @@ FROM event_items GROUP BY ALL ORDER BY sold DESC LIMIT 5`,
   },
 ];
 
-/** Events of each day, as written by the service. */
-const CHART_QUERY = `SELECT CAST(CAST(df_server_datetime AS DATE) AS VARCHAR) AS day, count(*) AS events
-FROM event_logs GROUP BY ALL ORDER BY day DESC LIMIT 14`;
-
 const DEFAULT_FILE = 'dfinery-demo.duckdb';
 
 export const commands = [
@@ -63,14 +60,15 @@ export const commands = [
       terminal.result(describeSummary(summary, file));
       terminal.result('');
       const place = { file, lockWaitMs: 0, clock, memoryLimit: '512MB' };
-      const queries = [CHART_QUERY, ...DEMO_QUERIES.map((query) => query.sql)];
       const { queryDuckDb } = await import('../../sinks/duckdb/query.ts');
       const { reportDuckDb } = await import('../../sinks/duckdb/read.ts');
-      const [chart, ...answers] = await queryDuckDb(place, queries);
-      for (const line of [...chartLines(chart), ...queryLines(answers)]) terminal.result(line);
+      const report = await reportDuckDb(place);
+      const sqls = DEMO_QUERIES.map(({ sql }) => sql);
+      const answers = await queryDuckDb(place, sqls);
+      for (const line of [...chartLines(report), ...queryLines(answers)]) terminal.result(line);
       const output = `${file.replace(/\.duckdb$/, '')}.html`;
       const options = { target: `duckdb ${file}`, now: clock.now(), historyDays: DEFAULT_HISTORY_DAYS };
-      writeNamedFile(output, reportPage(await reportDuckDb(place), options), `the report ${output}`);
+      writeNamedFile(output, reportPage(report, options), `the report ${output}`);
       terminal.result(`A page about it, to be opened in a browser: ${output}`);
       terminal.result('');
       for (const line of nextSteps(file)) terminal.result(line);
@@ -106,9 +104,13 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
   return report.summary;
 }
 
-function chartLines({ rows }: QueryResult): string[] {
-  const largest = Math.max(...rows.map((row) => Number(row[1])));
-  const lines = rows.map(([day, events]) => `  ${day}  ${bar(Number(events), largest, BAR_COLUMNS)} ${events}`);
+/** The events of the latest days, as the report counts them. */
+function chartLines({ events }: TargetReport): string[] {
+  const days = new Map<Day, number>();
+  for (const one of events) days.set(one.day, (days.get(one.day) ?? 0) + one.events);
+  const latest = [...days].reverse().slice(0, DAYS);
+  const largest = Math.max(...latest.map(([, count]) => count));
+  const lines = latest.map(([day, count]) => `  ${day}  ${bar(count, largest, BAR_COLUMNS)} ${count}`);
   return ['Events a day', ...lines, ''];
 }
 
