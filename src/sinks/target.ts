@@ -41,7 +41,7 @@ export interface Target {
 
 /** A target that stores its loads: its places can be continued, maintained, and searched for people. */
 export interface StatefulTarget extends Target {
-  /** Description of one place for help: `a DuckDB file`. */
+  /** What a place is, in help: `a DuckDB file`, `Delta tables`. */
   readonly noun: string;
   readonly summaries: { readonly sync: string; readonly compact: string };
   open(place: string, options: OpenOptions): Promise<Sink>;

@@ -152,7 +152,7 @@ export interface OpenPlace {
 }
 
 export interface FilesFormat {
-  /** One place of it, as messages call it: `folder`. */
+  /** One place of it, as messages call it, without an article: `folder`. */
   readonly noun: string;
   /** True if a lock keeps other writers out while a place is open for writing. */
   readonly hasOneWriter: boolean;

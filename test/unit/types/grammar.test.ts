@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { civilSeconds, FIELDS, MICROS, OFFSET, parseTime, setCivil } from '../../../src/types/calendar.ts';
 import { classify } from '../../../src/types/index.ts';
-import { EVIDENCE_BITS, type EvidenceName, evidenceNames } from '../../support/evidence.ts';
+import { classesOf, isDay } from '../../support/column-types.ts';
+import { evidenceNames } from '../../support/evidence.ts';
 
-// What a cell is, once more: by patterns, Date, JSON and BigInt. Every cell that one edit makes of those below is tried.
+// Every cell that one edit makes of those below is tried.
 
 const encoder = new TextEncoder();
 /** What stands before and behind a cell must never be read: it would go on with numbers, times, lists and texts. */
@@ -27,77 +28,6 @@ function classified(cell: string, [before, after]: readonly [string, string]): s
 const dayText = (year: number, month: number, day: number): string =>
   [String(year).padStart(4, '0'), ...[month, day].map((part) => String(part).padStart(2, '0'))].join('-');
 
-const isDay = (year: number, month: number, day: number): boolean => {
-  const date = new Date(0);
-  date.setUTCFullYear(year, month - 1, day);
-  return year >= 1 && date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
-};
-
-function timeName(cell: string): EvidenceName | undefined {
-  const dot = /^(\d{4})\.(\d\d?)\.(\d\d?) (\d\d?):(\d\d)$/.exec(cell);
-  const dash =
-    /^(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.\d{1,6})?(Z|[+-]\d\d:?\d\d)?)?$/.exec(cell) ?? undefined;
-  const [, year, month, day, hour = '0', minute = '0', second = '0'] = dot ?? dash ?? [];
-  if (year === undefined || !isDay(Number(year), Number(month), Number(day))) return undefined;
-  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined;
-  if (dot !== null) return 'DATETIME_DOT';
-  const zone = dash?.[7];
-  if (zone === undefined) return cell.length === 10 ? 'DATE' : 'DATETIME_DASH';
-  const isZone = zone === 'Z' || (Number(zone.slice(1, 3)) <= 15 && Number(zone.slice(-2)) <= 59);
-  return isZone ? 'DATETIME_OFFSET' : undefined;
-}
-
-function numberName(cell: string): EvidenceName | undefined {
-  if (/^(0|-?[1-9]\d*)$/.test(cell)) {
-    const value = BigInt(cell);
-    if (BigInt.asIntN(64, value) !== value) return undefined;
-    return BigInt(Number(cell)) === value ? 'LONG' : 'LONG_WIDE';
-  }
-  const double = /^-?((?:0|[1-9]\d*)\.\d+|\d\.\d+E[+-]?\d+)$/.exec(cell);
-  if (double === null || !Number.isFinite(Number(cell))) return undefined;
-  const digits = (text: string) =>
-    text
-      .replace(/[eE].*$/, '')
-      .replace('.', '')
-      .replace(/^0+/, '')
-      .replace(/0+$/, '');
-  return digits(double[1]) === digits(String(Math.abs(Number(cell)))) ? 'DOUBLE' : undefined;
-}
-
-const hasHalfSurrogate = (text: string): boolean => Buffer.from(text).toString() !== text;
-
-function listName(cell: string): EvidenceName[] {
-  const element = /[ \n\r\t]*("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|[^", \n\r\t\]]+)[ \n\r\t]*/;
-  const list = new RegExp(
-    `^[ \\n\\r\\t]*\\[(?:${element.source}(?:,${element.source})*|[ \\n\\r\\t]*)\\][ \\n\\r\\t]*$`,
-  );
-  if (!list.test(cell)) return [];
-  const inside = cell.slice(cell.indexOf('[') + 1, cell.lastIndexOf(']'));
-  const found = new Set<EvidenceName>();
-  for (const [, text] of inside.matchAll(new RegExp(element, 'g'))) {
-    if (text === 'null') continue;
-    const number = numberName(text);
-    if (text.startsWith('"')) {
-      const value: unknown = JSON.parse(text);
-      if (typeof value !== 'string' || value.includes('\0') || hasHalfSurrogate(value)) return [];
-      found.add('LIST_STRING');
-    } else if (number === undefined) return [];
-    else found.add(`LIST_${number}` as EvidenceName);
-  }
-  if (found.size > 1 && found.has('LIST_STRING')) return [];
-  return found.size === 0 ? ['LIST_EMPTY'] : [...found];
-}
-
-function namesOf(cell: string): EvidenceName[] {
-  if (cell === 'null') return ['NULL_TEXT'];
-  if (/^(TRUE|FALSE)$/.test(cell)) return ['BOOL_UPPER'];
-  if (/^(true|false)$/.test(cell)) return ['BOOL_LOWER'];
-  const name = timeName(cell) ?? numberName(cell);
-  const names = name === undefined ? listName(cell) : [name];
-  const order = Object.keys(EVIDENCE_BITS);
-  return names.length === 0 ? ['STRING'] : names.sort((a, b) => order.indexOf(a) - order.indexOf(b));
-}
-
 /** The cell, and all that one inserted, replaced or removed character makes of it. */
 function* editsOf(cell: string): Generator<string> {
   yield cell;
@@ -115,7 +45,7 @@ function wrong(seeds: readonly string[]): string[] {
   const out: string[] = [];
   const cells = [...new Set(seeds.flatMap((seed) => [...editsOf(seed)]))].filter((cell) => cell !== '');
   for (const [i, cell] of cells.entries()) {
-    const expected = namesOf(cell).join(' ');
+    const expected = classesOf(cell).join(' ');
     for (const around of seeds.includes(cell) ? SURROUNDINGS : [SURROUNDINGS[i % SURROUNDINGS.length]]) {
       const found = classified(cell, around);
       if (found !== expected) out.push(`${JSON.stringify(cell)} is ${found}, wanted ${expected}`);
@@ -176,7 +106,7 @@ describe('a cell one edit away from a valid one', () => {
       `["\\u${unit}"]`,
       ...units.flatMap((next) => [`["\\u${unit}\\u${next}"]`, `["\\u${unit}/u${next}"]`, `["\\u${unit}\\n${next}"]`]),
     ]);
-    expect(cells.filter((cell) => !namesOf(cell).includes('STRING')).length).toBeGreaterThan(30);
+    expect(cells.filter((cell) => !classesOf(cell).includes('STRING')).length).toBeGreaterThan(30);
     expect(
       wrong([
         '["\\ud83d\\ude00"]',
@@ -185,7 +115,7 @@ describe('a cell one edit away from a valid one', () => {
         ...cells.filter((_, i) => i % 7 === 0),
       ]),
     ).toEqual([]);
-    const off = cells.filter((cell) => classified(cell, SURROUNDINGS[0]) !== namesOf(cell).join(' '));
+    const off = cells.filter((cell) => classified(cell, SURROUNDINGS[0]) !== classesOf(cell).join(' '));
     expect(off).toEqual([]);
   });
 });
