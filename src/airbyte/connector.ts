@@ -26,7 +26,6 @@ export interface VerbContext {
   readonly signal: AbortSignal;
 }
 
-/** A configuration that was parsed. */
 interface ParsedConfig<C> {
   readonly config: C;
   readonly secrets: readonly Secret[];
@@ -42,10 +41,7 @@ export function openConfig<C>({ config, secrets, unknown }: ParsedConfig<C>, { r
   return config;
 }
 
-/**
- * Returns a sentence for the user. A config or transient UserError is an answer, too (FAILED, exit 0); any other error
- * is a defect (TRACE, exit 1).
- */
+/** Returns a sentence. A config or transient UserError is an answer, too (FAILED, exit 0); any other error a defect. */
 export type CheckVerb = (config: unknown, context: VerbContext) => Promise<string>;
 /** Returns a message with the streams that can be read or written. */
 export type DiscoverVerb = (config: unknown, context: VerbContext) => Promise<Message>;

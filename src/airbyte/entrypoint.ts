@@ -14,9 +14,7 @@ import { parseConfiguredCatalog, parseStateInput } from './input.ts';
 import { traceOf } from './messages.ts';
 import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
 
-/**
- * Time (ms) that work may take to close after an error that nobody caught: a second more than it gives its requests.
- */
+/** Time (ms) that work may take to close after an error that nobody caught: a second more than it gives its requests. */
 const CLOSING_MS = 4_000;
 
 /** The parts of the process that a connector needs. */
@@ -33,10 +31,7 @@ export interface ConnectorIo {
   readonly onUncaught: (listener: (error: unknown) => void) => () => void;
 }
 
-/**
- * Runs one verb of a connector and returns the exit code. Failures are reported as the protocol requires; all output is
- * flushed when it returns. A run stopped by a signal logs that.
- */
+/** Runs one verb and returns the exit code. Failures are reported as the protocol requires, and all output is flushed. */
 export async function runConnector(connector: Connector, io: ConnectorIo): Promise<number> {
   const redactor = new Redactor();
   const controller = new AbortController();
@@ -53,14 +48,15 @@ export async function runConnector(connector: Connector, io: ConnectorIo): Promi
   } finally {
     stopListening();
   }
-  return (await drained(io.writer)) ? code : EXIT.failed;
+  return io.writer.drain().then(
+    () => code,
+    () => EXIT.failed,
+  );
 }
 
 async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor, signal: AbortSignal): Promise<void> {
-  const given = parseArguments(
-    io.words,
-    VERBS.filter((verb) => connector[verb] !== undefined),
-  );
+  const verbs = VERBS.filter((verb) => connector[verb] !== undefined);
+  const given = parseArguments(io.words, verbs);
   const { writer, clock, env, random } = io;
   const logger = createLogger(writer.sink, given.isDebug ? 'debug' : 'info', redactor.mask);
   const context: VerbContext = { writer, logger, redactor, clock, env, random, signal };
@@ -89,33 +85,21 @@ async function checked(connector: Connector, given: Arguments, context: VerbCont
   }
 }
 
+/** Masks whatever looks like a secret, before the configuration has been understood. */
 function readConfig(given: Arguments, redactor: Redactor): unknown {
   const config = readJsonFile(given.config ?? '', 'The configuration file', true);
-  maskLikelySecrets(config, redactor);
-  return config;
-}
-
-/** Masks whatever looks like a secret, before the configuration has been understood. */
-function maskLikelySecrets(config: unknown, redactor: Redactor): void {
-  if (!isObject(config)) return;
-  for (const [key, value] of Object.entries(config)) {
+  for (const [key, value] of Object.entries(isObject(config) ? config : {})) {
     if (/token|secret|password|_key$/i.test(key) && typeof value === 'string') redactor.add(new Secret(value));
   }
+  return config;
 }
 
 /** Settles as the work does; after an abort the work has a moment to close what it opened, and is then given up. */
 async function untilAborted(signal: AbortSignal, clock: Clock, work: Promise<void>): Promise<void> {
-  let listener: (() => void) | undefined;
   const givenUp = new Promise<never>((_, reject) => {
-    listener = () => void clock.sleep(CLOSING_MS).then(() => reject(signal.reason));
-    signal.addEventListener('abort', listener);
+    signal.addEventListener('abort', () => void clock.sleep(CLOSING_MS).then(() => reject(signal.reason)));
   });
-  try {
-    await Promise.race([work, givenUp]);
-  } finally {
-    if (listener) signal.removeEventListener('abort', listener);
-    work.catch(() => {});
-  }
+  await Promise.race([work, givenUp]);
 }
 
 async function report(error: unknown, io: ConnectorIo, redactor: Redactor): Promise<void> {
@@ -127,17 +111,8 @@ async function report(error: unknown, io: ConnectorIo, redactor: Redactor): Prom
   await io.writer.write(traceOf(error, io.clock.now(), redactor.mask)).catch(() => {});
 }
 
-async function drained(writer: MessageWriter): Promise<boolean> {
-  try {
-    await writer.drain();
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** A connector's command line, as the platform and PyAirbyte spell it. Values are paths of files. */
-export interface Arguments {
+interface Arguments {
   readonly verb: Verb;
   readonly config?: string | undefined;
   readonly catalog?: string | undefined;

@@ -73,10 +73,7 @@ export interface StateInput {
   readonly legacy: JsonObject | undefined;
 }
 
-/**
- * The saved state of one stream, if there is one. A legacy object is the state of every stream, or a map of states by
- * name.
- */
+/** A legacy object is the state of every stream, or a map of states by name. */
 export const savedState = (input: StateInput, stream: StreamDescriptor): JsonObject | undefined =>
   input.streams.get(streamKey(stream)) ?? legacyOf(input.legacy, stream.name);
 

@@ -172,10 +172,10 @@ function internalOf({ internal, where }: UserError): string {
 }
 
 /** The message of a failure, without the text that a parser quotes: it may be anybody's data. */
-const safeMessageOf = (thrown: unknown): string =>
-  thrown instanceof SyntaxError ? 'SyntaxError' : `${classNameOf(thrown)}: ${messageOf(thrown)}`;
-
-const classNameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : typeof thrown);
+function safeMessageOf(thrown: unknown): string {
+  if (thrown instanceof SyntaxError) return 'SyntaxError';
+  return `${thrown instanceof Error ? thrown.name : typeof thrown}: ${messageOf(thrown)}`;
+}
 
 /** The frames of the stack without its message, which has a field of its own. */
 function stackOf(thrown: unknown): string | undefined {

@@ -24,10 +24,7 @@ export class ClosedPipe extends UserError {
   }
 }
 
-/**
- * The one writer of stdout. Messages are written in the order of the calls. If the pipe fails, every later call rejects
- * with a ClosedPipe, and `onClosed` is called once.
- */
+/** The one writer of stdout, in the order of the calls. If the pipe fails, every later call rejects with a ClosedPipe. */
 export class MessageWriter {
   readonly #queue: OutputQueue;
   #closed: ClosedPipe | undefined;
@@ -36,6 +33,7 @@ export class MessageWriter {
     this.#queue = new OutputQueue(out, droppedLine);
   }
 
+  /** Calls back once, when the pipe has failed. */
   onClosed(listener: (error: ClosedPipe) => void): void {
     this.#queue.onFailed((error) => listener(this.#closedBy(error)));
   }
@@ -51,10 +49,7 @@ export class MessageWriter {
     return this.#orClosed(this.#queue.below(MAX_QUEUED_BYTES));
   }
 
-  /**
-   * Writes whole lines that are already bytes. Resolves when the system has taken them, so that the buffer may be used
-   * again.
-   */
+  /** Writes whole lines. Resolves when the system has taken them, so that the buffer may be used again. */
   writeBytes(lines: Uint8Array): Promise<void> {
     return this.#orClosed(this.#queue.write(lines));
   }
@@ -94,18 +89,17 @@ export const isClosedPipe = (error: unknown): boolean => error instanceof Closed
 /** Opens the process's stdout as a stream that never blocks the process. */
 export function openStdout(clock: Clock): Writable {
   const out = openOutputStream(1);
-  if (out instanceof Socket && fstatSync(1).isFIFO()) watchReader(1, out, clock);
+  if (out instanceof Socket && fstatSync(1).isFIFO()) watchReader(out, clock);
   return out;
 }
 
 /**
- * Closes `out` when the pipe has no reader any more: a run that rarely writes would otherwise go on for a long time.
- * Linux refuses to open a named pipe, which a platform gives us, for writing without a reader; with a pipe that has no
- * name, and elsewhere, only the next write shows it.
+ * Closes `out` when stdout has no reader any more: a run that rarely writes would otherwise go on for a long time. Linux
+ * refuses to open a named pipe, which a platform gives us, for writing without a reader; else only the next write shows it.
  */
-function watchReader(fd: number, out: Socket, clock: Clock): void {
+function watchReader(out: Socket, clock: Clock): void {
   const ask = () =>
-    open(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK, (error, probe) => {
+    open('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK, (error, probe) => {
       if (error?.code === 'ENXIO') out.destroy(error);
       if (error) return;
       close(probe, () => {});

@@ -29,15 +29,12 @@ export interface Command<O extends OptionTable = OptionTable> {
 /** The words of a command: `verify`, `duckdb`. */
 export const wordsOf = ({ usage }: Command): string[] => usage.replace(/ [<[].*/, '').split(' ');
 
-/** The values of a command's options. */
 export type ValuesOf<O extends OptionTable> = {
   readonly [N in keyof O]: NonNullable<O[N]> extends Option<infer T> ? T : never;
 };
 
-/** A command whose values have the types of its options. */
 export const command = <O extends OptionTable>(definition: Command<O>): Command => definition;
 
-/** An option of the command line. */
 export interface Option<T> {
   readonly describe: string;
   /** Number of words that follow its name; 0 for a flag. */
@@ -63,10 +60,7 @@ export const flag = (describe: string): Option<boolean> => ({
   read: ([word]) => word === 'true',
 });
 
-/**
- * Makes an option of one word; its value is undefined when it is left out. `parse` returns undefined for a word that is
- * refused because it is not `wanted`.
- */
+/** An option of one word, undefined when left out; `parse` returns undefined for a word that is not `wanted`. */
 export function wordOption<T>(
   describe: string,
   wanted: string,
@@ -102,7 +96,6 @@ export const choice = <T extends string>(describe: string, choices: readonly T[]
     choices.find((one) => one === word),
   );
 
-/** An option that may be given several times. */
 export const texts = (describe: string): Option<readonly string[]> => ({
   describe,
   words: 1,
@@ -118,11 +111,10 @@ export const places = (describe: string): Option<readonly (readonly [target: str
   read: (words) => words.flatMap((word, i) => (i % 2 === 0 ? [[word, words[i + 1]] as const] : [])),
 });
 
-/** Gives an option a default, written as a user would write it. */
+/** `fallback` is written as a user would write it. */
 export const withDefault = <T>(fallback: string, option: Option<T | undefined>): Option<T> =>
   ({ ...option, fallback }) as Option<T>;
 
-/** Makes an option required: the command is refused without it. */
 export const required = <T>(option: Option<T | undefined>): Option<T> => ({ ...option, isRequired: true }) as Option<T>;
 
 /** Makes an option a positional argument, the word after the command, which messages call `name`. */
@@ -154,7 +146,6 @@ export const optionsForPlace = ({ name, place }: Target) => ({
   ...PLACE_OPTIONS,
 });
 
-/** Makes the options that a target takes from the values of such a command. */
 export function placeOptions(
   { lockWait, spoolDir }: Omit<ValuesOf<typeof PLACE_OPTIONS>, 'json'>,
   { clock, logger, signal, env }: Context,

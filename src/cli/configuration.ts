@@ -3,6 +3,7 @@ import destinationSchema from '../../schemas/destination-config.json' with { typ
 import sourceSchema from '../../schemas/source-config.json' with { type: 'json' };
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
 import {
   type ConfigSchema,
@@ -15,6 +16,7 @@ import {
 import { objectOf, type Parsed } from '../config/parse.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
+import { type ColumnType, isColumnType } from '../types/type.ts';
 import type { Context } from './context.ts';
 import { tableLines } from './table.ts';
 
@@ -26,11 +28,10 @@ const MASK = '******';
 export interface Setting {
   readonly value: unknown;
   readonly from: 'file' | 'environment' | 'default';
-  /** The environment variable. */
   readonly variable?: string;
 }
 
-/** One of the two configurations: its schema, the file that is read by default, and what parses it. */
+/** One of the two configurations; `usual` is the file that is read by default. */
 interface Kind<C> {
   readonly schema: ConfigSchema;
   readonly usual: string;
@@ -48,7 +49,7 @@ const DESTINATION: Kind<DestinationConfig> = {
 export const loadSourceConfig = (path: string | undefined, context: Context): SourceConfig =>
   load(SOURCE, path, context).config;
 
-/** Loads the source configuration, and tells for each key where its value came from. */
+/** The same, and for each key where its value came from. */
 export function explainSourceConfig(path: string | undefined, context: Context) {
   const { config, file, environment } = load(SOURCE, path, context);
   return { config, settings: settingsOf(sourceSchema, file, environment) };
@@ -58,26 +59,17 @@ export function explainSourceConfig(path: string | undefined, context: Context) 
 export const loadDestinationConfig = (path: string | undefined, context: Context): DestinationConfig =>
   load(DESTINATION, path, context).config;
 
-/**
- * Loads the destination's configuration for a command that only reads a ledger and needs no token; undefined if no
- * service is configured.
- */
+/** For a command that only reads a ledger and needs no token; undefined if no service is configured. */
 export const findDestinationConfig = (path: string | undefined, context: Context): DestinationConfig | undefined =>
   find(DESTINATION, path, context, { import_token: '-' }, ['service_id']);
 
-/**
- * Loads the source configuration for a command that reads a local file and calls no service; undefined if there is
- * neither `--config`, nor a dfinery.json in this folder, nor a list of columns in the environment.
- */
+/** For a command that reads a local file and calls no service; undefined if no file or list of columns is configured. */
 export function findSourceConfig(path: string | undefined, context: Context): SourceConfig | undefined {
   const unused = { base_url: 'https://host', service_id: '-', export_token: '-' };
   return find(SOURCE, path, context, unused, ['columns_drop', 'columns_hash']);
 }
 
-/**
- * Loads a configuration for a command that does not call the service; `unused` holds values for required keys that it
- * does not use.
- */
+/** For a command that does not call the service; `unused` holds values for required keys that it does not use. */
 function find<C>(
   kind: Kind<C>,
   path: string | undefined,
@@ -90,7 +82,7 @@ function find<C>(
   return isWanted ? load(kind, path, context, unused).config : undefined;
 }
 
-/** Loads a configuration; the environment wins over the file. If `unused` is given, the file may be missing. */
+/** The environment wins over the file. If `unused` is given, the file may be missing. */
 function load<C>(
   { schema, usual, parse }: Kind<C>,
   path: string | undefined,
@@ -147,8 +139,23 @@ function help(schema: ConfigSchema, unused: readonly string[] = []): string {
 /** Text at the end of the help of commands that read the source configuration. */
 export const sourceEnvironmentHelp = (): string => help(sourceSchema);
 
-/**
- * Text at the end of the help of `forget`. It leaves out `dry_run`, which `--confirm` replaces (S38), and `streams`,
- * since a list has none.
- */
+/** Text at the end of the help of `forget`: without `dry_run`, which `--confirm` replaces (S38), and `streams`. */
 export const destinationEnvironmentHelp = (): string => help(destinationSchema, ['dry_run', 'streams']);
+
+/** The types by source name of a pinned schema file, as `discover` prints it; undefined where none is given. */
+export function pinnedTypes(path: string | undefined): ReadonlyMap<string, ColumnType> | undefined {
+  if (path === undefined) return undefined;
+  const value = readJsonFile(path, 'the schema file');
+  const problem = (what: string) =>
+    configError(`the schema file ${path} ${what}: make one with dfinery-elt discover.`, { where: { file: path } });
+  if (!isObject(value) || !Array.isArray(value.columns)) throw problem('has no list "columns"');
+  if ('v' in value && value.v !== 1) throw problem('is of a newer version');
+  const types = new Map<string, ColumnType>();
+  for (const [i, column] of value.columns.entries()) {
+    const { source, type } = column ?? {};
+    if (typeof source !== 'string' || !isColumnType(type))
+      throw problem(`has no source name and type in entry ${i + 1}`);
+    types.set(source, type);
+  }
+  return types;
+}

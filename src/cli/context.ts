@@ -6,7 +6,6 @@ import { Redactor, Secret } from '../base/secrets.ts';
 import type { Prompts } from './prompts.ts';
 import { type LogFormat, type Terminal, terminalLog } from './terminal.ts';
 
-/** The environment of every command. */
 export interface Io {
   readonly terminal: Terminal;
   readonly clock: Clock;

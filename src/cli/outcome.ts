@@ -3,7 +3,7 @@ import type { Logger } from '../base/log.ts';
 import { Stopped } from '../base/signals.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
 
-/** The outcome of a failed command. */
+/** How a command failed. */
 export interface Outcome {
   readonly exit: ExitCode;
   /** One sentence for an expected failure; for a defect the stack, too. */
@@ -12,29 +12,23 @@ export interface Outcome {
   log(logger: Logger): void;
 }
 
-/** The exit code and the message for a thrown error. */
 export function outcomeOf(thrown: unknown, signal: AbortSignal): Outcome {
   const error = unnamedDiskError(thrown);
   if (error instanceof Stopped || signal.aborted) {
     const message = `${messageOf(signal.reason ?? error)}; what was not committed is dropped.`;
     return { exit: EXIT.later, message, log: (logger) => logger.warn('run.stopped', message) };
   }
-  if (error instanceof UserError) return failed(error);
+  if (error instanceof UserError) {
+    const message = placed(error);
+    const log = (logger: Logger) => {
+      logger.error('run.failed', message, { kind: error.kind, ...error.where });
+      if (error.internal !== error.message) logger.debug('run.failed.detail', error.internal);
+    };
+    return { exit: error.exitCode, message, log };
+  }
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const message = `a defect of dfinery-elt, please report it: ${stack.split(/\s*\n\s*/).join(' | ')}`;
   return { exit: EXIT.failed, message, log: (logger) => logger.error('run.defect', message) };
-}
-
-function failed(failure: UserError): Outcome {
-  const message = placed(failure);
-  return {
-    exit: failure.exitCode,
-    message,
-    log(logger) {
-      logger.error('run.failed', message, { kind: failure.kind, ...failure.where });
-      if (failure.internal !== failure.message) logger.debug('run.failed.detail', failure.internal);
-    },
-  };
 }
 
 /** The message of an error; names its window and its attempt if the message itself does not. */

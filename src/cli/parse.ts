@@ -4,15 +4,14 @@ import { configurationHint } from '../config/environment.ts';
 import { nearest } from '../config/nearest.ts';
 import type { Option, OptionTable, ValuesOf } from './command.ts';
 
-/** The result of reading a command line. */
-export interface Parsed<V> {
+interface Parsed<V> {
   /** The values; if the command line has a problem, those that could be read. */
   readonly values: Partial<V>;
   /** The first problem of the command line. */
   readonly problem: UserError | undefined;
 }
 
-/** Converts the name of an option to the form of the command line: `maxWait` to `max-wait`. */
+/** `max-wait` for `maxWait`. */
 const dashed = (key: string): string => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
 
 /** The name of an option in messages: `--max-wait` for `maxWait`, `FILE` for an argument. */
@@ -71,7 +70,8 @@ export function parseArguments<O extends OptionTable>(
     const texts = argument === undefined ? (given.get(name) ?? []) : surplus.splice(0, 1);
     // An option that is given twice has its first value, and a flag that is given a value is on: `--json` and `--xcom`
     // must take effect, so that scripts are told of the failure.
-    if (isList !== true && timesGiven(argv, [name, short]) > 1) refuse(`${short ?? name} is given more than once.`);
+    const times = beforeDashes(argv).filter((word) => [name, short].includes(nameIn(word))).length;
+    if (isList !== true && times > 1) refuse(`${short ?? name} is given more than once.`);
     if (texts.some((text) => text === '' || (text.startsWith('--') && !argv.includes(`${name}=${text}`))))
       refuse(`${name} is empty.`);
     else if (isRequired === true && texts.length === 0) refuse(`${name} is missing: ${help}.`);
@@ -96,8 +96,8 @@ export function parseArguments<O extends OptionTable>(
 }
 
 /**
- * Refuses a configuration key that was written as an option; undefined if there is none. This problem is reported
- * before any other: the next word may be a secret, which no message may repeat.
+ * The failure of a configuration key that was written as an option. It is reported before any other: the next word may be a
+ * secret, which no message may repeat.
  */
 export function configurationKeyIn(argv: readonly string[], table: OptionTable): UserError | undefined {
   for (const name of beforeDashes(argv).map(nameIn)) {
@@ -133,10 +133,6 @@ function parsedBy(table: OptionTable, argv: readonly string[], more: Readonly<Re
   const strange = [...inherited.map(nameIn), ...given.keys()].filter((name) => !known.includes(name));
   return { words: words.map(String), given, strange };
 }
-
-/** How often an option stands on a command line, before a `--`. */
-const timesGiven = (argv: readonly string[], names: readonly (string | undefined)[]): number =>
-  beforeDashes(argv).filter((word) => names.includes(nameIn(word))).length;
 
 /** The words before a `--`, after which there are no options. */
 function beforeDashes(argv: readonly string[]): readonly string[] {

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { configError } from '../base/errors.ts';
 import { idsFrom, idsFromFile, type ListOptions } from '../deletion/input/id-list.ts';
 import { type PurgePlace, placeName } from '../deletion/purge.ts';
@@ -10,7 +11,6 @@ import { type Context, secretOf } from './context.ts';
 
 // The shared parts of the commands about people: the options that name them, and the places to search.
 
-/** The options that name people. */
 export const LIST_OPTIONS = {
   id: text('An external ID'),
   file: text('CSV, JSON Lines, or one ID a line; - for standard input'),
@@ -36,17 +36,13 @@ export function idsOf(
     const of = { ...list, column };
     return file === '-' ? idsFrom(process.stdin, 'standard input', of) : idsFromFile(file, of);
   }
-  if (query === undefined) return fromList([id]);
+  if (query === undefined) return Readable.from([id]);
   if (duckdb === undefined) throw configError('--query needs --duckdb FILE, the file to run it on.');
   return fromQuery(query, { file: duckdb, lockWaitMs: lockWait, clock, signal });
 }
 
 /** False if a word of the command line may be another than was given: Node puts U+FFFD in place of bytes that are no UTF-8. */
 export const isValidText = (word: string): boolean => !word.includes('\ufffd');
-
-async function* fromList(ids: readonly unknown[]): AsyncGenerator<unknown> {
-  yield* ids;
-}
 
 async function* fromQuery(query: string, place: Omit<EngineOptions, 'readOnly'>): AsyncGenerator<unknown> {
   const { queryDuckDb } = await import('../sinks/duckdb/query.ts');
@@ -69,10 +65,7 @@ async function* fromQuery(query: string, place: Omit<EngineOptions, 'readOnly'>)
   }
 }
 
-/**
- * Describes how a place of one of these targets is given, such as `duckdb FILE or parquet DIR`; `quote` is put around
- * each.
- */
+/** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`; `quote` is put around each. */
 export function placeWords(targets: readonly StatefulTarget[], quote = ''): string {
   const places = targets.map(({ name, place }) => `${quote}${name} ${place.name.toUpperCase()}${quote}`);
   return places.join(' or ');

@@ -40,12 +40,12 @@ const NUMERIC = /^-?[\d,]+(\.\d+)?%?$/;
 /** Rows as lines of a table; columns of numbers are aligned right. No cell is wider than `most` columns. */
 export function tableLines(header: readonly string[], rows: readonly (readonly string[])[], most = 40): string[] {
   const cells = rows.map((row) => header.map((_, i) => cut(row[i] ?? '', most)));
-  const widths = header.map((name, i) => Math.max(widthOf(name), ...cells.map((row) => widthOf(row[i] ?? ''))));
+  const widths = header.map((name, i) => Math.max(widthOf(name), ...cells.map((row) => widthOf(row[i]))));
   const right = header.map(
-    (_, i) => cells.some((row) => row[i] !== '') && cells.every((row) => row[i] === '' || NUMERIC.test(row[i] ?? '')),
+    (_, i) => cells.some((row) => row[i] !== '') && cells.every((row) => row[i] === '' || NUMERIC.test(row[i])),
   );
   const pad = (text: string, i: number) => {
-    const space = ' '.repeat(Math.max(0, (widths[i] ?? 0) - widthOf(text)));
+    const space = ' '.repeat(widths[i] - widthOf(text));
     return right[i] ? space + text : text + space;
   };
   const line = (row: readonly string[]) => `  ${row.map(pad).join('  ')}`.trimEnd();
@@ -58,5 +58,5 @@ const BLOCKS = ' ▏▎▍▌▋▊▉█';
 export function bar(value: number, largest: number, columns: number): string {
   if (largest <= 0) return '';
   const eighths = Math.round((value / largest) * columns * 8);
-  return '█'.repeat(Math.floor(eighths / 8)) + (eighths % 8 === 0 ? '' : (BLOCKS[eighths % 8] ?? ''));
+  return '█'.repeat(Math.floor(eighths / 8)) + BLOCKS[eighths % 8].trim();
 }

@@ -46,13 +46,13 @@ export function openTerminal(clock: Clock): ProcessTerminal {
   const afterNotes = async (ms: number) => {
     if (isNoteReaderBlocked || notes.isEmpty) return;
     isNoteReaderBlocked = true;
-    const drained = notes.drain().then(
-      () => {
-        isNoteReaderBlocked = false;
-      },
-      () => {},
+    const unblock = () => {
+      isNoteReaderBlocked = false;
+    };
+    await within(
+      ms,
+      notes.drain().then(unblock, () => {}),
     );
-    await within(ms, drained);
   };
   let inOrder: Promise<void> = Promise.resolve();
   return {
@@ -80,9 +80,7 @@ function refuseLoss(error: unknown): void {
   if (!READER_GONE.has(codeOf(error) ?? '')) throw diskError(error, { what: 'standard output', path: 'stdout' });
 }
 
-/**
- * Wraps a terminal so that each text becomes one printable line, whatever characters from outside it contains (S65).
- */
+/** Makes each text one printable line, whatever characters from outside it contains (S65). */
 export const printableTerminal = (terminal: Terminal): Terminal => ({
   ...terminal,
   result: (line, on) => terminal.result(printable(line), on),
@@ -104,7 +102,6 @@ export function holdResults(outer: Terminal, clock: Clock) {
       lastNote = clock.now();
     },
   };
-  /** Writes the held results, `APART_MS` after the last note. */
   const release = async () => {
     if (held.length > 0) await clock.sleep(Math.max(0, lastNote + APART_MS - clock.now()));
     for (const write of held.splice(0)) write();

@@ -2,7 +2,7 @@ import destination from '../../schemas/destination-config.json' with { type: 'js
 import source from '../../schemas/source-config.json' with { type: 'json' };
 import { type Env, secretInFile } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
-import { isObject } from '../base/json.ts';
+import { isObject, jsonOf } from '../base/json.ts';
 import { nearest } from './nearest.ts';
 import { type Problem, refuse, shown } from './problems.ts';
 
@@ -20,8 +20,8 @@ export type ConfigSchema = {
   readonly properties: Readonly<Record<string, Property>>;
 };
 
-/** One configuration key as an environment variable (S48). */
-export interface Variable {
+/** A configuration key as an environment variable (S48). */
+interface Variable {
   readonly name: string;
   readonly key: string;
   readonly property: Property;
@@ -45,8 +45,8 @@ const EXAMPLES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL', 'DOC
 const OF_KUBERNETES = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
 
 /**
- * Tells how to give a configuration key that was written as an option, `--window-days`; undefined if there is no such
- * key, or if it is no secret and the command does not read the whole configuration.
+ * How to give a configuration key that was written as an option, `--window-days`; undefined if there is none, or if it is no
+ * secret and the command does not read the whole configuration.
  */
 export function configurationHint(option: string, readsAll: boolean): string | undefined {
   const found = allVariables().find(({ key }) => key === option.replace(/^--/, '').replaceAll('-', '_'));
@@ -66,7 +66,7 @@ function knownNames(): string[] {
   return [...new Set([...variables.map(({ name }) => name), ...OTHER_SECRETS, ...files, ...EXAMPLES])];
 }
 
-/** Throws for an unknown variable with the program's prefix, which would otherwise be silently ignored. */
+/** Throws for an unknown variable with the program's prefix, which would be ignored. */
 export function refuseUnknownNames(env: Env): void {
   const known = knownNames();
   const strange = (env.names?.() ?? []).filter(
@@ -105,12 +105,8 @@ export function readEnvironment(schema: ConfigSchema, env: Env): EnvironmentValu
   return { values, names };
 }
 
-interface VariableText {
-  readonly name: string;
-  readonly text: string;
-}
-
-function readVariable({ name, key, property }: Variable, env: Env, problems: Problem[]): VariableText | undefined {
+/** The text of a variable or of the file that it names, and the name of what gave it. */
+function readVariable({ name, key, property }: Variable, env: Env, problems: Problem[]) {
   const text = env(name) || undefined;
   const file = property.airbyte_secret ? env(`${name}${FILE}`) || undefined : undefined;
   if (text !== undefined && file !== undefined) {
@@ -139,12 +135,8 @@ function typedValue(text: string, type: string | undefined): unknown {
 const separated = (text: string): string[] => text.split(',').map((part) => part.trim());
 
 function json(text: string, fits: (value: unknown) => boolean): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return fits(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = jsonOf(text);
+  return fits(value) ? value : undefined;
 }
 
 /** The forms that a variable of each type may have. */
@@ -157,6 +149,7 @@ export const FORMS: Readonly<Record<string, string>> = {
   string: 'a text',
 };
 
-function invalidValue(name: string, text: string, { key, property }: Variable): Problem {
-  return { key, text: `${name} is ${shown(text)}, wanted ${FORMS[property.type ?? 'string']}` };
-}
+const invalidValue = (name: string, text: string, { key, property }: Variable): Problem => ({
+  key,
+  text: `${name} is ${shown(text)}, wanted ${FORMS[property.type ?? 'string']}`,
+});

@@ -47,10 +47,7 @@ function valuesOf<S extends ConfigSchema>(schema: S, filled: Readonly<Record<str
 
 const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
-/**
- * The problems of the address of the service and of the token, which `tokenKey` holds. The schema reports values of a
- * wrong type.
- */
+/** The problems of `base_url` and of the token, which `tokenKey` holds. The schema reports values of a wrong type. */
 export function serviceProblems(filled: Readonly<Record<string, unknown>>, tokenKey: string): Problem[] {
   const { base_url: url, [tokenKey]: token } = filled;
   const problems: Problem[] = [];
@@ -84,18 +81,15 @@ interface Definition<S extends ConfigSchema, C> {
   readonly valid: Validator;
   /** The configuration, of values that were found valid. */
   configOf(values: ValuesOf<S>): C;
-  /**
-   * The problems that a JSON schema cannot express, of the configuration as given and with its defaults. Values of a
-   * wrong type are left to the schema.
-   */
+  /** The problems that a JSON schema cannot express; values of a wrong type are left to the schema. */
   problems(filled: Readonly<Record<string, unknown>>): readonly Problem[];
   /** Unknown keys that must not be ignored. */
   misspelt?(given: Readonly<Record<string, unknown>>): readonly Problem[];
 }
 
 /**
- * Parses an untrusted configuration. Secrets missing from it are looked for in the environment; `names` holds the
- * variables that gave the keys that came from there already. Throws one configuration failure that lists every problem.
+ * Parses an untrusted configuration. Missing secrets are looked for in the environment; `names`: the variables that gave keys
+ * already. Throws one configuration failure that lists every problem.
  */
 export function parseConfig<S extends ConfigSchema, C extends object>(
   { schema, valid, configOf, problems, misspelt = () => [] }: Definition<S, C>,
@@ -107,7 +101,7 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
   // The platform writes null for a key that is not given.
   const filled = Object.fromEntries(Object.entries(given).filter(([, found]) => found !== null && found !== undefined));
   const secrets = variablesOf(schema).filter(({ property }) => property.airbyte_secret);
-  for (const { key, name } of secrets) if (filled[key] === undefined) Object.assign(filled, secretOf(key, name, env));
+  for (const { key, name } of secrets) filled[key] ??= secretOf(name, env);
   const unknown = unknownKeys(schema, given);
   // The validation also fills in the defaults.
   const mismatches = schemaProblems(valid, filled);
@@ -138,10 +132,9 @@ function unknownKeys({ properties }: ConfigSchema, given: Readonly<Record<string
     });
 }
 
-function secretOf(key: string, name: string, env: Env): Readonly<Record<string, string>> {
+function secretOf(name: string, env: Env): string | undefined {
   try {
-    const secret = secretFrom(env, name);
-    return secret === undefined ? {} : { [key]: secret };
+    return secretFrom(env, name);
   } catch (error) {
     throw configError(`the file that ${name}_FILE names cannot be read: ${messageOf(error)}.`, { cause: error });
   }

@@ -33,7 +33,7 @@ function pathOf(error: SchemaError): string {
 function wanted(error: SchemaError): string {
   const { keyword, params, parentSchema } = error;
   if (keyword === 'enum') return `one of ${(params.allowedValues as unknown[]).map((v) => shown(v)).join(', ')}`;
-  if (keyword === 'type') return `${article(String(params.type))} ${String(params.type)}`;
+  if (keyword === 'type') return `${/^[aeiou]/.test(String(params.type)) ? 'an' : 'a'} ${params.type}`;
   if (keyword === 'pattern') return String(parentSchema?.pattern_descriptor ?? `text like ${params.pattern}`);
   if (keyword === 'format') return FORMATS[String(params.format)] ?? String(params.format);
   if (keyword === 'minLength')
@@ -42,13 +42,10 @@ function wanted(error: SchemaError): string {
   return (error.message ?? keyword).replace(/^must be /, '');
 }
 
-const article = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a');
-
 /** The violations of a schema, one a key, as problems that name key, finding and wish. */
 export function schemaProblems(valid: Validator, value: unknown): Problem[] {
   if (valid(value)) return [];
-  // If there are several about one key, the last is the most exact: a choice comes after its type, a calendar after a
-  // pattern.
+  // Of several about one key the last is the most exact: a choice comes after its type, a calendar after a pattern.
   const byKey = new Map((valid.errors ?? []).map((error) => [pathOf(error), error]));
   return [...byKey].map(([key, error]) => {
     if (error.keyword === 'required') return { key, text: `${key} is missing` };
@@ -58,8 +55,7 @@ export function schemaProblems(valid: Validator, value: unknown): Problem[] {
   });
 }
 
-/** The problems of a configuration. */
-export interface Findings {
+interface Findings {
   readonly problems: readonly Problem[];
   /** Problems that a schema cannot express; one is reported if its key has no other problem. */
   readonly further: readonly Problem[];

@@ -18,10 +18,7 @@ export type SchemaMode = 'evolve' | 'freeze' | 'fail';
 
 const DAY_MS = 86_400_000;
 
-/**
- * Converts what the schema cannot express: types narrower than a text, and values that become others, with units in the
- * names of their fields.
- */
+/** Converts what the schema cannot express: types narrower than a text, and values that become others. */
 function configOf({
   eventsConditionType,
   propertiesConditionType,

@@ -41,14 +41,14 @@ export type ProbeKind =
   | 'not_this_service'
   | 'inconclusive';
 
-/** The conclusion from one minimal export about address, service and token. */
+/** What one minimal export shows of address, service and token. */
 export interface ProbeVerdict {
   readonly kind: ProbeKind;
   /** True when a sync may proceed: no answer indicates a fault of the configuration. */
   readonly usable: boolean;
-  /** A sentence for people: what was found, and what to do. */
+  /** A sentence: what was found, and what to do. */
   readonly message: string;
-  /** The code of the answer in the outcome table; for logs. */
+  /** The code of the answer in the outcome table. */
   readonly code: string;
   readonly limits: Limits;
 }
@@ -68,9 +68,8 @@ const TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
 
 /**
- * Requests one day of an event that does not exist, reads the header line and disconnects. If that is refused as
- * invalid, a second request without any filter decides (S39). Waits for no quota, never retries. Rejects only when
- * aborted, with the signal's reason.
+ * Requests one day of an event that does not exist, and reads the header line alone. If that is refused as invalid, a second
+ * request without any filter decides (S39). Waits for no quota, never retries. Rejects only with the signal's reason.
  */
 export async function probeExport(options: ProbeOptions, signal: AbortSignal): Promise<ProbeVerdict> {
   const { clock, baseUrl, quota, logger } = options;
@@ -109,10 +108,7 @@ function smallest(now: number): ExportRequest {
   return { from: day, to: day, events: [NO_EVENT], eventsCondition: 'include', ...everything };
 }
 
-/**
- * A request for two days without any filter: if a service refuses it, the reason is neither an unknown event, nor a
- * range of one day, nor a day that has not begun.
- */
+/** If this is refused, the reason is neither an unknown event, nor a range of one day, nor a day that has not begun. */
 function unfiltered(now: number): ExportRequest {
   const request = smallest(now);
   return { ...request, from: addDays(request.to, -1), events: [], eventsCondition: 'all' };

@@ -11,13 +11,12 @@ import { ExportRetries, type Refusal } from '../service/export/retry.ts';
 
 type HeaderDeps = Pick<ExtractDeps, 'service' | 'clock' | 'random' | 'logger' | 'signal'>;
 
-/** Number of days by which the first day may be moved: the service does not document its time zone. */
+/** Days by which the first day may be moved: the service does not document its time zone. */
 const MAX_MOVES = 2;
 
 /**
- * The column names of one export: its first line, after which the connection is closed. Undefined when the service cannot
- * export so many days at once. A last day that has perhaps not begun there is left out. Throws a UserError when the user must act
- * or the service is not available.
+ * The column names of one export, of which no more is read; undefined when the service cannot export so many days at once. A
+ * last day that has perhaps not begun there is left out. Throws a UserError.
  */
 export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Promise<readonly string[] | undefined> {
   const retries = new ExportRetries({ ...deps, name: exportName(request) });
@@ -48,12 +47,9 @@ export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Pr
   }
 }
 
-/**
- * The column names in a first line. `isWhole`: the line had a line end; without one its last name may have been cut
- * (S60).
- */
 interface HeaderLine {
   readonly header: readonly string[];
+  /** The line had a line end; without one its last name may have been cut (S60). */
   readonly isWhole: boolean;
 }
 

@@ -7,10 +7,7 @@ import type { WorkerOptions } from '../sinks/records/worker-pool.ts';
 
 const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/source-dfinery';
 
-/**
- * Makes the Airbyte source. `read` plans each stream (`streams/plan.ts`), cuts the plans into segments of days that the
- * same streams want, and writes records and states.
- */
+/** `read` plans each stream, cuts the plans into segments of days that the same streams want, and writes records and states. */
 export function sourceConnector(threads: WorkerOptions): Connector {
   return {
     spec: {

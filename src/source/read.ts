@@ -15,7 +15,7 @@ import { RepeatedIds } from './repeated-ids.ts';
 import { type Segment, segmentPlan, segmentsOf } from './streams/plan.ts';
 import { type StreamRun, StreamSet } from './streams/run.ts';
 
-/** Makes the `read` verb; `threads` says how workers are started. */
+/** `threads` says how workers are started. */
 export const readVerb =
   (threads: WorkerOptions): ReadVerb =>
   async (value, catalog, saved, context) => {
@@ -33,7 +33,7 @@ async function readAll(
   context: VerbContext,
   threads: WorkerOptions,
 ): Promise<void> {
-  const heartbeat = new Heartbeat(context.clock, listenerFor(streams));
+  const heartbeat = new Heartbeat(context.clock, streams);
   const session = openExportSession(config, context);
   session.quota.onWait(heartbeat.waiting);
   const { timezone } = config;
@@ -51,9 +51,7 @@ async function readAll(
   }
 }
 
-/**
- * Reads the segments one after the other; a failure ends the streams that need the segment, and the others go on (S25).
- */
+/** Reads the segments in order; a failure ends the streams that need the segment, and the others go on (S25). */
 async function readSegments(streams: StreamSet, reader: Reader, signal: AbortSignal): Promise<void> {
   const segments = segmentsOf(streams.runs);
   const left = (run: StreamRun, from: number) => segments.slice(from).some((segment) => segment.streams.includes(run));
@@ -73,43 +71,21 @@ async function readSegments(streams: StreamSet, reader: Reader, signal: AbortSig
   }
 }
 
-/** Repeats each sign of life in every stream that is still being read; these writes are not waited for. */
-function listenerFor(streams: StreamSet): HeartbeatListener {
-  const each = (say: (run: StreamRun) => Promise<void>) => {
-    for (const run of streams.runs) if (run.isOpen) say(run).catch(() => {});
-  };
-  return {
-    limited: (until) => each((run) => run.limited(until)),
-    resumed: () => each((run) => run.resumed()),
-    alive: () => each((run) => run.repeat()),
-  };
-}
-
 /** Much shorter than the hours without a message after which a platform stops a source. */
 const BEAT_MS = 10 * 60_000;
 
-/** Called while the run waits for a window. */
-export interface HeartbeatListener {
-  /** The limit is used up until `until` (ms since 1970). Called when the wait begins, and again at every beat. */
-  limited(until: number): void;
-  /** The wait for the limit is over. */
-  resumed(): void;
-  /** No window has arrived for one interval, for another reason. */
-  alive(): void;
-}
-
-/** Regular calls while a run waits for the next window; none while records are written. */
+/** Signs of life while a run waits for the next window; none while records are written. */
 export class Heartbeat {
   readonly #clock: Clock;
-  readonly #listener: HeartbeatListener;
+  readonly #streams: Pick<StreamSet, 'limited' | 'resumed' | 'repeat'>;
   #until: number | undefined;
   #isIdle = false;
   #isLimited = false;
   #cancel: (() => void) | undefined;
 
-  constructor(clock: Clock, listener: HeartbeatListener) {
+  constructor(clock: Clock, streams: Pick<StreamSet, 'limited' | 'resumed' | 'repeat'>) {
     this.#clock = clock;
-    this.#listener = listener;
+    this.#streams = streams;
   }
 
   /** Called by the quota with the end of a wait, and with undefined when it is over. */
@@ -136,7 +112,7 @@ export class Heartbeat {
 
   #schedule(): void {
     this.#cancel = this.#clock.after(BEAT_MS, () => {
-      if (this.#until === undefined) this.#listener.alive();
+      if (this.#until === undefined) this.#streams.repeat();
       else this.#limited(this.#until);
       this.#schedule();
     });
@@ -144,11 +120,11 @@ export class Heartbeat {
 
   #limited(until: number): void {
     this.#isLimited = true;
-    this.#listener.limited(until);
+    this.#streams.limited(until);
   }
 
   #resumed(): void {
-    if (this.#isLimited) this.#listener.resumed();
+    if (this.#isLimited) this.#streams.resumed();
     this.#isLimited = false;
   }
 }
@@ -161,7 +137,7 @@ export interface ReaderDeps {
   readonly writer: RecordWriter;
 }
 
-/** Reads segments: writes the records and states of their windows. */
+/** Writes the records and states of the windows of segments. */
 export class Reader {
   readonly #deps: ReaderDeps;
   readonly #named = new Set<string>();
@@ -238,10 +214,7 @@ export class Reader {
     logger.warn('cells.rescued', `${from}: cells that do not fit the configured types are null, ${lost}: ${cells}.`);
   }
 
-  /**
-   * Warns once a read (S66): a destination that merges by the key makes one row of two that share an id on different
-   * days.
-   */
+  /** Warns once a read (S66): a destination that merges by the key makes one row of two. */
   #warnOfRepeatedIds(window: Window): void {
     const earlier = this.#ids.add(window);
     if (earlier === undefined || !this.#isNew('ids.repeat')) return;

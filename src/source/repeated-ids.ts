@@ -2,13 +2,9 @@ import { addDays, type Day } from '../base/days.ts';
 import type { Window } from '../extract/window.ts';
 import { HASH_END } from '../schema/id-hashes.ts';
 
-/**
- * Maximum number of remembered ids, about 40 bytes each. Of more ids a sample is remembered, by the same rule for each
- * window.
- */
+/** Maximum number of remembered ids, about 40 bytes each; of more a sample is, by the same rule for each window. */
 const MAX_IDS = 200_000;
 
-/** The parts of a window that are looked at. */
 export interface WindowIds {
   readonly receipt: Pick<Window['receipt'], 'from' | 'to'>;
   readonly state: Pick<Window['state'], 'ranges_inclusive'>;
@@ -21,10 +17,7 @@ export class RepeatedIds {
   readonly #lastDays = new Map<number, Day>();
   #below = HASH_END;
 
-  /**
-   * Remembers the ids of a window; returns the last day of an earlier window that has one of its ids and no day in
-   * common with it.
-   */
+  /** Remembers a window's ids; returns the last day of an earlier one that has one of them and no day in common with it. */
   add({ receipt, files, state }: WindowIds): Day | undefined {
     const { from, to } = receipt;
     const last = to > from && state.ranges_inclusive === false ? addDays(to, -1) : to;

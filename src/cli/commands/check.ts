@@ -19,10 +19,7 @@ const EXITS: Readonly<Record<ProbeKind, ExitCode>> = {
 /** Failures to reach the service that a later try does not change. */
 const PERMANENT_CODES = new Set(['certificate', 'proxy']);
 
-/**
- * The exit code of a verdict. A verdict that proves neither a fault nor a success counts as a success, unless a later
- * attempt may prove more.
- */
+/** A verdict that proves neither a fault nor a success counts as a success, unless a later attempt may prove more. */
 export function exitOf({ kind, usable, code }: Pick<ProbeVerdict, 'kind' | 'usable' | 'code'>): ExitCode {
   if (PERMANENT_CODES.has(code)) return EXIT.usage;
   return kind === 'inconclusive' && !usable ? EXIT.later : EXITS[kind];

@@ -3,7 +3,6 @@ import { count, megabytes } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { command, optionsForPlace, placeOptions, printResult } from '../command.ts';
 
-/** `compact TARGET PLACE`. */
 export const commands = STATEFUL_TARGETS.map((target) =>
   command({
     usage: `compact ${target.name} <${target.place.name}>`,

@@ -12,7 +12,7 @@ import { argument, command, text, withDefault } from '../command.ts';
 import type { Context } from '../context.ts';
 import { reportPage } from '../report/page.ts';
 import { sync } from '../run/run.ts';
-import { describeSummary, EMPTY_SUMMARY, type Summary } from '../run/summary.ts';
+import { describeSummary, type Summary } from '../run/summary.ts';
 import { bar, tableLines } from '../table.ts';
 import { SIMULATED } from './simulate.ts';
 
@@ -80,7 +80,6 @@ export const commands = [
 async function loadDemo(file: string, context: Context): Promise<Summary> {
   const spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-demo-'));
   const simulator = await startSimulator({ ...SIMULATED, clock: context.clock, rowsPerDay: ROWS_PER_DAY });
-  const report = { summary: EMPTY_SUMMARY };
   try {
     // A fixed start in the past would leave a gap when the demo is run again after a month.
     const start = addDays(dayAt(context.clock.now()), 1 - DAYS);
@@ -94,14 +93,15 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
     };
     const { config } = parseSourceConfig(given, () => undefined);
     const days = { from: undefined, to: undefined, fullRefresh: false };
-    const run = { config, days, maxWaitMs: undefined, storedBaseUrl: STORED_BASE_URL, report };
+    const run = { config, days, maxWaitMs: undefined, storedBaseUrl: STORED_BASE_URL };
     const { openDuckDbSink } = await import('../../sinks/duckdb/sink.ts');
-    await sync(run, () => openDuckDbSink({ ...config, ...context, file }), context);
+    const { summary, error } = await sync(run, () => openDuckDbSink({ ...config, ...context, file }), context);
+    if (error !== undefined) throw error;
+    return summary;
   } finally {
     await simulator.close();
     rmSync(spoolDir, { recursive: true, force: true });
   }
-  return report.summary;
 }
 
 /** The events of the latest days, as the report counts them. */

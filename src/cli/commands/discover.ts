@@ -3,7 +3,6 @@ import { extractDeps, openExportSession } from '../../extract/session.ts';
 import { discoverColumns } from '../../source/discover.ts';
 import { CONFIG_OPTION, command, duration } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
-import type { SchemaFile } from '../schema-file.ts';
 
 export const commands = [
   command({
@@ -15,8 +14,7 @@ export const commands = [
       const session = openExportSession(config, context, values.maxWait);
       try {
         const columns = await discoverColumns(config, extractDeps(config, session.service, context));
-        const file: SchemaFile = { v: 1, columns };
-        for (const line of JSON.stringify(file, null, 2).split('\n')) context.terminal.result(line);
+        for (const line of JSON.stringify({ v: 1, columns }, null, 2).split('\n')) context.terminal.result(line);
         return EXIT.done;
       } finally {
         await session.close();

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
+import { isObject } from '../../base/json.ts';
 import { type CaseResult, runDeletionCase } from '../../deletion/case.ts';
 import type { PurgeRequest } from '../../deletion/purge.ts';
 import { reportTable } from '../../deletion/report.ts';
@@ -116,17 +117,12 @@ async function forgetPeople(values: Values, context: Context): Promise<ExitCode>
   const purge = purgeRequest(values, context);
   const ids = idsOf(values, { header: config.externalIdField }, context);
   const deleter = new DeletionClient({ ...config, clock, env });
+  // Without a folder the ledger's lines go to stderr at any log level; a line that cannot be written is a failure.
+  const lines = { write: (all: readonly string[]) => terminal.record(all.join('\n')), close: async () => {} };
   try {
     const result = await runDeletionCase({
       config,
-      // Without a folder the ledger's lines go to stderr at any log level; a line that cannot be written is a failure.
-      io: {
-        clock,
-        random,
-        logger,
-        signal,
-        lines: { write: (lines) => terminal.record(lines.join('\n')), close: async () => {} },
-      },
+      io: { clock, random, logger, signal, lines },
       consent: execute && confirm !== undefined ? { confirm } : undefined,
       deleter,
       purge,
@@ -219,19 +215,12 @@ function suppressionOf(file: string | undefined, context: Context): PurgeRequest
 
 /** All spool folders that options, environment and configurations name; the one of this command comes first (S37). */
 function spoolDirsOf({ spoolDir, config }: Values, { env }: Context): readonly string[] {
-  const named = [
-    spoolDir,
-    env('DFINERY_SPOOL_DIR'),
-    spoolDirIn(config ?? DESTINATION_FILE),
-    spoolDirIn(SOURCE_FILE),
-    tmpdir(),
-  ];
-  return [...new Set(named.flatMap((dir) => (dir === undefined || dir === '' ? [] : [resolve(dir)])))];
+  const configured = [config ?? DESTINATION_FILE, SOURCE_FILE].map(spoolDirIn);
+  const named = [spoolDir, env('DFINERY_SPOOL_DIR'), ...configured, tmpdir()];
+  return [...new Set(named.flatMap((dir) => (dir ? [resolve(dir)] : [])))];
 }
 
 function spoolDirIn(file: string): string | undefined {
-  if (!existsSync(file)) return undefined;
-  const config = readJsonFile(file, 'the configuration file');
-  const dir = typeof config === 'object' && config !== null && 'spool_dir' in config ? config.spool_dir : undefined;
-  return typeof dir === 'string' ? dir : undefined;
+  const config = existsSync(file) ? readJsonFile(file, 'the configuration file') : undefined;
+  return isObject(config) && typeof config.spool_dir === 'string' ? config.spool_dir : undefined;
 }

@@ -55,11 +55,7 @@ async function allowReplacing(path: string, isAllowed: boolean, prompts: Prompts
   throw configError(`${path} is there already and stays as it is: name another file, or replace it with --overwrite.`);
 }
 
-interface Answers {
-  readonly base_url: string;
-  readonly service_id: string;
-  readonly export_token: string;
-}
+type Answers = Readonly<Record<'base_url' | 'service_id' | 'export_token', string>>;
 
 /** Options first, then the environment, then questions. */
 async function gather(
@@ -74,13 +70,11 @@ async function gather(
   const token = known('export_token');
   if (prompts === undefined) refuseMissing({ base_url: base, service_id: service, export_token: token });
   return {
-    base_url: (await prompts?.text('Address of the Open API', base, addressProblem)) ?? base ?? '',
+    base_url: (await prompts?.text('Address of the Open API', base, (one) => baseUrlProblem(one)?.text)) ?? base ?? '',
     service_id: (await prompts?.text('Service ID', service, () => undefined)) ?? service ?? '',
     export_token: token ?? (await prompts?.secret('Export API token (it is not written to the file)')) ?? '',
   };
 }
-
-const addressProblem = (answer: string): string | undefined => baseUrlProblem(answer)?.text;
 
 function refuseMissing(found: Readonly<Record<string, string | undefined>>): void {
   const missing = Object.keys(found).filter((key) => found[key] === undefined);

@@ -6,8 +6,7 @@ import type { ColumnProfile, FileProfile } from '../../sinks/sql/profile.ts';
 import { TYPES } from '../../types/index.ts';
 import { Zone } from '../../types/zone.ts';
 import { argument, command, jsonOption, printResult, required, text } from '../command.ts';
-import { findSourceConfig } from '../configuration.ts';
-import { pinnedTypes } from '../schema-file.ts';
+import { findSourceConfig, pinnedTypes } from '../configuration.ts';
 import { cut, tableLines, widthOf, wrapped } from '../table.ts';
 
 export const commands = [
@@ -124,10 +123,7 @@ const MIN_VALUES = 12;
 /** Maximum number of empty columns that are named. */
 const MAX_EMPTY = 30;
 
-/**
- * Renders the columns of a file for a terminal of that width: a table by group, then the names of the columns without a
- * value.
- */
+/** The columns of a file, for a terminal of that width: a table by group, then the names of those without a value. */
 function profileLines({ columns, rows }: FileProfile, terminalColumns: number): string[] {
   const filled = COLUMN_GROUPS.map((group) => columns.filter((c) => c.group === group && c.filled > 0));
   const [header, rule, ...lines] = tableOf(filled.flat(), rows, terminalColumns);
@@ -154,7 +150,7 @@ function tableOf(columns: readonly ColumnProfile[], rows: number, terminalColumn
   return tableLines([...header, 'values'], lines, Number.MAX_SAFE_INTEGER);
 }
 
-/** Describes the values of a column: minimum and maximum where its type has an order, else examples. */
+/** Minimum and maximum where the type of a column has an order, else examples. */
 function describeValues({ type, minimum, maximum, examples }: ColumnProfile): string {
   const hasRange = type !== null && TYPES[type].range === 'table' && minimum !== null && maximum !== null;
   if (!hasRange) return examples.join(' | ');
@@ -163,7 +159,7 @@ function describeValues({ type, minimum, maximum, examples }: ColumnProfile): st
 
 const integerText = (n: number): string => n.toLocaleString('en-US');
 
-/** Formats a percentage so that 0% means none and 100% means all. */
+/** 0% means none, and 100% all. */
 function percent(part: number, all: number): string {
   if (part === 0 || all === 0) return '0%';
   if (part === all) return '100%';

@@ -60,7 +60,7 @@ export const commands = [
   }),
 ];
 
-/** Waits for a write to the file; throws a UserError that names the file if its disk refuses it. */
+/** Throws a UserError that names the file if its disk refuses the write. */
 async function onDisk(path: string | undefined, writing: Promise<void> | undefined): Promise<void> {
   try {
     await writing;
@@ -69,7 +69,7 @@ async function onDisk(path: string | undefined, writing: Promise<void> | undefin
   }
 }
 
-/** Creates the output file, readable by its owner alone; refuses to replace an existing file. */
+/** Creates the output file (0600); refuses to replace an existing one. */
 async function newFile(path: string): Promise<FileHandle> {
   try {
     return await open(path, 'wx', 0o600);

@@ -54,10 +54,7 @@ interface PlanOutput {
   readonly settings: Readonly<Record<string, Setting>>;
 }
 
-/**
- * Reads what is stored in the place that a target's option names; without such an option the plan is that of a first
- * run.
- */
+/** What the place stores that a target's option names; without one the plan is that of a first run. */
 async function readState(
   places: Readonly<Record<string, unknown>>,
   config: SourceConfig,

@@ -19,13 +19,12 @@ import {
   withDefault,
   wordOption,
 } from '../command.ts';
-import { loadSourceConfig, sourceEnvironmentHelp } from '../configuration.ts';
+import { loadSourceConfig, pinnedTypes, sourceEnvironmentHelp } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { type Notification, notificationOf, notify } from '../run/notify.ts';
-import { sync, syncAll } from '../run/run.ts';
-import { describeSummary, EMPTY_SUMMARY, type RunReport, type Summary } from '../run/summary.ts';
-import { pinnedTypes } from '../schema-file.ts';
+import { type RunResult, sync, syncAll } from '../run/run.ts';
+import { describeSummary, EMPTY_SUMMARY, type Summary } from '../run/summary.ts';
 
 const tables = wordOption(
   `With commas: ${TABLES.join(', ')}; a DuckDB file has all of them, two as views`,
@@ -60,7 +59,6 @@ const optionsOf = ({ place, publishes, hasData }: Target) => ({
 
 type Values = ValuesOf<ReturnType<typeof optionsOf>>;
 
-/** `sync TARGET PLACE`. */
 export const commands = TARGETS.map((target) =>
   command({
     usage: `sync ${target.name} <${target.place.name}>`,
@@ -68,17 +66,19 @@ export const commands = TARGETS.map((target) =>
     summary: target.summaries.sync,
     options: optionsOf(target),
     epilogue: sourceEnvironmentHelp,
-    run: (values, context) => reportRun(target, values, context, (...to) => load(target, values, ...to)),
+    run: (values, context) => reportRun(target, values, context, (redirected) => load(target, values, redirected)),
     async failed(refusal, values, context) {
-      await reportRun(target, values, context, async () => {}, refusal);
+      await reportRun(target, values, context, async () => NOTHING_DONE, refusal);
     },
   }),
 );
 
-/** The facts about a run for its summary and its notification. */
-interface Report extends RunReport {
-  historyDays: number;
+interface LoadResult extends RunResult {
+  /** How many days back the service exports, for the notification. */
+  readonly historyDays: number;
 }
+
+const NOTHING_DONE: LoadResult = { summary: EMPTY_SUMMARY, historyDays: DEFAULT_HISTORY_DAYS };
 
 /**
  * Runs `work` and reports its outcome, or `refusal`, wherever the user asked for it: in the log, the file of `--xcom`,
@@ -88,23 +88,24 @@ async function reportRun(
   target: Target,
   values: Partial<Values>,
   outer: Context,
-  work: (report: Report, context: Context) => Promise<void>,
+  work: (context: Context) => Promise<LoadResult>,
   refusal?: Outcome,
 ): Promise<ExitCode> {
   const context = contextFor(target, values, outer);
   const { logger, signal, redactor } = context;
-  const report: Report = { summary: EMPTY_SUMMARY, historyDays: DEFAULT_HISTORY_DAYS };
   let notification: Notification | undefined;
+  let done = NOTHING_DONE;
   let failure = refusal;
   try {
     notification = notificationOf(values.notify, values.notifyAlways === true, context);
-    await work(report, context);
+    done = await work(context);
+    if (done.error !== undefined) throw done.error;
   } catch (error) {
     // The first thing that is wrong is the one to report.
     failure ??= outcomeOf(error, signal);
   }
   const outcome = failure && { exit: failure.exit, error: redactor.mask(failure.message) };
-  let summary: Summary = { ...report.summary, ...outcome };
+  let summary: Summary = { ...done.summary, ...outcome };
   const name = isStdout(target, values) ? 'the stream' : (values.place ?? '');
   const hasResult = failure === undefined || summary.windows > 0 || summary.also.length > 0;
   if (hasResult) logger.info('run.summary', describeSummary(summary, name));
@@ -120,29 +121,28 @@ async function reportRun(
   }
   if (notification !== undefined) {
     const command = `sync ${target.name} ${place}`;
-    await notify(notification, { summary, command, target: name, historyDays: report.historyDays }, context);
+    await notify(notification, { summary, command, target: name, historyDays: done.historyDays }, context);
   }
   if (values.json === true) context.terminal.result(JSON.stringify(summary));
   return summary.exit;
 }
 
-async function load(target: Target, values: Values, report: Report, context: Context): Promise<void> {
+async function load(target: Target, values: Values, context: Context): Promise<LoadResult> {
   const config = loadSourceConfig(values.config, context);
-  report.historyDays = config.historyDays;
+  const { historyDays } = config;
   const { place, maxWait: maxWaitMs, publish, data } = values;
   const { clock, logger, signal, env, terminal } = context;
   const stdout = terminal.stdout ?? process.stdout;
   const pinned = pinnedTypes(values.schema);
   const open = { ...config, data, tables: values.tables, stdout, pinned, env, clock, logger, signal };
-  const run = { config, days: values, maxWaitMs, publish, report };
+  const run = { config, days: values, maxWaitMs, publish };
   const targets = placesToLoad(values.also, { target, place }).map((one, i) => ({
     target: one.target.name,
     place: one.place,
-    report: { summary: EMPTY_SUMMARY },
     open: () => one.target.open(one.place, i === 0 ? { ...open, publish } : { ...open, data: undefined }),
   }));
-  if (targets.length > 1) await syncAll(run, targets, context);
-  else await sync(run, targets[0].open, context);
+  const done = targets.length > 1 ? syncAll(run, targets, context) : sync(run, targets[0].open, context);
+  return { ...(await done), historyDays };
 }
 
 const isStdout = (target: Target, { place = '' }: Partial<Values>) => target.isStdout?.(place) === true;

@@ -2,7 +2,6 @@ import { EXIT } from '../../base/errors.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { command, optionsForPlace, placeOptions, printResult } from '../command.ts';
 
-/** `verify TARGET PLACE`: prints what differs, or that nothing does. */
 export const commands = STATEFUL_TARGETS.map((target) =>
   command({
     usage: `verify ${target.name} <${target.place.name}>`,

@@ -16,10 +16,7 @@ const STEPS = 4;
 /** Part of a slot that its bar fills (0 to 1). */
 const FILLED = 0.86;
 
-/**
- * A chart as wide as its container on the page: the bars are an image that is stretched, all text is text of the page. Colours are
- * classes of the style sheet, so that they follow the reader's theme.
- */
+/** A chart as wide as its container: the bars are an image that is stretched, all text is text of the page. */
 export function draw({ description, unit, series, labels }: Chart): Html {
   const slots = Math.max(...series.map(({ values }) => values.length));
   const totals = Array.from({ length: slots }, (_, i) => series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0));
@@ -42,7 +39,7 @@ function legend(series: Chart['series']): Html {
   return html`<ul class="legend">${entries}</ul>`;
 }
 
-/** Makes one SVG path for each series; its bars stand on those of the series before it. */
+/** One SVG path for each series; its bars stand on those of the series before it. */
 function stacked(series: Chart['series'], slots: number, top: number): string[] {
   const below = new Array<number>(slots).fill(0);
   return series.map(({ values }) =>

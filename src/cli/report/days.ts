@@ -32,7 +32,7 @@ export const SOON_DAYS = 7;
 export const daysLeftOf = (day: Day, today: Day, historyDays: number): number =>
   daysBetween(addDays(today, -historyDays), day);
 
-/** Maximum number of days shown; of a longer history the latest ones are shown. */
+/** Of a longer history the latest days are shown. */
 const MAX_DAYS = 1_100;
 
 /** Every day from the first that was wanted through today, with what became of it. */

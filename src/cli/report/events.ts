@@ -14,7 +14,6 @@ const DAY_LABELS = 5;
 /** Minimum length (days) of a span whose labels are months and years. */
 const LONG_SPAN_DAYS = 300;
 
-/** Rows and bytes a day, events by name, and the hours of the day. */
 export function eventSections(report: TargetReport, days: readonly ReportedDay[]): Html {
   if (report.events.length === 0) return html``;
   return html`${received(days)}<div class="beside">${byName(report)}${byHour(report)}</div>`;

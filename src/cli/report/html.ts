@@ -3,7 +3,6 @@ import { printable } from '../../base/printable.ts';
 /** A piece of HTML that needs no escaping. */
 export class Html {
   readonly text: string;
-
   constructor(text: string) {
     this.text = text;
   }
@@ -30,15 +29,12 @@ function htmlOf(part: Part): string {
   return printable(String(part)).replaceAll(/[&<>"']/g, (character) => ENTITIES[character]);
 }
 
-/**
- * The columns of a table: heading → function of a row that gives the cell. Numbers get separators, and a column of
- * numbers is aligned right.
- */
+/** The columns of a table: heading → function of a row that gives the cell. */
 type Columns<T> = Readonly<Record<string, (row: T) => string | number>>;
 
 const NUMERIC = /^\d[\d,]*(\.\d+)?( %| MB)?$/;
 
-/** A table of rows with one heading for each column; it scrolls by itself if it is wider than the page. */
+/** A table, which scrolls by itself if it is wider than the page. Numbers get separators, and a column of them is aligned right. */
 export function list<T>(label: string, columns: Columns<T>, rows: readonly T[]): Html {
   const cells = rows.map((row) => Object.values(columns).map((cell) => textIn(cell(row))));
   const alignmentOf = (i: number) => (cells.every((row) => NUMERIC.test(row[i])) ? 'number' : 'text');

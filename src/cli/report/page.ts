@@ -26,11 +26,9 @@ interface PageOptions {
   readonly now: number;
   /** How many days back the service exports. */
   readonly historyDays: number;
-  /** Counts from a ledger of deletions, where one was given. */
   readonly deletions?: Deletions | undefined;
 }
 
-/** The whole page. */
 export function reportPage(report: TargetReport, { target, now, historyDays, deletions }: PageOptions): string {
   const days = reportedDays(report, dayAt(now), historyDays);
   const policy = "default-src 'none'; style-src 'unsafe-inline'";
@@ -107,7 +105,7 @@ function runSection({ runs }: TargetReport): Html {
 <p>${count(runs.length, 'run')}, ${failed} of them not ended well; ${count(exports, 'export')} spent.</p>${table}</section>`;
 }
 
-/** Formats an instant in UTC as `2026-01-02 03:04:05`. */
+/** `2026-01-02 03:04:05`. */
 const timeText = (instant: string): string => instant.slice(0, 19).replace('T', ' ');
 
 function runOutcome({ ended, exitCode, cause }: RunRecord): string {
@@ -116,7 +114,6 @@ function runOutcome({ ended, exitCode, cause }: RunRecord): string {
   return `exit ${exitCode}${cause === null ? '' : `: ${cause}`}`;
 }
 
-/** The columns with type, fill and rescues, and when they changed. */
 function columnSection({ columns, rows, state }: TargetReport): Html {
   const table = list(
     'Columns',

@@ -86,10 +86,7 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
   return reasons;
 }
 
-/**
- * A sentence that a chat shows as it is (S65): one printable line, without what Slack (`<!channel>`), Mattermost, Teams or Discord
- * (`@everyone`, `[text](address)`) take for a link or a call to everybody.
- */
+/** One printable line (S65) without what chats take for a link or a call: `<!channel>`, `@everyone`, `[text](address)`. */
 const withoutMarkup = (sentence: string): string =>
   printable(sentence)
     .replaceAll('<', '‹')

@@ -4,7 +4,6 @@ import type { LogEvent, LogSink } from '../../base/log.ts';
 import { megabytes } from '../../base/quantities.ts';
 import type { Context } from '../context.ts';
 
-/** The values that are shown while windows are read. */
 interface ProgressState {
   readonly windows: number;
   /** Windows planned; more may come when one is split. */

@@ -18,7 +18,7 @@ import { begunRun, type RunHistory, type RunRecord } from '../../table/runs.ts';
 import type { Context } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { createProgress } from './progress.ts';
-import { type AlsoSummary, type RunReport, type Summary, summaryOf } from './summary.ts';
+import { type AlsoSummary, EMPTY_SUMMARY, type Summary, summaryOf } from './summary.ts';
 
 const TICK_MS = 500;
 
@@ -33,81 +33,96 @@ export interface SyncRun {
   readonly sharing?: Sharing | undefined;
   /** Path of the copy for readers that is published after a run that committed something; if the target supports it. */
   readonly publish?: string | undefined;
-  readonly report: RunReport;
 }
 
-/** Plans, exports and commits; closes the target in any case. The report is complete when it ends, successfully or not. */
-export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>, context: Context): Promise<void> {
+/** What a run has done; `error` is what it failed with. */
+export interface RunResult {
+  readonly summary: Summary;
+  readonly error?: unknown;
+}
+
+/** Plans, exports and commits; closes the target in any case. Never throws. */
+export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>, context: Context): Promise<RunResult> {
   const began = context.clock.now();
-  const sink = await open();
-  const { report } = run;
-  const settings = settingsOf(run);
-  const work = async () => {
-    const plan = planLocal(settings, await sink.readPriorLoads(), run.days, began);
-    await execute(run, plan, context, sink);
-  };
-  const publish = async () => {
-    if (run.publish === undefined || report.summary.windows === 0) return;
-    await sink.publish?.(run.publish);
-    context.logger.info('run.published', `A copy for readers is in ${run.publish}.`);
-  };
+  let summary: Summary = EMPTY_SUMMARY;
   try {
-    await withRunRecord(sink.runs, context, () => report.summary, work, publish);
-  } finally {
-    await sink.close();
+    const sink = await open();
+    const work = async () => {
+      const plan = planLocal(settingsOf(run), await sink.readPriorLoads(), run.days, began);
+      await execute(run, plan, context, sink, (done) => {
+        summary = done;
+      });
+    };
+    const publish = async () => {
+      if (run.publish === undefined || summary.windows === 0) return;
+      await sink.publish?.(run.publish);
+      context.logger.info('run.published', `A copy for readers is in ${run.publish}.`);
+    };
+    try {
+      await withRunRecord(sink.runs, context, () => summary, work, publish);
+    } finally {
+      await sink.close();
+    }
+    return { summary };
+  } catch (error) {
+    return { summary, error };
   }
 }
 
-/** A target of a command, its place, and what was done there. */
-export interface TargetRun {
+/** A target of a command, and its place. */
+interface TargetPlace {
   readonly target: string;
   readonly place: string;
   open(): Promise<Sink | StreamSink>;
-  readonly report: RunReport;
-  failure?: { readonly outcome: Outcome; readonly error: unknown };
+}
+
+interface TargetResult extends TargetPlace, RunResult {
+  readonly outcome?: Outcome;
 }
 
 /**
  * Loads several targets one after the other from the same exports: what one has downloaded, the others read from the spool
  * (S54). Each has its own plan, cursor and run record; one that fails is named, and the others go on. The summary is that of
- * the first, with the others in `also` and the requests of all. Throws the failure with the worst exit code.
+ * the first, with the others in `also` and the requests of all; the error is the one with the worst exit code.
  */
-export async function syncAll(run: SyncRun, targets: readonly TargetRun[], context: Context): Promise<void> {
+export async function syncAll(run: SyncRun, targets: readonly TargetPlace[], context: Context): Promise<RunResult> {
   const { logger, signal } = context;
   const shared = { command: randomUUID(), refusals: new Map() };
-  for (const one of targets) {
-    const { target, place, report } = one;
+  const results: TargetResult[] = targets.map((one) => ({ ...one, summary: EMPTY_SUMMARY }));
+  for (const [i, one] of targets.entries()) {
+    const { target, place } = one;
     logger.info('sync.loading', `Loading ${target} ${place}.`, { target, place });
     // Keeps the files for the next command if a target has failed and still lacks them.
-    const keep = one !== targets.at(-1) || targets.some(({ failure }) => failure !== undefined);
-    const publish = one === targets[0] ? run.publish : undefined;
-    try {
-      await sync({ ...run, publish, sharing: { ...shared, keep }, report }, one.open, context);
-    } catch (error) {
-      if (signal.aborted) throw error;
-      const outcome = outcomeOf(error, signal);
-      one.failure = { outcome, error };
-      const fields = { target, place, exit: outcome.exit };
-      logger.error('sync.target', `${target} ${place} failed: ${outcome.message}`, fields);
-    } finally {
-      run.report.summary = joined(targets, context);
-    }
+    const keep = i < targets.length - 1 || results.some(({ outcome }) => outcome !== undefined);
+    const publish = i === 0 ? run.publish : undefined;
+    const { summary, error } = await sync({ ...run, publish, sharing: { ...shared, keep } }, one.open, context);
+    results[i] = { ...one, summary };
+    if (error === undefined) continue;
+    if (signal.aborted) return { summary: joined(results, context), error };
+    const outcome = outcomeOf(error, signal);
+    results[i] = { ...one, summary, error, outcome };
+    const fields = { target, place, exit: outcome.exit };
+    logger.error('sync.target', `${target} ${place} failed: ${outcome.message}`, fields);
   }
-  const severity = ({ failure }: TargetRun) => severityOf(failure?.outcome.exit ?? EXIT.done);
+  const unremoved = () => removeShared(run, shared.command, context).catch((error: unknown) => error);
+  return { summary: joined(results, context), error: worstError(results) ?? (await unremoved()) };
+}
+
+function worstError(results: readonly TargetResult[]): unknown {
+  const severity = ({ outcome }: TargetResult) => severityOf(outcome?.exit ?? EXIT.done);
   // If several are equally severe, the earlier target counts.
-  const [worst] = targets.toSorted((a, b) => severity(b) - severity(a));
-  if (worst.failure === undefined) return removeShared(run, shared.command, context);
-  const { outcome, error } = worst.failure;
-  const [first] = targets;
-  if (worst === first) throw error;
+  const [worst] = results.toSorted((a, b) => severity(b) - severity(a));
+  const [first] = results;
+  const { outcome, error } = worst;
+  if (worst === first || outcome === undefined) return error;
   // `also` has no entry for the first target: the sentence names its failure as well.
   const sentences = [`${worst.target} ${worst.place}: ${outcome.message}`];
-  if (first.failure !== undefined) {
-    const { exit, message } = first.failure.outcome;
+  if (first.outcome !== undefined) {
+    const { exit, message } = first.outcome;
     sentences.push(`${first.target} ${first.place} failed too (exit ${exit}): ${message}`);
   }
   const kind = error instanceof UserError ? error.kind : 'system';
-  throw new UserError(kind, sentences.join(' '), { exitCode: outcome.exit, cause: error });
+  return new UserError(kind, sentences.join(' '), { exitCode: outcome.exit, cause: error });
 }
 
 /** Removes the shared downloads; called when all targets have committed. */
@@ -125,19 +140,25 @@ const settingsOf = ({ config, storedBaseUrl }: SyncRun): SourceConfig => ({
   baseUrl: storedBaseUrl ?? config.baseUrl,
 });
 
-function joined([first, ...others]: readonly TargetRun[], { redactor }: Context): Summary {
-  const also = others.map(({ target, place, report, failure }): AlsoSummary => {
-    const { rows, windows, next_from_date } = report.summary;
-    const { exit, message } = failure?.outcome ?? { exit: EXIT.done, message: null };
+function joined(results: readonly TargetResult[], { redactor }: Context): Summary {
+  const [first, ...others] = results;
+  const also = others.map(({ target, place, summary, outcome }): AlsoSummary => {
+    const { rows, windows, next_from_date } = summary;
+    const { exit, message } = outcome ?? { exit: EXIT.done, message: null };
     return { target, place, rows, windows, next_from_date, exit, error: message && redactor.mask(message) };
   });
-  const sum = (key: 'exports' | 'bytes' | 'seconds') =>
-    [first, ...others].reduce((total, { report }) => total + report.summary[key], 0);
-  return { ...first.report.summary, exports: sum('exports'), bytes: sum('bytes'), seconds: sum('seconds'), also };
+  const sum = (key: 'exports' | 'bytes' | 'seconds') => results.reduce((total, { summary }) => total + summary[key], 0);
+  return { ...first.summary, exports: sum('exports'), bytes: sum('bytes'), seconds: sum('seconds'), also };
 }
 
-/** Executes a plan with a progress display; reports what was done whether it succeeds or fails. */
-async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | StreamSink): Promise<void> {
+/** Executes a plan with a progress display; tells what was done whether it succeeds or fails. */
+async function execute(
+  run: SyncRun,
+  plan: Plan,
+  outer: Context,
+  sink: Sink | StreamSink,
+  onEnd: (summary: Summary) => void,
+): Promise<void> {
   const began = outer.clock.now();
   const progress = createProgress(outer);
   const planned = plannedWindows(plan).length;
@@ -166,7 +187,7 @@ async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | St
     clearInterval(ticker);
     progress.stop();
     await session.close();
-    run.report.summary = summaryOf(plan, counts, (context.clock.now() - began) / 1_000);
+    onEnd(summaryOf(plan, counts, (context.clock.now() - began) / 1_000));
   }
 }
 
@@ -183,13 +204,11 @@ export function planLocal(settings: SourceConfig, prior: PriorLoads, wanted: Wan
   return planRun({ settings, delivery: deliveryOf(settings.delivery, false), from, to, fullRefresh, prior, now });
 }
 
-/** Unended runs that the warning names. */
 const MAX_NAMED = 5;
 
 /**
- * Runs `work` with a record in the target's run history (S49): opened before the first request, closed however `work`
- * ends. `summary`: what was done so far. `afterwards` runs after the record is closed; if it fails, the record is changed to
- * say so. If `work` failed, a record that cannot be closed is only a warning.
+ * Runs `work` with a record in the target's run history (S49): opened before the first request, closed however `work` ends,
+ * and changed if `afterwards` fails. If `work` failed, a record that cannot be closed is only a warning.
  */
 export async function withRunRecord(
   runs: RunHistory | undefined,

@@ -6,7 +6,6 @@ import type { Plan } from '../../extract/plan/plan.ts';
 import type { LoadCounts } from '../../sinks/load.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
 
-/** The results of a run for one further target. */
 export interface AlsoSummary {
   readonly target: string;
   readonly place: string;
@@ -42,7 +41,6 @@ export const EMPTY_SUMMARY = {
 /** The results of a run for scripts (`--json`, `--xcom`); every key is always there. */
 export type Summary = Readonly<typeof EMPTY_SUMMARY>;
 
-/** The summary of a load that is in progress or has ended well. */
 export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summary {
   const { stored, exports, bytes } = counts;
   return {
@@ -96,9 +94,4 @@ function describeTarget(summary: Summary, target: string): string {
     ...(summary.next_from_date === null ? [] : [`the next run starts at ${summary.next_from_date}`]),
   ];
   return `${parts.join(' ')}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;
-}
-
-/** The report of a run; the run replaces `summary` as it goes on. */
-export interface RunReport {
-  summary: Summary;
 }

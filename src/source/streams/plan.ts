@@ -18,16 +18,12 @@ import { type ExportState, NO_PRIOR_LOADS } from '../../extract/window.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
 
 /**
- * Key of the states that are written during an incremental read: when the read began (ISO, UTC). A run that starts from such
- * a state resumes that read and skips the lookback, whose days are already read. The last state of a complete read does not
- * have the key, so that the next read includes the lookback.
+ * Key of the states that are written during an incremental read, but not of its last one: when the read began (ISO, UTC). A
+ * run that starts from such a state resumes that read and skips the lookback.
  */
 const READING_SINCE = 'reading_since';
 
-/**
- * When the interrupted read of a saved state began; undefined without one, or if it began so long ago that late rows of the
- * lookback days would be missed.
- */
+/** When the interrupted read began; undefined without one, or if late rows of the lookback days would be missed since. */
 function readingSince(saved: JsonObject, state: ExportState, { settings, now }: Input): string | undefined {
   const text = textIn(saved[READING_SINCE]);
   const since = text === undefined ? Number.NaN : Date.parse(text);
@@ -51,10 +47,7 @@ const SYNC_ID = 'sync_id';
 /** Key of a state that is repeated while waiting for the quota; ignored when the state is read. */
 export const WAITING_UNTIL = 'waiting_until';
 
-/**
- * The plan of one configured stream, made before anything is sent. A stream without a plan needs nothing, and its state
- * is returned unchanged.
- */
+/** The plan of one configured stream. A stream without a plan needs nothing, and its state is returned unchanged. */
 export type StreamPlan =
   | { readonly name: StreamName; readonly plan: Plan; readonly warning?: string }
   | { readonly name: StreamName; readonly state: JsonObject; readonly warning: string };
@@ -115,9 +108,7 @@ const OTHERS = {
     'service no longer exports keep the old form: clear the data in the platform where they must not.',
 } as const;
 
-/**
- * Plans an incremental read; if an earlier attempt began the read, the days before the cursor have been read already.
- */
+/** If an earlier attempt began the read, the days before the cursor have been read already. */
 function incrementalPlan(saved: JsonObject | undefined, input: Input): Plan {
   const state = parseState(usable(saved));
   const since = saved && state && readingSince(saved, state, input);
@@ -125,10 +116,7 @@ function incrementalPlan(saved: JsonObject | undefined, input: Input): Plan {
   return { ...plan, state: withReading(plan.state, since) };
 }
 
-/**
- * Plans a full refresh: it resumes where an earlier attempt of the same job stopped, and else starts from the
- * beginning.
- */
+/** A full refresh resumes where an earlier attempt of the same job stopped. */
 function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, refresh: Input): Plan {
   const input = { ...refresh, fullRefresh: true };
   const resumed = resumable(stream, saved, input.settings);
@@ -161,10 +149,7 @@ function resumable(
 /** Keys that concern a single read and are removed before the next one. */
 const OURS = new Set([WAITING_UNTIL, READING_SINCE]);
 
-/**
- * A saved state without the keys that are not part of it; undefined if it has only markers, which other connectors'
- * kits leave behind.
- */
+/** A saved state without markers of a read, and those that other connectors' kits leave behind; undefined if that is all. */
 function usable(saved: JsonObject | undefined): JsonObject | undefined {
   if (saved === undefined) return undefined;
   const kept = Object.entries(saved).filter(([key]) => !key.startsWith('__ab_') && !OURS.has(key));
@@ -177,7 +162,7 @@ function isPlainAppend({ destinationSyncMode, generationId = 0, minimumGeneratio
   return destinationSyncMode === 'append' && !truncates;
 }
 
-/** Replaces the advice of a failure: that of the command line names options that a platform does not have. */
+/** The advice of the command line names options that a platform does not have. */
 const withPlatformAdvice = (error: StateError): UserError =>
   configError(`${error.statement}. Clear the stream's data, or its state, in the platform to start anew.`, {
     internal: error.internal,

@@ -20,7 +20,7 @@ export interface Output {
   readonly clock: Clock;
 }
 
-/** Makes functions that write the status and the states of one stream. */
+/** Functions that write the status and the states of one stream. */
 const messagesOf = ({ descriptor }: ConfiguredStream, { writer, clock }: Output) => ({
   status: (status: StreamStatus, quotaReset?: number) =>
     writer.write(streamStatus(descriptor, status, clock.now(), quotaReset)),
@@ -66,8 +66,7 @@ export class StreamRun {
     if (primary.start === this.plan.start && found.start_date !== undefined) this.#cursor.moveStart(found.start_date);
     const isEndIncluded = receipt.from === receipt.to || found.ranges_inclusive === true;
     const last = isEndIncluded ? receipt.to : addDays(receipt.to, -1);
-    // The last day that a full refresh has delivered; it may not be over yet, but is not read again within the same
-    // job.
+    // The last day that a full refresh has delivered; it may not be over yet, but is not read again within the same job.
     const refreshed = { refreshed_through: laterOf(this.#state.refreshed_through ?? receipt.from, last) };
     const recorded = this.#cursor.record(receipt, factsIn(found), this.#clock.now());
     const state: ExportState = { ...recorded, ...(this.plan.fullRefresh && refreshed) };
@@ -93,7 +92,6 @@ export class StreamRun {
     await this.#messages.status('RUNNING');
   }
 
-  /** Writes the last state again. */
   async repeat(records = 0): Promise<void> {
     await this.#messages.state(this.#state, records);
   }
@@ -165,6 +163,15 @@ export class StreamSet {
       this.runs.push(new StreamRun(stream, planned.name, planned.plan, this.#deps));
     }
     for (const run of this.runs) await run.open();
+  }
+
+  /** Signs of life in every stream that is still being read; these writes are not waited for. */
+  limited = (until: number): void => this.#inEach((run) => run.limited(until));
+  resumed = (): void => this.#inEach((run) => run.resumed());
+  repeat = (): void => this.#inEach((run) => run.repeat());
+
+  #inEach(say: (run: StreamRun) => Promise<void>): void {
+    for (const run of this.runs) if (run.isOpen) say(run).catch(() => {});
   }
 
   /** Ends failed streams: writes the failure and INCOMPLETE. The last state of each remains valid. */

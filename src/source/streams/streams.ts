@@ -14,8 +14,7 @@ import {
 import { TYPES } from '../../types/index.ts';
 import type { ColumnType } from '../../types/type.ts';
 
-/** One column of the history, under the name that it has in the export and everywhere else. */
-export interface TypedColumn {
+interface TypedColumn {
   readonly source: string;
   readonly type: ColumnType;
 }

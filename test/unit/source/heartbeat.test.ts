@@ -38,7 +38,7 @@ function fixture() {
   const heartbeat = new Heartbeat(clock, {
     limited: (until) => said.push(`${at()} limited until ${until / MINUTE}`),
     resumed: () => said.push(`${at()} resumed`),
-    alive: () => said.push(`${at()} alive`),
+    repeat: () => said.push(`${at()} alive`),
   });
   let end = (_value: string) => {};
   const work = new Promise<string>((resolve) => {
