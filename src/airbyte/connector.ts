@@ -12,10 +12,8 @@ import type { MessageWriter } from './writer.ts';
 
 export type Verb = 'spec' | 'check' | 'discover' | 'read' | 'write';
 
-/** The environment of every verb. */
 export interface VerbContext {
   readonly writer: MessageWriter;
-  /** Writes LOG messages, masked. */
   readonly logger: Logger;
   /** Masks secrets; each secret is added as soon as it is known. */
   readonly redactor: Redactor;
@@ -43,7 +41,6 @@ export function openConfig<C>({ config, secrets, unknown }: ParsedConfig<C>, { r
 
 /** Returns a sentence. A config or transient UserError is an answer, too (FAILED, exit 0); any other error a defect. */
 export type CheckVerb = (config: unknown, context: VerbContext) => Promise<string>;
-/** Returns a message with the streams that can be read or written. */
 export type DiscoverVerb = (config: unknown, context: VerbContext) => Promise<Message>;
 export type ReadVerb = (
   config: unknown,

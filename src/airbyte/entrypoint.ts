@@ -17,7 +17,6 @@ import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
 /** Time (ms) that work may take to close after an error that nobody caught: a second more than it gives its requests. */
 const CLOSING_MS = 4_000;
 
-/** The parts of the process that a connector needs. */
 export interface ConnectorIo {
   readonly words: readonly string[];
   readonly writer: MessageWriter;
@@ -25,7 +24,6 @@ export interface ConnectorIo {
   readonly clock: Clock;
   readonly env: Env;
   readonly random: Random;
-  /** Aborted when the process is asked to stop. */
   readonly signal: AbortSignal;
   /** Calls back with errors that nobody caught; returns a function that stops listening. */
   readonly onUncaught: (listener: (error: unknown) => void) => () => void;

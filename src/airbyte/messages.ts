@@ -47,7 +47,6 @@ export interface StateStats {
   readonly rejectedRecordCount?: number;
 }
 
-/** The kinds of trace, each with a member of its own. */
 type Trace =
   | {
       readonly type: 'ERROR';

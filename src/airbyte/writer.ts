@@ -83,10 +83,8 @@ export class MessageWriter {
 const droppedLine = (count: number): string =>
   `${JSON.stringify(log('WARN', `${count} messages of the log were dropped: their reader was too slow.`))}\n`;
 
-/** True for the errors of a pipe whose reader has closed it. */
 export const isClosedPipe = (error: unknown): boolean => error instanceof ClosedPipe || codeOf(error) === 'EPIPE';
 
-/** Opens the process's stdout as a stream that never blocks the process. */
 export function openStdout(clock: Clock): Writable {
   const out = openOutputStream(1);
   if (out instanceof Socket && fstatSync(1).isFIFO()) watchReader(out, clock);

@@ -6,7 +6,6 @@ import type { PlaceOptions, Target } from '../sinks/target.ts';
 import type { Context } from './context.ts';
 import type { Outcome } from './outcome.ts';
 
-/** One command: how it is called, its options, and what it does with them. */
 export interface Command<O extends OptionTable = OptionTable> {
   /** `verify duckdb <file>`. */
   readonly usage: string;
@@ -15,9 +14,7 @@ export interface Command<O extends OptionTable = OptionTable> {
   readonly family?: string;
   /** Options by name in camel case: `maxWait` is `--max-wait`. */
   readonly options: O;
-  /** Text at the end of its help. */
   readonly epilogue?: () => string;
-  /** Throws UserError. */
   run(values: ValuesOf<O>, context: Context): Promise<ExitCode>;
   /**
    * Reports the failure of a run, or of a command line that was refused, to scripts; after a refusal `values` holds
@@ -39,7 +36,6 @@ export interface Option<T> {
   readonly describe: string;
   /** Number of words that follow its name; 0 for a flag. */
   readonly words: 0 | 1 | 2;
-  /** True if it may be given several times. */
   readonly isList?: boolean;
   /** Its short name, `-o`. */
   readonly short?: string;
@@ -120,13 +116,11 @@ export const required = <T>(option: Option<T | undefined>): Option<T> => ({ ...o
 /** Makes an option a positional argument, the word after the command, which messages call `name`. */
 export const argument = <T>(name: string, option: Option<T>): Option<T> => ({ ...option, argument: name });
 
-/** `--config` of the commands that read a source configuration. */
 export const CONFIG_OPTION = text('Source configuration (JSON); default dfinery.json');
 
 /** `--json`; `what` names what it prints: `The plan`. */
 export const jsonOption = (what: string) => flag(`${what} as one JSON object on stdout`);
 
-/** The options that choose the days, for `sync` and for `plan`. */
 export const DAY_OPTIONS = {
   from: day('First day, yyyy-MM-dd; with it exactly the days requested are read'),
   to: day('Last day, included'),

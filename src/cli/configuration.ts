@@ -55,7 +55,6 @@ export function explainSourceConfig(path: string | undefined, context: Context) 
   return { config, settings: settingsOf(sourceSchema, file, environment) };
 }
 
-/** Loads the destination's configuration from the environment over `--config`; unknown keys are refused. */
 export const loadDestinationConfig = (path: string | undefined, context: Context): DestinationConfig =>
   load(DESTINATION, path, context).config;
 

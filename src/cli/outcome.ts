@@ -3,12 +3,10 @@ import type { Logger } from '../base/log.ts';
 import { Stopped } from '../base/signals.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
 
-/** How a command failed. */
 export interface Outcome {
   readonly exit: ExitCode;
   /** One sentence for an expected failure; for a defect the stack, too. */
   readonly message: string;
-  /** Writes it to the log, with its details. */
   log(logger: Logger): void;
 }
 

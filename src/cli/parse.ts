@@ -7,7 +7,6 @@ import type { Option, OptionTable, ValuesOf } from './command.ts';
 interface Parsed<V> {
   /** The values; if the command line has a problem, those that could be read. */
   readonly values: Partial<V>;
-  /** The first problem of the command line. */
   readonly problem: UserError | undefined;
 }
 

@@ -12,7 +12,6 @@ import { outcomeOf } from './outcome.ts';
 import { configurationKeyIn, parseArguments, parserOf, wordsIn } from './parse.ts';
 import { holdResults, LOG_FORMATS, printableTerminal } from './terminal.ts';
 
-/** The options of every command. */
 const GLOBAL_OPTIONS = {
   logLevel: withDefault('info', choice('Least severity on stderr', LOG_LEVELS)),
   logFormat: withDefault('text', choice('Log lines on stderr', LOG_FORMATS)),
@@ -73,7 +72,6 @@ async function commandsIn(argv: readonly string[]): Promise<{ words: string[]; c
   return { words: words.slice(words.indexOf(name)), commands };
 }
 
-/** The command that these words begin with. */
 const commandAt = (words: readonly string[], commands: readonly Command[]): Command | undefined =>
   commands.find((one) => wordsOf(one).every((word, i) => word === words[i]));
 

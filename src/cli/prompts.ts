@@ -1,11 +1,9 @@
 import { isatty } from 'node:tty';
 import { configError } from '../base/errors.ts';
 
-/** The questions that a command may put to a person. */
 export interface Prompts {
   /** A line of text; asked again while `problem` finds something wrong with it. */
   text(question: string, given: string | undefined, problem: (answer: string) => string | undefined): Promise<string>;
-  /** A secret, which is not shown. */
   secret(question: string): Promise<string>;
   /** Yes or no; no by default. */
   confirm(question: string): Promise<boolean>;

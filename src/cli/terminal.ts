@@ -19,7 +19,6 @@ export interface Terminal {
   record(line: string): Promise<void>;
   /** The stream of the results, for a command that writes binary data to it; default: the process's stdout. */
   readonly stdout?: Writable;
-  /** True when a person is watching stderr. */
   readonly interactive: boolean;
   readonly columns: number;
 }
@@ -114,7 +113,6 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 
 const MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
 
-/** Log lines as text for people, or as JSON for collectors. */
 export function terminalLog(terminal: Pick<Terminal, 'note'>, format: LogFormat, now: () => number): LogSink {
   return ({ level, event, message, fields }) => {
     const time = new Date(now()).toISOString();

@@ -6,7 +6,6 @@ import { isObject, jsonOf } from '../base/json.ts';
 import { nearest } from './nearest.ts';
 import { type Problem, refuse, shown } from './problems.ts';
 
-/** A configuration key in its schema. */
 export interface Property {
   readonly type?: string;
   readonly description?: string;
@@ -80,7 +79,6 @@ export function refuseUnknownNames(env: Env): void {
   throw configError(`the environment has unknown variables: ${named.join(', ')}. Correct or unset them.`);
 }
 
-/** The values that the environment has for the keys of one schema. */
 export interface EnvironmentValues {
   readonly values: Readonly<Record<string, unknown>>;
   /** Key → the name of the variable that gave it. */

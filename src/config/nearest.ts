@@ -1,6 +1,5 @@
 import { distance } from 'fastest-levenshtein';
 
-/** Letters and digits alone, in lower case. */
 export const flat = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 
 /** The known name that was probably meant: one that holds the other, or else the fewest edits away, at most `farthest`. */

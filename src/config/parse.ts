@@ -26,7 +26,6 @@ type ValueOf<P> = P extends { airbyte_secret: boolean }
         ? number | undefined
         : string | undefined;
 
-/** The keys that the schemas require. */
 type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token';
 
 /** The values that a schema found valid, by key in camel case. */
@@ -79,7 +78,6 @@ export interface Parsed<C> {
 interface Definition<S extends ConfigSchema, C> {
   readonly schema: S;
   readonly valid: Validator;
-  /** The configuration, of values that were found valid. */
   configOf(values: ValuesOf<S>): C;
   /** The problems that a JSON schema cannot express; values of a wrong type are left to the schema. */
   problems(filled: Readonly<Record<string, unknown>>): readonly Problem[];

@@ -11,7 +11,6 @@ export interface AccessOptions extends Pick<PurgeRequest, 'places' | 'column' | 
   readonly ids: AsyncIterable<unknown>;
   /** The configuration that names the ledger; undefined if nothing is recorded. */
   readonly config: DestinationConfig | undefined;
-  /** Takes one line of JSON. */
   write(line: string): Promise<void>;
 }
 

@@ -68,8 +68,8 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     const plan = await planCase(ledgers, options);
     const { list, hash, isPurgeOnly } = plan;
     const forecast = reportOf(plan, clock.now() - began);
-    const refusal = consent && refusalOf(forecast, hash, consent, config);
-    if (consent === undefined || refusal !== undefined) return { report: forecast, hash, failure: refusal };
+    const failure = consent && planFailure(forecast, hash, consent, config);
+    if (consent === undefined || failure !== undefined) return { report: forecast, hash, failure };
 
     // Try all that the purge needs, before anybody is deleted.
     await plan.purge?.trial();
@@ -230,8 +230,8 @@ async function logHead(ledger: Ledger, logger: Logger): Promise<void> {
   logger.warn('ledger.head', `Head of the ledger: ${head}`, { head });
 }
 
-/** The reason not to execute a plan; undefined if it may be executed. */
-function refusalOf(
+/** Why a plan is not executed; undefined if it is. */
+function planFailure(
   plan: DeletionReport,
   hash: string,
   consent: Exclude<CaseOptions['consent'], undefined>,

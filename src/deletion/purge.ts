@@ -16,13 +16,11 @@ import { rowsFromFile } from './input/id-list.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { ServiceName } from './ledger/unfinished.ts';
 
-/** A place whose rows of the people are removed. */
 export interface PurgePlace {
   readonly target: StatefulTarget;
   readonly path: string;
 }
 
-/** The request of a purge: from where people are removed, and how they are found there. */
 export interface PurgeRequest {
   readonly places: readonly PurgePlace[];
   readonly column: string | undefined;

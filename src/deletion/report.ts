@@ -18,7 +18,6 @@ export interface DeletionReport extends ListCounts, Readonly<Omit<RequestCounts,
   readonly guard: string | null;
   /** True if no request is sent and only rows are removed (S56). */
   readonly purge_only: boolean;
-  /** The findings and removals of a purge in each place. */
   readonly places: readonly PlaceReport[];
   /** Sentences about what may still hold the people and is out of reach. */
   readonly unreached: readonly string[];

@@ -39,7 +39,6 @@ export interface RequestCounts {
   readonly rejected_codes: Record<string, number>;
   /** Undecided ids that had an answer, by the code of the last one. */
   readonly undecided_codes: Record<string, number>;
-  /** The answer that stopped the run, if one did. */
   stoppedBy: DeletionAnswer | undefined;
 }
 

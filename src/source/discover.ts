@@ -22,7 +22,6 @@ import type { ColumnType } from '../types/type.ts';
 import { exportHeader } from './header.ts';
 import { streamsOf } from './streams/streams.ts';
 
-/** The `discover` verb: the streams, with the type of every column of the history. */
 export const discoverVerb: DiscoverVerb = async (value, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
   const session = openExportSession(config, context);

@@ -137,7 +137,6 @@ export interface ReaderDeps {
   readonly writer: RecordWriter;
 }
 
-/** Writes the records and states of the windows of segments. */
 export class Reader {
   readonly #deps: ReaderDeps;
   readonly #named = new Set<string>();

@@ -3,7 +3,11 @@ import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
+import { count } from '../../base/quantities.ts';
+import type { Secret } from '../../base/secrets.ts';
+import type { DestinationConfig } from '../../config/destination.ts';
 import { type CaseResult, runDeletionCase } from '../../deletion/case.ts';
+import { type Proof, proveErasure, verifyLedger } from '../../deletion/ledger/verify.ts';
 import type { PurgeRequest } from '../../deletion/purge.ts';
 import { reportTable } from '../../deletion/report.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
@@ -22,14 +26,18 @@ import {
   type ValuesOf,
   whole,
 } from '../command.ts';
-import { DESTINATION_FILE, destinationEnvironmentHelp, loadDestinationConfig, SOURCE_FILE } from '../configuration.ts';
+import {
+  DESTINATION_FILE,
+  destinationEnvironmentHelp,
+  findDestinationConfig,
+  loadDestinationConfig,
+  SOURCE_FILE,
+} from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
-import { LEDGER_OPTIONS, printLedgerVerdict, printProof } from '../ledger.ts';
 import { outcomeOf } from '../outcome.ts';
 import { optionName } from '../parse.ts';
-import { hashKeyFrom, idsOf, LIST_OPTIONS, MAPPING_OPTION, placeWords, storedPlaces } from '../people.ts';
+import { hashKeyFrom, idsOf, isValidText, LIST_OPTIONS, MAPPING_OPTION, placeWords, storedPlaces } from '../people.ts';
 
-/** Options that have a meaning only with a purge. */
 const PURGE_OPTIONS = {
   purgeColumn: text('Column of each place that holds the external ID'),
   mapping: MAPPING_OPTION,
@@ -40,6 +48,13 @@ const PURGE_OPTIONS = {
     'A copy for readers that is gone for good: it is taken off the list of the place that is purged; may be given several times',
   ),
   suppressionFile: text('List that keeps the people out of later syncs; key in DFINERY_SUPPRESSION_KEY'),
+};
+
+const LEDGER_OPTIONS = {
+  verifyLedger: text('A file or folder of a ledger: shows whether anything in it was changed'),
+  head: text('Hash of the last line, as a run printed it: shows whether lines are missing at the end, too'),
+  proof: text('An external ID: shows when, and with which answer, it was erased'),
+  ledgerDir: text('Folder of the ledger for --proof'),
 };
 
 const OPTIONS = {
@@ -90,7 +105,6 @@ export const commands = [
   }),
 ];
 
-/** Throws for options that would be ignored. */
 function refuseIdleOptions(values: Values): void {
   const given = new Set(Object.keys(OPTIONS).filter((key) => isGiven(values[key as Name])));
   const names = (keys: readonly Name[]) => keys.map((key) => optionName(key, OPTIONS[key])).join(' or ');
@@ -164,7 +178,6 @@ function printReport({ report, hash, failure }: CaseResult, json: boolean, conte
   logger.warn('forget.plan', `Nothing was deleted. To delete exactly this list: --execute --confirm ${hash}`);
 }
 
-/** Reads `--purge KIND PATH` and what belongs to it; undefined when nothing is to be purged. */
 function purgeRequest(values: Values, context: Context): PurgeRequest | undefined {
   const places = storedPlaces('purge', values.purge);
   if (places.length === 0) return undefined;
@@ -223,4 +236,54 @@ function spoolDirsOf({ spoolDir, config }: Values, { env }: Context): readonly s
 function spoolDirIn(file: string): string | undefined {
   const config = existsSync(file) ? readJsonFile(file, 'the configuration file') : undefined;
   return isObject(config) && typeof config.spool_dir === 'string' ? config.spool_dir : undefined;
+}
+
+/** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
+async function printLedgerVerdict(path: string, values: Values, context: Context): Promise<ExitCode> {
+  const config = findDestinationConfig(values.config, context);
+  const verdict = await verifyLedger(path, ledgerKeyOf(config, context), { head: values.head });
+  const lines = [
+    ...verdict.files.map(
+      ({ file, lines, closed }) => `${file}: ${count(lines, 'line')}, ${closed ? 'closed' : 'not closed'}`,
+    ),
+    ...verdict.problems,
+    ...verdict.notes,
+    verdict.ok ? `The ledger is whole. Head: ${verdict.head}` : 'The ledger is broken.',
+  ];
+  printResult(verdict, lines, values.json, context);
+  return verdict.ok ? EXIT.done : EXIT.failed;
+}
+
+const ledgerKeyOf = (config: DestinationConfig | undefined, context: Context): Secret | undefined =>
+  config?.ledgerKey ?? secretOf('DFINERY_LEDGER_KEY', context);
+
+/** `--proof ID --ledger-dir DIR`: when, and with what answer, that id was erased at the configured service, and purged where. */
+async function printProof(id: string, values: Values, context: Context): Promise<ExitCode> {
+  if (!isValidText(id))
+    throw configError('The ID of --proof is not valid UTF-8, or holds the character U+FFFD itself.');
+  const service = findDestinationConfig(values.config, context);
+  const folder = values.ledgerDir ?? service?.ledgerDir;
+  if (folder === undefined) throw configError('--proof needs --ledger-dir DIR.');
+  const query = { folder, key: ledgerKeyOf(service, context), service, head: values.head };
+  const proof = await proveErasure(id, query);
+  printResult(proof, proofLines(proof), values.json, context);
+  return proof.problems.length > 0 || !proof.erased ? EXIT.failed : EXIT.done;
+}
+
+function proofLines({ answers, purges, problems, erased, service_id, base_url }: Proof): string[] {
+  const verdict = erased ? 'This id was erased' : 'The ledger proves no erasure of this id';
+  const sentence = problems.length > 0 ? 'The ledger is broken and proves nothing' : verdict;
+  return [
+    ...answers.map(
+      ({ at, outcome, code, status, file }) => `${at}  ${outcome}  code ${code}  HTTP ${status ?? '-'}  ${file}`,
+    ),
+    ...purges.flatMap(({ at, target, outcome, counts: { rows, people = 0 }, unreached, file }) => {
+      const removed =
+        rows === undefined ? 'broke off' : `${count(rows, 'row')} of ${count(people, 'person', 'people')} removed`;
+      const line = `${at}  purge ${outcome}  ${target}: ${removed}  ${file}`;
+      return [line, ...unreached.map((missed) => `  not reached: ${missed}`)];
+    }),
+    ...problems,
+    `${sentence}: service ${service_id ?? '-'} at ${base_url ?? '-'}.`,
+  ];
 }

@@ -120,7 +120,6 @@ const MAX_NAME = 24;
 const GAP = 2;
 /** Minimum width of the column of values (terminal columns). */
 const MIN_VALUES = 12;
-/** Maximum number of empty columns that are named. */
 const MAX_EMPTY = 30;
 
 /** The columns of a file, for a terminal of that width: a table by group, then the names of those without a value. */

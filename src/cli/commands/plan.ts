@@ -16,7 +16,6 @@ import { tableLines } from '../table.ts';
 
 const MAX_SHOWN = 40;
 
-/** An option for each target that stores state, by its name. */
 const LOCATIONS = Object.fromEntries(
   STATEFUL_TARGETS.map(({ name, place }) => [
     name,

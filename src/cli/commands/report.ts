@@ -14,7 +14,6 @@ const OPTIONS = {
   historyDays: withDefault(`${DEFAULT_HISTORY_DAYS}`, whole('How many days back the service exports', 1, 3_650)),
 };
 
-/** `report TARGET PLACE -o FILE`. */
 export const commands = STATEFUL_TARGETS.map((target) =>
   command({
     usage: `report ${target.name} <${target.place.name}>`,

@@ -67,8 +67,8 @@ export const commands = TARGETS.map((target) =>
     options: optionsOf(target),
     epilogue: sourceEnvironmentHelp,
     run: (values, context) => reportRun(target, values, context, (redirected) => load(target, values, redirected)),
-    async failed(refusal, values, context) {
-      await reportRun(target, values, context, async () => NOTHING_DONE, refusal);
+    async failed(failure, values, context) {
+      await reportRun(target, values, context, async () => NOTHING_DONE, failure);
     },
   }),
 );
@@ -81,21 +81,21 @@ interface LoadResult extends RunResult {
 const NOTHING_DONE: LoadResult = { summary: EMPTY_SUMMARY, historyDays: DEFAULT_HISTORY_DAYS };
 
 /**
- * Runs `work` and reports its outcome, or `refusal`, wherever the user asked for it: in the log, the file of `--xcom`,
- * a notification, and with `--json` the last line of all output (S50).
+ * Runs `work` and reports its outcome, or a failure before it, which is in the log already, wherever the user asked for it: in
+ * the log, the file of `--xcom`, a notification, and with `--json` the last line of all output (S50).
  */
 async function reportRun(
   target: Target,
   values: Partial<Values>,
   outer: Context,
   work: (context: Context) => Promise<LoadResult>,
-  refusal?: Outcome,
+  before?: Outcome,
 ): Promise<ExitCode> {
   const context = contextFor(target, values, outer);
   const { logger, signal, redactor } = context;
   let notification: Notification | undefined;
   let done = NOTHING_DONE;
-  let failure = refusal;
+  let failure = before;
   try {
     notification = notificationOf(values.notify, values.notifyAlways === true, context);
     done = await work(context);
@@ -109,8 +109,7 @@ async function reportRun(
   const name = isStdout(target, values) ? 'the stream' : (values.place ?? '');
   const hasResult = failure === undefined || summary.windows > 0 || summary.also.length > 0;
   if (hasResult) logger.info('run.summary', describeSummary(summary, name));
-  // A refusal has been logged already.
-  if (failure !== refusal) failure?.log(logger);
+  if (failure !== before) failure?.log(logger);
   const { xcom, place = '' } = values;
   try {
     if (xcom !== undefined) writeNamedFile(xcom, `${JSON.stringify(summary)}\n`, `the file of --xcom, ${xcom},`);

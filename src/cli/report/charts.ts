@@ -4,14 +4,11 @@ import { type Html, html } from './html.ts';
 export interface Chart {
   /** What the chart shows, for people who do not see it. */
   readonly description: string;
-  /** What the numbers count. */
   readonly unit: string;
   readonly series: readonly { readonly name: string; readonly values: readonly number[] }[];
-  /** A text below some of the slots. */
   readonly labels: readonly { readonly at: number; readonly text: string }[];
 }
 
-/** Approximate number of steps of the scale. */
 const STEPS = 4;
 /** Part of a slot that its bar fills (0 to 1). */
 const FILLED = 0.86;

@@ -4,7 +4,6 @@ import { count } from '../../base/quantities.ts';
 import type { TargetReport } from '../../sinks/target.ts';
 import { type Html, html } from './html.ts';
 
-/** The states of a day, with the text of the legend. */
 const DAY_STATES = {
   loaded: 'loaded',
   'read again': 'loaded and read again',

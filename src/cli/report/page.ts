@@ -24,7 +24,6 @@ interface PageOptions {
   readonly target: string;
   /** Instant at which the report is made (ms). */
   readonly now: number;
-  /** How many days back the service exports. */
   readonly historyDays: number;
   readonly deletions?: Deletions | undefined;
 }

@@ -11,7 +11,6 @@ import { type Context, secretOf } from '../context.ts';
 import { daysLeftOf, SOON_DAYS } from '../report/days.ts';
 import { describeSummary, type Summary } from './summary.ts';
 
-/** Where a notification of a run is sent, and when. */
 export interface Notification {
   /** Never printed: many such addresses contain a token in their path. */
   readonly url: Secret;
@@ -23,9 +22,7 @@ interface NotifiedRun {
   readonly summary: Summary;
   /** `sync duckdb events.duckdb`. */
   readonly command: string;
-  /** Name of the loaded target, as in the summary. */
   readonly target: string;
-  /** How many days back the service exports. */
   readonly historyDays: number;
 }
 

@@ -11,7 +11,6 @@ interface ProgressState {
   readonly rows: number;
   /** Bytes of CSV received. */
   readonly bytes: number;
-  /** Exports that the quota still allows now. */
   readonly quotaLeft: number;
   /** Instant (ms) until which nothing may be sent; undefined: not waiting. */
   readonly waitingUntil: number | undefined;

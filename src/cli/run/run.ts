@@ -22,7 +22,6 @@ import { type AlsoSummary, EMPTY_SUMMARY, type Summary, summaryOf } from './summ
 
 const TICK_MS = 500;
 
-/** One run of the export into one target. */
 export interface SyncRun {
   readonly config: SourceConfig;
   readonly days: WantedDays;
@@ -69,7 +68,6 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
   }
 }
 
-/** A target of a command, and its place. */
 interface TargetPlace {
   readonly target: string;
   readonly place: string;
@@ -198,7 +196,6 @@ export interface WantedDays {
   readonly fullRefresh: boolean;
 }
 
-/** The plan of a run into a local target. */
 export function planLocal(settings: SourceConfig, prior: PriorLoads, wanted: WantedDays, now: number): Plan {
   const { from, to, fullRefresh } = wanted;
   return planRun({ settings, delivery: deliveryOf(settings.delivery, false), from, to, fullRefresh, prior, now });

@@ -62,7 +62,6 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
   };
 }
 
-/** The summary as a sentence or two for people. */
 export function describeSummary(summary: Summary, target: string): string {
   return [describeTarget(summary, target), ...summary.also.map(describeAlso)].join(' ');
 }

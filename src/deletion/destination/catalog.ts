@@ -27,30 +27,28 @@ export const discover: DiscoverVerb = async (value, context) => {
   return { type: 'DESTINATION_CATALOG', destination_catalog: { operations: [operation] } };
 };
 
-/** How the records of a stream are read. */
-export interface StreamPlan {
+export interface InputStream {
   readonly index: number;
-  readonly name: string;
   readonly idField: string;
 }
 
-export type StreamPlans = (stream: StreamDescriptor) => StreamPlan | undefined;
+export type InputStreams = (stream: StreamDescriptor) => InputStream | undefined;
 
 type Scope = Pick<DestinationConfig, 'externalIdField' | 'streams'>;
 
 /** Checks the whole configured catalog; throws one config failure that lists every problem, by stream. */
-export function planStreams(catalog: ConfiguredCatalog, scope: Scope): StreamPlans {
+export function inputStreams(catalog: ConfiguredCatalog, scope: Scope): InputStreams {
   const problems: string[] = [];
-  const plans = new Map<string, StreamPlan>();
+  const streams = new Map<string, InputStream>();
   for (const [index, stream] of catalog.streams.entries()) {
     const idField = isActivation(stream) ? MATCHING_KEY : scope.externalIdField;
     for (const problem of problemsOf(stream, idField, scope)) problems.push(`stream ${stream.name}: ${problem}`);
-    plans.set(streamKey(stream.descriptor), { index, name: stream.name, idField });
+    streams.set(streamKey(stream.descriptor), { index, idField });
   }
   if (problems.length > 0) {
     throw configError(`Nothing was deleted: the connection's streams cannot be used: ${problems.join('; ')}.`);
   }
-  return (stream) => plans.get(streamKey(stream));
+  return (stream) => streams.get(streamKey(stream));
 }
 
 /** True for a stream of Airbyte's data activation, which maps it to one of the objects that `discover` offers. */

@@ -14,7 +14,7 @@ import { withMember } from '../input/json-member.ts';
 import { type InputMessage, readMessages } from '../input/messages.ts';
 import type { LedgerOutput } from '../ledger/line.ts';
 import { type DeletionReport, idsToRequest, nothingAccepted, refusedSentence, reportTable } from '../report.ts';
-import { planStreams, type StreamPlan, type StreamPlans } from './catalog.ts';
+import { type InputStream, type InputStreams, inputStreams } from './catalog.ts';
 
 /** A CDC source sets this column on a row that was deleted there, which withdraws the deletion request. */
 const WITHDRAWN = '_ab_cdc_deleted_at';
@@ -27,7 +27,7 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
   if (parsed.config.dryRun)
     logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   const config = openConfig(parsed, context);
-  const plans = planStreams(catalog, config);
+  const streams = inputStreams(catalog, config);
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
     const { report, failure } = await runDeletionCase({
@@ -35,7 +35,7 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
       io: { clock, random, logger, signal, lines: logOutput(writer) },
       consent: config.dryRun ? undefined : 'configured',
       deleter,
-      read: (list) => readInput(list, plans, input, context, config),
+      read: (list) => readInput(list, streams, input, context, config),
       emitState: (text, stats) => writer.writeLine(stateLine(text, stats)),
       onBegin: (plan) => logStart(plan, config, logger),
     });
@@ -66,7 +66,7 @@ const stateLine = (state: string, stats: Required<StateStats>): string =>
 
 async function readInput(
   list: DeletionList,
-  plans: StreamPlans,
+  streams: InputStreams,
   input: AsyncIterable<Uint8Array>,
   { logger, signal }: VerbContext,
   { maxIdLength }: DestinationConfig,
@@ -75,26 +75,26 @@ async function readInput(
     logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type; it is skipped.`);
   for await (const messages of readMessages(input, onUnknown)) {
     signal.throwIfAborted();
-    for (const message of messages) addMessage(list, plans, message, maxIdLength);
+    for (const message of messages) addMessage(list, streams, message, maxIdLength);
   }
 }
 
-function addMessage(list: DeletionList, plans: StreamPlans, message: InputMessage, maxIdLength: number): void {
-  const plan = message.stream && planOf(plans, message.stream, message.line);
-  if (message.kind === 'state') list.addState(plan?.index, message.text);
-  else if (plan === undefined) return;
+function addMessage(list: DeletionList, streams: InputStreams, message: InputMessage, maxIdLength: number): void {
+  const stream = message.stream && streamOf(streams, message.stream, message.line);
+  if (message.kind === 'state') list.addState(stream?.index, message.text);
+  else if (stream === undefined) return;
   else {
-    const id = ownValue(message.data, plan.idField);
-    if (isWithdrawn(message.data)) list.addWithdrawn(plan.index, typeof id === 'string' ? id : undefined);
-    else list.addRow(plan.index, id, maxIdLength);
+    const id = ownValue(message.data, stream.idField);
+    if (isWithdrawn(message.data)) list.addWithdrawn(stream.index, typeof id === 'string' ? id : undefined);
+    else list.addRow(stream.index, id, maxIdLength);
   }
 }
 
-function planOf(plans: StreamPlans, stream: StreamDescriptor, line: number): StreamPlan {
-  const plan = plans(stream);
-  if (plan) return plan;
+function streamOf(streams: InputStreams, named: StreamDescriptor, line: number): InputStream {
+  const stream = streams(named);
+  if (stream) return stream;
   throw configError(
-    `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(stream.name)}, which the connection does not have.`,
+    `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(named.name)}, which the connection does not have.`,
     { where: { row: line } },
   );
 }

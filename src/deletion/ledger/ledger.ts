@@ -108,7 +108,6 @@ export function requireLedger(config: DestinationConfig): void {
   );
 }
 
-/** The folder of a ledger. */
 interface Folder {
   readonly path: string;
   readonly key: LedgerKey;

@@ -7,7 +7,6 @@ import type { Line } from './line.ts';
 /** The service whose profiles a run deletes: only its own unfinished run is ever resumed. */
 export type ServiceName = Pick<DestinationConfig, 'baseUrl' | 'serviceId'>;
 
-/** The unfinished runs of a service, for a run with a given list. */
 export interface UnfinishedRuns {
   /** The run to resume: of the same list, begun less than 24 hours ago, and without its end or with undecided ids. */
   readonly resumes: string | undefined;

@@ -89,7 +89,6 @@ interface Before {
   readonly head: string | undefined;
 }
 
-/** The problems of the place of a file in the chain. */
 function placeProblems(name: string, number: number, first: string | undefined, before: Before): string[] {
   if (before.number === number) return [`${name}: another file has the number ${number}, too.`];
   if (before.number !== undefined && number !== before.number + 1) {
@@ -156,7 +155,6 @@ interface LinePlace {
   readonly line: number;
 }
 
-/** One answer that the service gave for an id. */
 interface ProvedAnswer extends LinePlace, Pick<Line<'after'>, 'at' | 'outcome' | 'code' | 'status' | 'run'> {
   readonly base_url: string;
   readonly service_id: string;

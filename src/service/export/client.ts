@@ -39,7 +39,6 @@ export function createExportService(options: ExportServiceOptions): ExportServic
   return new ExportClient(options);
 }
 
-/** One request under way. */
 interface Exchange {
   readonly signal: AbortSignal;
   readonly idleTimeout: IdleTimeout;

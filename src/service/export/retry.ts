@@ -6,7 +6,6 @@ import type { Random } from '../../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../../base/retry.ts';
 import type { ExportRefusal } from './protocol.ts';
 
-/** How often an export is requested again. */
 export const EXPORT_RETRY = {
   attempts: 5,
   /** Answers that may mean "too big" before the request is split: of days; of a day once one before it was split; of a part of a day. */
@@ -48,7 +47,6 @@ export class ExportRetries {
     this.#options = options;
   }
 
-  /** Number of requests sent. */
   get requests(): number {
     return this.#attempt + this.#quotaRefusals;
   }
@@ -57,7 +55,6 @@ export class ExportRetries {
     return this.#attempt >= EXPORT_RETRY.attempts;
   }
 
-  /** The coordinates of this export, for a failure or a line of the log. */
   get where() {
     return { window: this.#options.name, attempt: this.#attempt };
   }

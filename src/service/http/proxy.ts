@@ -38,7 +38,6 @@ export function isExempt(url: URL, noProxy: string): boolean {
     });
 }
 
-/** Thrown when the proxy refuses to open a tunnel. */
 export class ProxyRefused extends Error {
   readonly status: number;
   constructor(status: number) {

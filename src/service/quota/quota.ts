@@ -72,7 +72,6 @@ export class ExportQuota {
     this.#listeners.add(listener);
   }
 
-  /** Releases every permit of this process. */
   async close(): Promise<void> {
     await Promise.all([...this.#permits.values()].map((permit) => permit.release()));
   }

@@ -25,7 +25,6 @@ const REFUSAL_POLICY = {
 /** Added to a reset, which may be given in seconds and rounded down. */
 const RESET_MARGIN_MS = 1_000;
 
-/** The limits as configured. */
 export interface ExportLimits {
   readonly maxConcurrentExports: number;
   readonly exportsPerHour: number;

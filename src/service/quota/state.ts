@@ -8,7 +8,6 @@ export interface QuotaState {
   readonly v: 1;
   /** Exports of the last hour, oldest first, with their number in the order of sending over all processes. */
   readonly sent: readonly { readonly n: number; readonly at: number }[];
-  /** Number of the next export. */
   readonly next: number;
   readonly slots: readonly Slot[];
   readonly report?: Report;

@@ -20,7 +20,6 @@ export interface Output {
   readonly clock: Clock;
 }
 
-/** Functions that write the status and the states of one stream. */
 const messagesOf = ({ descriptor }: ConfiguredStream, { writer, clock }: Output) => ({
   status: (status: StreamStatus, quotaReset?: number) =>
     writer.write(streamStatus(descriptor, status, clock.now(), quotaReset)),
@@ -201,7 +200,6 @@ export class StreamSet {
   }
 }
 
-/** Adds the name of the stream to the message of a failure. */
 function inStream(failure: unknown, stream: string): unknown {
   if (!(failure instanceof UserError)) return failure;
   const { kind, message, internal, exitCode, where } = failure;

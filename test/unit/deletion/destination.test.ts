@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseConfiguredCatalog } from '../../../src/airbyte/input.ts';
-import { planStreams } from '../../../src/deletion/destination/catalog.ts';
+import { inputStreams } from '../../../src/deletion/destination/catalog.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
 import { code, json, people, record, run, SUCCESS, setUpDeletions, state } from '../../support/deletion/deletions.ts';
 
@@ -22,7 +22,7 @@ const streamOf = ({ properties = { external_id: textType }, more = {}, name = 'p
   ...more,
 });
 const planned = (shapes: readonly Shape[], streams: readonly string[] = [], externalIdField = 'external_id') =>
-  planStreams(parseConfiguredCatalog({ streams: shapes.map(streamOf) }), { externalIdField, streams });
+  inputStreams(parseConfiguredCatalog({ streams: shapes.map(streamOf) }), { externalIdField, streams });
 const activation = (more: Json = {}): Json => ({
   destination_object_name: 'profiles',
   destination_sync_mode: 'soft_delete',
@@ -37,7 +37,7 @@ const generation = (generation_id: unknown, minimum_generation_id: unknown, sync
 describe('the streams of a connection', () => {
   it('are found by name and namespace, each with its location and its id field', () => {
     const plans = planned([{}, { namespace: 'n' }, { name: 'more', more: activation() }], [], 'external_id');
-    expect(plans({ name: 'people', namespace: null })).toEqual({ index: 0, name: 'people', idField: 'external_id' });
+    expect(plans({ name: 'people', namespace: null })).toEqual({ index: 0, idField: 'external_id' });
     expect(plans({ name: 'people', namespace: 'n' })).toMatchObject({ index: 1 });
     expect(plans({ name: 'more' })).toMatchObject({ index: 2 });
     expect(plans({ name: 'more', namespace: 'n' })).toBeUndefined();
