@@ -94,7 +94,11 @@ export class ExportQuota {
 
   /** Grants a permit without waiting, which still counts: for the single small export of an interactive check. */
   enterNow(): Promise<Permit> {
-    return this.#file.update((state) => this.#grant(this.#current(state)));
+    return this.#update((state) => this.#grant(state));
+  }
+
+  #update<T>(change: (state: QuotaState) => readonly [QuotaState, T], signal?: AbortSignal): Promise<T> {
+    return this.#file.update((stored) => change(this.#current(stored)), signal);
   }
 
   async #admit(signal: AbortSignal): Promise<Permit> {
@@ -103,8 +107,7 @@ export class ExportQuota {
       for (;;) {
         signal.throwIfAborted();
         const changed = this.#changed.signal;
-        const found = await this.#file.update<Permit | Decision>((stored) => {
-          const state = this.#current(stored);
+        const found = await this.#update<Permit | Decision>((state) => {
           const decision = decide(state, this.#options, clock.now());
           return decision.kind === 'go' ? this.#grant(state) : [state, decision];
         }, signal);
@@ -163,16 +166,12 @@ export class ExportQuota {
   }
 
   #changeSlots(change: (slot: Slot) => Slot): Promise<void> {
-    return this.#file.update((stored) => {
-      const state = this.#current(stored);
-      return [{ ...state, slots: state.slots.map(change) }, undefined];
-    });
+    return this.#update((state) => [{ ...state, slots: state.slots.map(change) }, undefined]);
   }
 
   async #answered(n: number, head: AnswerHead): Promise<void> {
     const { clock, random, logger } = this.#options;
-    const limit = await this.#file.update((stored) => {
-      const state = this.#current(stored);
+    const limit = await this.#update((state) => {
       const after = afterAnswer(state, n, head, { limits: this.#options, now: clock.now(), random });
       return [after, after.reduced === state.reduced ? undefined : after.reduced?.limit];
     });
