@@ -39,32 +39,6 @@ export interface PurgeRequest {
   readonly forgetCopies: readonly string[];
 }
 
-export interface PlaceReport {
-  readonly target: string;
-  readonly place: string;
-  readonly people: number;
-  readonly rows: number;
-  readonly shared: number;
-  readonly ids_without_rows: number;
-  /** The first rows of the list whose ids have no row in the place, from 1. */
-  readonly row_numbers: readonly number[];
-  /** Null: nothing was removed yet, or a failure leaves open how many were. */
-  readonly rows_removed: number | null;
-  readonly files_rewritten: number;
-  readonly bytes_before: number;
-  readonly bytes_after: number;
-  /** Why the people are still there. */
-  readonly error: string | null;
-}
-
-export interface PurgeSums {
-  readonly people_to_purge: number;
-  /** Ids that have a row in no place. */
-  readonly ids_without_match: number;
-  /** The sum of what was removed; absent in a plan. */
-  readonly purged?: Removed;
-}
-
 type Removed = Readonly<Record<'people' | 'rows' | 'files_rewritten' | 'bytes_before' | 'bytes_after', number>>;
 
 /** Counts of what was removed, with the names of the report and of the ledger. */
@@ -110,6 +84,32 @@ interface PlaceState {
   readonly failure?: UserError | undefined;
 }
 
+/** What was found and removed in a place, of those who are listed; with the names of the report. */
+function placeReport({ place, found, done, failure }: PlaceState, listed: readonly ListedId[]) {
+  const has = new Set(found.ids);
+  const lacking = listed.filter(({ id }) => !has.has(id));
+  const { rows = null, files_rewritten = 0, bytes_before = 0, bytes_after = 0 } = done ? removedBy(done) : {};
+  return {
+    target: place.target.name,
+    place: place.path,
+    people: found.people,
+    rows: found.rows,
+    shared: found.shared,
+    ids_without_rows: lacking.length,
+    /** The first rows of the list whose ids have no row in the place, from 1. */
+    row_numbers: lacking.slice(0, MAX_NAMED).map(({ row }) => row),
+    /** Null: nothing was removed yet, or a failure leaves open how many were. */
+    rows_removed: rows,
+    files_rewritten,
+    bytes_before,
+    bytes_after,
+    /** Why the people are still there. */
+    error: failure?.message ?? null,
+  };
+}
+
+export type PlaceReport = Readonly<ReturnType<typeof placeReport>>;
+
 /** One purge, from its forecast to its last place. */
 export class Purge {
   readonly #request: PurgeRequest;
@@ -151,11 +151,13 @@ export class Purge {
   }
 
   get reports(): readonly PlaceReport[] {
-    return this.#states.map((state) => this.#reportOf(state));
+    const wanted = new Set(this.#ids);
+    const listed = this.#listed.filter(({ id }) => wanted.has(id));
+    return this.#states.map((state) => placeReport(state, listed));
   }
 
   /** The sums over all places of what they hold, and of what was removed. */
-  get sums(): PurgeSums {
+  get sums() {
     const found = new Set(this.#states.flatMap((state) => state.found.ids));
     const isPurged = this.#states.some(({ done, failure }) => done !== undefined && failure === undefined);
     const removed = this.#states.flatMap(({ done }) => (done === undefined ? [] : removedBy(done)));
@@ -164,6 +166,7 @@ export class Purge {
     const [bytes_before, bytes_after] = [sum('bytes_before'), sum('bytes_after')];
     return {
       people_to_purge: this.#states.reduce((all, { found: { people } }) => all + people, 0),
+      /** Ids that have a row in no place. */
       ids_without_match: this.#ids.filter((id) => !found.has(id)).length,
       ...(isPurged && { purged: { people, rows, files_rewritten, bytes_before, bytes_after } }),
     };
@@ -324,27 +327,6 @@ export class Purge {
   get #query(): PeopleQuery {
     const { column, hashKey } = this.#request;
     return { ids: this.#ids, column, mapping: this.#mapping, hashKey };
-  }
-
-  #reportOf({ place, found, done, failure }: PlaceState): PlaceReport {
-    const has = new Set(found.ids);
-    const asked = new Set(this.#ids);
-    const lacking = this.#listed.filter(({ id }) => asked.has(id) && !has.has(id));
-    const { rows = null, files_rewritten = 0, bytes_before = 0, bytes_after = 0 } = done ? removedBy(done) : {};
-    return {
-      target: place.target.name,
-      place: place.path,
-      people: found.people,
-      rows: found.rows,
-      shared: found.shared,
-      ids_without_rows: lacking.length,
-      row_numbers: lacking.slice(0, MAX_NAMED).map(({ row }) => row),
-      rows_removed: rows,
-      files_rewritten,
-      bytes_before,
-      bytes_after,
-      error: failure?.message ?? null,
-    };
   }
 
   #problemOf({ target, path }: PurgePlace, { people, shared }: PeopleFound): string | undefined {

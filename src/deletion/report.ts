@@ -2,11 +2,14 @@ import { configError, EXIT, severityOf, transientError, UserError } from '../bas
 import { count, plainCount } from '../base/quantities.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { type ListCounts, REFUSAL_TEXT, type Refusal } from './input/deletion-list.ts';
-import type { PlaceReport, PurgeSums } from './purge.ts';
+import type { PlaceReport, Purge } from './purge.ts';
 import type { RequestCounts } from './send-requests.ts';
 
 /** What a run did, or would do, as JSON with these keys (schemas/deletion.json). Ids appear nowhere. */
-export interface DeletionReport extends ListCounts, Readonly<Omit<RequestCounts, 'stoppedBy'>>, Partial<PurgeSums> {
+export interface DeletionReport
+  extends ListCounts,
+    Readonly<Omit<RequestCounts, 'stoppedBy'>>,
+    Readonly<Partial<Purge['sums']>> {
   readonly v: 1;
   readonly kind: 'deletion';
   readonly mode: 'dry_run' | 'executed';

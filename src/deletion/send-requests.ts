@@ -28,29 +28,21 @@ const CLOSING_MS = 3_000;
 const REPORT_MS = 60_000;
 
 /** Counts of the requests of a run and their outcomes; with the names of a report. */
-export interface RequestCounts {
+export const newCounts = () => ({
   /** Requests sent, repeated ones included. */
-  requests: number;
-  done: number;
-  rejected: number;
-  /** Ids whose deletion was requested with an unknown outcome. */
-  undecided: number;
-  /** Ids, by the service's code. */
-  readonly rejected_codes: Record<string, number>;
-  /** Undecided ids that had an answer, by the code of the last one. */
-  readonly undecided_codes: Record<string, number>;
-  stoppedBy: DeletionAnswer | undefined;
-}
-
-export const newCounts = (): RequestCounts => ({
   requests: 0,
   done: 0,
   rejected: 0,
+  /** Ids whose deletion was requested with an unknown outcome. */
   undecided: 0,
-  rejected_codes: {},
-  undecided_codes: {},
-  stoppedBy: undefined,
+  /** Ids, by the service's code. */
+  rejected_codes: {} as Record<string, number>,
+  /** Undecided ids that had an answer, by the code of the last one. */
+  undecided_codes: {} as Record<string, number>,
+  stoppedBy: undefined as DeletionAnswer | undefined,
 });
+
+export type RequestCounts = ReturnType<typeof newCounts>;
 
 /** Sends one deletion, without any retry or pacing of its own; never throws for what the service or the network did. */
 export type ProfileDeleter = Pick<DeletionClient, 'deleteProfile'>;

@@ -95,7 +95,7 @@ export async function probeExport(options: ProbeOptions, signal: AbortSignal): P
     return await withinTime(TIMEOUT_MS, { clock, signal }, probe);
   } catch (error) {
     signal.throwIfAborted();
-    return unanswered(error, host, isConnected);
+    return { ...unanswered(error, host, isConnected), limits: NO_LIMITS };
   } finally {
     await service.close();
   }
@@ -122,23 +122,21 @@ async function verdictOf(answer: ExportAnswer, host: string, now: number): Promi
   return { ...found, limits };
 }
 
+const usable = (kind: ProbeKind, code: string, message: string): Finding => ({ kind, usable: true, code, message });
+const fault = (kind: ProbeKind, code: string, message: string): Finding => ({ kind, usable: false, code, message });
+
 async function foundInBody(body: ExportBody, host: string): Promise<Finding> {
-  const other = (code: string, why: string): Finding => {
-    const message = `${host} answers, but not with an export of events (${why}): is base_url right?`;
-    return { kind: 'not_this_service', usable: false, code, message };
-  };
+  const other = (code: string, why: string): Finding =>
+    fault('not_this_service', code, `${host} answers, but not with an export of events (${why}): is base_url right?`);
   try {
     const missing = missingColumns((await readHeader(body.bytes)).header);
-    if (missing.length > 0) {
-      return other('no_such_columns', `${missing.length} columns of every export are missing`);
-    }
-    const message = `${host} accepts token and service, and exports events.`;
-    return { kind: 'ok', usable: true, code: 'ok', message };
+    if (missing.length > 0) return other('no_such_columns', `${missing.length} columns of every export are missing`);
+    return usable('ok', 'ok', `${host} accepts token and service, and exports events.`);
   } catch (error) {
     if (!(error instanceof MalformedCsv)) throw error;
     if (error.reason !== 'empty_body') return other(error.reason, error.reason);
     const message = `${host} accepts token and service, and answers with nothing at all: there seem to be no events yet.`;
-    return { kind: 'ok_no_events', usable: true, code: 'empty_body', message };
+    return usable('ok_no_events', 'empty_body', message);
   } finally {
     await body.close();
   }
@@ -155,27 +153,24 @@ const BY_CODE: Readonly<Record<string, ProbeKind>> = {
 };
 
 function foundInRefusal({ kind, code, message, status }: ExportRefusal, { resetAt }: Limits, now: number): Finding {
-  const fault = (as: ProbeKind, text: string): Finding => ({ kind: as, usable: false, code, message: text });
   const sentence = message.charAt(0).toUpperCase() + message.slice(1);
-  if (code === 'html_200') return fault('not_this_service', `${sentence}: is base_url right?`);
-  if (Object.hasOwn(BY_CODE, code)) return fault(BY_CODE[code], message);
+  if (code === 'html_200') return fault('not_this_service', code, `${sentence}: is base_url right?`);
+  if (Object.hasOwn(BY_CODE, code)) return fault(BY_CODE[code], code, message);
   switch (kind) {
     case 'config':
-      return fault('wrong_token', message);
+      return fault('wrong_token', code, message);
     case 'invalid': {
       const advice =
         'It refuses the smallest request, and one without any filter as well: check service_id and export_token.';
-      return fault('wrong_service', `${message} ${advice}`);
+      return fault('wrong_service', code, `${message} ${advice}`);
     }
     case 'retry':
     case 'retry_or_split': {
       const isAnswer = kind === 'retry' && status !== undefined && status < 500;
-      return fault(isAnswer ? 'inconclusive' : 'unreachable', `${sentence}. Try again later.`);
+      return fault(isAnswer ? 'inconclusive' : 'unreachable', code, `${sentence}. Try again later.`);
     }
-    case 'gone': {
-      const text = `${message} Yesterday was asked for: is this machine's clock right?`;
-      return { kind: 'inconclusive', usable: true, code, message: text };
-    }
+    case 'gone':
+      return usable('inconclusive', code, `${message} Yesterday was asked for: is this machine's clock right?`);
     case 'wait': {
       const until =
         resetAt === undefined
@@ -184,23 +179,21 @@ function foundInRefusal({ kind, code, message, status }: ExportRefusal, { resetA
       const text =
         'The service answers, but its limit of exports is spent at the moment, which is no fault of the ' +
         `configuration. ${until}; a run waits for that by itself.`;
-      return { kind: 'quota_spent', usable: true, code, message: text };
+      return usable('quota_spent', code, text);
     }
   }
 }
 
-function unanswered(error: unknown, host: string, isConnected: boolean): ProbeVerdict {
-  const rest = { limits: NO_LIMITS, usable: false };
+function unanswered(error: unknown, host: string, isConnected: boolean): Finding {
   if (error instanceof UserError) {
-    const kind = error.kind === 'config' ? 'wrong_token' : 'unreachable';
-    return { ...rest, kind, code: error.kind, message: error.message };
+    return fault(error.kind === 'config' ? 'wrong_token' : 'unreachable', error.kind, error.message);
   }
   if (!(error instanceof TimeLimitReached)) throw error;
   const time = formatDuration(TIMEOUT_MS);
   if (!isConnected) {
     const away = `${host} did not take a connection within ${time}: is base_url right, and may this machine reach it?`;
-    return { ...rest, kind: 'unreachable', code: 'connect_timeout', message: away };
+    return fault('unreachable', 'connect_timeout', away);
   }
   const silent = `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
-  return { ...rest, kind: 'inconclusive', usable: true, code: 'slow', message: silent };
+  return usable('inconclusive', 'slow', silent);
 }

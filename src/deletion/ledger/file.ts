@@ -72,28 +72,21 @@ export async function createLedgerFile(
 export interface FileFacts {
   readonly lines: number;
   /** `prev` of the first line; undefined for a file without any. */
-  readonly first: string | undefined;
+  readonly first?: string;
   /** Code of the last whole line. */
-  readonly head: string | undefined;
+  readonly head?: string;
   readonly isClosed: boolean;
   /** Bytes after the last complete line, as a crash during a write leaves them. */
   readonly tornBytes: number;
   /** The first problem, at a line from 1. */
-  readonly broken: { readonly line: number; readonly problem: string } | undefined;
+  readonly broken?: { readonly line: number; readonly problem: string };
 }
 
 type See = (line: Chained, number: number) => void;
 
 /** Reads one file of a ledger, checks every line and its place, and shows each good line to `see`. Memory: one line. */
 export async function readLedgerFile(path: string, key: LedgerKey, see: See = () => {}): Promise<FileFacts> {
-  let facts: FileFacts = {
-    lines: 0,
-    first: undefined,
-    head: undefined,
-    isClosed: false,
-    tornBytes: 0,
-    broken: undefined,
-  };
+  let facts: FileFacts = { lines: 0, isClosed: false, tornBytes: 0 };
   const brokenBy = (problem: string): FileFacts => ({ ...facts, broken: { line: facts.lines + 1, problem } });
   let hasLineEnd = true;
   const watched = async function* () {

@@ -9,7 +9,7 @@ export type ServiceName = Pick<DestinationConfig, 'baseUrl' | 'serviceId'>;
 
 export interface UnfinishedRuns {
   /** The run to resume: of the same list, begun less than 24 hours ago, and without its end or with undecided ids. */
-  readonly resumes: string | undefined;
+  readonly resumes?: string | undefined;
   /**
    * Decisions that this run, and the runs that it resumed, have verifiably recorded, by keyed hash of the id; these ids
    * are not requested again.
@@ -18,15 +18,10 @@ export interface UnfinishedRuns {
   /** Counts that these runs found in a place and were about to remove, by place, if no line says that they did. */
   readonly purging: ReadonlyMap<string, Readonly<Record<string, number>>>;
   /** A sentence that names the runs that are not resumed, with their dates. */
-  readonly notice: string | undefined;
+  readonly notice?: string | undefined;
 }
 
-export const NO_UNFINISHED_RUNS: UnfinishedRuns = {
-  resumes: undefined,
-  decisions: new Map(),
-  purging: new Map(),
-  notice: undefined,
-};
+export const NO_UNFINISHED_RUNS: UnfinishedRuns = { decisions: new Map(), purging: new Map() };
 
 /** Maximum age of an unfinished run that is resumed: later, its deleted profiles may have been created again. */
 const RESUMABLE_MS = DAY_MS;

@@ -53,7 +53,7 @@ export async function verifyLedger(
   const verified: VerifiedFile[] = [];
   const problems: string[] = files.length === 0 ? ['There is no file of a ledger here.'] : [];
   const notes: string[] = [];
-  let before: Before = { number: undefined, head: undefined };
+  let before: Before = {};
   let isFound = false;
   for (const { path, name, number, run } of files) {
     const facts = await readLedgerFile(path, ledgerKey, (line, at) => {
@@ -85,8 +85,8 @@ export async function verifyLedger(
 
 /** Number of the last of the files before a file, and the code of their last line. */
 interface Before {
-  readonly number: number | undefined;
-  readonly head: string | undefined;
+  readonly number?: number;
+  readonly head?: string | undefined;
 }
 
 function placeProblems(name: string, number: number, first: string | undefined, before: Before): string[] {
