@@ -103,17 +103,8 @@ const COLUMN_BYTES = 8;
 export const batchRows = (columns: number, rowBytes: number): number =>
   Math.max(1, Math.min(MAX_ROWS, Math.floor(BATCH_BYTES / (columns * COLUMN_BYTES + rowBytes))));
 
-/** Record batches as messages of a stream. */
-export interface RecordBatches {
-  readonly rows: number;
-  readonly messages: Uint8Array;
-}
-
-/**
- * Yields the rows of a Parquet file, one row group at a time. `batchSize` is the maximum number of rows of a record
- * batch.
- */
-export async function* recordBatches(path: string, batchSize: number): AsyncGenerator<RecordBatches> {
+/** Yields the rows of a Parquet file as messages, a row group at a time, in record batches of at most `batchSize` rows. */
+export async function* recordBatches(path: string, batchSize: number) {
   // The module has 5 MB of WebAssembly and is needed only here.
   const { ParquetFile } = await import('parquet-wasm');
   const file = await ParquetFile.fromFile(await openAsBlob(path));

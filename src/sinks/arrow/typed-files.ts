@@ -18,13 +18,13 @@ import { baseId } from '../sql/rows/superseded.ts';
 import type { PlaceOptions } from '../target.ts';
 
 /** The rows of a window as a Parquet file that has the columns of the stream. */
-export interface TypedFile {
+interface TypedFile {
   readonly path: string;
   /** Cells in `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
 }
 
-export interface TypedFilesOptions extends Rules, Pick<PlaceOptions, 'clock' | 'memoryLimit' | 'signal'> {
+interface TypedFilesOptions extends Rules, Pick<PlaceOptions, 'clock' | 'memoryLimit' | 'signal'> {
   /** Where the files are written: a private folder. */
   readonly folder: string;
   /** All columns of the stream, also those without a type. */
@@ -38,53 +38,56 @@ const PLACE = 'the Arrow stream';
 /** Temporary table: base id and date of rows of the previous window, which the next one may contain again. */
 const SENT = '_dfinery_sent';
 
-/** Writes windows, one after another, as Parquet files with the columns of a stream. */
-export class TypedFiles {
+/** Yields each window that has rows, in order, as a Parquet file with the columns of a stream. Throws UserError. */
+export async function* typedFiles(
+  windows: AsyncIterable<Window>,
+  options: TypedFilesOptions,
+): AsyncGenerator<TypedFile> {
+  const engine = await openEngine({ ...options, file: join(options.folder, 'engine'), lockWaitMs: 0 });
+  try {
+    // A stream has the rows in the order of the export, also those of `#withoutSent`.
+    await engine.run('SET preserve_insertion_order = true');
+    await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
+    await engine.run('SET enable_external_file_cache = false');
+    const files = new TypedFiles(engine, options);
+    for await (const window of windows) if (window.receipt.rows > 0) yield await files.write(window);
+  } finally {
+    await engine.close();
+  }
+}
+
+class TypedFiles {
   readonly #options: TypedFilesOptions;
   readonly #engine: Engine;
   readonly #zone: Zone | undefined;
   #count = 0;
   #hasSent = false;
 
-  private constructor(engine: Engine, options: TypedFilesOptions) {
+  constructor(engine: Engine, options: TypedFilesOptions) {
     this.#engine = engine;
     this.#options = options;
     this.#zone = zoneOf(options.timezone);
   }
 
-  static async open(options: TypedFilesOptions): Promise<TypedFiles> {
-    const engine = await openEngine({ ...options, file: join(options.folder, 'engine'), lockWaitMs: 0 });
-    // A stream has the rows in the order of the export, also those of `#withoutSent`.
-    await engine.run('SET preserve_insertion_order = true');
-    await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
-    await engine.run('SET enable_external_file_cache = false');
-    return new TypedFiles(engine, options);
-  }
-
-  /** Yields the file of each window that has rows, in order. Throws UserError. */
-  async *of(windows: AsyncIterable<Window>): AsyncGenerator<TypedFile> {
-    for await (const window of windows) {
-      if (window.receipt.rows > 0) yield await this.#write(window);
-    }
-  }
-
-  /** Releases the engine; may be called after any failure. */
-  async close(): Promise<void> {
-    await this.#engine.close();
-  }
-
-  async #write(window: Window): Promise<TypedFile> {
+  async write(window: Window): Promise<TypedFile> {
     const incoming = incomingColumns(window.files);
     const plan = this.#planOf(incoming);
     const load = { window, number: 0, incoming, planned: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
-    const file = await this.#transaction(async () => {
+    const work = async () => {
       const all = await this.#writeRows(load);
       const path = this.#hasSent ? await this.#withoutSent(all) : all;
       await this.#remember(all, isOpen(window));
       return { path, rescued: await rescuedOfBatch(this.#engine, readFiles([path]), plan) };
-    });
-    this.#hasSent = isOpen(window);
-    return file;
+    };
+    const { signal } = this.#options;
+    try {
+      const file = await this.#engine.transaction(work, signal);
+      this.#hasSent = isOpen(window);
+      return file;
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw engineError(error, PLACE);
+    }
   }
 
   /** Plans how the window's cells become values of the stream, whose columns and types no longer change. */
@@ -109,15 +112,15 @@ export class TypedFiles {
   /** The query of a window's rows: `_key`, the columns of the stream, `_rescued`. */
   async #rowsOf(load: WindowLoad): Promise<string> {
     const isPlain = !hasDuplicateOrMissingIds(load.window);
-    const { columns, values, from, ...own } = isPlain ? fileQuery(load, 0) : await stageWindow(this.#engine, load);
-    const key = 'base' in own ? own.base : own.key;
+    const rows = isPlain ? fileQuery(load, 0) : await stageWindow(this.#engine, load);
+    const { key, columns, values, from } = rows;
     const byKey = new Map(columns.map((column, i) => [column.key, values[i]]));
     const select = typedColumns([...load.planned.values()]).map(({ key: column, name, type }) => {
       const value = byKey.get(column);
       const typed = value === undefined ? typedNull(type, load.zone) : castToColumn(value, type, load.zone);
       return `${typed} AS ${identifier(name)}`;
     });
-    const rescued = `CAST(${own.rescued ?? 'NULL'} AS VARCHAR) AS _rescued`;
+    const rescued = `CAST(${rows.rescued} AS VARCHAR) AS _rescued`;
     return `SELECT ${[`${key} AS _key`, ...select, rescued].join(', ')} FROM ${from}${isPlain ? '' : ' ORDER BY s.rowid'}`;
   }
 
@@ -154,17 +157,6 @@ export class TypedFiles {
 
   #newPath(): string {
     return join(this.#options.folder, `${++this.#count}.parquet`);
-  }
-
-  /** Runs `work` in a transaction. Throws UserError. */
-  async #transaction<T>(work: () => Promise<T>): Promise<T> {
-    const { signal } = this.#options;
-    try {
-      return await this.#engine.transaction(work, signal);
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw engineError(error, PLACE);
-    }
   }
 }
 

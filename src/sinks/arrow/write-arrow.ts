@@ -17,7 +17,7 @@ import type { Streamed } from '../sink.ts';
 import type { PlaceOptions } from '../target.ts';
 import { batchRows, IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
 import { fileOutput, isReaderGone, streamOutput } from './output.ts';
-import { TypedFiles } from './typed-files.ts';
+import { typedFiles } from './typed-files.ts';
 
 export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | 'env'> {
   /** A file's path, or a stream that stays open. */
@@ -116,12 +116,12 @@ async function send(
   const schema = streamSchema(typed, options.timezone !== undefined, manifest.version);
   const groupRows = batchRows(schema.fields.length, rowBytes);
   const stream = new IpcStream(out, schema);
-  const files = await TypedFiles.open({ ...options, folder, columns, groupRows });
+  const files = typedFiles(windows, { ...options, folder, columns, groupRows });
   const rescued = new Map<string, number>();
   let rows = 0;
   let readerLeft = false;
   try {
-    for await (const file of ahead(files.of(windows))) {
+    for await (const file of ahead(files)) {
       for await (const batches of recordBatches(file.path, groupRows)) {
         options.signal.throwIfAborted();
         await stream.write(batches.messages);
@@ -136,7 +136,6 @@ async function send(
     readerLeft = true;
   } finally {
     stream.release();
-    await files.close();
   }
   return { rows, columnsAdded: typed.map(({ name }) => name), rescued, readerLeft };
 }

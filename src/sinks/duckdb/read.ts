@@ -7,12 +7,13 @@ import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
 import { zoneOf } from '../../types/zone.ts';
 import { shortName } from '../sql/columns.ts';
-import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
+import { fileExists } from '../sql/engine/database-file.ts';
+import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
 import { type EventRows, eventRowsOf, findPeople, jsonOfRows } from '../sql/people.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, PersonRow, TargetReport } from '../target.ts';
-import { checkStore, readRuns, readState, withStore } from './store.ts';
+import { checkStore, isPrepared, readRuns, readState, withStore } from './store.ts';
 
 // Reads of a file, which is opened for reading alone: its people, its report, its differences. All throw UserError.
 
@@ -21,11 +22,19 @@ type Options = Omit<EngineOptions, 'readOnly'>;
 const reading = <T>(options: Options, work: (engine: Engine) => Promise<T>): Promise<T> =>
   withStore({ ...options, readOnly: true }, work);
 
+/** The state of a file; undefined if nothing was loaded yet. */
+export async function readDuckDbState(options: Options): Promise<TableState | undefined> {
+  // Before the first run there is no file, and this does not create one.
+  if (!fileExists(options.file)) return undefined;
+  return withFile({ ...options, readOnly: true }, async (engine) =>
+    (await isPrepared(engine)) ? readState(engine) : undefined,
+  );
+}
+
 /** The rows of an open file for a look-up of people. */
 export const eventRowsIn = async (engine: Engine): Promise<EventRows> =>
   eventRowsOf(await readState(engine), { engine, from: 'events', place: engine.file });
 
-/** Finds people in a file. */
 export const peopleInDuckDb = (options: Options, query: PeopleQuery): Promise<PeopleFound> =>
   reading(options, async (engine) => (await findPeople(await eventRowsIn(engine), query)).found);
 
@@ -44,7 +53,6 @@ export async function* rowsInDuckDb(options: Options, query: PeopleQuery): Async
   }
 }
 
-/** Makes the report of a file. */
 export function reportDuckDb(options: Options): Promise<TargetReport> {
   return reading(options, async (engine) => {
     const state = await readState(engine);
@@ -74,11 +82,8 @@ export function verifyDuckDb(options: Options): Promise<Difference[]> {
 
 /** Checks that the stored columns are those of the table, and that datetimes are instants if there is a zone. */
 async function checkColumns(engine: Engine, { columns, timezone }: TableState): Promise<Difference[]> {
-  const rows = await engine.rows(
-    `SELECT column_name AS name, data_type AS type FROM duckdb_columns()
-    WHERE database_name = current_database() AND schema_name = 'main' AND table_name = 'events'`,
-  );
-  const actual = new Map(rows.map(({ name, type }) => [String(name), shortName(String(type))]));
+  const rows = await engine.rows('DESCRIBE events');
+  const actual = new Map(rows.map(({ column_name: name, column_type: type }) => [String(name), shortName(type)]));
   const expected = new Map(
     typedColumns(columns).map(({ name, type }) => [name, TYPES[type].duckdb(timezone !== null)]),
   );

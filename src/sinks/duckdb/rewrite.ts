@@ -6,7 +6,7 @@ import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { refuseSecondName } from '../failures.ts';
 import { copiesOfOriginal, refuseCopy, withRewritten } from '../sql/copies.ts';
-import { checkLogPath, fileExists, newFile, REWRITING, realFile } from '../sql/engine/database-file.ts';
+import { fileExists, newFile, REWRITING, realFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
@@ -16,12 +16,7 @@ import type { PeopleFound, PeopleQuery, Purged, PurgeTrial, Rewritten } from '..
 import { eventRowsIn } from './read.ts';
 import { COPIED, checkStore, EVENT_NAMES_TABLE, STORE_TABLES } from './store.ts';
 
-export type RewriteOptions = Omit<EngineOptions, 'readOnly'>;
-
-interface Table {
-  readonly schema: string;
-  readonly name: string;
-}
+type RewriteOptions = Omit<EngineOptions, 'readOnly'>;
 
 /**
  * Copies a file's live rows into a new file beside it, verifies and syncs it, and renames it into place, so that there is
@@ -52,13 +47,11 @@ export async function purgeDuckDb(
 /** Runs all steps of a purge but the last one. */
 export function checkPurgeDuckDb(options: RewriteOptions, query: PeopleQuery): Promise<PurgeTrial> {
   const find = (engine: Engine) => findInDatabase(engine, query);
-  return withCopy(options, find, async (engine, _copied, { found }) => {
-    return {
-      found,
-      foreignTables: await foreignTables(engine),
-      copiesOfOriginal: await copiesOfOriginal(COPIED, engine),
-    };
-  });
+  return withCopy(options, find, async (engine, _copied, { found }) => ({
+    found,
+    foreignTables: await foreignTables(engine),
+    copiesOfOriginal: await copiesOfOriginal(COPIED, engine),
+  }));
 }
 
 async function findInDatabase(engine: Engine, query: PeopleQuery): Promise<Lookup> {
@@ -72,8 +65,8 @@ async function replaceFile(engine: Engine, { path, rows, rowsRemoved }: Copied):
   return { rows, rowsRemoved, files: [engine.file], bytesBefore, bytesAfter: statSync(engine.file).size };
 }
 
+/** A rewritten file at `path`, beside the one that it is to replace. */
 interface Copied extends Pick<Rewritten, 'rows' | 'rowsRemoved'> {
-  /** Path of the file beside the one that it is to replace. */
   readonly path: string;
 }
 
@@ -89,34 +82,33 @@ async function withCopy<L extends Lookup | undefined, T>(
 ): Promise<T> {
   const { file, lockWaitMs: waitMs, clock, signal } = options;
   if (!fileExists(file)) throw configError(`${file} does not exist: nothing was done.`);
-  checkLogPath(file);
-  const lock = { what: `the file ${file}`, waitMs, clock, signal };
+  const copy = async (engine: Engine) => {
+    refuseSecondName(engine.file);
+    const lookup = await find(engine);
+    const columns = await engine.count("duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'");
+    const fill = async () => {
+      const rowsRemoved = await copyTables(engine, lookup);
+      await checkCounts(engine, rowsRemoved);
+      return { rows: await engine.count('rewritten.main.events'), rowsRemoved };
+    };
+    return withRewritten(COPIED, engine, newFile(columns), fill, (path, copied) => {
+      signal?.throwIfAborted();
+      return then(engine, { ...copied, path }, lookup);
+    });
+  };
+  const locked = async () => {
+    const engine = await openSettled(options);
+    try {
+      return await engine.guarded(() => copy(engine));
+    } finally {
+      await engine.close();
+    }
+  };
   try {
-    return await withLockFile(`${realFile(file)}${REWRITING}.lock`, lock, () => copyLocked(options, find, then));
+    const lock = { what: `the file ${file}`, waitMs, clock, signal };
+    return await withLockFile(`${realFile(file)}${REWRITING}.lock`, lock, locked);
   } catch (error) {
     throw diskError(error, { what: file, path: file, consequence: 'nothing was changed' });
-  }
-}
-
-async function copyLocked<L extends Lookup | undefined, T>(
-  options: RewriteOptions,
-  find: (engine: Engine) => Promise<L>,
-  then: (engine: Engine, copied: Copied, lookup: L) => Promise<T>,
-): Promise<T> {
-  const engine = await openSettled(options);
-  try {
-    return await engine.guarded(async () => {
-      refuseSecondName(engine.file);
-      const lookup = await find(engine);
-      const columns = await engine.count("duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'");
-      const fill = () => copyRows(engine, lookup);
-      return await withRewritten(COPIED, engine, newFile(columns), fill, async (path, copied) => {
-        options.signal?.throwIfAborted();
-        return then(engine, { ...copied, path }, lookup);
-      });
-    });
-  } finally {
-    await engine.close();
   }
 }
 
@@ -130,12 +122,6 @@ async function openSettled(options: RewriteOptions): Promise<Engine> {
   if (!existsSync(`${reader.file}.wal`)) return reader;
   await reader.close();
   throw transientError(`Another program has just written to ${options.file}: run again.`);
-}
-
-async function copyRows(engine: Engine, lookup: Lookup | undefined): Promise<Omit<Copied, 'path'>> {
-  const rowsRemoved = await copyTables(engine, lookup);
-  await checkCounts(engine, rowsRemoved);
-  return { rows: await engine.count('rewritten.main.events'), rowsRemoved };
 }
 
 /**
@@ -158,11 +144,10 @@ async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<n
   }
 }
 
-/** Tables that this program did not make, with their schema unless it is `main`. */
+/** Names of tables that this program did not make. */
 async function foreignTables(engine: Engine): Promise<string[]> {
-  const tables = await tablesOf(engine);
-  const others = tables.filter(({ schema, name }) => schema !== 'main' || !STORE_TABLES.has(name));
-  return others.map(({ schema, name }) => (schema === 'main' ? name : `${schema}.${name}`)).sort();
+  const names = (await tablesOf(engine)).map(({ name }) => name);
+  return names.filter((name) => !STORE_TABLES.has(name)).sort();
 }
 
 /**
@@ -177,11 +162,8 @@ async function copyWithout(engine: Engine, { condition }: Lookup): Promise<numbe
     // The name of an event that only these people had is left out with their rows.
     [EVENT_NAMES_TABLE]: ` WHERE name IN (SELECT CAST(${name} AS VARCHAR) FROM events WHERE NOT (${condition}))`,
   };
-  for (const table of await tablesOf(engine)) {
-    const where = table.schema === 'main' ? (kept[table.name] ?? '') : '';
-    await engine.run(
-      `INSERT INTO ${qualifiedName('rewritten', table)} SELECT * FROM ${qualifiedName('target', table)}${where}`,
-    );
+  for (const { name: table, sql } of await tablesOf(engine)) {
+    await engine.run(`INSERT INTO rewritten.${sql} SELECT * FROM target.${sql}${kept[table] ?? ''}`);
   }
   const gone = await rowsByWindow(engine, `events WHERE ${condition}`);
   for (const [window, rows] of gone) {
@@ -190,25 +172,24 @@ async function copyWithout(engine: Engine, { condition }: Lookup): Promise<numbe
   return [...gone.values()].reduce((sum, rows) => sum + rows, 0);
 }
 
-async function tablesOf(engine: Engine): Promise<Table[]> {
+/** The tables of the file, each by its name, with its schema unless that is `main`, and as SQL. */
+async function tablesOf(engine: Engine): Promise<{ readonly name: string; readonly sql: string }[]> {
   const rows = await engine.rows(
     `SELECT schema_name AS schema, table_name AS name FROM duckdb_tables() WHERE database_name = 'target' AND NOT internal`,
   );
-  return rows.map((row) => ({ schema: String(row.schema), name: String(row.name) }));
+  return rows.map(({ schema, name }) => ({
+    name: schema === 'main' ? String(name) : `${schema}.${name}`,
+    sql: `${identifier(String(schema))}.${identifier(String(name))}`,
+  }));
 }
 
 async function checkCounts(engine: Engine, rowsRemoved: number): Promise<void> {
-  for (const table of await tablesOf(engine)) {
-    const isEvents = table.schema === 'main' && table.name === 'events';
-    const wanted = (await engine.count(qualifiedName('target', table))) - (isEvents ? rowsRemoved : 0);
-    const found = await engine.count(qualifiedName('rewritten', table));
-    const mayBeFewer = table.schema === 'main' && table.name === EVENT_NAMES_TABLE;
-    if (found === wanted || (mayBeFewer && found < wanted)) continue;
+  for (const { name, sql } of await tablesOf(engine)) {
+    const wanted = (await engine.count(`target.${sql}`)) - (name === 'events' ? rowsRemoved : 0);
+    const found = await engine.count(`rewritten.${sql}`);
+    if (found === wanted || (name === EVENT_NAMES_TABLE && found < wanted)) continue;
     throw internalError(
-      `the copy of ${engine.file} has ${found} rows in ${table.name} instead of ${wanted}: nothing was changed.`,
+      `the copy of ${engine.file} has ${found} rows in ${name} instead of ${wanted}: nothing was changed.`,
     );
   }
 }
-
-const qualifiedName = (database: string, { schema, name }: Table) =>
-  `${database}.${identifier(schema)}.${identifier(name)}`;

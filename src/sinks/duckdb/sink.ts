@@ -6,7 +6,7 @@ import { hasDuplicateOrMissingIds, type PriorLoads, type Window } from '../../ex
 import { logChanges } from '../../table/changes.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
-import { type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
+import { plannedTogether, type Rules } from '../../table/plan.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import type { RunHistory } from '../../table/runs.ts';
 import { priorLoadsOf, type TableState } from '../../table/state.ts';
@@ -19,7 +19,7 @@ import { isRefusedByIndex } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { checkRowCount, rowsByWindow } from '../sql/rows/counts.ts';
-import { filesByHeader, filesQuery, type WindowLoad } from '../sql/rows/file-query.ts';
+import { filesByHeader, filesQuery, type TypedRows, type WindowLoad } from '../sql/rows/file-query.ts';
 import { withStaged } from '../sql/rows/staging.ts';
 import { countNumbered, findSupersededRows, mayShareIds, RENUMBERED, renumber } from '../sql/rows/superseded.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
@@ -179,22 +179,20 @@ async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<v
   const plain = filled.filter(({ window }) => !hasDuplicateOrMissingIds(window));
   await engine.run('SET preserve_insertion_order = false');
   for (const parts of filesByHeader(plain)) {
-    const { columns, values, rescued, base, number, from } = filesQuery(parts);
-    const select = [base, number, rescued ?? 'NULL', ...values].join(', ');
-    await engine.run(`INSERT INTO events (${namesOf(columns)}) SELECT ${select} FROM ${from}`);
+    const rows = filesQuery(parts);
+    await insert(engine, rows, rows.number);
   }
-  for (const load of filled.filter((one) => !plain.includes(one))) await loadStaged(engine, load);
+  for (const load of filled.filter((one) => !plain.includes(one))) {
+    // The ids may be missing or repeated: the rows are staged in their order and numbered.
+    await withStaged(engine, load, (rows) => insert(engine, rows, load.number));
+  }
 }
 
-/** Inserts the rows of a window whose ids may be missing or repeated: they are staged in their order and numbered. */
-const loadStaged = (engine: Engine, load: WindowLoad): Promise<number> =>
-  withStaged(engine, load, ({ key, rescued, columns, values, from }) => {
-    const select = [key, load.number, rescued, ...values].join(', ');
-    return engine.run(`INSERT INTO events (${namesOf(columns)}) SELECT ${select} FROM ${from}`);
-  });
-
-const namesOf = (columns: readonly PlannedColumn[]): string =>
-  [...OWN_COLUMNS, ...columns.map(({ name }) => name)].map(identifier).join(', ');
+function insert(engine: Engine, { key, rescued, columns, values, from }: TypedRows, number: number | string) {
+  const names = [...OWN_COLUMNS, ...columns.map(({ name }) => name)].map(identifier).join(', ');
+  const select = [key, number, rescued, ...values].join(', ');
+  return engine.run(`INSERT INTO events (${names}) SELECT ${select} FROM ${from}`);
+}
 
 /**
  * Removes the rows that a batch, whose own rows are in `events` already, supersedes (S13), and numbers rows whose key

@@ -6,9 +6,9 @@ import type { StoredReceipt } from '../../table/receipts.ts';
 import { MAX_RUNS, type RunHistory, type RunRecord, unended } from '../../table/runs.ts';
 import { newState, type TableState } from '../../table/state.ts';
 import { otherTimezone } from '../failures.ts';
-import { COPIES_TABLE, type CopiedFormat, identityOf } from '../sql/copies.ts';
+import { COPIES_TABLE, type CopiedFormat, CREATE_COPIES, identityOf } from '../sql/copies.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, withFile } from '../sql/engine/engine.ts';
+import { type Engine, type EngineOptions, type Value, withFile } from '../sql/engine/engine.ts';
 import { engineError } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
@@ -17,112 +17,102 @@ import { createEvents } from './alter.ts';
 /** Version of the contents of all `_dfinery_…` tables. */
 const VERSION = 2;
 
-/** The kinds of a record's members: how each is stored, and read as a value of JSON. */
-const KINDS = {
-  text: { type: 'VARCHAR', read: (column: string) => column },
-  integer: { type: 'BIGINT', read: (column: string) => column },
-  small: { type: 'INTEGER', read: (column: string) => column },
-  day: { type: 'DATE', read: (column: string) => `CAST(${column} AS VARCHAR)` },
-  instant: {
-    type: 'TIMESTAMPTZ',
-    read: (column: string) => `strftime(timezone('UTC', ${column}), '%Y-%m-%dT%H:%M:%S.%gZ')`,
-  },
+/** The types of columns, each with the SQL that reads one as a value of JSON; by default it is read as it is. */
+const READ_AS = {
+  VARCHAR: undefined,
+  BIGINT: undefined,
+  INTEGER: undefined,
+  DATE: (column: string) => `CAST(${column} AS VARCHAR)`,
+  TIMESTAMPTZ: (column: string) => `strftime(timezone('UTC', ${column}), '%Y-%m-%dT%H:%M:%S.%gZ')`,
 } as const;
 
-/** A table with a row for each record; each column has the name of the record's member, and its kind. */
+/** A table with a row for each record; each column has the name of the record's member, and a type. */
 interface RecordTable {
   readonly name: string;
   /** The column that identifies a row; undefined for records that are only added. */
   readonly key?: string;
-  readonly columns: Readonly<Record<string, readonly [member: string, kind: keyof typeof KINDS]>>;
+  readonly columns: Readonly<Record<string, readonly [member: string, type: keyof typeof READ_AS]>>;
 }
 
-const WINDOWS: RecordTable = {
+const WINDOWS = {
   name: '_dfinery_windows',
   key: 'number',
   columns: {
-    number: ['window', 'integer'],
-    v: ['v', 'small'],
-    id: ['id', 'text'],
-    from_date: ['from', 'day'],
-    to_date: ['to', 'day'],
-    covers_from: ['covers_from', 'day'],
-    covers_to: ['covers_to', 'day'],
-    rows: ['rows', 'integer'],
-    rows_live: ['rows_live', 'integer'],
-    bytes: ['bytes', 'integer'],
-    sha256: ['sha256', 'text'],
-    exports: ['exports', 'small'],
-    split: ['split', 'text'],
-    suppressed: ['suppressed', 'integer'],
-    invalid_utf8: ['invalid_utf8', 'integer'],
-    id_repeats: ['id_repeats', 'integer'],
-    verified_at: ['verified_at', 'instant'],
+    number: ['window', 'BIGINT'],
+    v: ['v', 'INTEGER'],
+    id: ['id', 'VARCHAR'],
+    from_date: ['from', 'DATE'],
+    to_date: ['to', 'DATE'],
+    covers_from: ['covers_from', 'DATE'],
+    covers_to: ['covers_to', 'DATE'],
+    rows: ['rows', 'BIGINT'],
+    rows_live: ['rows_live', 'BIGINT'],
+    bytes: ['bytes', 'BIGINT'],
+    sha256: ['sha256', 'VARCHAR'],
+    exports: ['exports', 'INTEGER'],
+    split: ['split', 'VARCHAR'],
+    suppressed: ['suppressed', 'BIGINT'],
+    invalid_utf8: ['invalid_utf8', 'BIGINT'],
+    id_repeats: ['id_repeats', 'BIGINT'],
+    verified_at: ['verified_at', 'TIMESTAMPTZ'],
   },
-};
+} satisfies RecordTable;
 
-const COLUMNS: RecordTable = {
+const COLUMNS = {
   name: '_dfinery_columns',
   key: 'position',
   columns: {
-    source_name: ['source', 'text'],
-    occurrence: ['occurrence', 'small'],
-    table_name: ['name', 'text'],
-    item_name: ['itemName', 'text'],
-    group: ['group', 'text'],
-    type: ['type', 'text'],
-    evidence: ['evidence', 'small'],
-    position: ['position', 'small'],
-    first_shape: ['firstShape', 'text'],
+    source_name: ['source', 'VARCHAR'],
+    occurrence: ['occurrence', 'INTEGER'],
+    table_name: ['name', 'VARCHAR'],
+    item_name: ['itemName', 'VARCHAR'],
+    group: ['group', 'VARCHAR'],
+    type: ['type', 'VARCHAR'],
+    evidence: ['evidence', 'INTEGER'],
+    position: ['position', 'INTEGER'],
+    first_shape: ['firstShape', 'VARCHAR'],
   },
-};
+} satisfies RecordTable;
 
 export const EVENT_NAMES_TABLE = '_dfinery_event_names';
 
-const EVENT_NAMES: RecordTable = {
+const EVENT_NAMES = {
   name: EVENT_NAMES_TABLE,
   key: 'name',
-  columns: { name: ['name', 'text'] },
-};
+  columns: { name: ['name', 'VARCHAR'] },
+} satisfies RecordTable;
 
-const CHANGES: RecordTable = {
+const CHANGES = {
   name: '_dfinery_changes',
   columns: {
-    changed_at: ['changedAt', 'instant'],
-    source_name: ['sourceName', 'text'],
-    change: ['change', 'text'],
-    from_type: ['fromType', 'text'],
-    to_type: ['toType', 'text'],
-    window: ['window', 'text'],
-    shape: ['shape', 'text'],
+    changed_at: ['changedAt', 'TIMESTAMPTZ'],
+    source_name: ['sourceName', 'VARCHAR'],
+    change: ['change', 'VARCHAR'],
+    from_type: ['fromType', 'VARCHAR'],
+    to_type: ['toType', 'VARCHAR'],
+    window: ['window', 'VARCHAR'],
+    shape: ['shape', 'VARCHAR'],
   },
-};
+} satisfies RecordTable;
 
-const RUNS: RecordTable = {
+const RUNS = {
   name: '_dfinery_runs',
   key: 'number',
   columns: {
-    number: ['number', 'integer'],
-    began: ['began', 'instant'],
-    ended: ['ended', 'instant'],
-    exit_code: ['exitCode', 'small'],
-    cause: ['cause', 'text'],
-    version: ['version', 'text'],
-    rows: ['rows', 'integer'],
-    windows: ['windows', 'integer'],
-    exports: ['exports', 'integer'],
-    bytes: ['bytes', 'integer'],
+    number: ['number', 'BIGINT'],
+    began: ['began', 'TIMESTAMPTZ'],
+    ended: ['ended', 'TIMESTAMPTZ'],
+    exit_code: ['exitCode', 'INTEGER'],
+    cause: ['cause', 'VARCHAR'],
+    version: ['version', 'VARCHAR'],
+    rows: ['rows', 'BIGINT'],
+    windows: ['windows', 'BIGINT'],
+    exports: ['exports', 'BIGINT'],
+    bytes: ['bytes', 'BIGINT'],
   },
-};
+} satisfies RecordTable;
 
-/** The table of the copies for readers. */
-const COPIES: RecordTable = {
-  name: COPIES_TABLE,
-  key: 'path',
-  columns: { path: ['path', 'text'], published_at: ['publishedAt', 'instant'] },
-};
-
-const RECORDS = [WINDOWS, COLUMNS, EVENT_NAMES, CHANGES, RUNS, COPIES];
+const RECORDS = [WINDOWS, COLUMNS, EVENT_NAMES, CHANGES, RUNS];
 const STATE = '_dfinery_state';
 /**
  * The table of the state. `database` is the id of the database, `file` the identity of its file, which a plain copy
@@ -132,7 +122,10 @@ const CREATE_STATE = `CREATE TABLE ${STATE} (
   v INTEGER, timezone VARCHAR, state JSON, database VARCHAR, file VARCHAR, copy_of VARCHAR)`;
 
 /** The tables of this program, without its views. */
-export const STORE_TABLES: ReadonlySet<string> = new Set(['events', STATE, ...RECORDS.map(({ name }) => name)]);
+export const STORE_TABLES: ReadonlySet<string> = new Set([
+  ...['events', STATE, COPIES_TABLE],
+  ...RECORDS.map(({ name }) => name),
+]);
 const STORE_NAMES = [...STORE_TABLES, 'event_logs', 'event_items'];
 
 /** Opens a file that this program has loaded, works on it and closes it. Throws UserError for any other file. */
@@ -228,10 +221,11 @@ async function createTables(engine: Engine, state: TableState): Promise<void> {
     identityOf(engine.file),
   ]);
   for (const { name, columns } of RECORDS) {
-    const defined = Object.entries(columns).map(([column, [, kind]]) => `${identifier(column)} ${KINDS[kind].type}`);
+    const defined = Object.entries(columns).map(([column, [, type]]) => `${identifier(column)} ${type}`);
     await engine.run(`CREATE TABLE ${name} (${defined.join(', ')})`);
   }
-  await insertRecords(engine, COLUMNS, state.columns);
+  await engine.run(CREATE_COPIES);
+  await replaceRecords(engine, COLUMNS, [], state.columns);
 }
 
 async function createData(engine: Engine, timezone: string | null): Promise<void> {
@@ -261,15 +255,6 @@ export async function readState(engine: Engine): Promise<TableState> {
   };
 }
 
-/** Reads the state of a file that is not open; undefined if nothing was loaded yet. Throws UserError. */
-export async function readDuckDbState(options: Omit<EngineOptions, 'readOnly'>): Promise<TableState | undefined> {
-  // Before the first run there is no file, and this does not create one.
-  if (!fileExists(options.file)) return undefined;
-  return withFile({ ...options, readOnly: true }, async (engine) =>
-    (await isPrepared(engine)) ? readState(engine) : undefined,
-  );
-}
-
 /** Stores the changes that a batch makes in the state. Called inside its transaction. */
 export async function writeState(engine: Engine, before: TableState, after: TableState): Promise<void> {
   await engine.run(`UPDATE ${STATE} SET state = $1`, [JSON.stringify(after.exportState)]);
@@ -280,68 +265,49 @@ export async function writeState(engine: Engine, before: TableState, after: Tabl
   const { changes } = before;
   const isLonger = changes.length === 0 || changes.at(-1) === after.changes[changes.length - 1];
   if (!isLonger) await engine.run(`DELETE FROM ${CHANGES.name}`);
-  await insertRecords(engine, CHANGES, isLonger ? after.changes.slice(changes.length) : after.changes);
+  const added = isLonger ? after.changes.slice(changes.length) : after.changes;
+  await engine.append(
+    CHANGES.name,
+    added.map((change) => valuesOf(CHANGES, change)),
+  );
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Reads all records of a table, in the order of their keys; without a key in the order in which they were added. */
 async function readRecords<T extends object>(engine: Engine, { name, key, columns }: RecordTable): Promise<T[]> {
-  const select = Object.entries(columns).map(
-    ([column, [member, kind]]) => `${KINDS[kind].read(identifier(column))} AS ${identifier(member)}`,
-  );
+  const select = Object.entries(columns).map(([column, [member, type]]) => {
+    const stored = identifier(column);
+    return `${READ_AS[type]?.(stored) ?? stored} AS ${identifier(member)}`;
+  });
   const rows = await engine.rows(`SELECT ${select.join(', ')} FROM ${name} ORDER BY ${key ?? 'rowid'}`);
   const plain = (value: unknown) => (typeof value === 'bigint' ? Number(value) : value);
   return rows.map((row) => Object.fromEntries(Object.entries(row).map(([k, value]) => [k, plain(value)])) as T);
 }
 
-async function insertRecords(
-  engine: Engine,
-  { name, columns }: RecordTable,
-  records: readonly object[],
-): Promise<void> {
-  if (records.length === 0) return;
-  const entries = Object.entries(columns);
-  const shape = Object.fromEntries(
-    entries.map(([, [member, kind]]) => [member, kind === 'integer' || kind === 'small' ? 'BIGINT' : 'VARCHAR']),
-  );
-  const values = entries.map(([, [member, kind]]) => `CAST(r.${identifier(member)} AS ${KINDS[kind].type})`);
-  await engine.run(
-    `INSERT INTO ${name} (${entries.map(([column]) => identifier(column)).join(', ')})
-    SELECT ${values.join(', ')} FROM (SELECT unnest(from_json($1, $2)) AS r)`,
-    [JSON.stringify(records.map((record) => picked(record, Object.keys(shape)))), JSON.stringify([shape])],
-  );
-}
-
-function picked(record: object, members: readonly string[]): Fields {
-  const fields: Fields = { ...record };
-  return Object.fromEntries(members.map((member) => [member, fields[member] ?? null]));
+/** The values of a record in the order of the columns of its table. */
+function valuesOf({ columns }: RecordTable, record: object): Value[] {
+  const fields: Readonly<Record<string, Value | undefined>> = { ...record };
+  return Object.values(columns).map(([member]) => fields[member] ?? null);
 }
 
 /** Replaces the records of a table by those of `after`. */
 async function replaceRecords(
   engine: Engine,
-  table: RecordTable,
+  table: RecordTable & { readonly key: string },
   before: readonly object[],
   after: readonly object[],
 ): Promise<void> {
-  const members = Object.values(table.columns).map(([member]) => member);
-  const recordText = (record: object) => JSON.stringify(picked(record, members));
-  const [stored, wanted] = [new Set(before.map(recordText)), new Set(after.map(recordText))];
-  const removed = before.filter((record) => !wanted.has(recordText(record)));
-  if (removed.length > 0 && table.key !== undefined) {
-    const [member, kind] = table.columns[table.key];
-    const keys = removed.map((record) => picked(record, [member])[member]);
-    await engine.run(
-      `DELETE FROM ${table.name} WHERE ${table.key} IN (SELECT unnest(from_json($1, '["${KINDS[kind].type}"]')))`,
-      [JSON.stringify(keys)],
-    );
+  const byText = (records: readonly object[]) =>
+    new Map(records.map((record) => valuesOf(table, record)).map((values) => [JSON.stringify(values), values]));
+  const [stored, wanted] = [byText(before), byText(after)];
+  const { name, key, columns } = table;
+  const keyAt = Object.keys(columns).indexOf(key);
+  const removed = [...stored].filter(([text]) => !wanted.has(text)).map(([, values]) => values[keyAt]);
+  if (removed.length > 0) {
+    const keys = `from_json($1, '["${columns[key][1]}"]')`;
+    await engine.run(`DELETE FROM ${name} WHERE ${key} IN (SELECT unnest(${keys}))`, [JSON.stringify(removed)]);
   }
-  await insertRecords(
-    engine,
-    table,
-    after.filter((record) => !stored.has(recordText(record))),
-  );
+  const added = [...wanted].filter(([text]) => !stored.has(text)).map(([, values]) => values);
+  await engine.append(name, added);
 }
 
 type StoredRun = RunRecord & { readonly number: number };

@@ -16,28 +16,21 @@ export const duckdb: StatefulTarget = withCopies(
       return openDuckDbSink({ ...options, file });
     },
     async maintenance(): Promise<Maintenance> {
-      const [{ readDuckDbState }, { reportDuckDb, verifyDuckDb }, { rewriteDuckDb }] = await Promise.all([
-        import('./store.ts'),
-        import('./read.ts'),
-        import('./rewrite.ts'),
-      ]);
+      const [read, { rewriteDuckDb }] = await Promise.all([import('./read.ts'), import('./rewrite.ts')]);
       return {
-        readState: (file, options) => readDuckDbState({ ...options, file }),
-        verify: (file, options) => verifyDuckDb({ ...options, file }),
+        readState: (file, options) => read.readDuckDbState({ ...options, file }),
+        verify: (file, options) => read.verifyDuckDb({ ...options, file }),
         compact: (file, options) => rewriteDuckDb({ ...options, file }),
-        report: (file, options) => reportDuckDb({ ...options, file }),
+        report: (file, options) => read.reportDuckDb({ ...options, file }),
       };
     },
     async people(): Promise<People> {
-      const [{ peopleInDuckDb, rowsInDuckDb }, { checkPurgeDuckDb, purgeDuckDb }] = await Promise.all([
-        import('./read.ts'),
-        import('./rewrite.ts'),
-      ]);
+      const [read, rewrite] = await Promise.all([import('./read.ts'), import('./rewrite.ts')]);
       return {
-        find: (file, query, options) => peopleInDuckDb({ ...options, file }, query),
-        rows: (file, query, options) => rowsInDuckDb({ ...options, file }, query),
-        tryPurge: (file, query, options) => checkPurgeDuckDb({ ...options, file }, query),
-        purge: (file, query, options) => purgeDuckDb({ ...options, file }, query, options.onFound),
+        find: (file, query, options) => read.peopleInDuckDb({ ...options, file }, query),
+        rows: (file, query, options) => read.rowsInDuckDb({ ...options, file }, query),
+        tryPurge: (file, query, options) => rewrite.checkPurgeDuckDb({ ...options, file }, query),
+        purge: (file, query, options) => rewrite.purgeDuckDb({ ...options, file }, query, options.onFound),
       };
     },
   },

@@ -37,9 +37,8 @@ import { copyError, isPlainCopy } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { openStorage } from '../storage/open.ts';
 import type { Storage } from '../storage/storage.ts';
+import { Catalog, COPIED } from './catalog.ts';
 import {
-  Catalog,
-  COPIED,
   createLake,
   createOwnTables,
   expireSnapshots,
@@ -50,7 +49,7 @@ import {
   type LakeFile,
   lostNames,
   readLake,
-} from './catalog.ts';
+} from './lake.ts';
 import { checkShape, rewriteChanged } from './reconcile.ts';
 import { fieldOf, fieldsOf, SnapshotWriter } from './snapshot-writer.ts';
 import { snapshotOf, stateRows } from './state.ts';
@@ -210,10 +209,9 @@ class LakeLog implements TableLog {
       await storeFiles(storage, change.added);
       lake = await catalog.write(async (open) => {
         const made = await this.#write(open, change, logged);
-        this.#expired = new Set(made.paths);
         this.#purgedAt = since;
         isDecided = true;
-        return made.lake;
+        return made;
       });
     } catch (error) {
       // Once the work is done only the commit itself can fail, and then it is unknown whether the files are live.
@@ -222,21 +220,13 @@ class LakeLog implements TableLog {
     }
     const isFirst = this.#lake?.state.get(ID) === undefined;
     await this.adopt(lake);
-    if (isFirst) await this.#claimCommitted();
-  }
-
-  /**
-   * Claims the data after the first commit. A temporary failure does not end the run, since the rows are committed; the
-   * next run claims the data.
-   */
-  async #claimCommitted(): Promise<void> {
-    try {
-      await this.claim();
-    } catch (error) {
+    if (!isFirst) return;
+    await this.claim().catch((error) => {
+      // The rows are committed: a temporary failure does not end the run.
       if (!(error instanceof UserError) || error.kind !== 'transient') throw error;
-      const message = `${this.#parts.storage.address}: whose data these are could not be noted; the next run does.`;
+      const message = `${storage.address}: whose data these are could not be noted; the next run does.`;
       this.#options.logger.warn('catalog.unclaimed', message, { error: error.message });
-    }
+    });
   }
 
   /**
@@ -257,11 +247,12 @@ class LakeLog implements TableLog {
     );
   }
 
+  /** Writes a change into the open catalog; returns the catalog's contents after it. */
   async #write(
     open: Engine,
     change: FileChange,
     logged: ReadonlyMap<NewFile, LoggedColumns>,
-  ): Promise<{ lake: Lake | undefined; paths: readonly string[] }> {
+  ): Promise<Lake | undefined> {
     const { catalog, engine, dataPath } = this.#parts;
     const { clock } = this.#options;
     const now = new Date(clock.now()).toISOString();
@@ -280,9 +271,9 @@ class LakeLog implements TableLog {
     await writer.finish(at, `${change.kind}, window ${lastWindow(change.state.receipts)}`);
     await this.#writeState(open, change.state, lake);
     const after = change.kind === 'purge' ? await readLake(open) : undefined;
-    const paths = after === undefined ? [] : await expireSnapshots(open, after, after.snapshotId, at);
+    this.#expired = new Set(after && (await expireSnapshots(open, after, after.snapshotId, at)));
     await writer.summarize(rangedColumns(change.state));
-    return { lake: await readLake(open), paths };
+    return readLake(open);
   }
 
   async #writeState(open: Engine, state: TableState, { state: before }: Lake): Promise<void> {
@@ -294,8 +285,10 @@ class LakeLog implements TableLog {
     const { written, removed } = entryChanges(before, wanted);
     const replaced = [...written.map(([name]) => name), ...removed].map(literal);
     await open.run(`DELETE FROM _dfinery_state WHERE name IN (${replaced.join(', ')})`);
-    const rows = written.map(([name, value]) => [1, name, value]);
-    await open.append('_dfinery_state', rows);
+    await open.append(
+      '_dfinery_state',
+      written.map(([name, value]) => [1, name, value]),
+    );
   }
 
   async foreign(): Promise<readonly string[]> {

@@ -10,7 +10,7 @@ import type { FileChange, NewFile } from '../files/table-log.ts';
 import { describe } from '../sql/columns.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
-import type { Lake, LakeFile } from './catalog.ts';
+import type { Lake, LakeFile } from './lake.ts';
 import { fieldsOf, sameType } from './snapshot-writer.ts';
 import { changedFile, insertedError } from './state.ts';
 

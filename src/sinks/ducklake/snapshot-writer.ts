@@ -14,7 +14,7 @@ import { type FileChange, LostRace, type NewFile } from '../files/table-log.ts';
 import { type DescribedColumn, scalarOf } from '../sql/columns.ts';
 import type { Engine, Value } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import type { Lake } from './catalog.ts';
+import type { Lake } from './lake.ts';
 import { lakeNoteOf } from './state.ts';
 
 export const sameType = (field: Field, column: IdentifiedColumn | undefined): boolean =>

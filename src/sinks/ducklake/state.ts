@@ -5,7 +5,7 @@ import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { type FileNote, type LoggedColumns, notedOf, noteOf, stateEntries, stateFrom } from '../files/log-entries.ts';
 import { type DataFile, liveRows, type NewFile, type Snapshot } from '../files/table-log.ts';
-import { type Lake, type LakeFile, unusable } from './catalog.ts';
+import { type Lake, type LakeFile, unusable } from './lake.ts';
 
 /** The facts about a file for which the catalog has no column. */
 interface LakeNote extends FileNote {

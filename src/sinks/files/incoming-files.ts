@@ -5,7 +5,7 @@ import { typedColumns } from '../../table/columns.ts';
 import { castToColumn, typedNull } from '../sql/columns.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount } from '../sql/rows/counts.ts';
-import { type FileQuery, fileQuery, type WindowLoad } from '../sql/rows/file-query.ts';
+import { fileQuery, type TypedRows, type WindowLoad } from '../sql/rows/file-query.ts';
 import { type StagedExtra, withStaged } from '../sql/rows/staging.ts';
 import { eventColumns } from './file-columns.ts';
 import type { FileTable } from './file-table.ts';
@@ -95,27 +95,22 @@ function writePlain(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
   const date = onlyDate(load);
   const partition = date === undefined ? partitionSql(load, 0) : undefined;
   const source = fileQuery(load, 0, partition?.texts);
-  const query = queryOf({ ...source, key: source.base }, partition?.sql, load);
-  return writeDatesOf(table, table.writer(true), query, load, date);
+  return writeDatesOf(table, table.writer(true), queryOf(source, partition?.sql, load), load, date);
 }
 
 /** Writes a window whose ids may be missing or repeated: its rows are staged in their order in a temporary table. */
 function writeStaged(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
   const date = onlyDate(load);
   const partition: StagedExtra = { type: 'DATE', valueOf: (index) => partitionSql(load, index) };
-  const write = (staged: Rows & { readonly extra: string | undefined }) => {
+  const write = (staged: TypedRows & { readonly extra: string | undefined }) => {
     const query = queryOf(staged, date === undefined ? staged.extra : undefined, load);
     return writeDatesOf(table, table.writer(), query, load, date);
   };
   return withStaged(table.engine, load, write, partition);
 }
 
-interface Rows extends Pick<FileQuery, 'columns' | 'values' | 'rescued' | 'from'> {
-  readonly key: string;
-}
-
 /** The query of rows as a file of `events` has them. `date` is SQL; undefined if there is no column of the date. */
-function queryOf(rows: Rows, date: string | undefined, { planned, zone, number }: WindowLoad): string {
+function queryOf(rows: TypedRows, date: string | undefined, { planned, zone, number }: WindowLoad): string {
   const values = new Map(rows.columns.map(({ name }, i) => [name, rows.values[i]]));
   const inner: string[] = [];
   const outer: string[] = [];
@@ -127,12 +122,12 @@ function queryOf(rows: Rows, date: string | undefined, { planned, zone, number }
     if (value === rows.key) key ??= column;
   }
   if (key === undefined) inner.push(`${rows.key} AS _key`);
-  if (rows.rescued !== undefined) inner.push(`${rows.rescued} AS _rescued`);
+  inner.push(`${rows.rescued} AS _rescued`);
   if (date !== undefined) inner.push(`${date} AS event_date`);
   const own = [
     key === undefined ? '_key' : `${key} AS _key`,
     `CAST(${number} AS BIGINT) AS _dfinery_window`,
-    `CAST(${rows.rescued === undefined ? 'NULL' : '_rescued'} AS VARCHAR) AS _rescued`,
+    'CAST(_rescued AS VARCHAR) AS _rescued',
   ];
   const all = [...own, ...outer, ...(date === undefined ? [] : ['event_date'])];
   return `SELECT ${all.join(', ')} FROM (SELECT ${inner.join(', ')} FROM ${rows.from})`;

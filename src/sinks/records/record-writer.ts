@@ -65,9 +65,13 @@ export class RecordWriter {
     signal: AbortSignal,
   ): Promise<WrittenWindow> {
     const emittedAt = this.#options.clock.now();
-    const jobs = window.files.map((file) => jobOf(file, streams, this.#options.timezone, emittedAt));
-    const totals = new WindowTotals(jobs, streams);
-    if (streams.length === 0) return totals.result();
+    const { timezone } = this.#options;
+    const jobs = window.files.map((file): FileJob => {
+      const plans = streams.map((stream) => planRecords(stream, file, timezone !== undefined));
+      return { path: file.path, header: file.header, streams: plans, timezone, emittedAt };
+    });
+    const written = emptyWindow(jobs, streams);
+    if (streams.length === 0) return written;
     const blocks = window.files.flatMap(blocksOf);
     const run = (tasks: readonly Task[]) => this.#pool.run(jobs, window.receipt.bytes, tasks);
     const keys = keysFor(window, streams);
@@ -83,10 +87,27 @@ export class RecordWriter {
       if (result.kind !== 'encode') continue;
       // A whole block is written at once: smaller pieces would each wait for other work of the main thread.
       await write(new Uint8Array(result.buffer, 0, result.length));
-      totals.add(result);
+      addBlock(written, jobs[result.fileIndex], result);
     }
-    return totals.result();
+    return written;
   }
+}
+
+type Counts = Record<'records', Map<StreamName, number>> & Record<'rescued', Map<string, number>>;
+
+function emptyWindow(jobs: readonly FileJob[], streams: readonly RecordStream[]): WrittenWindow & Counts {
+  const unsent = streams.map(({ name }, i) => {
+    const names = jobs.flatMap((job) => job.streams[i].unsent);
+    return [name, [...new Set(names)]] as const;
+  });
+  return { records: new Map(streams.map(({ name }) => [name, 0])), rescued: new Map(), unsent: new Map(unsent) };
+}
+
+function addBlock({ records, rescued }: Counts, { streams, header }: FileJob, block: EncodedBlock): void {
+  for (const [i, { name }] of streams.entries()) records.set(name, (records.get(name) ?? 0) + block.records[i]);
+  const cells = new Map<number, number>();
+  for (const [column, count] of block.rescued.flat()) cells.set(column, Math.max(cells.get(column) ?? 0, count));
+  for (const [column, count] of cells) rescued.set(header[column], (rescued.get(header[column]) ?? 0) + count);
 }
 
 /** The rows of a file in blocks, cut at the row ends that the scan recorded. */
@@ -105,49 +126,4 @@ function keysFor(window: Window, streams: readonly RecordStream[]): WindowKeys |
   const keys = hasDuplicateOrMissingIds(window);
   const rows = window.files.reduce((sum, file) => sum + file.rows, 0);
   return events || keys ? new WindowKeys(rows, { events, keys }) : undefined;
-}
-
-function jobOf(
-  file: SpoolFile,
-  streams: readonly RecordStream[],
-  timezone: string | undefined,
-  emittedAt: number,
-): FileJob {
-  const plans = streams.map((stream) => planRecords(stream, file, timezone !== undefined));
-  return { path: file.path, header: file.header, streams: plans, timezone, emittedAt };
-}
-
-/** The sums of the results of a window's blocks. */
-class WindowTotals {
-  readonly #jobs: readonly FileJob[];
-  readonly #records = new Map<StreamName, number>();
-  readonly #rescued = new Map<string, number>();
-  readonly #streams: readonly RecordStream[];
-
-  constructor(jobs: readonly FileJob[], streams: readonly RecordStream[]) {
-    this.#jobs = jobs;
-    this.#streams = streams;
-    for (const stream of streams) this.#records.set(stream.name, 0);
-  }
-
-  add(result: EncodedBlock): void {
-    result.records.forEach((count, i) => {
-      const { name } = this.#streams[i];
-      this.#records.set(name, (this.#records.get(name) ?? 0) + count);
-    });
-    const cells = new Map<number, number>();
-    for (const [column, count] of result.rescued.flat()) cells.set(column, Math.max(cells.get(column) ?? 0, count));
-    const { header } = this.#jobs[result.fileIndex];
-    for (const [column, count] of cells) {
-      this.#rescued.set(header[column], (this.#rescued.get(header[column]) ?? 0) + count);
-    }
-  }
-
-  result(): WrittenWindow {
-    const unsent = this.#streams.map(({ name }, i) => {
-      const names = this.#jobs.flatMap((job) => job.streams[i].unsent);
-      return [name, [...new Set(names)]] as const;
-    });
-    return { records: this.#records, rescued: this.#rescued, unsent: new Map(unsent) };
-  }
 }

@@ -50,9 +50,8 @@ export function rescuedAfter(columns: readonly PlannedColumn[], zone: Zone | und
 }
 
 /** The name in `src/types` of a type that DuckDB describes. */
-export function shortName(described: string): string {
-  return described.replace(/^TIMESTAMP WITH TIME ZONE/, 'TIMESTAMPTZ');
-}
+export const shortName = (described: unknown): string =>
+  String(described).replace(/^TIMESTAMP WITH TIME ZONE/, 'TIMESTAMPTZ');
 
 /** A column of a query, all of whose values have a type of `src/types` or are JSON text. */
 export interface DescribedColumn {
@@ -64,8 +63,8 @@ export interface DescribedColumn {
 export async function describe(engine: Pick<Engine, 'rows'>, query: string): Promise<DescribedColumn[]> {
   const rows = await engine.rows(`DESCRIBE ${query}`);
   return rows.map(({ column_name: name, column_type: described }) => {
-    const type = described === 'JSON' ? 'VARCHAR' : (shortName(String(described)) as DuckDbType);
-    return { name: String(name), type };
+    const type = described === 'JSON' ? 'VARCHAR' : shortName(described);
+    return { name: String(name), type: type as DuckDbType };
   });
 }
 

@@ -55,7 +55,7 @@ export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFor
       ...people,
       async purge(file, query, options) {
         const purged = await people.purge(file, query, options);
-        return { ...purged, unreached: await republish(format, { ...options, file }) };
+        return { ...purged, unreached: await republish(format, { ...options, file }, options.forgetCopies) };
       },
     };
   },
@@ -70,8 +70,9 @@ interface Mark {
   readonly copyOf: string | null;
 }
 
-/** The table of the copies of a database: `path`, `published_at`. */
+/** The table of the copies of a database. */
 export const COPIES_TABLE = '_dfinery_copies';
+export const CREATE_COPIES = `CREATE TABLE IF NOT EXISTS ${COPIES_TABLE}(path VARCHAR, published_at TIMESTAMPTZ)`;
 const UNFINISHED = '.publishing';
 
 type Options = Omit<EngineOptions, 'readOnly' | 'file'>;
@@ -144,19 +145,17 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
 }
 
 /**
- * A place of a copy that is not free. `database` is the id of the database; undefined if no copy of it can be there.
+ * Throws a configuration failure unless the file at `path` is a copy of `file`, whose database has the id `database`;
+ * undefined if no copy of it can be there. `name` names the copy in messages.
  */
-interface TakenPlace {
-  /** Name of the copy in messages. */
-  readonly name: string;
-  readonly path: string;
-  readonly file: string;
-  readonly database: string | undefined;
-}
-
 async function checkPlace(
   format: CopiedFormat,
-  { name, path, file, database }: TakenPlace,
+  {
+    name,
+    path,
+    file,
+    database,
+  }: Readonly<Record<'name' | 'path' | 'file', string>> & { readonly database: string | undefined },
   options: Options,
 ): Promise<void> {
   const found = statSync(path);
@@ -175,13 +174,9 @@ async function checkPlace(
         `${why} Give another path, or remove it.`,
       { cause },
     );
-  let mark: Mark;
-  try {
-    mark = await markOf(format, path, options, format.checkWhole);
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error;
-    throw refusal(error.message, error);
-  }
+  const mark = await markOf(format, path, options, format.checkWhole).catch((error: unknown) => {
+    throw error instanceof UserError ? refusal(error.message, error) : error;
+  });
   if (mark.copyOf === null) throw refusal(`it is a ${format.noun} of its own.`);
   if (mark.copyOf !== database) throw refusal(`it is a copy of another ${format.noun}.`);
 }
@@ -217,52 +212,34 @@ export async function publish(
   name = `--publish ${copy}`,
 ): Promise<void> {
   const path = realFile(copy);
-  const known = databaseOf(await readMark(format, engine), engine.file);
-  if (existsSync(path)) await checkPlace(format, { name, path, file: engine.file, database: known }, options);
-  const database = await engine.transaction(() => remember(format, engine, { path, known }, options));
+  const { file } = engine;
+  const known = databaseOf(await readMark(format, engine), file);
+  if (existsSync(path)) await checkPlace(format, { name, path, file, database: known }, options);
+  await engine.transaction(async () => {
+    if (known === undefined) {
+      // A plain copy of a database becomes one of its own with its first copy for readers, and forgets those of the other.
+      await engine.run(`UPDATE ${format.marks} SET database = CAST(uuid() AS VARCHAR), file = $1, copy_of = NULL`, [
+        identityOf(file),
+      ]);
+      await engine.run(`DELETE FROM ${COPIES_TABLE}`);
+    }
+    await engine.run(`DELETE FROM ${COPIES_TABLE} WHERE path = $1`, [path]);
+    await engine.append(COPIES_TABLE, [[path, new Date(options.clock.now()).toISOString()]]);
+  });
+  const { database } = await readMark(format, engine);
   await engine.run('CHECKPOINT target');
-  await copyWhole(format, { file: engine.file, path, database }, options);
-}
-
-/**
- * Adds a copy to the list. A plain copy of a database becomes a database of its own with its first copy for readers,
- * and forgets the copies of the other.
- */
-async function remember(
-  format: CopiedFormat,
-  engine: Engine,
-  { path, known }: { readonly path: string; readonly known: string | undefined },
-  { clock }: Options,
-): Promise<string> {
-  if (known === undefined) {
-    await engine.run(`UPDATE ${format.marks} SET database = CAST(uuid() AS VARCHAR), file = $1, copy_of = NULL`, [
-      identityOf(engine.file),
-    ]);
-    await engine.run(`DELETE FROM ${COPIES_TABLE}`);
-  }
-  await engine.run(`DELETE FROM ${COPIES_TABLE} WHERE path = $1`, [path]);
-  const at = new Date(clock.now()).toISOString();
-  await engine.run(`INSERT INTO ${COPIES_TABLE} VALUES ($1, $2)`, [path, at]);
-  return (await readMark(format, engine)).database;
-}
-
-async function copyWhole(
-  format: CopiedFormat,
-  { file, path, database }: { readonly file: string; readonly path: string; readonly database: string },
-  options: Options,
-): Promise<void> {
   const draft = unfinishedCopyOf(path);
   try {
     removeUnfinishedCopy(path);
     await copyLockedFile(file, draft, options.signal);
     copyMode(existsSync(path) ? path : file, draft);
-    await format.withFile({ ...options, file: draft }, async (engine) => {
-      await engine.transaction(async () => {
-        await engine.run(`UPDATE ${format.marks} SET copy_of = $1`, [database]);
-        await engine.run(`DELETE FROM ${COPIES_TABLE}`);
+    await format.withFile({ ...options, file: draft }, async (copied) => {
+      await copied.transaction(async () => {
+        await copied.run(`UPDATE ${format.marks} SET copy_of = $1`, [database]);
+        await copied.run(`DELETE FROM ${COPIES_TABLE}`);
       });
       // The file alone is renamed: what closing it leaves in its write-ahead log would be lost, the mark first.
-      await engine.run('CHECKPOINT target');
+      await copied.run('CHECKPOINT target');
     });
     await markOf(format, draft, options, format.checkWhole);
     await moveFile(draft, path);
@@ -282,17 +259,16 @@ function removeUnfinishedCopy(path: string): void {
   rmSync(`${draft}.tmp`, { force: true, recursive: true });
 }
 
-export interface RepublishOptions extends Omit<EngineOptions, 'readOnly'> {
-  /** Copies that no longer exist and are removed from the list. */
-  readonly forgetCopies?: readonly string[] | undefined;
-}
-
 /**
  * Publishes every copy of a file again: after a purge no copy may hold the removed rows. Returns a sentence that names
  * every copy which could not be replaced or is not there, and so may still hold them; such a copy stays on the list. A
- * plain copy of a database has no copies.
+ * plain copy of a database has no copies. Those of `forgotten` that do not exist are taken off the list first.
  */
-export async function republish(format: CopiedFormat, options: RepublishOptions): Promise<string[]> {
+export async function republish(
+  format: CopiedFormat,
+  options: Options & { readonly file: string },
+  forgotten: readonly string[] = [],
+): Promise<string[]> {
   const failed: string[] = [];
   const replace = async (engine: Engine, copy: string) => {
     try {
@@ -311,7 +287,10 @@ export async function republish(format: CopiedFormat, options: RepublishOptions)
   try {
     await format.withFile(options, async (engine) => {
       if (databaseOf(await readMark(format, engine), engine.file) === undefined) return;
-      await forgetCopies(engine, options.forgetCopies ?? []);
+      for (const path of forgotten.map((copy) => resolve(copy)).filter((one) => !existsSync(one))) {
+        removeUnfinishedCopy(path);
+        await engine.run(`DELETE FROM ${COPIES_TABLE} WHERE path = $1`, [path]);
+      }
       for (const copy of await copiesIn(engine)) await replace(engine, copy);
     });
   } catch (error) {
@@ -331,7 +310,7 @@ export async function republish(format: CopiedFormat, options: RepublishOptions)
  */
 export function publishOld(
   format: CopiedFormat,
-  options: Omit<EngineOptions, 'readOnly'>,
+  options: Options & { readonly file: string },
   isOld: (copy: Engine) => Promise<boolean>,
 ): Promise<void> {
   return format.withFile(options, async (engine) => {
@@ -347,14 +326,6 @@ export function publishOld(
       await publish(format, engine, copy, options, `The copy for readers ${copy}`);
     }
   });
-}
-
-/** Removes copies that no longer exist from the list, and what a killed run left beside them. */
-async function forgetCopies(engine: Engine, copies: readonly string[]): Promise<void> {
-  for (const path of copies.map((copy) => resolve(copy)).filter((one) => !existsSync(one))) {
-    removeUnfinishedCopy(path);
-    await engine.run(`DELETE FROM ${COPIES_TABLE} WHERE path = $1`, [path]);
-  }
 }
 
 /**

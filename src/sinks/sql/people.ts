@@ -56,9 +56,9 @@ export interface Lookup {
   readonly condition: string;
 }
 
-const SCHEMA = 'temp.main.';
-const IDS = `${SCHEMA}_dfinery_ids`;
-const PEOPLE = `${SCHEMA}_dfinery_people`;
+/** Temporary tables of keys, with the number of their id. */
+const IDS = 'temp.main._dfinery_ids';
+const PEOPLE = 'temp.main._dfinery_people';
 const HASH_PATTERN = '[0-9a-f]{64}';
 const HASH = new RegExp(`^${HASH_PATTERN}$`);
 /** The inner and the outer pad of HMAC. */
@@ -73,13 +73,16 @@ export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<L
   const column = query.column === undefined ? undefined : new Cells(rows, query, query.column);
   const unified = new Cells(rows, query, UNIFIED_ID);
   const warnings = [...(column?.hashWarnings() ?? []), ...unifiedWarnings(rows, unified, query)];
-  await createKeys(engine);
+  for (const table of [IDS, PEOPLE]) await engine.run(`CREATE OR REPLACE TEMP TABLE ${table} (n INTEGER, key VARCHAR)`);
   if (from === undefined) return { found: { ...NOBODY, service, warnings }, condition: 'false' };
   const [ids, idsWithoutUnifiedId] = [new Set<number>(), new Set<number>()];
   if (column === undefined) {
-    await addKeys(engine, unified, PEOPLE, mappedBy(query));
+    const mapped = query.ids.flatMap((id, n) => (query.mapping?.get(id) ?? []).map((text) => ({ n, text })));
+    const wanted = mapped.filter(({ text }) => !isPlaceholder(text));
+    await addKeys(engine, unified, PEOPLE, wanted);
   } else {
-    await addKeys(engine, column, IDS, [...query.ids.entries()]);
+    const wanted = query.ids.map((text, n) => ({ n, text }));
+    await addKeys(engine, column, IDS, wanted);
     await addPlainForms(engine, from, column, IDS);
     const people = new Set<string>();
     for (const [n, text] of await matches(engine, from, { cells: column, table: IDS, unified })) {
@@ -87,12 +90,8 @@ export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<L
       if (text === undefined) idsWithoutUnifiedId.add(n);
       else people.add(text);
     }
-    await addKeys(
-      engine,
-      unified,
-      PEOPLE,
-      [...people].map((text) => [0, text]),
-    );
+    const found = [...people].map((text) => ({ n: 0, text }));
+    await addKeys(engine, unified, PEOPLE, found);
   }
   await addPlainForms(engine, from, unified, PEOPLE);
   const unifiedIds = new Set<string>();
@@ -293,19 +292,11 @@ const padded = (block: Uint8Array, pad: number): string => Buffer.from(block.map
 const isAnyAmong = (keys: readonly string[], table: string): string =>
   anyOf(keys.map((key) => `coalesce(${key} IN (SELECT key FROM ${table}), false)`));
 
-async function createKeys(engine: Engine): Promise<void> {
-  for (const table of [IDS, PEOPLE]) {
-    await engine.run(`CREATE OR REPLACE TEMP TABLE ${table.slice(SCHEMA.length)} (n INTEGER, key VARCHAR)`);
-  }
-}
-
 /** A text to look for, and the number of its id. */
-type Wanted = readonly [n: number, text: string];
-
-const mappedBy = ({ ids, mapping }: PeopleQuery): Wanted[] =>
-  ids.flatMap((id, n) =>
-    (mapping?.get(id) ?? []).filter((text) => !isPlaceholder(text)).map((text): Wanted => [n, text]),
-  );
+interface Wanted {
+  readonly n: number;
+  readonly text: string;
+}
 
 async function addKeys(engine: Engine, cells: Cells, table: string, wanted: readonly Wanted[]): Promise<void> {
   const { keysOfId, pads } = cells;
@@ -313,7 +304,7 @@ async function addKeys(engine: Engine, cells: Cells, table: string, wanted: read
   await engine.run(
     `INSERT INTO ${table} SELECT DISTINCT n, key FROM (SELECT n, unnest([${keysOfId.join(', ')}]) AS key FROM (
       SELECT wanted.n AS n, wanted.text AS text FROM (SELECT unnest(${texts}) AS wanted))) WHERE key <> ''`,
-    [...pads, JSON.stringify(wanted.map(([n, text]) => ({ n, text })))],
+    [...pads, JSON.stringify(wanted)],
   );
 }
 

@@ -21,7 +21,7 @@ import { engineError } from './engine/faults.ts';
 import { type CellSql, cellSql } from './rows/cells.ts';
 import { cell, readCsv } from './rows/file-query.ts';
 
-export interface ProfileOptions {
+interface ProfileOptions {
   readonly file: string;
   /** IANA name of the zone of datetimes that carry none. */
   readonly timezone: string | undefined;
@@ -36,13 +36,9 @@ export interface ProfileOptions {
 }
 
 /** The contents of one column of a file; texts are cut at 200 characters. */
-export interface ColumnProfile extends Measured {
+export interface ColumnProfile {
   readonly source: string;
   readonly group: ColumnGroup;
-}
-
-/** The measurements of a column's values. */
-interface Measured {
   /** Type of the column; null while every cell is absent. */
   readonly type: ColumnType | null;
   /** Number of cells with a value; the text `null` is a value in text columns alone. */
@@ -58,7 +54,8 @@ interface Measured {
   readonly rescued: number;
 }
 
-/** The contents of a local file. */
+type Measured = Omit<ColumnProfile, 'source' | 'group'>;
+
 export interface FileProfile {
   /** Number of data rows, without the header. */
   readonly rows: number;

@@ -42,9 +42,9 @@ export function cellSql(column: PlannedColumn, expr: string, zone: Zone | undefi
 }
 
 /** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */
-export function rescuedSql(cells: readonly CellSql[]): string | undefined {
+export function rescuedSql(cells: readonly CellSql[]): string {
   const rescues = cells.flatMap((cell) => cell.rescue ?? []);
-  if (rescues.length === 0) return undefined;
+  if (rescues.length === 0) return 'NULL';
   const members = rescues.map((rescue) => rescue.member).join(', ');
   return `CASE WHEN ${anyOf(rescues.map((r) => r.condition))} THEN '{' || concat_ws(',', ${members}) || '}' END`;
 }

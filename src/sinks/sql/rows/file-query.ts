@@ -23,13 +23,14 @@ export interface WindowLoad {
   readonly zone: Zone | undefined;
 }
 
-/** The SQL of one file: columns of the table, their values, and the row's base id. */
-export interface FileQuery {
-  readonly columns: readonly PlannedColumn[];
-  readonly values: readonly string[];
-  readonly rescued: string | undefined;
-  readonly base: string;
+/** Typed rows with their keys: SQL over the relation `from`. */
+export interface TypedRows {
   readonly from: string;
+  readonly key: string;
+  readonly rescued: string;
+  readonly columns: readonly PlannedColumn[];
+  /** A value for each of `columns`. */
+  readonly values: readonly string[];
 }
 
 /** The key (`columnKey`) of the column with the ids of the rows. */
@@ -42,8 +43,8 @@ export interface WindowFilePart {
   readonly index: number;
 }
 
-/** The SQL that reads one file of a window. `texts` has the keys of columns that the reader must keep as text. */
-export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): FileQuery {
+/** The SQL that reads one file, with base ids as keys. `texts` has the keys of columns that the reader must keep as text. */
+export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): TypedRows {
   return filesQuery([{ load, index }], texts);
 }
 
@@ -51,7 +52,7 @@ export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): Fi
 export function filesQuery(
   parts: readonly WindowFilePart[],
   texts = NO_TEXTS,
-): FileQuery & { readonly number: string } {
+): TypedRows & { readonly number: string } {
   const [{ load }] = parts;
   const columns = columnsOf(parts);
   const hasId = parts.every((part) => everyRowHasId(fileOf(part), part.load.incoming.files[part.index]));
@@ -64,7 +65,7 @@ export function filesQuery(
     columns: stored.map((c) => c.column),
     values: stored.map((c) => c.value),
     rescued: rescuedSql(cells.filter((c) => c !== undefined)),
-    base: sqlBaseId(id && cell(id.index), hashed, hasId),
+    key: sqlBaseId(id && cell(id.index), hashed, hasId),
     number: parts.length === 1 ? `${load.number}` : `CASE ${PATH} ${numbers.join(' ')} END`,
     from: readCsv(
       parts.map(fileOf),

@@ -1,7 +1,7 @@
 import type { PlannedColumn } from '../../../table/plan.ts';
 import { TYPES } from '../../../types/index.ts';
 import type { Engine } from '../engine/engine.ts';
-import { fileQuery, type WindowLoad } from './file-query.ts';
+import { fileQuery, type TypedRows, type WindowLoad } from './file-query.ts';
 import { sqlNumberKeys, sqlNumbersIn } from './keys.ts';
 
 const STAGE = '_dfinery_stage';
@@ -13,13 +13,7 @@ export interface StagedExtra {
   valueOf(index: number): { readonly sql: string; readonly texts: ReadonlySet<string> };
 }
 
-/** A staged window, whose rows have their keys: `from` is the relation, and the other fields are SQL over it. */
-interface Staged {
-  readonly from: string;
-  readonly key: string;
-  readonly rescued: string;
-  readonly columns: readonly PlannedColumn[];
-  readonly values: readonly string[];
+interface Staged extends TypedRows {
   /** The further column. */
   readonly extra: string;
 }
@@ -38,9 +32,9 @@ export async function stageWindow(engine: Engine, load: WindowLoad, extra?: Stag
   );
   for (let i = 0; i < load.window.files.length; i++) {
     const more = extra?.valueOf(i);
-    const { base, rescued, columns: own, values, from } = fileQuery(load, i, more?.texts);
+    const { key, rescued, columns: own, values, from } = fileQuery(load, i, more?.texts);
     const into = ['base', 'rescued', 'extra', ...own.map(staged)].join(', ');
-    const select = [base, rescued ?? 'NULL', more?.sql ?? 'NULL', ...values].join(', ');
+    const select = [key, rescued, more?.sql ?? 'NULL', ...values].join(', ');
     await engine.run(`INSERT INTO ${STAGE} (${into}) SELECT ${select} FROM ${from}`);
   }
   // A number that is itself a row's id is taken.
