@@ -6,12 +6,8 @@ import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extra
 import type { ExportState, Window } from '../extract/window.ts';
 import type { Commit, Sink, StreamSink } from './sink.ts';
 
-/** The counts of a run into one place. */
 export interface LoadCounts extends ExtractCounts {
-  /**
-   * The sum of all commits; a column that was widened twice counts once, with its type before the first and after the
-   * last commit.
-   */
+  /** The sum of all commits; a column widened twice counts once, with its first type before and its last after. */
   stored: Commit;
   /** Number of rows of the stored windows that were left out, since the person asked to be forgotten. */
   suppressed: number;
@@ -35,7 +31,6 @@ export const newLoadCounts = (): LoadCounts => ({
   nextFromDate: undefined,
 });
 
-/** The environment of a load. */
 export interface LoadDeps extends ExtractDeps {
   /** Counts, up to date whenever the load ends, successfully or not. */
   readonly counts: LoadCounts;
@@ -66,7 +61,6 @@ async function* counted(windows: AsyncIterable<Window>, counts: LoadCounts): Asy
   }
 }
 
-/** Commits one batch after the other. */
 async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void> {
   const { counts, logger, signal } = deps;
   /** Stores the first of these windows and returns the others. */
@@ -98,8 +92,8 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
 }
 
 /**
- * Stores a batch in as few commits as its windows allow. After a failure that is not temporary they are stored one by
- * one, so that all windows before the one that cannot be stored are kept.
+ * Stores a batch in as few commits as its windows allow; after a failure that is not temporary one by one, so that
+ * those before the one that cannot be stored are kept.
  */
 async function storeBatch(
   batch: readonly Window[],

@@ -13,14 +13,11 @@ interface BaseSink {
   close(): Promise<void>;
 }
 
-/** The changes that a commit made in the target. */
 export interface Commit {
   /** Number of windows of the batch that it stored, counted from the first; at least one. */
   readonly windows: number;
   readonly rows: number;
-  /** Table columns that did not exist before. */
   readonly columnsAdded: readonly string[];
-  /** Table columns that changed their type. */
   readonly columnsWidened: readonly WidenedColumn[];
   /** Number of cells put into `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;

@@ -1,4 +1,3 @@
-/** A file of SQL as text. */
 declare module '*.sql' {
   const sql: string;
   export default sql;

@@ -49,7 +49,6 @@ export interface StatefulTarget extends Target {
   people(): Promise<People>;
 }
 
-/** The work on a place that was loaded, other than loading and purging. */
 export interface Maintenance {
   /**
    * The state that is stored beside the rows; it reads no row. Undefined if nothing was loaded yet, also where no place
@@ -67,13 +66,11 @@ export interface Maintenance {
 /** The look-up of people in a place, and their removal (S37). */
 export interface People {
   /**
-   * The people as they are now. This is a forecast, since they are looked up again when they are removed. Read-only,
-   * except that a change which a dead writer left half-way may be finished first.
+   * The people as they are now: a forecast, since their removal looks them up again. Read-only, except that a change
+   * which a dead writer left half-way may be finished first.
    */
   find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
-  /**
-   * The rows that a purge would remove, as JSON objects without the columns that are null, with their table; read-only.
-   */
+  /** The rows that a purge would remove, as JSON objects without the columns that are null. Read-only. */
   rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<PersonRow>;
   /**
    * Runs all steps of a purge of these people except the one that puts the result in place, so that a purge that cannot
@@ -127,9 +124,7 @@ export interface PeopleQuery {
   readonly column?: string | undefined;
   /** Unified ids by external id. */
   readonly mapping?: ReadonlyMap<string, readonly string[]> | undefined;
-  /**
-   * Key of the columns that are hashed in the place (S47); it also shows that a hash and a plain value are one person.
-   */
+  /** Key of the columns that are hashed in the place (S47); it also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
 }
 
@@ -176,9 +171,7 @@ interface PurgeOptions extends PlaceOptions {
 
 export interface Purged extends Rewritten {
   readonly found: PeopleFound;
-  /**
-   * Sentences about what still holds the people, such as copies for readers; with any of them the purge is not done.
-   */
+  /** Sentences about what still holds the people, such as copies: with any of them the purge is not done. */
   readonly unreached: readonly string[];
 }
 

@@ -32,7 +32,6 @@ export function streamSchema(columns: readonly Typed[], asInstants: boolean, ver
   return new Schema(all, new Map([['dfinery.version', version]]));
 }
 
-/** Arrow's types by DuckDB's types. */
 const ARROW: Readonly<Record<DuckDbScalar, DataType>> = {
   BOOLEAN: new Bool(),
   BIGINT: new Int64(),
@@ -48,7 +47,7 @@ function dataType(type: DuckDbType): DataType {
   return isList ? new List(new Field('item', ARROW[scalar], true)) : ARROW[scalar];
 }
 
-/** Length of the end of a stream, a message without content (bytes). */
+/** Bytes of the end of a stream, a message without content. */
 const END_BYTES = 8;
 
 /** Writes the messages of an Arrow IPC stream to a Node stream; `write` resolves once the stream has accepted them. */
@@ -73,7 +72,6 @@ export class IpcStream {
     this.#end = empty.subarray(-END_BYTES);
   }
 
-  /** Writes whole messages. */
   async write(messages: Uint8Array): Promise<void> {
     if (this.#failed) throw this.#failed;
     if (this.#begin !== undefined) this.#out.write(this.#begin);
@@ -118,9 +116,7 @@ export async function* recordBatches(path: string, batchSize: number) {
   }
 }
 
-/**
- * A message begins with a mark and the length of its metadata, of 32 bits each; a schema's message has only metadata.
- */
+/** A message begins with a mark and the length of its metadata, 32 bits each; that of a schema has nothing else. */
 const LENGTH_AT = 4;
 const METADATA_AT = 8;
 

@@ -5,10 +5,7 @@ import type { Writable } from 'node:stream';
 import { codeOf } from '../../base/errors.ts';
 import { moveFile, OWNER_FILE, removeTemporaries, replaceablePath, temporaryPathOf } from '../../fs/atomic-file.ts';
 
-/**
- * Age (ms) from which an unfinished file counts as abandoned: a younger one may belong to a run that waits for its
- * first window.
- */
+/** Age (ms) from which an unfinished file is abandoned: a younger one's run may wait for its first window. */
 const ABANDONED_MS = 86_400_000;
 
 /** A file or a stream that receives bytes. */

@@ -3,10 +3,7 @@ import type { Target } from '../target.ts';
 
 const STDOUT = '-';
 
-/**
- * The target of one Arrow IPC stream of all windows, into a file or on stdout. It stores no state, so that there is
- * nothing to verify.
- */
+/** One Arrow IPC stream of all windows, into a file or on stdout. It stores no state to verify. */
 export const arrow: Target = {
   name: 'arrow',
   place: { name: 'file', describe: 'The file, or - for stdout' },

@@ -17,7 +17,6 @@ import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import { baseId } from '../sql/rows/superseded.ts';
 import type { PlaceOptions } from '../target.ts';
 
-/** The rows of a window as a Parquet file that has the columns of the stream. */
 interface TypedFile {
   readonly path: string;
   /** Cells in `_rescued`, by source column name. */
@@ -25,15 +24,13 @@ interface TypedFile {
 }
 
 interface TypedFilesOptions extends Rules, Pick<PlaceOptions, 'clock' | 'memoryLimit' | 'signal'> {
-  /** Where the files are written: a private folder. */
+  /** A private folder. */
   readonly folder: string;
   /** All columns of the stream, also those without a type. */
   readonly columns: readonly StoredColumn[];
-  /** Number of rows of a row group. */
   readonly groupRows: number;
 }
 
-/** Name of the stream in messages. */
 const PLACE = 'the Arrow stream';
 /** Temporary table: base id and date of rows of the previous window, which the next one may contain again. */
 const SENT = '_dfinery_sent';

@@ -25,14 +25,12 @@ export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | '
   readonly signal: AbortSignal;
 }
 
-/** Assumed number of CSV bytes of a row before any window was seen. */
 const USUAL_ROW_BYTES = 400;
 
 /** The windows and the form of a stream: its columns are known and no longer change. */
 interface Stream {
   readonly windows: AsyncIterable<Window>;
   readonly columns: readonly StoredColumn[];
-  /** Approximate number of CSV bytes of a row. */
   readonly rowBytes: number;
 }
 

@@ -9,9 +9,7 @@ import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 
 const REBUILT = '_dfinery_rebuilt';
-/**
- * Cost of adding a column, for each column that the table has, in units of rewriting one cell of the table (measured).
- */
+/** Cost of adding a column, for each column of the table, in units of rewriting one cell of it (measured). */
 const ADD_COST = 120;
 
 /** The statement that makes a table for these columns: `events`, or a table that replaces it. */
@@ -20,10 +18,7 @@ export function createEvents(table: string, columns: readonly StoredColumn[], as
   return `CREATE OR REPLACE TABLE ${table} (_key VARCHAR, _dfinery_window BIGINT, _rescued JSON${typed.join('')})`;
 }
 
-/**
- * Adds and alters the columns of `events` as planned. It comes first in the transaction, since DuckDB refuses it after
- * a DELETE.
- */
+/** Adds and alters columns as planned, first of all in the transaction: DuckDB refuses it after a DELETE. */
 export async function alterEvents(
   engine: Engine,
   plan: readonly PlannedColumn[],
@@ -89,8 +84,8 @@ async function zoneOfStored(engine: Engine, { name, before }: Retyped, zone: Zon
 }
 
 /**
- * Rewrites the whole table: for many columns at once, since an ALTER takes longer the more columns there are, and for
- * narrowing, whose SQL `ALTER … USING` does not accept.
+ * Rewrites the table: for many columns, each of whose ALTERs takes longer, and for narrowing, whose SQL `USING`
+ * refuses.
  */
 async function rebuild(engine: Engine, plan: readonly PlannedColumn[], zone: Zone | undefined): Promise<void> {
   const stored = plan.filter(({ before }) => before !== null);

@@ -16,10 +16,7 @@ export interface QueryResult {
  * Runs queries, each one SELECT statement, on a file that is opened for reading alone, without access to any other file
  * or address. Throws a configuration failure with DuckDB's own message if a query is wrong.
  */
-export async function queryDuckDb(
-  options: Omit<EngineOptions, 'readOnly'>,
-  queries: readonly string[],
-): Promise<QueryResult[]> {
+export async function queryDuckDb(options: EngineOptions, queries: readonly string[]): Promise<QueryResult[]> {
   if (!fileExists(options.file)) throw configError(`${options.file} does not exist.`);
   return withFile({ ...options, readOnly: true }, async (engine) => {
     await engine.run('SET enable_external_access = false');
@@ -36,10 +33,7 @@ export async function queryDuckDb(
   });
 }
 
-/**
- * The part of a message that cannot quote a cell: messages about the query itself name its words in their first line;
- * those about its data quote cells, which may name a person (S38).
- */
+/** What of a message cannot quote a cell (S38): messages about the query have its words in their first line. */
 function withoutCells(message: string): string {
   if (/^(Parser|Binder|Catalog|Syntax|Permission) Error/.test(message)) return message.split('\n', 1)[0];
   const [, kind = 'an error'] = /^([A-Z][A-Za-z ]* Error)/.exec(message) ?? [];

@@ -17,13 +17,11 @@ import { checkStore, isPrepared, readRuns, readState, withStore } from './store.
 
 // Reads of a file, which is opened for reading alone: its people, its report, its differences. All throw UserError.
 
-type Options = Omit<EngineOptions, 'readOnly'>;
-
-const reading = <T>(options: Options, work: (engine: Engine) => Promise<T>): Promise<T> =>
+const reading = <T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> =>
   withStore({ ...options, readOnly: true }, work);
 
 /** The state of a file; undefined if nothing was loaded yet. */
-export async function readDuckDbState(options: Options): Promise<TableState | undefined> {
+export async function readDuckDbState(options: EngineOptions): Promise<TableState | undefined> {
   // Before the first run there is no file, and this does not create one.
   if (!fileExists(options.file)) return undefined;
   return withFile({ ...options, readOnly: true }, async (engine) =>
@@ -31,15 +29,13 @@ export async function readDuckDbState(options: Options): Promise<TableState | un
   );
 }
 
-/** The rows of an open file for a look-up of people. */
 export const eventRowsIn = async (engine: Engine): Promise<EventRows> =>
   eventRowsOf(await readState(engine), { engine, from: 'events', place: engine.file });
 
-export const peopleInDuckDb = (options: Options, query: PeopleQuery): Promise<PeopleFound> =>
+export const peopleInDuckDb = (options: EngineOptions, query: PeopleQuery): Promise<PeopleFound> =>
   reading(options, async (engine) => (await findPeople(await eventRowsIn(engine), query)).found);
 
-/** Yields the rows of people from `events`: the views hold nothing else. */
-export async function* rowsInDuckDb(options: Options, query: PeopleQuery): AsyncGenerator<PersonRow> {
+export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery): AsyncGenerator<PersonRow> {
   const engine = await openEngine({ ...options, readOnly: true });
   try {
     const { rows, condition } = await engine.guarded(async () => {
@@ -53,7 +49,7 @@ export async function* rowsInDuckDb(options: Options, query: PeopleQuery): Async
   }
 }
 
-export function reportDuckDb(options: Options): Promise<TargetReport> {
+export function reportDuckDb(options: EngineOptions): Promise<TargetReport> {
   return reading(options, async (engine) => {
     const state = await readState(engine);
     const source = { events: 'events', columns: state.columns, zone: zoneOf(state.timezone) };
@@ -67,8 +63,7 @@ export function reportDuckDb(options: Options): Promise<TargetReport> {
   });
 }
 
-/** Compares the rows of a file with its receipts. */
-export function verifyDuckDb(options: Options): Promise<Difference[]> {
+export function verifyDuckDb(options: EngineOptions): Promise<Difference[]> {
   return reading(options, async (engine) => {
     const state = await readState(engine);
     return [

@@ -16,19 +16,14 @@ import type { PeopleFound, PeopleQuery, Purged, PurgeTrial, Rewritten } from '..
 import { eventRowsIn } from './read.ts';
 import { COPIED, checkStore, EVENT_NAMES_TABLE, STORE_TABLES } from './store.ts';
 
-type RewriteOptions = Omit<EngineOptions, 'readOnly'>;
-
-/**
- * Copies a file's live rows into a new file beside it, verifies and syncs it, and renames it into place, so that there is
- * a complete file at any time. The old file is locked meanwhile. Throws UserError.
- */
-export async function rewriteDuckDb(options: RewriteOptions): Promise<Rewritten> {
+/** Copies a file's live rows into a new one, which replaces it once it is checked and synced. Throws UserError. */
+export async function rewriteDuckDb(options: EngineOptions): Promise<Rewritten> {
   return withCopy(options, async () => undefined, replaceFile);
 }
 
 /** Rewrites a file without the rows of the people that are found while it is locked. Throws UserError. */
 export async function purgeDuckDb(
-  options: RewriteOptions,
+  options: EngineOptions,
   query: PeopleQuery,
   onFound?: (found: PeopleFound) => Promise<void>,
 ): Promise<Purged> {
@@ -44,8 +39,7 @@ export async function purgeDuckDb(
   }));
 }
 
-/** Runs all steps of a purge but the last one. */
-export function checkPurgeDuckDb(options: RewriteOptions, query: PeopleQuery): Promise<PurgeTrial> {
+export function checkPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgeTrial> {
   const find = (engine: Engine) => findInDatabase(engine, query);
   return withCopy(options, find, async (engine, _copied, { found }) => ({
     found,
@@ -71,12 +65,11 @@ interface Copied extends Pick<Rewritten, 'rows' | 'rowsRemoved'> {
 }
 
 /**
- * Locks a file, finds the people whose rows are to be left out, if any, copies the rest, and calls `then`. Other
- * processes, a second rewrite too, may have the file open for reading; a lock beside it keeps one rewrite from
- * replacing what the other is about to copy.
+ * Locks a file, finds the people to leave out, if any, copies the rest, and calls `then`. The file is open for reading
+ * alone, so that a lock beside it must keep other rewrites from replacing it.
  */
 async function withCopy<L extends Lookup | undefined, T>(
-  options: RewriteOptions,
+  options: EngineOptions,
   find: (engine: Engine) => Promise<L>,
   then: (engine: Engine, copied: Copied, lookup: L) => Promise<T>,
 ): Promise<T> {
@@ -113,7 +106,7 @@ async function withCopy<L extends Lookup | undefined, T>(
 }
 
 /** Opens the file for reading once nothing is left in its write-ahead log; writers cannot open it meanwhile. */
-async function openSettled(options: RewriteOptions): Promise<Engine> {
+async function openSettled(options: EngineOptions): Promise<Engine> {
   await withFile(options, async (writer) => {
     await checkStore(writer);
     await writer.emptyLog();
@@ -124,10 +117,7 @@ async function openSettled(options: RewriteOptions): Promise<Engine> {
   throw transientError(`Another program has just written to ${options.file}: run again.`);
 }
 
-/**
- * Copies all tables. A failure names the tables that cannot be copied: a generated column or a foreign key makes DuckDB
- * refuse the copy of a table.
- */
+/** Copies all tables; returns the number of rows left out. A failure names the tables that DuckDB may refuse. */
 async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<number> {
   try {
     if (lookup !== undefined) return await copyWithout(engine, lookup);
@@ -144,16 +134,12 @@ async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<n
   }
 }
 
-/** Names of tables that this program did not make. */
 async function foreignTables(engine: Engine): Promise<string[]> {
   const names = (await tablesOf(engine)).map(({ name }) => name);
   return names.filter((name) => !STORE_TABLES.has(name)).sort();
 }
 
-/**
- * Copies all tables without the rows that are left out: first the empty tables, then the other rows, so that what is
- * left out is never written.
- */
+/** Copies the empty tables, then the rows without those left out, so that these are never written. */
 async function copyWithout(engine: Engine, { condition }: Lookup): Promise<number> {
   await engine.run('COPY FROM DATABASE target TO rewritten (SCHEMA)');
   const name = columnOfSource((await eventRowsIn(engine)).columns, EVENT_NAME);

@@ -26,10 +26,7 @@ import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/store.ts';
 import { COPIED, createViews, prepareStore, RunTable, writeState } from './store.ts';
 
-/**
- * Number of removed rows after which their blocks are given back to the file, so that a full re-read does not double
- * it.
- */
+/** Number of removed rows whose blocks are given back, so that a full re-read does not double the file. */
 const CHECKPOINT_ROWS = 100_000;
 
 export interface DuckDbSinkOptions extends Rules, EngineOptions {
@@ -49,20 +46,15 @@ export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDb
   }
 }
 
-/**
- * A DuckDB file that is open for loading. Only this process writes to it meanwhile, so that the state is read once and
- * then kept up to date in memory.
- */
+/** A DuckDB file that is open for loading. No other process writes to it meanwhile: the state is read once. */
 export class DuckDbSink implements Sink {
   readonly #engine: Engine;
   readonly #zone: Zone | undefined;
   readonly #options: DuckDbSinkOptions;
   readonly runs: RunHistory;
   #state: TableState;
-  #isPrepared = false;
-  /** Number of the last window of earlier runs. */
   readonly #lastBefore: number;
-  /** Number of rows removed since their blocks were given back. */
+  /** Rows removed since their blocks were given back. */
   #removed = 0;
   #hasRemovedRows = false;
 
@@ -97,15 +89,11 @@ export class DuckDbSink implements Sink {
     await this.#engine.close();
   }
 
-  /**
-   * True if rows of earlier runs are there: removed rows may have left gaps between them. Row groups without any row
-   * disappear by themselves.
-   */
+  /** True if there are rows of earlier runs, between which removed rows may have left gaps. */
   get #hasOlderRows(): boolean {
     return this.#state.receipts.some(({ window, rows_live }) => window <= this.#lastBefore && rows_live > 0);
   }
 
-  /** Commits windows that one plan of columns serves. */
   async #commit(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
     await this.#reclaim();
     await this.#prepareForColumns(windows);
@@ -123,8 +111,7 @@ export class DuckDbSink implements Sink {
 
   /** Recreates a new file without rows for a wide table, if the first batch shows that the table is wide. */
   async #prepareForColumns(windows: readonly Window[]): Promise<void> {
-    if (!this.#engine.isNew || this.#isPrepared) return;
-    this.#isPrepared = true;
+    if (!this.#engine.isNew || this.#state.receipts.length > 0) return;
     const { columns } = incomingColumns(windows.flatMap(({ files }) => files));
     if (!isWide(columns.size)) return;
     const before = identityOf(this.#engine.file);
@@ -132,10 +119,7 @@ export class DuckDbSink implements Sink {
     await moveIdentity(COPIED, this.#engine, { from: before, to: identityOf(this.#engine.file) });
   }
 
-  /**
-   * Gives the blocks of removed rows back to the file. This is done before a batch and not after one, so that a failure
-   * here never concerns rows that were just committed.
-   */
+  /** Gives the blocks of removed rows back: before a batch, so that no failure concerns rows just committed. */
   async #reclaim(): Promise<void> {
     if (this.#removed < CHECKPOINT_ROWS) return;
     this.#removed = 0;
@@ -173,7 +157,6 @@ export class DuckDbSink implements Sink {
   }
 }
 
-/** Inserts all rows of the windows into `events`. */
 async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<void> {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
   const plain = filled.filter(({ window }) => !hasDuplicateOrMissingIds(window));
@@ -195,10 +178,9 @@ function insert(engine: Engine, { key, rescued, columns, values, from }: TypedRo
 }
 
 /**
- * Removes the rows that a batch, whose own rows are in `events` already, supersedes (S13), and numbers rows whose key
- * is taken. Windows that share ids are processed one by one, since a later one may supersede rows of the earlier.
- * Called inside a transaction. Returns the number of removed rows, and by window the number of rows of the batch with a
- * number in their key.
+ * Removes the rows that a batch, which is in `events` already, supersedes (S13), and numbers rows whose key is taken.
+ * Windows that share ids come one by one: a later one may supersede rows of the earlier. Returns the number of removed
+ * rows, and by window that of the batch's rows with a number in their key.
  */
 async function supersede(engine: Engine, batch: PlannedBatch) {
   const { windows, columns } = batch;

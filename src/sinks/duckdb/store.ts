@@ -14,7 +14,6 @@ import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
 import { createEvents } from './alter.ts';
 
-/** Version of the contents of all `_dfinery_…` tables. */
 const VERSION = 2;
 
 /** The types of columns, each with the SQL that reads one as a value of JSON; by default it is read as it is. */
@@ -114,21 +113,17 @@ const RUNS = {
 
 const RECORDS = [WINDOWS, COLUMNS, EVENT_NAMES, CHANGES, RUNS];
 const STATE = '_dfinery_state';
-/**
- * The table of the state. `database` is the id of the database, `file` the identity of its file, which a plain copy
- * does not share, and `copy_of` the id of the database of which this is a copy for readers.
- */
+/** The table of the state, with the mark (`Mark`): `database`, `file`, `copy_of`. */
 const CREATE_STATE = `CREATE TABLE ${STATE} (
   v INTEGER, timezone VARCHAR, state JSON, database VARCHAR, file VARCHAR, copy_of VARCHAR)`;
 
-/** The tables of this program, without its views. */
 export const STORE_TABLES: ReadonlySet<string> = new Set([
   ...['events', STATE, COPIES_TABLE],
   ...RECORDS.map(({ name }) => name),
 ]);
 const STORE_NAMES = [...STORE_TABLES, 'event_logs', 'event_items'];
 
-/** Opens a file that this program has loaded, works on it and closes it. Throws UserError for any other file. */
+/** Works on a file that this program has loaded. Throws UserError for any other. */
 export async function withStore<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
   const { file } = options;
   if (!fileExists(file)) throw configError(`${file} does not exist: load it with sync duckdb first.`);
@@ -139,8 +134,8 @@ export async function withStore<T>(options: EngineOptions, work: (engine: Engine
 }
 
 /**
- * Makes this program's tables in a file that has none; else checks that they are its own, of its version and of the
- * same time zone. Returns their contents. Throws UserError and changes nothing.
+ * Makes this program's tables in a file that has none, else checks their version and time zone; returns their contents.
+ * Throws UserError and changes nothing.
  */
 export async function prepareStore(engine: Engine, timezone: string | null): Promise<TableState> {
   if (!(await isPrepared(engine))) {
@@ -162,7 +157,6 @@ export async function prepareStore(engine: Engine, timezone: string | null): Pro
   return { ...state, timezone };
 }
 
-/** The functions that identify a database, and check it before it is published. */
 export const COPIED: CopiedFormat = {
   noun: 'database',
   marks: STATE,
@@ -178,10 +172,7 @@ export const COPIED: CopiedFormat = {
   },
 };
 
-/**
- * True for a file with this program's tables; false for a file that may get them. Throws UserError for any other file
- * and changes nothing.
- */
+/** True for a file with this program's tables; false for one that may get them. Throws UserError for any other. */
 export async function isPrepared(engine: Engine): Promise<boolean> {
   const { file } = engine;
   const tables = await engine.rows(
@@ -255,7 +246,7 @@ export async function readState(engine: Engine): Promise<TableState> {
   };
 }
 
-/** Stores the changes that a batch makes in the state. Called inside its transaction. */
+/** Stores what a batch changes. Called inside its transaction. */
 export async function writeState(engine: Engine, before: TableState, after: TableState): Promise<void> {
   await engine.run(`UPDATE ${STATE} SET state = $1`, [JSON.stringify(after.exportState)]);
   await replaceRecords(engine, COLUMNS, before.columns, after.columns);
@@ -283,13 +274,11 @@ async function readRecords<T extends object>(engine: Engine, { name, key, column
   return rows.map((row) => Object.fromEntries(Object.entries(row).map(([k, value]) => [k, plain(value)])) as T);
 }
 
-/** The values of a record in the order of the columns of its table. */
 function valuesOf({ columns }: RecordTable, record: object): Value[] {
   const fields: Readonly<Record<string, Value | undefined>> = { ...record };
   return Object.values(columns).map(([member]) => fields[member] ?? null);
 }
 
-/** Replaces the records of a table by those of `after`. */
 async function replaceRecords(
   engine: Engine,
   table: RecordTable & { readonly key: string },
@@ -312,13 +301,11 @@ async function replaceRecords(
 
 type StoredRun = RunRecord & { readonly number: number };
 
-/** Reads the latest runs of a file, oldest first. */
 export async function readRuns(engine: Engine): Promise<RunRecord[]> {
   const runs = await readRecords<StoredRun>(engine, RUNS);
   return runs.map(({ number: _number, ...run }) => run);
 }
 
-/** The run history of a file, in a table of its own. */
 export class RunTable implements RunHistory {
   readonly #engine: Engine;
   #run: StoredRun | undefined;

@@ -5,8 +5,7 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import { configError, messageOf } from '../../base/errors.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
-import { refuseSecondName } from '../failures.ts';
+import { makeFolders } from '../../fs/private-folder.ts';
 import { type CopiedFormat, publishOld, withRewritten } from '../sql/copies.ts';
 import { realFile, SMALL_BLOCKS } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, withFile } from '../sql/engine/engine.ts';
@@ -14,10 +13,7 @@ import { FORMAT, lastSnapshot, MARKS, readLake } from './lake.ts';
 
 type CatalogOptions = Pick<EngineOptions, 'lockWaitMs' | 'clock' | 'signal'>;
 
-/**
- * Queues by file. The lock of a file excludes other processes; its queue lets one caller of this process work at a
- * time.
- */
+/** Queues by file: its lock excludes other processes, its queue other callers of this one. */
 const queues = new Map<string, LimitFunction>();
 
 /** A catalog of DuckLake in a DuckDB file. It is open only while something is read or written. */
@@ -41,10 +37,7 @@ export class Catalog {
       : undefined;
   }
 
-  /**
-   * Runs work in one transaction of the catalog, which is made if it is missing. Throws what the work throws, or
-   * UserError.
-   */
+  /** Runs work in one transaction of the catalog, which is made if missing. Throws what it throws, or UserError. */
   write<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
     makeFolders(dirname(this.file));
     const inTransaction = (engine: Engine) => engine.transaction(() => work(engine), this.#options.signal);
@@ -63,19 +56,10 @@ export class Catalog {
     }
   }
 
-  /**
-   * Publishes each copy for readers again that ends before this snapshot: its rows may be in files that only earlier snapshots
-   * have. Throws UserError for one that cannot be replaced.
-   */
+  /** Publishes each copy again that ends before this snapshot: it may need files that only earlier ones have. */
   publishOlder(snapshot: number): Promise<void> {
     const isOlder = async (copy: Engine) => (await lastSnapshot(copy)) < snapshot;
     return publishOld(COPIED, { ...this.#options, file: this.file }, isOlder);
-  }
-
-  /** Throws a configuration failure unless `rewrite` can replace this file by another. */
-  async checkRewrite(): Promise<void> {
-    refuseSecondName(this.file);
-    await checkWritable(dirname(this.file));
   }
 
   /** Rewrites the catalog, so that no byte of the rows that were removed from it remains. Throws UserError. */
@@ -100,7 +84,6 @@ async function openCatalog<T>(options: EngineOptions, work: (engine: Engine) => 
   return queue(() => withFile({ ...options, file, smallBlocks: true }, work));
 }
 
-/** The functions that identify a catalog, and check it before it is published. */
 export const COPIED: CopiedFormat = {
   noun: 'catalog',
   marks: MARKS,
@@ -114,10 +97,7 @@ async function checkOurs(engine: Engine): Promise<void> {
   throw configError(`${engine.file} holds no tables loaded by this program: nothing was done.`);
 }
 
-/**
- * Converts an error of DuckDB. This program's queries fit every catalog of this format: a catalog that DuckDB refuses
- * lacks a table or a column.
- */
+/** Converts an error of DuckDB: the queries fit every whole catalog of this format. */
 const damaged = (file: string) => (thrown: unknown) => {
   const text = messageOf(thrown);
   if (!/^(Catalog|Binder|Conversion) Error/.test(text)) throw thrown;

@@ -12,15 +12,11 @@ import type { Engine, Row } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import CATALOG_TABLES from './catalog.sql';
 
-/** The version of DuckLake's format that this program reads and writes. */
 export const FORMAT = '1.0';
 
 /** The table with the mark: which file this catalog is, or of which catalog it is a copy. */
 export const MARKS = '_dfinery_mark';
-/**
- * Tables of this program in a catalog: the state of the export, and facts about files for which the format has no
- * column.
- */
+/** This program's tables in a catalog: the state, and facts about files for which the format has no column. */
 const OWN_TABLES = [
   '_dfinery_state(v INTEGER, "name" VARCHAR, "value" VARCHAR)',
   '_dfinery_files(v INTEGER, data_file_id BIGINT, "value" VARCHAR)',
@@ -33,7 +29,6 @@ interface LakeTable extends IdentifiedTable {
   readonly nextRowId: number;
 }
 
-/** A live data file of one of this program's tables. */
 export interface LakeFile {
   readonly id: number;
   readonly table: TableName;
@@ -55,7 +50,7 @@ export interface Lake {
   readonly schemaVersion: number;
   readonly nextCatalogId: number;
   readonly nextFileId: number;
-  /** Ids and times (ms) of all snapshots, the latest last. */
+  /** All snapshots, times in ms, the latest last. */
   readonly snapshots: readonly { readonly id: number; readonly time: number }[];
   readonly schemaId: number;
   /** Location of the schema's data: a folder, or an address in a bucket, with `/` at the end. */
@@ -65,18 +60,12 @@ export interface Lake {
   readonly files: readonly LakeFile[];
   /** Number of rows in the catalog itself, which another program inserted, by table. */
   readonly inlinedRows: ReadonlyMap<TableName, number>;
-  /** The state of the export as texts by name. */
   readonly state: ReadonlyMap<string, string>;
-  /**
-   * The id of the catalog of which this is a copy for readers; null for a catalog itself; undefined if this program
-   * never loaded it.
-   */
+  /** Id of the catalog of which this is a copy; null for a catalog itself; undefined if it was never loaded. */
   readonly copyOf: string | null | undefined;
-  /** True if copies of it were published for readers. */
   readonly hasCopies: boolean;
 }
 
-/** Creates an empty lake in a file without tables. */
 export async function createLake(engine: Engine, dataPath: string, at: string): Promise<Lake> {
   await engine.run(CATALOG_TABLES);
   await engine.append('ducklake_metadata', [
@@ -261,10 +250,7 @@ const KNOWN_TABLES: ReadonlySet<string> = new Set([
   ...[...OWN_TABLES, COPIES_TABLE].map((table) => table.split('(')[0]),
 ]);
 
-/**
- * True for a table of the format or of this program. Tables whose names begin like those of the format's inlined data
- * may hold rows of any table of the lake.
- */
+/** True for a table of the format, its inlined data of any table included, or of this program. */
 const isKnown = (name: string): boolean => KNOWN_TABLES.has(name) || /^ducklake_(inlined|temp)_/.test(name);
 
 /** Names of tables, in the file or in the lake, that are not this program's. */
@@ -335,10 +321,7 @@ export async function keptPaths(engine: Engine, lake: Lake): Promise<Set<string>
   return new Set(rows.map(({ path }) => String(path)));
 }
 
-/**
- * Names of files that this program noted and that no other table of the catalog lists: no program removes files in that
- * way.
- */
+/** Names of files that this program noted and that nothing else lists: no program removes files in that way. */
 export async function lostNames(engine: Engine): Promise<Set<string>> {
   const listed = ['ducklake_data_file', 'ducklake_files_scheduled_for_deletion']
     .map((table) => `data_file_id NOT IN (SELECT data_file_id FROM ${table} WHERE data_file_id IS NOT NULL)`)
@@ -360,7 +343,7 @@ async function readInlined(engine: Engine, at: At): Promise<Map<TableName, numbe
   return found;
 }
 
-/** The tables of the catalog with rows of this program's tables, which another program inserted. */
+/** Tables of the catalog with rows that another program inserted into this program's tables. */
 async function inlinedTables(engine: Engine, at: At) {
   const rows = await engine.rows(
     `SELECT o.table_name AS table, i.table_name AS inlined FROM ducklake_inlined_data_tables i

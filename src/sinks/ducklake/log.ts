@@ -2,14 +2,16 @@
 // needed to write them: a commit is INSERTs in one transaction.
 
 import { randomUUID } from 'node:crypto';
-import { basename, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { configError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
+import { checkWritable } from '../../fs/private-folder.ts';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindow } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
+import { refuseSecondName } from '../failures.ts';
 import { FieldIds } from '../files/field-ids.ts';
 import { FileTable, openWithoutLock } from '../files/file-table.ts';
 import { entryChanges, type LoggedColumns, loggedColumns, rangedColumns } from '../files/log-entries.ts';
@@ -54,9 +56,8 @@ import { checkShape, rewriteChanged } from './reconcile.ts';
 import { fieldOf, fieldsOf, SnapshotWriter } from './snapshot-writer.ts';
 import { snapshotOf, stateRows } from './state.ts';
 
-/** Name of the state's row with the path of the catalog. */
+/** Names of the state's rows with the path of the catalog, and with its id, which its copies share. */
 const PATH = 'catalog';
-/** Name of the state's row with the id of the catalog, which its copies share. */
 const ID = 'id';
 /** Path of the object beside the tables that holds the id of the catalog to which they belong. */
 const OWNER = '_dfinery/catalog';
@@ -96,8 +97,8 @@ export const DUCKLAKE: FilesFormat = {
 };
 
 /**
- * Throws a configuration failure for a copy for readers, and for a plain copy of a catalog that still exists: both have
- * the same data, and each would remove files that only the other lists.
+ * Throws a configuration failure for a copy for readers, and for a plain copy of an existing catalog, which has the
+ * same data: each would remove files that only the other lists.
  */
 async function refuseCopies(catalog: Catalog, lake: Lake | undefined, options: OpenFilesOptions): Promise<void> {
   if (typeof lake?.copyOf === 'string') throw copyError(COPIED, catalog.file);
@@ -159,10 +160,7 @@ class LakeLog implements TableLog {
     await this.adopt(await this.#parts.catalog.read(readLake));
   }
 
-  /**
-   * Sets the catalog's contents as the latest version. Throws UserError for changes of other programs that cannot be
-   * followed.
-   */
+  /** Takes contents as the latest version. Throws UserError for changes of others that cannot be followed. */
   async adopt(lake: Lake | undefined): Promise<void> {
     const { catalog, engine } = this.#parts;
     const { snapshot, changed } = snapshotOf(lake, catalog.file);
@@ -173,10 +171,7 @@ class LakeLog implements TableLog {
     this.snapshot = snapshot;
   }
 
-  /**
-   * Rewrites the files that another program changed as files of this one: without deleted rows, and each row of a known
-   * window. The files are committed; for a reader they stay in the folder of its run.
-   */
+  /** Rewrites the files that another program changed, and commits them; for a reader they stay in its run's folder. */
   async adoptChangedFiles(table: FileTable): Promise<void> {
     if (this.#changed.length === 0) return;
     const { logger, signal } = this.#options;
@@ -195,10 +190,7 @@ class LakeLog implements TableLog {
     logger.info('ducklake.taken_in', message, { files: changed.length });
   }
 
-  /**
-   * Stores the files, then commits all tables in one transaction. If it fails before the commit, nothing of the change
-   * is left.
-   */
+  /** Stores the files, then commits all tables at once. If it fails before the commit, nothing of them is left. */
   async commit(change: FileChange): Promise<void> {
     const { catalog, storage, engine } = this.#parts;
     const logged = await loggedColumns(engine, change.added, rangedColumns(change.state));
@@ -229,10 +221,7 @@ class LakeLog implements TableLog {
     });
   }
 
-  /**
-   * Writes down which catalog owns the data. Throws a configuration failure for data of another catalog: each would
-   * remove files that only the other lists.
-   */
+  /** Notes which catalog owns the data. Throws a configuration failure for another's, whose files would be removed. */
   async claim(): Promise<void> {
     const { storage, catalog } = this.#parts;
     const id = this.#lake?.state.get(ID);
@@ -351,10 +340,7 @@ class LakeLog implements TableLog {
     return expiredFiles(storage, this.#known(kept), { now, retentionMs });
   }
 
-  /**
-   * Removes the snapshots that were followed by others before an instant; returns the paths of files that only they
-   * had.
-   */
+  /** Removes snapshots that others followed before an instant; returns the paths of files that only they had. */
   async #expire(until: number): Promise<string[]> {
     const { catalog } = this.#parts;
     const lake = this.#lake;
@@ -373,23 +359,19 @@ class LakeLog implements TableLog {
 
   async checkErase(removed: readonly DataFile[]): Promise<void> {
     const { storage, catalog } = this.#parts;
-    await catalog.checkRewrite();
+    refuseSecondName(catalog.file);
+    await checkWritable(dirname(catalog.file));
     await checkErasable(storage, removed, this.#known());
   }
 
-  /**
-   * Rewrites the catalog; then erases every file that it does not list, also of a table that another program dropped.
-   */
+  /** Rewrites the catalog; then erases all files that it does not list, also of tables that others dropped. */
   async erase(): Promise<void> {
     const { storage, catalog } = this.#parts;
     await catalog.rewrite();
     for (const table of TABLES) await eraseFiles(storage, table, this.#known(), this.#purgedAt);
   }
 
-  /**
-   * The catalog's facts about paths. `kept` has the paths of files that older snapshots have; it is empty after a
-   * purge, which leaves one snapshot.
-   */
+  /** The catalog's facts about paths. `kept` has those that older snapshots need: none after a purge. */
   #known(kept: ReadonlySet<string> = new Set()): KnownFiles {
     const live = new Set(this.#lake?.files.map(({ path }) => path));
     return {
@@ -402,7 +384,6 @@ class LakeLog implements TableLog {
   }
 }
 
-/** The time of the store's clock (ms since 1970). */
 async function storeTime(storage: Storage): Promise<number> {
   const path = `_dfinery/probe/${randomUUID()}`;
   try {
@@ -414,10 +395,7 @@ async function storeTime(storage: Storage): Promise<number> {
   }
 }
 
-/**
- * A text of everything that must not change between a read and a commit: the state, and the columns and files of this
- * program's tables.
- */
+/** A text of what must not change between a read and a commit: state, columns and files of this program's tables. */
 function tokenOf(lake: Lake | undefined): string {
   if (lake === undefined) return '';
   const files = lake.files.map(({ id, deleted }) => [id, deleted.positions.length, deleted.files]);

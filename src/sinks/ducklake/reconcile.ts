@@ -80,10 +80,7 @@ const undatedError = (file: string, { table, path }: LakeFile, rows: number) =>
       'again (--from, --to).',
   );
 
-/**
- * Throws UserError unless the tables have the columns of the state: other changes of columns by another program cannot
- * be followed.
- */
+/** Throws UserError unless the tables have the columns of the state: other changes cannot be followed. */
 export async function checkShape(engine: Engine, lake: Lake, state: TableState, file: string): Promise<void> {
   if (!lake.tables.has('events')) {
     throw configError(`${file} has no table events any more: another program dropped or renamed it. Rename it back.`);

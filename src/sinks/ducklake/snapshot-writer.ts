@@ -20,7 +20,6 @@ import { lakeNoteOf } from './state.ts';
 export const sameType = (field: Field, column: IdentifiedColumn | undefined): boolean =>
   column?.type === field.type && column.element?.type === field.element;
 
-/** The data of a table while a snapshot is written. */
 interface Table {
   readonly id: number;
   readonly partitionId: number;
@@ -32,24 +31,20 @@ const DUCKDB_TYPES = new Map<string, string>(
   Object.entries(DUCKDB_SCALARS).map(([duckdb, { ducklake }]) => [ducklake, duckdb]),
 );
 
-/** DuckDB's type of a column of DuckLake. */
 const duckDbType = ({ type, element }: Omit<Field, 'name'>): string =>
   element === undefined ? (DUCKDB_TYPES.get(type) ?? type) : `${duckDbType({ type: element })}[]`;
 
-/** Converts a column of a file into DuckLake's terms. */
 export function fieldOf({ name, type }: DescribedColumn): Field {
   const { scalar, isList } = scalarOf(type);
   const { ducklake } = DUCKDB_SCALARS[scalar];
   return isList ? { name, type: 'list', element: ducklake } : { name, type: ducklake };
 }
 
-/** The columns that a table should have, in their order. */
 export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<Field[]> {
   const fields = await describeTable(engine, table, state);
   return [...fields.map(fieldOf), { name: PARTITION, type: 'date' }];
 }
 
-/** The types of columns with ranges. */
 const RANGED: ReadonlySet<string> = new Set(['int64', 'date', 'timestamp', 'timestamptz']);
 
 /** Writes the next snapshot of a lake, as the reference extension would. Used inside a transaction of the catalog. */
@@ -166,7 +161,6 @@ export class SnapshotWriter {
     await this.#engine.append('ducklake_column', rows);
   }
 
-  /** Removes files from the tables and adds new ones. */
   async replaceFiles(
     { removed, added }: Pick<FileChange, 'removed' | 'added'>,
     logged: ReadonlyMap<NewFile, LoggedColumns>,

@@ -14,9 +14,7 @@ export const KEY = '_key';
 export const RESCUED = '_rescued';
 export const ITEM_POSITION = 'item_position';
 
-/**
- * The form in which a stream shows each group of columns: not at all, as it is, or an item column without its prefix.
- */
+/** How a stream shows each group of columns: not at all, as it is, or an item column without its prefix. */
 const SHOWN = {
   events: all('whole'),
   event_logs: { ...all('whole'), standard_item: 'hidden', custom_item: 'hidden' },
@@ -33,7 +31,6 @@ function all<T extends string>(shown: T): Record<ColumnGroup, T> {
   return { unified_id: shown, system: shown, standard: shown, standard_item: shown, custom_item: shown, custom: shown };
 }
 
-/** The name of a column whose header cell is empty. */
 const UNNAMED = 'column';
 const OWN: readonly string[] = [KEY, RESCUED];
 const HASH_DIGITS = 6;

@@ -30,12 +30,12 @@ const NULL = bytesOf('null');
 const END = bytesOf('}}}\n');
 
 /**
- * Writes rows as RECORD lines of one stream. Methods get a cell as several numbers and return the index behind what they
- * wrote: no object is made for a cell.
+ * Writes rows as RECORD lines. No object is made for a cell: methods get numbers, and return the end of what they
+ * wrote.
  */
 export class RecordEncoder {
   readonly stream: StreamName;
-  /** Number of cells that did not fit, by column of the header. */
+  /** Cells that did not fit, by column of the header. */
   readonly rescued: Float64Array;
   records = 0;
   /** Room (bytes) for a row beside its cells. */
@@ -78,7 +78,6 @@ export class RecordEncoder {
     this.#simd = new SimdStream(memory, at, this.#plan, this.#head);
   }
 
-  /** Resets the counts. */
   reset(): void {
     this.records = 0;
     this.rescued.fill(0);
@@ -165,9 +164,7 @@ export class RecordEncoder {
     return writeString(this.#unquoter.text, 0, length, to, at);
   }
 
-  /**
-   * Writes a cell of any type behind its label at `at`; returns `start`, the begin of the label, if the cell is absent.
-   */
+  /** Writes a cell of any type behind its label, at `at`; returns `start`, where the label begins, if it is absent. */
   #writeTyped(
     b: Uint8Array<ArrayBuffer>,
     cells: Int32Array,

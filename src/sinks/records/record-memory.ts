@@ -83,7 +83,6 @@ export class RecordMemory {
     return { buffer, length: this.#length };
   }
 
-  /** Releases the memory, which must not be used any more. */
   release(): void {
     this.simd?.release();
   }

@@ -9,7 +9,7 @@ import { fitsWholly, TYPES } from '../../types/index.ts';
 import { COLUMN_TYPES, type ColumnType, type Evidence } from '../../types/type.ts';
 import { ITEM_POSITION, KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
 
-/** The properties of a stream of the configured catalog on which its records depend. */
+/** A stream of the configured catalog. */
 export interface RecordStream {
   readonly name: StreamName;
   /** Configured properties: name → JSON schema. Other properties are not sent. */
@@ -29,13 +29,9 @@ export const CHECKED = 7;
 /** Datetimes as instants without a configured zone: only cells with a UTC offset fit. */
 export const OFFSETS_ONLY = 8;
 
-/**
- * The plan by which the rows of one file become the records of one stream; plain data, so that it can be sent to a
- * worker.
- */
+/** How the rows of one file become records of one stream; plain data, which can be sent to a worker. */
 export interface RecordPlan {
   readonly name: StreamName;
-  /** Encoding of each column of the header. */
   readonly encodings: Uint8Array;
   /** Type of the property of each column; undefined if the column is skipped, or no cell can fit. */
   readonly types: readonly (ColumnType | undefined)[];
@@ -116,10 +112,7 @@ function offsetsOf(parts: readonly Uint8Array[]): Int32Array {
   return offsets;
 }
 
-/**
- * The type that a configured property asks for. `asInstants` matters to datetimes: instants in UTC, or wall-clock
- * times.
- */
+/** What a configured property asks for. `asInstants`: datetimes are instants in UTC, not wall-clock times. */
 interface PropertyType {
   /** The column type; undefined for a property that no cell can have, such as an object or a time of day. */
   readonly type: ColumnType | undefined;
@@ -144,10 +137,7 @@ function propertyType(schema: unknown): PropertyType {
 const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
 const TYPE_OF_KIND = typesByKind();
 
-/**
- * Column types by the narrowest kind of their JSON schema. Kinds without a column type, such as times of a day, are
- * undefined.
- */
+/** Column types by the narrowest kind of their JSON schema; undefined for a kind without one, such as a time of day. */
 function typesByKind(): ReadonlyMap<string, ColumnType | undefined> {
   const types = new Map<string, ColumnType | undefined>([['string time', undefined]]);
   for (const type of COLUMN_TYPES) {
@@ -159,10 +149,7 @@ function typesByKind(): ReadonlyMap<string, ColumnType | undefined> {
   return types;
 }
 
-/**
- * The kinds of a schema, the narrowest first: `string date`, `string`; `array of number`. A format that no column type
- * has is ignored: such a text is just text.
- */
+/** The kinds of a schema, the narrowest first: `string date`, `string`; `array of number`. */
 function kindsOf({ type, format, airbyte_type, items }: PropertySchema): string[] {
   const types: readonly unknown[] = Array.isArray(type) ? type : [type ?? 'string'];
   const kind = JSON_TYPES.find((name) => types.includes(name)) ?? 'other';

@@ -40,10 +40,7 @@ export interface RowBlock {
   readonly to: number;
 }
 
-/**
- * The work on the rows of a block: to hash the event and the key of each, or to write each as RECORD lines of all
- * streams.
- */
+/** The work on a block: hash the event and the key of each row, or write each as RECORD lines of all streams. */
 export type Task = RowBlock & ({ readonly kind: 'hash' } | ({ readonly kind: 'encode' } & BlockKeys));
 
 interface HashedBlock extends HashedRows {
@@ -56,7 +53,6 @@ export interface EncodedBlock {
   /** The lines, from byte 0 on. */
   readonly buffer: ArrayBuffer;
   readonly length: number;
-  /** Number of records for each stream of the job. */
   readonly records: readonly number[];
   /** Cells that did not fit, for each stream of the job: pairs of column and count. */
   readonly rescued: readonly (readonly (readonly [column: number, cells: number])[])[];
@@ -70,16 +66,12 @@ const LINES_BYTES = 1 << 18;
 /** Minimum number of small rows that fit into it, however much room a wide header gives each row. */
 const LINES_ROWS = 4;
 
-/**
- * Runs the tasks of a window one by one, in the main thread or in a worker. It keeps the file of the latest task open,
- * since tasks come file by file.
- */
+/** Runs the tasks of a window one by one, in any thread. The latest file stays open: tasks come file by file. */
 export class RecordRunner {
   #files: readonly FileJob[] = [];
   #fileIndex = -1;
   #file: RecordFile | undefined;
 
-  /** Sets the files of all following tasks. */
   open(files: readonly FileJob[]): void {
     this.close();
     this.#files = files;
@@ -95,14 +87,12 @@ export class RecordRunner {
     return task.kind === 'hash' ? this.#file.hash(task, buffer) : this.#file.encode(task, buffer);
   }
 
-  /** Closes the open file and frees the memory. */
   close(): void {
     this.#file?.close();
     this.#file = undefined;
   }
 }
 
-/** An open file whose rows become records. */
 class RecordFile {
   readonly #file: number;
   readonly #memory: RecordMemory;
@@ -175,10 +165,7 @@ class RecordFile {
     this.#memory.release();
   }
 
-  /**
-   * Calls `each` after the tokenizer has read a row of the block in memory, without the header; returns the number of
-   * rows.
-   */
+  /** Calls `each` whenever the tokenizer has read a row of the block, not of the header; returns how many. */
   #eachRow({ from }: RowBlock, each: (bytes: Uint8Array<ArrayBuffer>, row: number) => void): number {
     const memory = this.#memory;
     let rows = from === 0 ? -1 : 0;

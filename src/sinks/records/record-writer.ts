@@ -16,14 +16,9 @@ export interface RecordWriterOptions {
   readonly threads: WorkerOptions;
 }
 
-/** The counts of the records of one window. */
 export interface WrittenWindow {
-  /** Number of RECORD lines by stream. */
   readonly records: ReadonlyMap<StreamName, number>;
-  /**
-   * Number of cells that did not fit, by column as the export names it; a cell counts once, however many streams show
-   * it.
-   */
+  /** Number of cells that did not fit, by column of the export; one that several streams show counts once. */
   readonly rescued: ReadonlyMap<string, number>;
   /** Columns that a stream would have but that its catalog lacks. */
   readonly unsent: ReadonlyMap<StreamName, readonly string[]>;
@@ -32,9 +27,6 @@ export interface WrittenWindow {
 /** Takes whole lines in order; their bytes may be used again once it resolves. */
 export type WriteBytes = (bytes: Uint8Array) => Promise<void>;
 
-/**
- * Writes the rows of verified windows as Airbyte RECORD lines.
- */
 export class RecordWriter {
   readonly #options: RecordWriterOptions;
   readonly #pool: WorkerPool;
@@ -44,15 +36,11 @@ export class RecordWriter {
     this.#pool = new WorkerPool(options.threads);
   }
 
-  /**
-   * Starts the threads if a window of this many bytes of CSV needs them, so that they are ready when it has been
-   * verified.
-   */
+  /** Starts the threads if so many bytes of CSV need them, so that they are ready when a window is verified. */
   readonly prepare = (bytes: number): void => {
     this.#pool.prepare(bytes);
   };
 
-  /** Ends the threads; safe at any time. */
   close(): Promise<void> {
     return this.#pool.close();
   }
@@ -117,10 +105,7 @@ export function blocksOf({ path, rowEnds }: Pick<SpoolFile, 'path' | 'rowEnds'>,
   return blocks.filter(({ from, to }) => from < to);
 }
 
-/**
- * Finds the keys that need the whole window, in one more pass over its files; undefined if each row alone shows its key
- * and whether it stands for its event.
- */
+/** The keys that need one more pass over the window; undefined if each row alone shows its own. */
 function keysFor(window: Window, streams: readonly RecordStream[]): WindowKeys | undefined {
   const events = streams.some((stream) => stream.name === 'event_logs');
   const keys = hasDuplicateOrMissingIds(window);

@@ -10,9 +10,7 @@ const encoder = new TextEncoder();
 
 /** The ids of one row as plain text, without quotes and escapes. One object serves all rows. */
 export class RowKey {
-  /**
-   * The base of `_key` is [start, end) of `bytes`: the detail log id, or `hash:` and a digest for a row without one.
-   */
+  /** The base of `_key` is [start, end) of `bytes`: the detail log id, or without one `hash:` and a digest. */
   bytes = new Uint8Array(0);
   start = 0;
   end = 0;
@@ -37,7 +35,6 @@ export class RowKey {
     this.#digest = new RowDigest(sources);
   }
 
-  /** Reads the ids of the tokenizer's last row. */
   read(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer): void {
     const { cells, used } = tokenizer;
     let id = -1;
@@ -100,7 +97,6 @@ export class RowKey {
     return true;
   }
 
-  /** The base of `_key` as a string. */
   get text(): string {
     return Buffer.from(this.bytes.buffer, this.bytes.byteOffset + this.start, this.end - this.start).toString();
   }

@@ -1,6 +1,5 @@
 import { Scratch } from '../../base/scratch.ts';
 
-/** Number of 32-bit words of a hash. */
 const HASH_WORDS = 3;
 /** The hash that `hashBytes` computes: one shared array, so that no row costs an object. */
 export const WORDS = new Uint32Array(HASH_WORDS);
@@ -50,10 +49,7 @@ class HashTable {
     this.slots = new Uint32Array(this.#scratch.buffer, 0, this.#capacity * SLOT);
   }
 
-  /**
-   * The slot of the hash at `words[k]`. The first word gives the slot where linear probing begins; the other two are
-   * stored.
-   */
+  /** The slot of the hash at `words[k]`: linear probing begins where the first word says; the others are stored. */
   find(words: Uint32Array, k: number): number {
     const [a, b, c] = [words[k], words[k + 1], words[k + 2]];
     const { slots } = this;
@@ -65,19 +61,14 @@ class HashTable {
     return s;
   }
 
-  /** Frees the memory. */
   free(): void {
     this.#scratch.free();
   }
 }
 
-/** The hashes of the rows of one block. */
 export interface HashedRows {
   readonly rows: number;
-  /**
-   * `ROW_WORDS` numbers for each row, from byte 0 on: the hash of its event, its rank within the event, the hash of its
-   * key.
-   */
+  /** From byte 0 on `ROW_WORDS` numbers a row: the hash of its event, its rank in that, the hash of its key. */
   readonly buffer: ArrayBuffer;
   /** Ids that end in `#` and a number, as generated keys of repeated rows do. */
   readonly numbered: readonly string[];
@@ -87,10 +78,7 @@ export const RANK_AT = HASH_WORDS;
 export const KEY_AT = RANK_AT + 1;
 export const ROW_WORDS = KEY_AT + HASH_WORDS;
 
-/**
- * Ranks: 0 for a row without an item position, then the positions from 0 on; the last rank stands for all positions
- * beyond it.
- */
+/** Ranks: 0 without an item position, then the positions from 0 on; the last stands for all beyond it. */
 export const NO_POSITION = 0;
 export const LAST_RANK = 0xfffe;
 /** Replaces the rank of a row that has no event id and is an event by itself. */
@@ -102,9 +90,7 @@ export interface BlockKeys {
   readonly events?: Uint8Array | undefined;
   /** For each row its number, from 1, among the rows of the window with its key; absent if all are 1. */
   readonly ordinals?: Uint32Array | undefined;
-  /**
-   * Ids of the form `base#n` that the window itself holds: base → every n, rising. No generated key may be one of them.
-   */
+  /** Ids `base#n` that the window itself holds, which no generated key may be: base → every n, rising. */
   readonly reserved?: ReadonlyMap<string, readonly number[]> | undefined;
 }
 
@@ -117,16 +103,12 @@ export function keyNumber(ordinal: number, reserved: readonly number[] | undefin
   return number;
 }
 
-/**
- * Chooses the row that stands for each event of a window: the row with the lowest item position, the first one of
- * equals.
- */
+/** Chooses the row that stands for each event: the first one of the lowest item position. */
 class EventRows {
   /** For each row of the window 1 if it stands for its event. */
   readonly chosen: Uint8Array;
   /** Number of the chosen row, from 1, by event. */
   readonly #table: HashTable;
-  /** Rank of each row. */
   readonly #ranks: Uint16Array;
 
   /** `rows` is the number of rows of the window, at most 2^32 - 2. */
@@ -162,7 +144,6 @@ export class WindowKeys {
   readonly #ordinals = new Map<number, Uint32Array>();
   readonly #reserved = new Map<string, number[]>();
   readonly #events: EventRows | undefined;
-  /** Number of rows by key. */
   readonly #keys: HashTable | undefined;
   readonly #starts: number[] = [];
   #row = 0;

@@ -20,10 +20,7 @@ export interface WorkerOptions {
   readonly workers?: number | undefined;
 }
 
-/**
- * Runs tasks in threads if there is enough work, else in this thread. Threads live until `close`, so that their code is
- * compiled once.
- */
+/** Runs tasks in threads if there is enough work. Threads live until `close`: their code is compiled once. */
 export class WorkerPool {
   readonly #entry: URL | undefined;
   readonly #count: number;
@@ -59,12 +56,10 @@ export class WorkerPool {
     }
   }
 
-  /** Starts the threads that this number of bytes of CSV needs. */
   prepare(bytes: number): void {
     if (this.#workers.length === 0) this.#runnersFor(bytes);
   }
 
-  /** Ends the threads; safe at any time. */
   async close(): Promise<void> {
     await Promise.all(this.#workers.splice(0).map((worker) => worker.end()));
   }

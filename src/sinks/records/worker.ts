@@ -2,15 +2,12 @@ import { isMainThread, parentPort } from 'node:worker_threads';
 import { messageOf } from '../../base/errors.ts';
 import { type FileJob, RecordRunner, type Task, type TaskResult } from './record-runner.ts';
 
-/**
- * The requests to a worker: the files of the coming tasks, a task with memory for its result, or that no task follows.
- */
+/** A request: the files of the coming tasks, a task with memory for its result, or that no task follows. */
 export type WorkerRequest =
   | { readonly kind: 'open'; readonly files: readonly FileJob[] }
   | { readonly kind: 'run'; readonly task: Task; readonly buffer: ArrayBuffer | undefined }
   | { readonly kind: 'close' };
 
-/** The answer of a worker to a task. */
 export type WorkerAnswer = { readonly result: TaskResult } | { readonly failed: string };
 
 // The module with which a thread starts: it runs the tasks of the main thread until it is ended. In the main thread it

@@ -7,13 +7,9 @@ import type { Engine } from './engine/engine.ts';
 import { anyOf, identifier, jsonMember } from './engine/quote.ts';
 import { rescueKey } from './rows/cells.ts';
 
-/** SQL of a NULL of a column's type. */
 export const typedNull = (type: ColumnType, zone: Zone | undefined): string => castToColumn('NULL', type, zone);
 
-/**
- * SQL that casts a value to a column's own type: files keep the type that a query gives, and all files of a dataset
- * have one.
- */
+/** SQL of a value in a column's own type, which a file of a dataset must have. */
 export const castToColumn = (value: string, type: ColumnType, zone: Zone | undefined): string =>
   `CAST(${value} AS ${TYPES[type].duckdb(zone !== undefined)})`;
 
@@ -25,16 +21,11 @@ export function valueAfter(column: PlannedColumn, zone: Zone | undefined): strin
   return TYPES[column.type].sql(textBefore(column, zone), zone);
 }
 
-/**
- * SQL of the stored value as a text that any type which it could have had before accepts: `5`, not `5.0`; a midnight as
- * its date.
- */
+/** SQL of the stored value as a text that any earlier type of it accepts: `5`, not `5.0`; a midnight as its date. */
 const textBefore = ({ name, before }: Retyped, zone: Zone | undefined): string =>
   sqlWiden(identifier(name), before, 'string', zone);
 
-/**
- * SQL of `_rescued` of a stored row after a plan: it also gets the values that the plan's narrower types do not hold.
- */
+/** SQL of `_rescued` of a stored row after a plan, with the values that the plan's narrower types do not hold. */
 export function rescuedAfter(columns: readonly PlannedColumn[], zone: Zone | undefined): string {
   const losses = columns.filter(isRetyped).flatMap((column) => {
     if (isWidening(column, zone !== undefined)) return [];
@@ -49,7 +40,7 @@ export function rescuedAfter(columns: readonly PlannedColumn[], zone: Zone | und
   return `CASE WHEN ${isLoss} THEN '{' || concat_ws(',', ${members.join(', ')}) || '}' ELSE _rescued END`;
 }
 
-/** The name in `src/types` of a type that DuckDB describes. */
+/** The name of a described type in `src/types`. */
 export const shortName = (described: unknown): string =>
   String(described).replace(/^TIMESTAMP WITH TIME ZONE/, 'TIMESTAMPTZ');
 
@@ -59,7 +50,6 @@ export interface DescribedColumn {
   readonly type: DuckDbType;
 }
 
-/** The columns of a query. */
 export async function describe(engine: Pick<Engine, 'rows'>, query: string): Promise<DescribedColumn[]> {
   const rows = await engine.rows(`DESCRIBE ${query}`);
   return rows.map(({ column_name: name, column_type: described }) => {
@@ -68,7 +58,6 @@ export async function describe(engine: Pick<Engine, 'rows'>, query: string): Pro
   });
 }
 
-/** The scalar type of a column, or of the elements of its lists. */
 export function scalarOf(type: DuckDbType): { readonly scalar: DuckDbScalar; readonly isList: boolean } {
   return { scalar: type.replace(/\[\]$/, '') as DuckDbScalar, isList: type.endsWith('[]') };
 }

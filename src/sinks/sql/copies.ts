@@ -24,7 +24,6 @@ import type { Engine, EngineOptions } from './engine/engine.ts';
 
 /** A kind of database file whose copies are published. */
 export interface CopiedFormat {
-  /** Name of the kind in messages. */
   readonly noun: 'database' | 'catalog';
   /** Its table with the mark: one row, with the columns of `Mark`. */
   readonly marks: string;
@@ -36,7 +35,7 @@ export interface CopiedFormat {
   checkWhole(engine: Engine): Promise<void>;
 }
 
-/** A target whose place is one database file that has copies for readers (S52). */
+/** Adds copies for readers (S52) to a target whose place is one database file. */
 export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFormat>): StatefulTarget => ({
   ...target,
   publishes: true,
@@ -75,12 +74,9 @@ export const COPIES_TABLE = '_dfinery_copies';
 export const CREATE_COPIES = `CREATE TABLE IF NOT EXISTS ${COPIES_TABLE}(path VARCHAR, published_at TIMESTAMPTZ)`;
 const UNFINISHED = '.publishing';
 
-type Options = Omit<EngineOptions, 'readOnly' | 'file'>;
+type Options = Omit<EngineOptions, 'file'>;
 
-/**
- * The identity of a file in its file system. It stays when the file is moved within the file system; a plain copy has
- * another one.
- */
+/** The identity of a file in its file system, which stays when it is moved there; a plain copy has another one. */
 export function identityOf(path: string): string {
   const { ino, birthtimeNs } = statSync(path, { bigint: true });
   return `${ino}-${birthtimeNs}`;
@@ -131,10 +127,7 @@ export const copyError = ({ noun }: CopiedFormat, file: string): UserError =>
     `${file} is a copy for readers: give the ${noun} that it was made from, which publishes its copies anew. Nothing was done.`,
   );
 
-/**
- * Throws a configuration failure for a place where no copy of `file` may be put: it must be free, or have a copy of
- * this very database.
- */
+/** Throws a configuration failure unless the place of a copy is free, or has a copy of the database in `file`. */
 export async function checkCopy(format: CopiedFormat, copy: string, file: string, options: Options): Promise<void> {
   checkLogPath(copy);
   const path = realFile(copy);
@@ -144,10 +137,7 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
   await checkPlace(format, { name: `--publish ${copy}`, path, file, database }, options);
 }
 
-/**
- * Throws a configuration failure unless the file at `path` is a copy of `file`, whose database has the id `database`;
- * undefined if no copy of it can be there. `name` names the copy in messages.
- */
+/** Throws a configuration failure unless `path` has a copy of `database`, of `file`. `name` is for messages. */
 async function checkPlace(
   format: CopiedFormat,
   {
@@ -255,7 +245,7 @@ const unfinishedCopyOf = (path: string): string => join(dirname(path), `.${basen
 /** Removes what a run left that was killed while it published: it holds all rows. */
 function removeUnfinishedCopy(path: string): void {
   const draft = unfinishedCopyOf(path);
-  for (const left of [draft, `${draft}.wal`]) rmSync(left, { force: true });
+  sweep(draft);
   rmSync(`${draft}.tmp`, { force: true, recursive: true });
 }
 
@@ -266,7 +256,7 @@ function removeUnfinishedCopy(path: string): void {
  */
 export async function republish(
   format: CopiedFormat,
-  options: Options & { readonly file: string },
+  options: EngineOptions,
   forgotten: readonly string[] = [],
 ): Promise<string[]> {
   const failed: string[] = [];
@@ -305,12 +295,12 @@ export async function republish(
 }
 
 /**
- * Publishes each copy of a file again that is there and is old, as `isOld` says of the open copy. Throws UserError if one cannot be
- * replaced, or if the file is a plain copy of the database that has them: it publishes none of them.
+ * Publishes each copy again that is there and of which `isOld` is true. Throws UserError if one cannot be replaced, and
+ * for a plain copy of the database that has them.
  */
 export function publishOld(
   format: CopiedFormat,
-  options: Options & { readonly file: string },
+  options: EngineOptions,
   isOld: (copy: Engine) => Promise<boolean>,
 ): Promise<void> {
   return format.withFile(options, async (engine) => {
@@ -328,10 +318,7 @@ export function publishOld(
   });
 }
 
-/**
- * The copies for readers of the database from which an open file is a plain copy; empty if the file is the database
- * itself.
- */
+/** The copies of the database of which an open file is a plain copy; empty if the file is the database itself. */
 export async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Promise<string[]> {
   if (databaseOf(await readMark(format, engine), engine.file) !== undefined) return [];
   return (await copiesIn(engine)).filter((path) => existsSync(path));
@@ -344,9 +331,8 @@ async function copiesIn(engine: Engine): Promise<string[]> {
 }
 
 /**
- * Rewrites the database of an open file into a file beside it, which is removed at the end unless `then` has renamed it
- * into place. `how` has the options of the new file; `fill` copies what is to be kept into the database `rewritten`.
- * Throws what they throw, or UserError.
+ * Makes a file beside an open one, by the options `how`; `fill` copies what is kept into it, the database `rewritten`.
+ * It is removed unless `then` renames it into place. Throws what they throw, or UserError.
  */
 export async function withRewritten<F, T>(
   format: CopiedFormat,

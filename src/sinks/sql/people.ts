@@ -11,7 +11,7 @@ import { COLUMN_TYPES, type ColumnType } from '../../types/type.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import type { PeopleFound, PeopleQuery, UnifiedId } from '../target.ts';
 import type { Engine } from './engine/engine.ts';
-import { anyOf, identifier, textLiteral } from './engine/quote.ts';
+import { anyOf, type Condition, type Expression, identifier, type Relation, textLiteral } from './engine/quote.ts';
 import { rescueKey } from './rows/cells.ts';
 
 // The one look-up of people, for all targets (S37). It gives a condition on rows, so that what is found and what is
@@ -25,18 +25,16 @@ import { rescueKey } from './rows/cells.ts';
 /** The rows of `events` in a place, and what the place remembers about them. */
 export interface EventRows {
   readonly engine: Engine;
-  /** A relation with the columns that `peopleColumns` names; undefined if there are no rows. */
-  readonly from: string | undefined;
+  /** Rows with the columns of `peopleColumns`; undefined if there are none. */
+  readonly from: Relation | undefined;
   readonly columns: readonly StoredColumn[];
   readonly hashed: readonly HashedColumns[];
   readonly service: string | undefined;
   /** Zone of the datetimes; undefined if they have none. */
   readonly zone: Zone | undefined;
-  /** Name of the place in messages. */
   readonly place: string;
 }
 
-/** The rows of a place with this state. */
 export const eventRowsOf = (
   { columns, exportState, timezone }: TableState,
   rows: Pick<EventRows, 'engine' | 'from' | 'place'>,
@@ -50,10 +48,8 @@ export const eventRowsOf = (
 
 export interface Lookup {
   readonly found: PeopleFound;
-  /**
-   * SQL that is TRUE for a row that a purge removes and FALSE for any other, on the same engine until the next look-up.
-   */
-  readonly condition: string;
+  /** SQL, TRUE for a row that a purge removes, else FALSE; valid on this engine until the next look-up. */
+  readonly condition: Condition;
 }
 
 /** Temporary tables of keys, with the number of their id. */
@@ -65,8 +61,8 @@ const HASH = new RegExp(`^${HASH_PATTERN}$`);
 const PADS = [0x36, 0x5c];
 
 /**
- * Finds the people of a query: those whose rows have one of the ids in its column, or those that its mapping names.
- * Throws a configuration failure for a column that is not there, and for one whose hashes need another key.
+ * Finds the people whose rows have one of the ids in the query's column, or whom its mapping names. Throws a
+ * configuration failure for a missing column, and for one whose hashes need another key.
  */
 export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<Lookup> {
   const { engine, from, service } = rows;
@@ -143,16 +139,12 @@ export function peopleColumns(columns: readonly StoredColumn[], { column }: Peop
   return columns.filter(isTyped).filter(({ source }) => source === UNIFIED_ID || source === column);
 }
 
-/** A cell of a row, as SQL that is NULL for an absent cell: its stored text, and the keys that it is found by. */
+/** A cell of a row, NULL if it is absent: its stored text, and the keys that it is found by. */
 interface Cell {
-  readonly text: string;
-  /** Spellings of the cell. */
-  readonly keys: readonly string[];
-  /**
-   * Canonical texts of the values that the text may have as a number, a boolean or a datetime; other spellings may have
-   * the same value.
-   */
-  readonly values: readonly string[];
+  readonly text: Expression;
+  readonly keys: readonly Expression[];
+  /** Canonical texts of its values as a number, a boolean or a datetime, which other spellings may have, too. */
+  readonly values: readonly Expression[];
 }
 
 /** A column of the export in a place: the cells of all table columns with its name, and of `_rescued`. */
@@ -239,8 +231,8 @@ class Cells {
 }
 
 /**
- * Warnings about rows that may be missed because df_unified_id is hashed in some of them. There are none if all rows
- * hold it in one form: then people are found by what the rows themselves hold.
+ * Warnings about rows that may be missed because only some hold df_unified_id hashed: if all hold it in one form,
+ * people are found by what the rows hold.
  */
 function unifiedWarnings({ place, hashed }: EventRows, unified: Cells, { column, mapping }: PeopleQuery): string[] {
   if (mapping !== undefined || column === UNIFIED_ID) return unified.hashWarnings();
@@ -266,9 +258,7 @@ function cellsOf(column: Typed, zone: Zone | undefined): Cell[] {
   ];
 }
 
-/**
- * The types whose values the texts of a column may be: its own, or for text those that it may have been widened from.
- */
+/** The types of a column's values: its own, or for text those that it may have been widened from. */
 function typesOf({ type, evidence }: Typed, zone: Zone | undefined): ColumnType[] {
   if (type !== 'string') return [type];
   return COLUMN_TYPES.filter((former) => {
@@ -281,18 +271,14 @@ function typesOf({ type, evidence }: Typed, zone: Zone | undefined): ColumnType[
 const valueText = (type: ColumnType, text: string, zone: Zone | undefined): string =>
   `list_transform([${TYPES[type].sql(text, zone)}], lambda v0: ${TYPES[type].sqlText('v0', zone)})[1]`;
 
-/**
- * SQL of HMAC-SHA-256 in hex. The pads are the statement's first two parameters, so that no message of the engine can
- * quote them.
- */
-const hmacSql = (text: string): string => `sha256(unhex($2) || unhex(sha256(unhex($1) || encode(${text}))))`;
+/** SQL of HMAC-SHA-256 in hex. The pads are parameters, so that no message of the engine can quote them. */
+const hmacSql = (text: Expression): Expression => `sha256(unhex($2) || unhex(sha256(unhex($1) || encode(${text}))))`;
 
 const padded = (block: Uint8Array, pad: number): string => Buffer.from(block.map((byte) => byte ^ pad)).toString('hex');
 
 const isAnyAmong = (keys: readonly string[], table: string): string =>
   anyOf(keys.map((key) => `coalesce(${key} IN (SELECT key FROM ${table}), false)`));
 
-/** A text to look for, and the number of its id. */
 interface Wanted {
   readonly n: number;
   readonly text: string;
@@ -308,11 +294,8 @@ async function addKeys(engine: Engine, cells: Cells, table: string, wanted: read
   );
 }
 
-/**
- * Adds the values whose hashes are looked for, since rows that were loaded before the column was hashed hold the
- * values.
- */
-async function addPlainForms(engine: Engine, from: string, cells: Cells, table: string): Promise<void> {
+/** Adds the values whose hashes are wanted: rows that were loaded before the column was hashed hold them. */
+async function addPlainForms(engine: Engine, from: Relation, cells: Cells, table: string): Promise<void> {
   const { pads, isMixed, texts } = cells;
   if (pads.length === 0 || !isMixed) return;
   const plain = `SELECT DISTINCT text FROM (SELECT unnest([${texts.join(', ')}]) AS text FROM ${from})
@@ -324,12 +307,10 @@ async function addPlainForms(engine: Engine, from: string, cells: Cells, table: 
   );
 }
 
-/**
- * Finds which numbers of a table are in rows, and the unified ids of those rows; undefined for rows that name nobody.
- */
+/** The numbers of a table that are in rows, each with a unified id of them; undefined if they name nobody. */
 async function matches(
   engine: Engine,
-  from: string,
+  from: Relation,
   { cells, table, unified }: { readonly cells: Cells; readonly table: string; readonly unified: Cells },
 ): Promise<(readonly [number, string | undefined])[]> {
   const people = `list_filter([${unified.texts.join(', ')}], lambda p0: p0 IS NOT NULL)`;
@@ -343,7 +324,7 @@ async function matches(
 }
 
 /** Counts the people whose rows also have another id in the column (S55), or the same value in another spelling. */
-async function countShared(engine: Engine, from: string, column: Cells, unified: Cells): Promise<number> {
+async function countShared(engine: Engine, from: Relation, column: Cells, unified: Cells): Promise<number> {
   const others = column.cells.map(({ text, keys }) => `CASE WHEN NOT ${isAnyAmong(keys, IDS)} THEN ${text} END`);
   const ofPeople = `SELECT [${unified.texts.join(', ')}] AS texts, [${others.join(', ')}] AS others
     FROM ${from} WHERE ${unified.isAmong(PEOPLE)}`;

@@ -43,14 +43,13 @@ export interface ColumnProfile {
   readonly type: ColumnType | null;
   /** Number of cells with a value; the text `null` is a value in text columns alone. */
   readonly filled: number;
-  /** Estimated number of different values: up to a quarter off (measured). */
+  /** Estimated number of different values, up to a quarter off (measured). */
   readonly distinct: number;
   /** Canonical text of the minimum; null for lists. */
   readonly minimum: string | null;
   readonly maximum: string | null;
   /** The most frequent cells as they are written, the most frequent first. */
   readonly examples: readonly string[];
-  /** Number of cells that do not fit the type. */
   readonly rescued: number;
 }
 
@@ -59,24 +58,20 @@ type Measured = Omit<ColumnProfile, 'source' | 'group'>;
 export interface FileProfile {
   /** Number of data rows, without the header. */
   readonly rows: number;
-  /** Size of the file. */
   readonly bytes: number;
   readonly finalNewline: boolean;
   readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
   /** Columns that every export has and this file lacks. */
   readonly missing: readonly string[];
-  /** Listed names of dropped and hashed columns that the file lacks. */
+  /** Names of dropped and hashed columns that the file lacks. */
   readonly unlisted: readonly string[];
   /** Number of rows whose `df_event_detail_log_id` an earlier row has, and of rows without one. */
   readonly repeatedIds: number;
   readonly missingIds: number;
-  /** The columns in the order of the header. */
   readonly columns: readonly ColumnProfile[];
 }
 
-/**
- * Reads a CSV file whole and describes its contents. Throws a configuration failure for a file that is no whole CSV.
- */
+/** Describes a CSV file, which is read whole. Throws a configuration failure for one that is no whole CSV. */
 export async function profileFile(options: ProfileOptions): Promise<FileProfile> {
   const folder = await mkdtemp(join(tmpdir(), 'dfinery-elt-inspect-'));
   try {
@@ -160,7 +155,6 @@ const NO_VALUE: Measured = {
   rescued: 0,
 };
 
-/** Number of columns that one query measures; it bounds the query's plan and aggregates. */
 const MEASURED_AT_ONCE = 500;
 
 /** Measures the columns with a value, by their index, under the types that a first load of the file would give them. */
@@ -199,7 +193,6 @@ async function measure(
   return measured;
 }
 
-/** Maximum length of a text that is shown (characters). */
 const LONGEST_TEXT = 200;
 const EXAMPLES = 3;
 
@@ -217,10 +210,7 @@ function answerSql({ column, rescue }: CellSql, index: number, zone: Zone | unde
     'examples': coalesce(approx_top_k(left(${present}, ${LONGEST_TEXT}), ${EXAMPLES}), []), 'rescued': ${rescued}}`;
 }
 
-/**
- * Counts repeated and missing ids exactly; the rows are read only if the scan did not see that every row has an id of
- * its own.
- */
+/** Counts repeated and missing ids exactly; rows are read only if the scan saw either. */
 async function countIds(
   engine: Engine,
   { header, rows, hasDuplicateOrMissingIds }: ScanResult,

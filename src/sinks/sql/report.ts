@@ -4,21 +4,20 @@ import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import type { Zone } from '../../types/zone.ts';
 import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../target.ts';
 import type { Engine, Row } from './engine/engine.ts';
-import { identifier } from './engine/quote.ts';
+import { identifier, type Relation } from './engine/quote.ts';
 import { arrivedAt, localTime, occurredAt } from './row-dates.ts';
 import { rescuedCells } from './rows/counts.ts';
 import { columnOfSource, eventLogs } from './views.ts';
 
 /** The rows of a target and their columns. */
 export interface ReportSource {
-  /** The relation of all rows; it has `_rescued`. */
-  readonly events: string;
+  /** All rows, with `_rescued`. */
+  readonly events: Relation;
   readonly columns: readonly StoredColumn[];
   /** The zone of the datetimes, where they are instants. */
   readonly zone: Zone | undefined;
 }
 
-/** Columns counted in one statement. */
 const COUNTED_AT_ONCE = 200;
 const HOURS = 24;
 
@@ -27,10 +26,7 @@ type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours'>;
 /** The counts of a target without a row. */
 export const NO_EVENTS: Counted = { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0) };
 
-/**
- * Counts for a report in the rows themselves; `columns` may be the system columns alone. Reads the rows a few times;
- * memory: a row for each day and event name.
- */
+/** Counts for a report in the rows; `columns` may be the system columns alone. Memory: a row a day and event name. */
 export async function countEvents(engine: Engine, source: ReportSource): Promise<Counted> {
   const typed = typedColumns(source.columns);
   const columnOf = (name: string) => columnOfSource(typed, name);
@@ -64,7 +60,6 @@ async function eventsByDay(engine: Engine, logs: string, arrived: string, name: 
   }));
 }
 
-/** Events of each hour of the day in which they occurred. */
 async function eventsByHour(engine: Engine, logs: string, occurred: string): Promise<number[]> {
   const found = await engine.rows(
     `WITH placed AS (SELECT date_part('hour', ${occurred}) AS hour FROM (${logs}))

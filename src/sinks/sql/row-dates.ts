@@ -32,9 +32,9 @@ export const localTime = (time: string, zone: Zone | undefined): string =>
   zone === undefined ? time : sqlWall(time, zone.within(...LOCAL_TIMES));
 
 /**
- * The local date of a row, a text, by which a row that is read again is known (S13): that of its arrival, or if that is unknown of
- * its occurrence. Without a zone it is as the export writes it; it is never that of this machine. Older files may have another type
- * of the columns, which is why it asks for the type of each value.
+ * The local date (text) by which a row that is read again is known (S13): of its arrival, or if that is unknown of its
+ * occurrence; without a zone as the export writes it. Older files may have another type of the columns: each value is
+ * asked for its own.
  */
 export function rereadDate(columns: readonly StoredColumn[], zone: Zone | undefined): string {
   const local = (source: string) => {

@@ -7,19 +7,13 @@ import { isItem, type StoredColumn } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
 import { anyOf, identifier } from './engine/quote.ts';
 
-/**
- * A query of one row for each event: the row with the lowest position, without the item columns. `keep` is a condition
- * on the rows to choose from.
- */
+/** A query of the row of lowest position of each event, among those that meet `keep`, without the item columns. */
 export function eventLogs(columns: readonly StoredColumn[], from = 'events', keep = 'true'): string {
   const first = `SELECT ${firstKey(columns)} FROM ${from} WHERE ${keep} GROUP BY ${eventIdentity(columns)}`;
   return `SELECT ${logColumns(columns)} FROM ${from} WHERE _key IN (${first})`;
 }
 
-/**
- * The query of `eventLogs` in another form: it leaves out the other rows, whose keys are found by sorting, which spills
- * if memory is short.
- */
+/** The rows of `eventLogs`, found by sorting the keys of the other rows, which spills if memory is short. */
 export function sortedEventLogs(columns: readonly StoredColumn[], from: string, keep: string): string {
   const place = `row_number() OVER (PARTITION BY ${eventIdentity(columns)} ORDER BY ${rank(columns)})`;
   const placed = `SELECT _key, ${place} AS place FROM ${from} WHERE ${keep}`;
@@ -48,10 +42,7 @@ function eventIdentity(columns: readonly StoredColumn[]): string {
   return `${log}, CASE WHEN ${log} IS NULL THEN _key END`;
 }
 
-/**
- * A query of one row for each item: the unified id, the system columns, the item columns without their prefix, the
- * position.
- */
+/** A query of the items: unified id, system columns, item columns without their prefix, position. */
 export function eventItems(columns: readonly StoredColumn[], from = 'events'): string {
   const common = columns.filter(({ group }) => group === 'unified_id' || group === 'system');
   const items = columns.filter((column) => isItem(column.group));
@@ -64,10 +55,7 @@ export function eventItems(columns: readonly StoredColumn[], from = 'events'): s
   return `SELECT ${select.join(', ')} FROM ${from} WHERE ${anyOf([...items.map(hasValue), RESCUED_ITEM])}`;
 }
 
-/**
- * SQL that is TRUE if an item column has a value. A list or number that is `null` in the export is NULL here; in a text
- * column it is a text.
- */
+/** SQL that is TRUE if an item column has a value: `null` is a text in a text column, and NULL in any other. */
 function hasValue({ name, type }: StoredColumn): string {
   const column = identifier(name);
   return type === 'string' ? `coalesce(${column} <> 'null', false)` : `${column} IS NOT NULL`;
@@ -85,7 +73,6 @@ function position(columns: readonly StoredColumn[]): string {
   return `CASE WHEN starts_with(${detail}, ${log} || ':') THEN try_cast(regexp_extract(${rest}, '^[0-9]+$') AS BIGINT) END`;
 }
 
-/** SQL of the column with a name in the export. */
 export function columnOfSource(columns: readonly StoredColumn[], source: string): string {
   return identifier(columns.find((c) => c.source === source && c.occurrence === 1)?.name ?? source);
 }

@@ -19,12 +19,8 @@ export interface Model {
   readonly grain: string;
   /** Description by column: all columns, in their order. */
   readonly columns: Readonly<Record<string, string>>;
-  /** Names of the parameters of a table macro. */
   readonly parameters?: readonly string[];
-  /**
-   * One SELECT statement. Names in double braces stand for its parameters and for the relations that it reads:
-   * `events()`, `items()` and `properties()`.
-   */
+  /** One SELECT. In double braces: its parameters, and the relations `events()`, `items()` and `properties()`. */
   readonly sql: string;
 }
 
@@ -41,7 +37,6 @@ const active = (name: string, unit: 'day' | 'week' | 'month', what: string, sql:
   sql,
 });
 
-/** The models in the order in which they are listed. */
 export const MODELS: readonly Model[] = [
   {
     name: 'sessions',

@@ -12,16 +12,15 @@ import { localTime, occurredAt } from '../../sql/row-dates.ts';
 import { readState, withStore } from '../store.ts';
 import { MODELS, type Model } from './models.ts';
 
-/** Name of the schema of the models. */
 const ANALYTICS = 'analytics';
 /** End of the comment of each model; a view or macro with this comment may be replaced. */
 const COMMENT_END = '(dfinery-elt models)';
 
 /**
- * Creates the models in a file that was loaded before, or replaces them. Returns their names. Throws a UserError, and
- * changes nothing, for a file without this program's events, and if something else has one of the names.
+ * Creates or replaces the models in a file that was loaded; returns their names. Throws UserError, and changes nothing,
+ * for any other file, and if something else has one of the names.
  */
-export async function writeModels(options: Omit<EngineOptions, 'readOnly'>): Promise<string[]> {
+export async function writeModels(options: EngineOptions): Promise<string[]> {
   await withStore(options, async (engine) => {
     const state = await readState(engine);
     await engine.transaction(() => createModels(engine, state));
@@ -110,8 +109,8 @@ const OF_ITEMS: readonly Value[] = [
 type Value = readonly [name: string, source: string, type: ColumnType];
 
 /**
- * The relations that the models read, with values that every file has; a value is NULL if the export lacks its column.
- * The views that they read are named with their schema, so that they are found from every database.
+ * The relations that the models read; a value is NULL if the export lacks its column. Views have their schema's name,
+ * so that they are found from every database.
  */
 function relationsOf(columns: readonly StoredColumn[], timezone: string | null): ReadonlyMap<string, string> {
   const typed = columns.filter(isTyped);

@@ -18,7 +18,6 @@ import { literal } from '../../../types/sql.ts';
 
 const PERMISSIONS = 0o777;
 
-/** Suffix of the copy that replaces a file. */
 export const REWRITING = '.rewriting';
 
 /** Which file of the machine is at a path, by whatever link; undefined if there is none. */
@@ -27,20 +26,14 @@ export function fileAt(path: string): string | undefined {
   return found && `${found.dev}-${found.ino}`;
 }
 
-/**
- * The file that a path leads to. Without this, the files beside a link (the log) and the file that replaces it would
- * belong to the link.
- */
+/** The file that a path leads to: the log beside it, and the file that replaces it, must not belong to a link. */
 export function realFile(path: string): string {
   const file = resolve(path);
   if (!existsSync(file)) return file;
   return lstatSync(file).isSymbolicLink() ? realpathSync(file) : file;
 }
 
-/**
- * Refuses a path with a `?`: DuckDB reads what follows as options, and writes the log of the file elsewhere. Throws
- * UserError.
- */
+/** Throws UserError for a path with a `?`: DuckDB takes what follows as options, and writes the log elsewhere. */
 export function checkLogPath(file: string): void {
   if (!resolve(file).includes('?')) return;
   throw configError(`${file} has a "?" in its path, with which DuckDB cannot write a file: give another path.`);
@@ -55,10 +48,7 @@ export function sweep(path: string): void {
 
 const SPILL = '.tmp';
 
-/**
- * The folder into which DuckDB spills what does not fit into memory. Each reader has a folder of its own, since the
- * names of spilled files are equal for all readers.
- */
+/** Where DuckDB spills what does not fit into memory: a folder for each reader, since all name their files alike. */
 export const spillFolder = (file: string, isShared: boolean): string =>
   `${file}${SPILL}${isShared ? `-${randomBytes(6).toString('hex')}` : ''}`;
 
@@ -104,10 +94,7 @@ export const copyMode = (file: string, copy: string): void => chmodSync(copy, st
 
 /** Storage version that DuckDB 1.2 and all later versions read. */
 const STORAGE_VERSION = 'v1.2.0';
-/**
- * Bytes of a block, DuckDB's default. Numbers and times compress only in blocks of some size; smaller ones would make
- * files a third larger.
- */
+/** Bytes of a block, DuckDB's default: in smaller ones numbers compress less, and files are a third larger. */
 const BLOCK_SIZE = 262_144;
 /**
  * Bytes of a block for tables of very many columns. Appending takes a block or more for every column: at 256 KiB, 5,000
@@ -116,13 +103,11 @@ const BLOCK_SIZE = 262_144;
 const WIDE_BLOCK_SIZE = 16_384;
 const WIDE_COLUMNS = 500;
 
-/** True for a table of so many columns that small blocks suit it better. */
 export const isWide = (columns: number): boolean => columns > WIDE_COLUMNS;
 
 /** Options of ATTACH that make a file whose largest table has this number of columns. */
 export const newFile = (columns: number): string =>
   `STORAGE_VERSION ${literal(STORAGE_VERSION)}, BLOCK_SIZE ${isWide(columns) ? WIDE_BLOCK_SIZE : BLOCK_SIZE}`;
-/** Options of ATTACH that make a file of small tables, whose copies are to be small. */
 export const SMALL_BLOCKS = newFile(WIDE_COLUMNS + 1);
 /** Age (ms) from which a half-made file counts as abandoned; making a file takes moments. */
 const ABANDONED_MS = 3_600_000;
@@ -140,9 +125,7 @@ export async function makeFile(connection: DuckDBConnection, file: string, how =
   });
 }
 
-/**
- * Removes what killed runs left while they made the file: a second name of the file would keep what a purge removes.
- */
+/** Removes what killed runs left while they made the file: its second name would keep what a purge removes. */
 export const sweepNewFiles = (file: string, now: number): Promise<void> => removeTemporaries(file, now, ABANDONED_MS);
 
 /**
@@ -176,6 +159,6 @@ async function withTemporary(file: string, make: (making: string) => Promise<voi
   } catch (error) {
     throw new Error(messageOf(error).replaceAll(making, file), { cause: error });
   } finally {
-    for (const path of [making, `${making}.wal`]) rmSync(path, { force: true });
+    sweep(making);
   }
 }

@@ -79,9 +79,7 @@ interface Opened {
   readonly onClose: () => void;
 }
 
-/**
- * Matches the texts that begin like a SELECT; DuckDB also calls `SHOW TABLES`, `DESCRIBE t` and some pragmas a SELECT.
- */
+/** Texts that begin like a SELECT; DuckDB also calls `SHOW TABLES`, `DESCRIBE t` and some pragmas one. */
 const BEGINS_SELECT = /^(?:[\s(;]|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:SELECT|WITH|FROM|VALUES|TABLE)\b/i;
 
 /** One DuckDB file, attached and in use as the default database, by one connection. */
@@ -95,7 +93,6 @@ export class Engine {
   readonly #database: string;
   readonly #onClose: () => void;
   readonly #connection: DuckDBConnection;
-  /** The open connections of `rowsAside`. */
   readonly #aside = new Set<DuckDBConnection>();
   #readsInParallel = true;
   #isLowOnMemory = false;
@@ -142,10 +139,7 @@ export class Engine {
     return reader.getRowObjectsJS();
   }
 
-  /**
-   * All rows of a small result, read on a connection of its own beside other statements; it sees no temporary table and
-   * no open transaction.
-   */
+  /** Like `rows`, on a connection beside other statements, which sees no temporary table and no open transaction. */
   async rowsAside(sql: string): Promise<Row[]> {
     this.#signal?.throwIfAborted();
     const connection = await this.instance.connect();
@@ -237,7 +231,6 @@ export class Engine {
     }
   }
 
-  /** True once memory did not suffice. */
   get isLowOnMemory(): boolean {
     return this.#isLowOnMemory;
   }
@@ -417,7 +410,6 @@ async function attach(connection: DuckDBConnection, database: string, o: EngineO
   if (attached === undefined) throw locked;
 }
 
-/** Sets how much of the write-ahead log may wait. */
 async function limitWaiting(connection: DuckDBConnection): Promise<void> {
   const limit = await connection.runAndReadAll(
     "SELECT CAST(parse_formatted_bytes(current_setting('memory_limit')) AS DOUBLE)",
@@ -426,7 +418,6 @@ async function limitWaiting(connection: DuckDBConnection): Promise<void> {
   await connection.run(`SET checkpoint_threshold = '${bytes}B'`);
 }
 
-/** Bytes of memory that this machine or container allows. */
 function availableMemory(): number {
   const limit = process.constrainedMemory?.() ?? 0;
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();

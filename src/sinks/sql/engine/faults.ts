@@ -21,10 +21,7 @@ const DAMAGED_PARQUET =
  */
 export const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
 
-/**
- * The meaning of DuckDB's errors; the first that matches counts. DuckDB's texts may contain cells, so that few are
- * repeated.
- */
+/** The meaning of DuckDB's errors, the first that matches. Its texts may hold cells: few of them are repeated. */
 const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, first: string) => UserError }[] = [
   {
     match: /Could not set lock on file/,
@@ -99,10 +96,7 @@ export function isLocked(thrown: unknown): boolean {
   return /Could not set lock on file/.test(messageOf(thrown));
 }
 
-/**
- * True if an index or constraint that somebody put on one of this program's tables does not let it change, or refuses
- * rows.
- */
+/** True if a foreign index or constraint on one of this program's tables keeps it from changing, or refuses rows. */
 export function isRefusedByIndex(thrown: unknown): boolean {
   return /^(Dependency|Constraint) Error|an index depends on it/.test(messageOf(thrown));
 }
@@ -124,9 +118,7 @@ export function isOutOfMemory(thrown: unknown): boolean {
   return OUT_OF_MEMORY.test(text) && !/max_temp_directory_size/.test(text);
 }
 
-/**
- * The class of an error, such as `Conversion Error`, and the line of the CSV if it names one; nothing else of its text.
- */
+/** The class of an error, such as `Conversion Error`, and the line of the CSV, without the rest of its text. */
 function classOf(text: string): string {
   const kind = /^[A-Za-z ]{1,40} Error/.exec(text)?.[0] ?? 'error';
   const line = /CSV Error on Line: (\d+)/.exec(text)?.[1];

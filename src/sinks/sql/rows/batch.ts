@@ -7,6 +7,7 @@ import { applyBatch, scannedEventNames, type TableState } from '../../../table/s
 import type { Zone } from '../../../types/zone.ts';
 import type { Commit } from '../../sink.ts';
 import type { Engine } from '../engine/engine.ts';
+import type { Relation } from '../engine/quote.ts';
 import { eventNamesIn, rescuedOfBatch } from './counts.ts';
 import { hasRowsWithoutId, type WindowLoad } from './file-query.ts';
 import type { RereadBatch } from './superseded.ts';
@@ -16,7 +17,6 @@ export interface PlannedBatch extends RereadBatch {
   /** True if nothing was committed before the batch. */
   readonly isFirst: boolean;
   readonly columns: readonly PlannedColumn[];
-  /** The windows in their order. */
   readonly loads: readonly WindowLoad[];
 }
 
@@ -51,10 +51,9 @@ export function planBatch(
   };
 }
 
-/** The result of storing the rows of a batch. */
 export interface StoredRows {
-  /** The relation of the rows of the batch; undefined if it has none. */
-  readonly rows: string | undefined;
+  /** The rows of the batch; undefined if it has none. */
+  readonly rows: Relation | undefined;
   /** Number of rows by window whose key has a number, because another row has their id. */
   readonly idRepeats: ReadonlyMap<number, number>;
   /** Number of rows that are there after the batch, by the window that wrote them last. */

@@ -15,10 +15,7 @@ export async function rowsByWindow(engine: Engine, from: string): Promise<Map<nu
   return new Map(rows.map(({ w, n }) => [Number(w), Number(n)]));
 }
 
-/**
- * Throws if the number of a window's rows is not that of its export. `place` names the place where they were to be
- * stored.
- */
+/** Throws unless as many rows `came` as the window's export has. `place` is where they were to be stored. */
 export function checkRowCount({ receipt: { from, to, rows } }: Window, came: number, place: string): void {
   if (came === rows) return;
   throw new MisreadFile(`a window of ${rows} rows came to ${came}: nothing of it was kept. Please report it.`, {
@@ -26,7 +23,6 @@ export function checkRowCount({ receipt: { from, to, rows } }: Window, came: num
   });
 }
 
-/** Counts rows without a key, and keys that are not unique. */
 export const countKeyFaults = (engine: Engine, from: string) =>
   engine.row(
     `SELECT count(*) FILTER (_key IS NULL) AS absent,
@@ -43,10 +39,7 @@ export async function rescuedCells(engine: Engine, from: string): Promise<Map<st
   return new Map(rows.map(({ name, n }) => [String(name), Number(n)]));
 }
 
-/**
- * Counts rescued cells of a batch by source column. Its rows are not read if its plan rescues nothing; undefined if it
- * has no row.
- */
+/** Counts the rescued cells of a batch, which may have no row, by source column. */
 export async function rescuedOfBatch(
   engine: Engine,
   from: string | undefined,

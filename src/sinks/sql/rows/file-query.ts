@@ -8,7 +8,7 @@ import type { PlannedColumn } from '../../../table/plan.ts';
 import { literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
 import { READS_IN_PARALLEL } from '../engine/engine.ts';
-import { pathLiteral } from '../engine/quote.ts';
+import { type Expression, pathLiteral, type Relation } from '../engine/quote.ts';
 import { type CellSql, cellSql, rescuedSql } from './cells.ts';
 import { type KeyCell, sqlBaseId } from './keys.ts';
 
@@ -23,44 +23,46 @@ export interface WindowLoad {
   readonly zone: Zone | undefined;
 }
 
-/** Typed rows with their keys: SQL over the relation `from`. */
+/** Typed rows with their keys; the expressions are over `from`. */
 export interface TypedRows {
-  readonly from: string;
-  readonly key: string;
-  readonly rescued: string;
+  readonly from: Relation;
+  readonly key: Expression;
+  readonly rescued: Expression;
   readonly columns: readonly PlannedColumn[];
   /** A value for each of `columns`. */
-  readonly values: readonly string[];
+  readonly values: readonly Expression[];
 }
 
-/** The key (`columnKey`) of the column with the ids of the rows. */
 const ID = columnKey(DETAIL_LOG_ID, 1);
 const NO_TEXTS: ReadonlySet<string> = new Set();
 
-/** A file of a window. */
-export interface WindowFilePart {
+interface FilePart {
   readonly load: WindowLoad;
-  readonly index: number;
+  readonly file: SpoolFile;
+  readonly columns: readonly FileColumn[];
 }
+
+const partOf = (load: WindowLoad, index: number): FilePart => ({
+  load,
+  file: load.window.files[index],
+  columns: load.incoming.files[index],
+});
 
 /** The SQL that reads one file, with base ids as keys. `texts` has the keys of columns that the reader must keep as text. */
 export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): TypedRows {
-  return filesQuery([{ load, index }], texts);
+  return filesQuery([partOf(load, index)], texts);
 }
 
 /** The SQL that reads files with the same header in one pass; their windows have one plan. */
-export function filesQuery(
-  parts: readonly WindowFilePart[],
-  texts = NO_TEXTS,
-): TypedRows & { readonly number: string } {
+export function filesQuery(parts: readonly FilePart[], texts = NO_TEXTS): TypedRows & { readonly number: string } {
   const [{ load }] = parts;
   const columns = columnsOf(parts);
-  const hasId = parts.every((part) => everyRowHasId(fileOf(part), part.load.incoming.files[part.index]));
+  const hasId = parts.every(everyRowHasId);
   const cells = columns.map((c) => cellOf(parts, c, !hasId || c.key === ID || texts.has(c.key)));
   const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
   const id = columns.find((column) => column.key === ID);
   const hashed: KeyCell[] = hasId ? [] : columns.map(({ source, index: i }) => ({ source, expr: cell(i) }));
-  const numbers = parts.map((part) => `WHEN ${literal(fileOf(part).path)} THEN ${part.load.number}`);
+  const numbers = parts.map(({ file, load: own }) => `WHEN ${literal(file.path)} THEN ${own.number}`);
   return {
     columns: stored.map((c) => c.column),
     values: stored.map((c) => c.value),
@@ -68,38 +70,33 @@ export function filesQuery(
     key: sqlBaseId(id && cell(id.index), hashed, hasId),
     number: parts.length === 1 ? `${load.number}` : `CASE ${PATH} ${numbers.join(' ')} END`,
     from: readCsv(
-      parts.map(fileOf),
+      parts.map(({ file }) => file),
       cells.map((c) => c?.reader ?? 'VARCHAR'),
     ),
   };
 }
 
-const fileOf = ({ load, index }: WindowFilePart): SpoolFile => load.window.files[index];
-
 /** The columns of files with the same header; `filled` counts the cells of all files. */
-function columnsOf(parts: readonly WindowFilePart[]): FileColumn[] {
-  const [{ load, index }] = parts;
-  return load.incoming.files[index].map((column, i) => ({
+function columnsOf(parts: readonly FilePart[]): FileColumn[] {
+  return parts[0].columns.map((column, i) => ({
     ...column,
-    filled: parts.reduce((sum, part) => sum + part.load.incoming.files[part.index][i].filled, 0),
+    filled: parts.reduce((sum, { columns }) => sum + columns[i].filled, 0),
   }));
 }
 
 /** Groups the files of windows whose ids are their keys by header: those with the same header are read in one pass. */
-export function filesByHeader(loads: readonly WindowLoad[]): WindowFilePart[][] {
-  const parts = loads.map((load): WindowFilePart => ({ load, index: 0 }));
+export function filesByHeader(loads: readonly WindowLoad[]): FilePart[][] {
+  const parts = loads.map((load) => partOf(load, 0));
   return [...groupBy(parts, ({ load }) => JSON.stringify(load.window.files[0].header)).values()];
 }
 
 /** True when a row of the window has no id, so that its key is a hash. */
 export function hasRowsWithoutId(load: WindowLoad): boolean {
-  return load.window.files.some(
-    (file, i) => file.hasDuplicateOrMissingIds && !everyRowHasId(file, load.incoming.files[i]),
-  );
+  return load.window.files.some((file, i) => file.hasDuplicateOrMissingIds && !everyRowHasId(partOf(load, i)));
 }
 
 /** The SQL of the cells of a column; undefined if these files have no value in it. */
-function cellOf(parts: readonly WindowFilePart[], column: FileColumn, wantsText: boolean): CellSql | undefined {
+function cellOf(parts: readonly FilePart[], column: FileColumn, wantsText: boolean): CellSql | undefined {
   const [{ load }] = parts;
   const stored = load.planned.get(column.key);
   if (stored === undefined || column.filled === 0) return undefined;
@@ -107,24 +104,22 @@ function cellOf(parts: readonly WindowFilePart[], column: FileColumn, wantsText:
 }
 
 /** The zone, limited to the times that a column has in these files. */
-function zoneOfFiles(parts: readonly WindowFilePart[], { index: i }: FileColumn): Zone | undefined {
-  const scans = parts.map((part) => fileOf(part).columns[i]).filter(({ filled }) => filled > 0);
+function zoneOfFiles(parts: readonly FilePart[], { index: i }: FileColumn): Zone | undefined {
+  const scans = parts.map(({ file }) => file.columns[i]).filter(({ filled }) => filled > 0);
   const [firsts, lasts] = [scans.flatMap(({ first }) => first ?? []), scans.flatMap(({ last }) => last ?? [])];
   const { zone } = parts[0].load;
   if (firsts.length < scans.length || lasts.length < scans.length || scans.length === 0) return zone;
   return zone?.within(firsts.sort()[0], lasts.sort()[lasts.length - 1]);
 }
 
-function everyRowHasId(file: SpoolFile, columns: readonly FileColumn[]): boolean {
+function everyRowHasId({ file, columns }: FilePart): boolean {
   const id = columns.find((column) => column.key === ID);
   return id !== undefined && id.filled === file.rows;
 }
 
 /** Maximum length of a line with which DuckDB reads, unless a row is longer. */
 const USUAL_LINE_BYTES = 2_000_000;
-/**
- * Size of a reader's buffer, of which it holds several: DuckDB's 32 MB take 100 MB more and the same time (measured).
- */
+/** Bytes of each of a reader's buffers: DuckDB's 32 MB take 100 MB more and the same time (measured). */
 const USUAL_BUFFER_BYTES = 4_000_000;
 const LINES_PER_BUFFER = 4;
 

@@ -2,16 +2,12 @@ import { compareBytes } from '../../../table/names.ts';
 import { literal } from '../../../types/sql.ts';
 import { textLiteral } from '../engine/quote.ts';
 
-/** The beginning of the key of a row without an id. */
 export const HASH_PREFIX = 'hash:';
 const SHA256_HEX_LENGTH = 64;
 /** Length of a key with a hash, without any `#n`. */
 export const HASH_KEY_LENGTH = HASH_PREFIX.length + SHA256_HEX_LENGTH;
 
-/**
- * A cell of a row: the name under which its value is hashed, and a VARCHAR expression of its raw text, NULL if it is
- * empty.
- */
+/** A cell: the name under which it is hashed, and SQL of its raw text, NULL if it is empty. */
 export interface KeyCell {
   readonly source: string;
   readonly expr: string;

@@ -1,6 +1,7 @@
 import type { PlannedColumn } from '../../../table/plan.ts';
 import { TYPES } from '../../../types/index.ts';
 import type { Engine } from '../engine/engine.ts';
+import type { Expression } from '../engine/quote.ts';
 import { fileQuery, type TypedRows, type WindowLoad } from './file-query.ts';
 import { sqlNumberKeys, sqlNumbersIn } from './keys.ts';
 
@@ -10,18 +11,15 @@ const KEYS = '_dfinery_keys';
 /** A further column of the stage: its type, and for each file its value and the columns that it needs as text. */
 export interface StagedExtra {
   readonly type: string;
-  valueOf(index: number): { readonly sql: string; readonly texts: ReadonlySet<string> };
+  valueOf(index: number): { readonly sql: Expression; readonly texts: ReadonlySet<string> };
 }
 
 interface Staged extends TypedRows {
   /** The further column. */
-  readonly extra: string;
+  readonly extra: Expression;
 }
 
-/**
- * Reads a window whose ids may be missing or repeated into temporary tables, in the order of its rows (which the engine
- * must be told to keep), and numbers the repeated ids.
- */
+/** Reads a window into temporary tables and numbers repeated ids. The engine must have been told to keep the order. */
 export async function stageWindow(engine: Engine, load: WindowLoad, extra?: StagedExtra): Promise<Staged> {
   const columns = [...load.planned.values()].filter((column) => column.readAs !== null && column.type !== null);
   const staged = (column: PlannedColumn) => `t${column.position}`;
@@ -52,10 +50,7 @@ export async function stageWindow(engine: Engine, load: WindowLoad, extra?: Stag
   };
 }
 
-/**
- * Stages a window, runs work on its rows, and drops the stage. If the work fails, the end of the transaction drops it.
- * For an engine that does not keep the order of rows elsewhere.
- */
+/** Runs work on a staged window. For an engine that does not keep the order of rows elsewhere. */
 export async function withStaged<T>(
   engine: Engine,
   load: WindowLoad,

@@ -4,7 +4,7 @@ import { type IncomingWindow, type NumberedWindow, type SharedDays, sharedDays }
 import { asText, literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
 import type { Engine } from '../engine/engine.ts';
-import { anyOf } from '../engine/quote.ts';
+import { anyOf, type Condition, type Expression, type Relation } from '../engine/quote.ts';
 import { rereadDate } from '../row-dates.ts';
 import { columnOfSource } from '../views.ts';
 import { rowsByWindow } from './counts.ts';
@@ -35,12 +35,10 @@ export interface RereadBatch {
   readonly hasDuplicateOrMissingIds: boolean;
 }
 
-/**
- * A batch with the relation of its rows and that of the stored rows. Both have at least the columns of `keyColumns`.
- */
+/** A batch with its rows and the stored rows, which have the columns of `keyColumns`. */
 export interface Reread extends RereadBatch {
-  readonly stored: string;
-  readonly incoming: string;
+  readonly stored: Relation;
+  readonly incoming: Relation;
 }
 
 const KEY_SOURCES: ReadonlySet<string> = new Set([DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, CORRECTION_DATETIME]);
@@ -62,22 +60,18 @@ const BASES = '_dfinery_bases';
 /** Temporary table: keys of the batch that must change (`key`, `next`). */
 export const RENUMBERED = '_dfinery_renumbered';
 
-/** The result of `findSupersededRows`. */
 export interface SupersededRows {
   /** Conditions on stored rows. A row that meets one of them is superseded; no row meets two. */
-  readonly conditions: readonly string[];
-  /**
-   * Number of stored rows that share a base id with a row of the batch and are not of a window that is re-read whole.
-   */
+  readonly conditions: readonly Condition[];
+  /** Number of stored rows with a base id of the batch, without those of windows that are re-read whole. */
   readonly candidates: number;
 }
 
 /**
- * True if windows of a batch may share an id: then the later window supersedes or renumbers rows of the earlier. Hashes
- * are compared, which takes a third less time than texts; two ids with the same hash only cause their windows to be
- * stored one by one.
+ * True if windows of a batch may share an id, so that they must be stored one by one. Hashes are compared, which takes
+ * a third less time than texts.
  */
-export async function mayShareIds(engine: Engine, incoming: string): Promise<boolean> {
+export async function mayShareIds(engine: Engine, incoming: Relation): Promise<boolean> {
   const { repeated } = await engine.row(`SELECT count(*) - count(DISTINCT hash(_key)) AS repeated FROM ${incoming}`);
   return Number(repeated) > 0;
 }
@@ -109,10 +103,7 @@ export async function findSupersededRows(engine: Engine, reread: Reread): Promis
   return { conditions: [...conditions, `_key IN (SELECT key FROM ${SUPERSEDED})`], candidates };
 }
 
-/**
- * Fills SUPERSEDED with the candidates that are superseded. `partly` has the windows some of whose days are requested
- * again.
- */
+/** Fills SUPERSEDED. `partly` has the windows some of whose days are requested again. */
 async function compare(engine: Engine, reread: Reread, partly: readonly SharedDays[]): Promise<void> {
   const { incoming, columns } = reread;
   const { base, server } = rowSql(columns);
@@ -139,11 +130,9 @@ async function compare(engine: Engine, reread: Reread, partly: readonly SharedDa
 
 /** A form of the base id, and the rows of the batch and of the table that have it. */
 interface SameBase {
-  readonly expr: string;
-  /** The relation of the rows of the batch with this form. */
-  readonly rows: string;
-  /** The condition of a stored row with this form. */
-  readonly where: string;
+  readonly expr: Expression;
+  readonly rows: Relation;
+  readonly where: Condition;
 }
 
 /** The two forms of the base id. They are compared separately, so that an id is compared as a column. */
@@ -157,10 +146,7 @@ function sameBase({ incoming, columns, hasRowsWithoutId }: Reread): SameBase[] {
 /** The condition of a stored row that has the base id of a row of the batch. */
 const isAmong = ({ expr, rows, where }: SameBase): string => `(${where} AND ${expr} IN (SELECT ${expr} FROM ${rows}))`;
 
-/**
- * The condition of a stored row that has the base id of a row of the window which requests all days of the row's own
- * window.
- */
+/** The condition of a stored row with a base id of the window that requests all days of the row's own window. */
 function isReadWhole(whole: readonly SharedDays[], isOneWindow: boolean, same: SameBase): string {
   const isOfWhole = `_dfinery_window IN (${whole.map(({ stored }) => stored).join(', ')})`;
   if (isOneWindow) return `(${isOfWhole} AND ${isAmong(same)})`;
@@ -178,13 +164,13 @@ function rowSql(columns: readonly StoredColumn[]) {
 
 /**
  * Finds the next free number (S12) for rows of the batch whose key a row that stays has, and writes the keys into
- * RENUMBERED. `kept` is the relation of the stored rows that stay. Returns the number of keys that change.
+ * RENUMBERED. `kept`: the stored rows that stay. Returns the number of keys that change.
  */
 export async function renumber(
   engine: Engine,
   reread: Reread,
   { candidates }: SupersededRows,
-  kept: string,
+  kept: Relation,
 ): Promise<number> {
   const { incoming, columns } = reread;
   const { base } = rowSql(columns);
@@ -203,11 +189,8 @@ export async function renumber(
   return engine.count(RENUMBERED);
 }
 
-/**
- * SQL of the new keys of the rows with a base id of BASES, in the order of their keys; numbers of all other rows are
- * taken.
- */
-function renumbered(incoming: string, base: string, kept: string): string {
+/** SQL of the new keys of rows with a base id of BASES, in the order of their keys, beside those of all other rows. */
+function renumbered(incoming: Relation, base: Expression, kept: Relation): string {
   const isMine = `base IN (SELECT base FROM ${BASES})`;
   const arrived = `(SELECT _key AS key, ${base} AS base FROM ${incoming})`;
   const mine = `SELECT key AS ref, base, row_number() OVER (PARTITION BY base ORDER BY length(key), key) AS ordinal
@@ -217,12 +200,8 @@ function renumbered(incoming: string, base: string, kept: string): string {
   return `SELECT ref AS key, key AS next FROM (${sqlNumberKeys(mine, taken)}) WHERE ref <> key`;
 }
 
-/** SQL of the base id of a row of `events`. */
 export const baseId = (columns: readonly StoredColumn[]): string => rowSql(columns).base;
 
-/**
- * Counts, by window, the rows with a number in their key, because another row has their id. `from` is the relation of
- * the rows.
- */
+/** Counts by window the rows of a relation whose key has a number, because another row has their id. */
 export const countNumbered = (engine: Engine, from: string, columns: readonly StoredColumn[]) =>
   rowsByWindow(engine, `${from} WHERE _key <> ${rowSql(columns).base}`);
