@@ -14,7 +14,7 @@ export const commands = [
     },
     async run({ file, lockWait, json }, context) {
       const { clock, signal } = context;
-      const { writeModels } = await import('../../sinks/duckdb/models/store.ts');
+      const { writeModels } = await import('../../sinks/duckdb/models/write.ts');
       const names = await writeModels({ file, lockWaitMs: lockWait, clock, signal });
       const rows = MODELS.map(({ grain, parameters }, i) => [
         parameters === undefined ? names[i] : `${names[i]}(${parameters.join(', ')})`,

@@ -16,7 +16,7 @@ import {
 import type { Typed } from '../../table/columns.ts';
 import type { DuckDbScalar, DuckDbType } from '../../types/codec.ts';
 import { TYPES } from '../../types/index.ts';
-import { scalarOf } from '../sql/columns.ts';
+import { scalarOf } from '../sql/conversions.ts';
 
 /** The schema of a stream: `_key`, the columns of the export in their order, `_rescued`. */
 export function streamSchema(columns: readonly Typed[], asInstants: boolean, version: string): Schema {

@@ -6,7 +6,7 @@ import { type PlannedColumn, planColumns, type Rules } from '../../table/plan.ts
 import { literal } from '../../types/sql.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import { DICTIONARY_VALUES, readFiles } from '../files/parquet-file.ts';
-import { castToColumn, typedNull } from '../sql/columns.ts';
+import { castToColumn, typedNull } from '../sql/conversions.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineError } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';

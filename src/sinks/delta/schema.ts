@@ -4,7 +4,7 @@ import type { TableState } from '../../table/state.ts';
 import { DUCKDB_SCALARS, type DuckDbType } from '../../types/codec.ts';
 import { describeTable } from '../files/file-columns.ts';
 import { PARTITION } from '../files/parquet-file.ts';
-import { scalarOf } from '../sql/columns.ts';
+import { scalarOf } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { type Protocol, parseJson } from './protocol/entry.ts';
 

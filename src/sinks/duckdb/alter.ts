@@ -4,7 +4,7 @@ import { OWN_COLUMNS } from '../../table/names.ts';
 import { isRetyped, isWidening, type PlannedColumn, type Retyped } from '../../table/plan.ts';
 import { TYPES } from '../../types/index.ts';
 import type { Zone } from '../../types/zone.ts';
-import { rescuedAfter, valueAfter } from '../sql/columns.ts';
+import { rescuedAfter, valueAfter } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 

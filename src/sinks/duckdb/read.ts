@@ -6,7 +6,7 @@ import { coveredDays } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
 import { zoneOf } from '../../types/zone.ts';
-import { shortName } from '../sql/columns.ts';
+import { shortName } from '../sql/conversions.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
 import { type EventRows, eventRowsOf, findPeople, jsonOfRows } from '../sql/people.ts';

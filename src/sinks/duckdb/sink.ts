@@ -23,7 +23,7 @@ import { filesByHeader, filesQuery, type TypedRows, type WindowLoad } from '../s
 import { withStaged } from '../sql/rows/staging.ts';
 import { countNumbered, findSupersededRows, mayShareIds, RENUMBERED, renumber } from '../sql/rows/superseded.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
-import { refreshModels } from './models/store.ts';
+import { refreshModels } from './models/write.ts';
 import { COPIED, createViews, prepareStore, RunTable, writeState } from './store.ts';
 
 /** Number of removed rows whose blocks are given back, so that a full re-read does not double the file. */

@@ -25,7 +25,7 @@ const READ_AS = {
   TIMESTAMPTZ: (column: string) => `strftime(timezone('UTC', ${column}), '%Y-%m-%dT%H:%M:%S.%gZ')`,
 } as const;
 
-/** A table with a row for each record; each column has the name of the record's member, and a type. */
+/** A table with a row for each record: its columns in their order, each with the record's member and a type. */
 interface RecordTable {
   readonly name: string;
   /** The column that identifies a row; undefined for records that are only added. */

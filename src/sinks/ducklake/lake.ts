@@ -192,7 +192,6 @@ async function readMetadata(engine: Engine): Promise<string> {
   return path.endsWith('/') ? path : `${path}/`;
 }
 
-/** A snapshot, and the schema of this program's tables. */
 type At = Pick<Lake, 'snapshotId' | 'schemaId'>;
 
 /** The relation of this program's tables at a snapshot. */

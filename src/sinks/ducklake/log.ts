@@ -77,8 +77,8 @@ export const DUCKLAKE: FilesFormat = {
     const data = dataOf(catalog, lake, options.data);
     const storage = options.storage ?? (await openStorage(data.schema, env, signal));
     const open = await openWithoutLock(storage, options, mode, async (engine) => {
-      const parts = { storage, engine, dataPath: data.path, isReader: mode === 'read' };
-      const log = new LakeLog({ ...parts, catalog: new Catalog(place, options, engine) }, options);
+      const parts = { storage, engine, dataPath: data.path, catalog: new Catalog(place, options, engine) };
+      const log = new LakeLog(parts, options);
       await log.adopt(lake);
       return log;
     });
@@ -87,7 +87,9 @@ export const DUCKLAKE: FilesFormat = {
         await open.log.claim();
         await open.log.refuseLost();
       }
-      if (options.isStateEnough !== true) await open.log.adoptChangedFiles(new FileTable(place, open));
+      if (options.isStateEnough !== true) {
+        await open.log.adoptChangedFiles(new FileTable(place, open), mode === 'read');
+      }
       return open;
     } catch (error) {
       await open.close();
@@ -126,7 +128,6 @@ interface Parts {
   readonly storage: Storage;
   readonly engine: Engine;
   readonly dataPath: string;
-  readonly isReader: boolean;
 }
 
 class LakeLog implements TableLog {
@@ -152,7 +153,7 @@ class LakeLog implements TableLog {
   }
 
   get retentionMs(): number {
-    const stored = Number(this.#lake?.state.get('retention_ms') ?? Number.NaN);
+    const stored = Number(this.#lake?.state.get('retention_ms'));
     return this.#options.retentionMs ?? (Number.isFinite(stored) ? stored : DEFAULT_RETENTION_MS);
   }
 
@@ -172,10 +173,9 @@ class LakeLog implements TableLog {
   }
 
   /** Rewrites the files that another program changed, and commits them; for a reader they stay in its run's folder. */
-  async adoptChangedFiles(table: FileTable): Promise<void> {
+  async adoptChangedFiles(table: FileTable, isReader: boolean): Promise<void> {
     if (this.#changed.length === 0) return;
     const { logger, signal } = this.#options;
-    const { isReader } = this.#parts;
     const changed = this.#changed;
     const rewrite = () => rewriteChanged(table, changed, this.#parts.catalog.file);
     const change = await table.engine.transaction(rewrite, signal);

@@ -7,7 +7,7 @@ import type { FileTable } from '../files/file-table.ts';
 import { PARTITION, readFiles } from '../files/parquet-file.ts';
 import { changeOf } from '../files/rewrite.ts';
 import type { FileChange, NewFile } from '../files/table-log.ts';
-import { describe } from '../sql/columns.ts';
+import { describe } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
 import type { Lake, LakeFile } from './lake.ts';

@@ -11,7 +11,7 @@ import type { LoggedColumns } from '../files/log-entries.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import { pathInTable } from '../files/stored-files.ts';
 import { type FileChange, LostRace, type NewFile } from '../files/table-log.ts';
-import { type DescribedColumn, scalarOf } from '../sql/columns.ts';
+import { type DescribedColumn, scalarOf } from '../sql/conversions.ts';
 import type { Engine, Value } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import type { Lake } from './lake.ts';

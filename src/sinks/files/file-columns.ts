@@ -6,7 +6,14 @@ import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
-import { castToColumn, type DescribedColumn, describe, rescuedAfter, typedNull, valueAfter } from '../sql/columns.ts';
+import {
+  castToColumn,
+  type DescribedColumn,
+  describe,
+  rescuedAfter,
+  typedNull,
+  valueAfter,
+} from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';

@@ -2,7 +2,7 @@ import pLimit from 'p-limit';
 import { daysBetween } from '../../base/days.ts';
 import { hasDuplicateOrMissingIds, type Window } from '../../extract/window.ts';
 import { typedColumns } from '../../table/columns.ts';
-import { castToColumn, typedNull } from '../sql/columns.ts';
+import { castToColumn, typedNull } from '../sql/conversions.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount } from '../sql/rows/counts.ts';
 import { fileQuery, type TypedRows, type WindowLoad } from '../sql/rows/file-query.ts';

@@ -6,7 +6,7 @@ import { groupBy } from '../../base/group.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
-import { type DescribedColumn, describe } from '../sql/columns.ts';
+import { type DescribedColumn, describe } from '../sql/conversions.ts';
 import type { Engine, Row } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
 import type { ColumnStatistics, Layout, NewFile } from './table-log.ts';

@@ -6,7 +6,7 @@ import { UserError } from '../../base/errors.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { Difference } from '../../table/differences.ts';
 import type { TableState } from '../../table/state.ts';
-import type { DescribedColumn } from '../sql/columns.ts';
+import type { DescribedColumn } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { PlaceOptions } from '../target.ts';

@@ -4,7 +4,7 @@ import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES, type TableName, typedColumns } from '../../table/columns.ts';
 import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from '../../table/differences.ts';
 import { coveredDays } from '../../table/receipts.ts';
-import { describe } from '../sql/columns.ts';
+import { describe } from '../sql/conversions.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource, eventItems } from '../sql/views.ts';
 import { columnsIn, eventColumns } from './file-columns.ts';

@@ -137,15 +137,17 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
   await checkPlace(format, { name: `--publish ${copy}`, path, file, database }, options);
 }
 
+interface TakenPlace {
+  readonly name: string;
+  readonly path: string;
+  readonly file: string;
+  readonly database: string | undefined;
+}
+
 /** Throws a configuration failure unless `path` has a copy of `database`, of `file`. `name` is for messages. */
 async function checkPlace(
   format: CopiedFormat,
-  {
-    name,
-    path,
-    file,
-    database,
-  }: Readonly<Record<'name' | 'path' | 'file', string>> & { readonly database: string | undefined },
+  { name, path, file, database }: TakenPlace,
   options: Options,
 ): Promise<void> {
   const found = statSync(path);
@@ -171,7 +173,6 @@ async function checkPlace(
   if (mark.copyOf !== database) throw refusal(`it is a copy of another ${format.noun}.`);
 }
 
-/** The id of the database that is in a file, as of `databaseOf`. */
 async function databaseAt(format: CopiedFormat, file: string, options: Options): Promise<string | undefined> {
   for (;;) {
     const identity = identityOf(realFile(file));

@@ -2,7 +2,6 @@ import { createReadStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Clock } from '../../base/clock.ts';
 import { codeOf, configError, messageOf, UserError } from '../../base/errors.ts';
 import { MalformedCsv } from '../../csv/malformed.ts';
 import { SpoolWriter } from '../../extract/spool/spool-writer.ts';
@@ -16,12 +15,13 @@ import { TYPES } from '../../types/index.ts';
 import { literal } from '../../types/sql.ts';
 import type { ColumnType } from '../../types/type.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
+import type { PlaceOptions } from '../target.ts';
 import { type Engine, openEngine } from './engine/engine.ts';
 import { engineError } from './engine/faults.ts';
 import { type CellSql, cellSql } from './rows/cells.ts';
 import { cell, readCsv } from './rows/file-query.ts';
 
-interface ProfileOptions {
+interface ProfileOptions extends Pick<PlaceOptions, 'memoryLimit' | 'clock'> {
   readonly file: string;
   /** IANA name of the zone of datetimes that carry none. */
   readonly timezone: string | undefined;
@@ -29,9 +29,6 @@ interface ProfileOptions {
   readonly edits?: ColumnEdits | undefined;
   /** Types by source name, which replace those of the declaration and of the data. */
   readonly pinned: ReadonlyMap<string, ColumnType> | undefined;
-  /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
-  readonly memoryLimit?: string | undefined;
-  readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 

@@ -9,7 +9,6 @@ import { arrivedAt, localTime, occurredAt } from './row-dates.ts';
 import { rescuedCells } from './rows/counts.ts';
 import { columnOfSource, eventLogs } from './views.ts';
 
-/** The rows of a target and their columns. */
 export interface ReportSource {
   /** All rows, with `_rescued`. */
   readonly events: Relation;
@@ -23,7 +22,6 @@ const HOURS = 24;
 
 type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours'>;
 
-/** The counts of a target without a row. */
 export const NO_EVENTS: Counted = { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0) };
 
 /** Counts for a report in the rows; `columns` may be the system columns alone. Memory: a row a day and event name. */
@@ -87,7 +85,7 @@ export async function countColumns(
   return reportedColumns(columns, filled, await rescuedCells(engine, events));
 }
 
-/** Combines `filled`, rows with a value by name, and `rescued`, cells by source name. */
+/** `filled`: rows with a value by name; `rescued`: cells by source name. */
 export function reportedColumns(
   columns: readonly StoredColumn[],
   filled: ReadonlyMap<string, number> = new Map(),

@@ -9,7 +9,7 @@ import { anyOf, identifier } from './engine/quote.ts';
 
 /** A query of the row of lowest position of each event, among those that meet `keep`, without the item columns. */
 export function eventLogs(columns: readonly StoredColumn[], from = 'events', keep = 'true'): string {
-  const first = `SELECT ${firstKey(columns)} FROM ${from} WHERE ${keep} GROUP BY ${eventIdentity(columns)}`;
+  const first = `SELECT arg_min(_key, ${rank(columns)}) FROM ${from} WHERE ${keep} GROUP BY ${eventIdentity(columns)}`;
   return `SELECT ${logColumns(columns)} FROM ${from} WHERE _key IN (${first})`;
 }
 
@@ -24,11 +24,6 @@ export function sortedEventLogs(columns: readonly StoredColumn[], from: string, 
 function logColumns(columns: readonly StoredColumn[]): string {
   const own = columns.filter((column) => !isItem(column.group)).map((column) => identifier(column.name));
   return [...own, '_rescued'].join(', ');
-}
-
-/** SQL of the key of the row that stands for an event: an aggregate over the rows of the event. */
-function firstKey(columns: readonly StoredColumn[]): string {
-  return `arg_min(_key, ${rank(columns)})`;
 }
 
 /** SQL of the order of an event's rows; the lowest row stands for the event. */

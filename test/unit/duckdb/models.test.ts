@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { MODELS } from '../../../src/sinks/duckdb/models/models.ts';
-import { writeModels } from '../../../src/sinks/duckdb/models/store.ts';
+import { writeModels } from '../../../src/sinks/duckdb/models/write.ts';
 import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
 

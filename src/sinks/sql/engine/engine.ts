@@ -200,7 +200,6 @@ export class Engine {
     return Number((await this.row(`SELECT count(*) AS n FROM ${from}`)).n);
   }
 
-  /** Stops the statements under way. */
   interrupt(): void {
     this.#connection.interrupt();
     for (const connection of this.#aside) connection.interrupt();

@@ -12,7 +12,6 @@ import { type Expression, pathLiteral, type Relation } from '../engine/quote.ts'
 import { type CellSql, cellSql, rescuedSql } from './cells.ts';
 import { type KeyCell, sqlBaseId } from './keys.ts';
 
-/** A window whose rows are about to be typed. */
 export interface WindowLoad {
   readonly window: Window;
   /** Its number, as `_dfinery_window` holds it. */

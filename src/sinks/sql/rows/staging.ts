@@ -67,7 +67,6 @@ export async function withStaged<T>(
   }
 }
 
-/** Drops the temporary tables of `stageWindow`. */
 export async function dropStaging(engine: Engine): Promise<void> {
   for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE IF EXISTS ${table}`);
 }
