@@ -1,6 +1,7 @@
 /** `1 row`, `2,516 rows`: a count with its noun in the right number, for messages. */
 export const count = (n: number, one: string, many = `${one}s`): string =>
-  `${n.toLocaleString('en-US')} ${n === 1 ? one : many}`;
+  // `toLocaleString` takes 12 ms at its first call.
+  `${String(n).replace(/\B(?=(\d{3})+$)/g, ',')} ${n === 1 ? one : many}`;
 
 /** A count with its noun, without separators, for numbers to compare or from a database: `2516 rows`. */
 export const plainCount = (n: unknown, one: string, many = `${one}s`): string =>

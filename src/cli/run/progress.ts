@@ -1,7 +1,7 @@
 import cliProgress from 'cli-progress';
 import { formatDuration } from '../../base/durations.ts';
 import type { LogEvent, LogSink } from '../../base/log.ts';
-import { megabytes } from '../../base/quantities.ts';
+import { count, megabytes } from '../../base/quantities.ts';
 import type { Context } from '../context.ts';
 
 interface ProgressState {
@@ -76,7 +76,7 @@ function textOf(
   now: number,
 ) {
   const rate = elapsed > 0 ? bytes / 1e3 / elapsed : 0;
-  const facts = `${megabytes(bytes)} · ${rows.toLocaleString('en-US')} rows · ${rate.toFixed(1)} MB/s · ${quotaLeft} exports left`;
+  const facts = `${megabytes(bytes)} · ${count(rows, 'row')} · ${rate.toFixed(1)} MB/s · ${quotaLeft} exports left`;
   if (waitingUntil !== undefined) {
     return `${facts} · waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the quota`;
   }
