@@ -16,6 +16,7 @@ import { fileQuery, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import { baseId } from '../sql/rows/superseded.ts';
 import type { PlaceOptions } from '../target.ts';
+import { loadDecoder } from './ipc-stream.ts';
 
 interface TypedFile {
   readonly path: string;
@@ -147,9 +148,12 @@ class TypedFiles {
   }
 
   /** Writes a query into a file; returns the number of its rows. */
-  #copy(query: string, path: string): Promise<number> {
+  async #copy(query: string, path: string): Promise<number> {
     const size = `ROW_GROUP_SIZE ${this.#options.groupRows}, DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES}`;
-    return this.#engine.run(`COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION snappy, ${size})`);
+    const sql = `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION snappy, ${size})`;
+    // What will read the file is loaded while it is written.
+    const [rows] = await Promise.all([this.#engine.run(sql), loadDecoder()]);
+    return rows;
   }
 
   #newPath(): string {
