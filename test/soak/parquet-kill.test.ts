@@ -9,7 +9,7 @@ import { validators } from '../../connectors/validator.mjs';
 import { systemClock } from '../../src/base/clock.ts';
 import { silentLogger } from '../../src/base/log.ts';
 import { literal } from '../../src/types/sql.ts';
-import { type Cells, csvOf } from '../support/targets/duckdb.ts';
+import { type Cells, csvOf } from '../support/targets/csv.ts';
 import { verifyParquet } from '../support/targets/files.ts';
 import { ParquetFixture } from '../support/targets/parquet.ts';
 import { until } from '../support/wait.ts';

@@ -7,7 +7,7 @@ import { runCommandLine } from '../../src/cli/program.ts';
 import { type Simulator, startSimulator } from '../../src/simulator/index.ts';
 import { parseScenario } from '../../src/simulator/scenario.ts';
 import { handClock, SERVICE_ID, TOKENS } from './service/simulator.ts';
-import { type Cells, csvOf } from './targets/duckdb.ts';
+import { type Cells, csvOf } from './targets/csv.ts';
 
 export const HASH_KEY = 'a hash key of at least 32 characters';
 export const hmac = (value: string, key = HASH_KEY) => createHmac('sha256', key).update(value).digest('hex');

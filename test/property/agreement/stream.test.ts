@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import * as forms from '../../support/column-types.ts';
 import fc from '../../support/property.ts';
 import { AgreementFixture, type Held } from '../../support/targets/agreement.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
 
 const RUNS = 5;
 /** Two: a list of longs that first became one of doubles and then text is written as the doubles. */

@@ -6,7 +6,7 @@ import { headerColumns } from '../../../src/schema/groups.ts';
 import { Zone } from '../../../src/types/zone.ts';
 import * as forms from '../../support/column-types.ts';
 import fc from '../../support/property.ts';
-import { quoted } from '../../support/targets/duckdb.ts';
+import { quoted } from '../../support/targets/csv.ts';
 
 const ROWS = 12;
 const NAMES = [

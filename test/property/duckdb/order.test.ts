@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import fc from '../../support/property.ts';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 const BOOLEANS = ['TRUE', 'FALSE', 'true', 'false'];
 /** No -0.0: a checkpoint of DuckDB 1.5 may store it as 0.0, and 0.0 as -0.0 (measured: compressed by RLE or as a constant). */

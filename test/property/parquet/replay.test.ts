@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import fc from '../../support/property.ts';
-import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf } from '../../support/targets/csv.ts';
 import { compactParquet, purgeParquet, verifyParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
 

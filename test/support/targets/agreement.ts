@@ -13,6 +13,7 @@ import type { ColumnType } from '../../../src/types/type.ts';
 import { canonical, exactJson, sqlText } from '../column-types.ts';
 import { scanIn } from '../scan.ts';
 import { streamedColumns } from './arrow.ts';
+import { DuckDbFixture } from './duckdb.ts';
 import { ParquetFixture } from './parquet.ts';
 import { inDatabase } from './query.ts';
 import { propertyOf } from './records.ts';
@@ -32,7 +33,7 @@ interface Column {
 }
 
 /** One export, given to every sink. */
-export class AgreementFixture extends ParquetFixture {
+export class AgreementFixture extends DuckDbFixture {
   #exports = 0;
 
   /** A window over one file with these bytes, cut into chunks at these offsets while it was scanned. */
@@ -53,9 +54,14 @@ export class AgreementFixture extends ParquetFixture {
   }
 
   async inParquet(window: Window, timezone: string | undefined): Promise<Held> {
-    await this.store([window], { timezone });
-    const files = `read_parquet(${literal(`${this.root}/events/*/*.parquet`)}, hive_partitioning = false)`;
-    return this.#held(this.file, files, window, timezone !== undefined);
+    const parquet = new ParquetFixture();
+    try {
+      await parquet.store([window], { timezone });
+      const files = `read_parquet(${literal(`${parquet.root}/events/*/*.parquet`)}, hive_partitioning = false)`;
+      return await this.#held(this.file, files, window, timezone !== undefined);
+    } finally {
+      parquet.close();
+    }
   }
 
   /** The rows of one stream over these windows, by the header of the first. */

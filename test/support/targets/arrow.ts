@@ -10,7 +10,7 @@ import { type ColumnType, isColumnType } from '../../../src/types/type.ts';
 import { arrowAt } from '../column-types.ts';
 import { DuckDbFixture } from './duckdb.ts';
 
-/** A file for a stream and the spool files of the windows made here. */
+/** A file for a stream, a database to compare it with, and the spool files of the windows made here. */
 export class ArrowFixture extends DuckDbFixture {
   readonly out = join(this.dir, 'events.arrows');
 

@@ -11,8 +11,8 @@ import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import type { TableName } from '../../../src/table/columns.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { FolderFixture } from './duckdb.ts';
 import { openDeltaSink } from './files.ts';
+import { FolderFixture } from './place.ts';
 import { query } from './query.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -29,7 +29,7 @@ const duckDbName = (type: string): string => DUCKDB[type] ?? type;
 /** A folder of Delta tables and the spool files of the windows made here. */
 export class DeltaFixture extends FolderFixture {
   readonly root = join(this.dir, 'lake');
-  override readonly place = this.root;
+  readonly place = this.root;
 
   get lakeOptions() {
     const { clock, logger, memoryLimit } = this.targetOptions;
@@ -150,7 +150,7 @@ export class DeltaFixture extends FolderFixture {
   }
 
   /** A query over `events`, `event_items` or `event_logs` as a reader of the protocol sees them. */
-  override async read(sql: string, version?: number): Promise<Record<string, unknown>[]> {
+  async read(sql: string, version?: number): Promise<Record<string, unknown>[]> {
     const withs = ['events', 'event_items', 'event_logs'].filter((name) => existsSync(join(this.root, name)));
     const views: string[] = [];
     for (const name of withs) {

@@ -5,8 +5,8 @@ import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { FolderFixture } from './duckdb.ts';
 import { placeOf } from './files.ts';
+import { FolderFixture } from './place.ts';
 import { inDatabase, query } from './query.ts';
 
 const { open: openLakeSink } = placeOf(DUCKLAKE);
@@ -26,7 +26,7 @@ const duckDbName = (type: unknown): string => DUCKDB[String(type)] ?? String(typ
 /** A catalog of DuckLake and the spool files of the windows made here. */
 export class DuckLakeFixture extends FolderFixture {
   readonly root = join(this.dir, 'lake');
-  override readonly place = join(this.root, 'catalog.ducklake');
+  readonly place = join(this.root, 'catalog.ducklake');
   readonly data = `${this.place}.files`;
 
   get lakeOptions() {
@@ -64,7 +64,7 @@ export class DuckLakeFixture extends FolderFixture {
   }
 
   /** A query over the tables as a reader of the format sees them at a snapshot, by nothing of the program. */
-  override async read(sql: string, snapshot?: number): Promise<Record<string, unknown>[]> {
+  async read(sql: string, snapshot?: number): Promise<Record<string, unknown>[]> {
     const at = snapshot ?? Number((await this.catalog('SELECT max(snapshot_id) AS id FROM ducklake_snapshot'))[0]?.id);
     const live = `begin_snapshot <= ${at} AND (end_snapshot IS NULL OR end_snapshot > ${at})`;
     const views: string[] = [];

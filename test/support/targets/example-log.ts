@@ -36,7 +36,7 @@ import { openStorage } from '../../../src/sinks/storage/open.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import { TABLES, type TableName } from '../../../src/table/columns.ts';
 import { receiptsWith } from '../../../src/table/receipts.ts';
-import { FolderFixture } from './duckdb.ts';
+import { FolderFixture } from './place.ts';
 import { query } from './query.ts';
 
 // A whole log, as docs/targets.md describes it: a version is a JSON document that names a manifest, the list of the files.
@@ -211,9 +211,9 @@ function snapshotOf({ entries, timezone, tables, eventNames }: Version, files: r
 /** A place of the example, and the spool files of the windows made here. */
 export class ExampleFixture extends FolderFixture {
   readonly root = join(this.dir, 'example');
-  override readonly place = this.root;
+  readonly place = this.root;
 
-  override read(sql: string): Promise<Record<string, unknown>[]> {
+  read(sql: string): Promise<Record<string, unknown>[]> {
     const latest = readdirSync(join(this.root, '_log')).sort().at(-1) ?? '';
     const { manifest } = JSON.parse(readFileSync(join(this.root, '_log', latest), 'utf8')) as Version;
     const files = JSON.parse(readFileSync(join(this.root, manifest), 'utf8')) as ListedFile[];

@@ -6,14 +6,14 @@ import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { Manifest } from '../../../src/sinks/parquet/manifest.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { FolderFixture } from './duckdb.ts';
 import { openParquetSink } from './files.ts';
+import { FolderFixture } from './place.ts';
 import { query } from './query.ts';
 
 /** A folder of datasets and the spool files of the windows made here. */
 export class ParquetFixture extends FolderFixture {
   readonly root = join(this.dir, 'lake');
-  override readonly place: string = this.root;
+  readonly place: string = this.root;
 
   /** The options of verify, compact, purge and readers of the folder. */
   get folderOptions() {
@@ -35,7 +35,7 @@ export class ParquetFixture extends FolderFixture {
   }
 
   /** A query over `events`, `event_items` or `event_logs` as a reader that globs sees them. */
-  override read(sql: string): Promise<Record<string, unknown>[]> {
+  read(sql: string): Promise<Record<string, unknown>[]> {
     const withs = ['events', 'event_items', 'event_logs'].filter((name) => existsSync(join(this.root, name)));
     const views = withs.map(
       (name) => `${name} AS (SELECT * FROM read_parquet(${literal(`${this.root}/${name}/*/*.parquet`)}))`,

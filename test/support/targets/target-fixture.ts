@@ -5,7 +5,7 @@ import { DELTA } from '../../../src/sinks/delta/log.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { DUCKLAKE } from '../../../src/sinks/ducklake/log.ts';
 import { filesTarget } from '../../../src/sinks/files/files-target.ts';
-import { type FilesSinkOptions, openFilesSink } from '../../../src/sinks/files/load.ts';
+import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { FilesFormat, Snapshot } from '../../../src/sinks/files/table-log.ts';
 import { PARQUET } from '../../../src/sinks/parquet/log.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
@@ -18,6 +18,7 @@ import { DuckDbFixture } from './duckdb.ts';
 import { DuckLakeFixture } from './ducklake.ts';
 import { EXAMPLE, ExampleFixture } from './example-log.ts';
 import { ParquetFixture } from './parquet.ts';
+import type { PlaceFixture } from './place.ts';
 
 /** The format of each target that keeps a table of files, and a fixture with a place of it. */
 const FORMATS = {
@@ -28,7 +29,7 @@ const FORMATS = {
 
 interface FormatOfTests {
   readonly format: FilesFormat;
-  readonly newFixture: () => DuckDbFixture;
+  readonly newFixture: () => PlaceFixture;
 }
 
 /** The formats, with that of the example of docs/targets.md, which no command knows. */
@@ -44,6 +45,9 @@ export const LOGS_WITHOUT_LOCK = (Object.keys(LOGS) as (keyof typeof LOGS)[]).fi
 );
 export const TARGETS: readonly TargetName[] = ['duckdb', ...FILE_TARGETS];
 
+/** The default of `retention`. */
+const RETENTION_MS = 86_400_000;
+
 /** A target by the name that commands know it by. */
 export function statefulTarget(name: string): StatefulTarget {
   const target = STATEFUL_TARGETS.find((one) => one.name === name);
@@ -54,10 +58,10 @@ export function statefulTarget(name: string): StatefulTarget {
 /** A place of a target, and the commands that the target has for it. All tables are written. */
 export class TargetFixture {
   readonly name: TargetName | 'example';
-  readonly fixture: DuckDbFixture;
+  readonly fixture: PlaceFixture;
   readonly target: StatefulTarget;
 
-  constructor(name: TargetName | 'example', fixture: DuckDbFixture, target: StatefulTarget) {
+  constructor(name: TargetName | 'example', fixture: PlaceFixture, target: StatefulTarget) {
     this.name = name;
     this.fixture = fixture;
     this.target = target;
@@ -74,13 +78,15 @@ export class TargetFixture {
 
   get options(): FilesSinkOptions {
     const { targetOptions, place, dir } = this.fixture;
-    const more = { place, spoolDir: join(dir, 'spool'), env: () => undefined, retentionMs: 86_400_000 };
+    const more = { place, spoolDir: join(dir, 'spool'), env: () => undefined, retentionMs: RETENTION_MS };
     return { ...targetOptions, ...more, tables: TABLES };
   }
 
   /** Opens the place for loading. */
   open(options: Partial<FilesSinkOptions> = {}): Promise<Sink> {
-    return this.fixture.open(options);
+    const { place = this.place, signal = this.fixture.signal, retentionMs = RETENTION_MS } = options;
+    const more = { retentionMs, signal, stdout: process.stdout };
+    return this.target.open(place, { ...this.options, ...options, ...more });
   }
 
   /** Opens, commits each of these, a window alone or a batch whose windows are announced first as in a run, and closes. */
@@ -179,10 +185,6 @@ export class FilesFixture extends TargetFixture {
       filesTarget(described, async () => counting),
     );
     this.format = counting;
-  }
-
-  override open(options: Partial<FilesSinkOptions> = {}): Promise<Sink> {
-    return openFilesSink(this.format, { ...this.options, ...options });
   }
 
   /** Reads the snapshot of the log; undefined if nothing was committed. */

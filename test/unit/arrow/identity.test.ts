@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ColumnType } from '../../../src/types/type.ts';
 import { ArrowFixture, streamedColumns } from '../../support/targets/arrow.ts';
-import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf } from '../../support/targets/csv.ts';
 
 let fixture: ArrowFixture;
 beforeEach(() => {

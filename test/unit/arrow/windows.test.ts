@@ -1,7 +1,7 @@
 import { appendFileSync, readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ArrowFixture, streamedColumns } from '../../support/targets/arrow.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
 
 let fixture: ArrowFixture;
 beforeEach(() => {

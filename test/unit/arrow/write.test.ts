@@ -21,7 +21,7 @@ import type { Window } from '../../../src/extract/window.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
 import { ArrowFixture, plainRows, streamedColumns } from '../../support/targets/arrow.ts';
-import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf } from '../../support/targets/csv.ts';
 
 let fixture: ArrowFixture;
 beforeEach(() => {

@@ -6,7 +6,8 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
 import { Spool } from '../../../src/extract/spool/spool.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 let dir = '';
 let server: DeletionServer;

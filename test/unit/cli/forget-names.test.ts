@@ -14,7 +14,8 @@ import type { Sink } from '../../../src/sinks/sink.ts';
 import { TABLES } from '../../../src/table/columns.ts';
 import { type DeletionServer, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { openDeltaSink, openParquetSink } from '../../support/targets/files.ts';
 
 let server: DeletionServer;

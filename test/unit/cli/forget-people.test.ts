@@ -8,7 +8,8 @@ import { STATEFUL_TARGETS } from '../../../src/sinks/targets.ts';
 import { loadSuppression } from '../../../src/suppression/list.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { type Cells, csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { statefulTarget } from '../../support/targets/target-fixture.ts';
 
 let server: DeletionServer;

@@ -16,7 +16,8 @@ import { serviceHash } from '../../../src/extract/export-request.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { type Cells, csvOf, DuckDbFixture, on } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf, on } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { openParquetSink } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { widthOf } from '../../../src/cli/table.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'inspect-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));

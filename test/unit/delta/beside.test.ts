@@ -2,8 +2,8 @@ import { rmSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 
 let fixture: DeltaFixture;

@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';
 import { literal } from '../../../src/types/sql.ts';
+import type { Cells } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import type { Cells } from '../../support/targets/duckdb.ts';
 import { compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
 

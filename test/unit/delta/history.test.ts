@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { delta } from '../../../src/sinks/delta/target.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { begunRun } from '../../../src/table/runs.ts';
+import { csvOf } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
 import { purgeDelta, reportDelta, verifyDelta } from '../../support/targets/files.ts';
 
 let fixture: DeltaFixture;

@@ -1,8 +1,8 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { envOf } from '../../support/env.ts';
+import { csvOf } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { purgeDelta } from '../../support/targets/files.ts';
 

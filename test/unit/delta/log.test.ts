@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { literal } from '../../../src/types/sql.ts';
+import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { verifyDelta } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
 

@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FaultyStorage } from '../../support/targets/faulty-storage.ts';
 import { purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 

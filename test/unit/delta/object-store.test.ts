@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openStorage } from '../../../src/sinks/storage/open.ts';
 import { envOf } from '../../support/env.ts';
+import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FakeS3, type S3Request } from '../../support/targets/fake-s3.ts';
 import { checkPurgeDelta, compactDelta, purgeDelta, reportDelta, verifyDelta } from '../../support/targets/files.ts';
 

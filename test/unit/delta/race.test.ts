@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { newState } from '../../../src/table/state.ts';
 import { envOf } from '../../support/env.ts';
+import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 

@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { Day } from '../../../src/base/days.ts';
+import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FaultyStorage } from '../../support/targets/faulty-storage.ts';
 import { checkPurgeDelta, compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { envOf } from '../../support/env.ts';
+import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import { csvOf, on } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { checkPurgeDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 

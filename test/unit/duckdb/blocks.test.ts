@@ -5,7 +5,8 @@ import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { begunRun } from '../../../src/table/runs.ts';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 const MANY = 600;
 let fixture: DuckDbFixture;

@@ -9,7 +9,8 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { addDays } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const ROWS = 1_500;

@@ -4,7 +4,8 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { purgeDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
 let fixture: DuckDbFixture;

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
-import { csvOf, DuckDbFixture, quoted } from '../../support/targets/duckdb.ts';
+import { csvOf, quoted } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 let fixture: DuckDbFixture;
 beforeEach(() => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 let fixture: DuckDbFixture;
 beforeEach(() => {

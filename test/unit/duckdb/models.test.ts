@@ -3,7 +3,8 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { MODELS } from '../../../src/sinks/duckdb/models/models.ts';
 import { writeModels } from '../../../src/sinks/duckdb/models/write.ts';
 import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 /** An event as a test of sessions tells it; `at`: `HH:mm` on one day. */
 interface Told {

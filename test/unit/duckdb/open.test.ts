@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
 let fixture: DuckDbFixture;

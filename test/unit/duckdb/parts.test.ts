@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 let fixture: DuckDbFixture;
 beforeEach(() => {

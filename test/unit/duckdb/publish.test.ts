@@ -22,7 +22,8 @@ import { COPIED } from '../../../src/sinks/duckdb/store.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { type CopiedFormat, checkCopy, republish } from '../../../src/sinks/sql/copies.ts';
 import { withCall } from '../../support/system-calls.ts';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
 let fixture: DuckDbFixture;

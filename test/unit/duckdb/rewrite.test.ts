@@ -25,7 +25,8 @@ import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { COPIED } from '../../../src/sinks/duckdb/store.ts';
 import { republish } from '../../../src/sinks/sql/copies.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
 let fixture: DuckDbFixture;

@@ -6,7 +6,8 @@ import { checkPurgeDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
-import { csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
 
 let fixture: DuckDbFixture;

@@ -6,7 +6,8 @@ import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { PeopleFound } from '../../../src/sinks/target.ts';
 import { TABLES } from '../../../src/table/columns.ts';
 import { coveredDays } from '../../../src/table/receipts.ts';
-import { csvOf, DuckDbFixture, on } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { EXAMPLE } from '../../support/targets/example-log.ts';
 import { placeOf } from '../../support/targets/files.ts';
 

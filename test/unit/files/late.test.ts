@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
 import { openStorage } from '../../../src/sinks/storage/open.ts';
-import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/csv.ts';
 import { FilesFixture, LOGS_WITHOUT_LOCK } from '../../support/targets/target-fixture.ts';
 
 // What src/sinks/files promises of every log whose commit decides between two writers: those of the targets, and the example of

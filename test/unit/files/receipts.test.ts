@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Window } from '../../../src/extract/window.ts';
-import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/csv.ts';
 import { FILE_TARGETS, FilesFixture } from '../../support/targets/target-fixture.ts';
 
 let fixture: FilesFixture;

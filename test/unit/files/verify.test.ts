@@ -5,7 +5,7 @@ import { readFiles } from '../../../src/sinks/files/parquet-file.ts';
 import type { DataFile, NewFile } from '../../../src/sinks/files/table-log.ts';
 import type { TableName } from '../../../src/table/columns.ts';
 import type { TableState } from '../../../src/table/state.ts';
-import { on } from '../../support/targets/duckdb.ts';
+import { on } from '../../support/targets/csv.ts';
 import { FILE_TARGETS, FilesFixture } from '../../support/targets/target-fixture.ts';
 
 const [ONE, TWO] = ['2026-01-01', '2026-01-02'] as const;

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HASH_KEY, hmac, LISTS, PrivacyFixture, person } from '../../support/privacy.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
 
 let fixture: PrivacyFixture;
 beforeEach(async () => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TARGETS } from '../../../src/sinks/targets.ts';
 import { hmac, LISTS, PrivacyFixture, person } from '../../support/privacy.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
 import { query } from '../../support/targets/query.ts';
 
 let fixture: PrivacyFixture;

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { transientError } from '../../../src/base/errors.ts';
 import type { Journal, Step } from '../../../src/sinks/parquet/journal.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/csv.ts';
 import { compactParquet, purgeParquet, verifyParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
 

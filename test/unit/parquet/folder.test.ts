@@ -5,7 +5,7 @@ import { EXIT } from '../../../src/base/errors.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import { begunRun } from '../../../src/table/runs.ts';
 import { failureOf } from '../../support/failure.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
 

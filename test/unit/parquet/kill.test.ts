@@ -6,7 +6,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { validators } from '../../../connectors/validator.mjs';
 import type { ExportState } from '../../../src/extract/window.ts';
-import { csvOf, on } from '../../support/targets/duckdb.ts';
+import { csvOf, on } from '../../support/targets/csv.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FileTable, readingTable } from '../../../src/sinks/files/file-table.ts';
 import { PARQUET } from '../../../src/sinks/parquet/log.ts';
 import { eventLogs, sortedEventLogs } from '../../../src/sinks/sql/views.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
 import { checkPurgeParquet, compactParquet, verifyParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
 

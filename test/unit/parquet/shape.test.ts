@@ -6,7 +6,7 @@ import { ParquetReader } from 'parquetjs-lite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VERSION } from '../../../src/base/version.ts';
 import { literal } from '../../../src/types/sql.ts';
-import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf } from '../../support/targets/csv.ts';
 import { compactParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
 import { query } from '../../support/targets/query.ts';

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { CsvMemory } from '../../../src/csv/csv-memory.ts';
 import { RecordMemory } from '../../../src/sinks/records/record-memory.ts';
-import { quoted } from '../../support/targets/duckdb.ts';
+import { quoted } from '../../support/targets/csv.ts';
 import { type PropertyKind, RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();

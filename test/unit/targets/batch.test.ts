@@ -4,7 +4,7 @@ import { addDays } from '../../../src/base/days.ts';
 import type { SchemaMode } from '../../../src/config/source.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import fc from '../../support/property.ts';
-import { type Cells, csvOf, on, pastedRows } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf, on, pastedRows } from '../../support/targets/csv.ts';
 import {
   FILE_TARGETS,
   FilesFixture,

@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import { TABLES, type TableName } from '../../../src/table/columns.ts';
-import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf, on } from '../../support/targets/csv.ts';
 import { FILE_TARGETS, FilesFixture, TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
 
 const [ONE, TWO, THREE] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;

@@ -6,7 +6,7 @@ import type { HashedColumns } from '../../../src/extract/export-request.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
 import type { PeopleQuery } from '../../../src/sinks/target.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
-import type { Cells } from '../../support/targets/duckdb.ts';
+import type { Cells } from '../../support/targets/csv.ts';
 import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
 
 describe.each(TARGETS)('people in %s', (name) => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Cells, csvOf, on } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf, on } from '../../support/targets/csv.ts';
 import { FILE_TARGETS, FilesFixture, TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
 
 const [ONE, TWO, THREE] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;

@@ -3,7 +3,8 @@ import { addDays, type Day } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import type { Commit } from '../../../src/sinks/sink.ts';
 import { ArrowFixture, plainRows } from '../../support/targets/arrow.ts';
-import { type Cells, csvOf, DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf } from '../../support/targets/csv.ts';
+import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
 
 const FIRST = '2026-01-01';

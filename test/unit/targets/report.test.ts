@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { begunRun } from '../../../src/table/runs.ts';
-import { type Cells, csvOf } from '../../support/targets/duckdb.ts';
+import { type Cells, csvOf } from '../../support/targets/csv.ts';
 import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
 
 const OUTCOME = { exitCode: 3, cause: 'The service is down.', rows: 7, windows: 2, exports: 4, bytes: 99 };

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TYPES } from '../../../src/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
-import { csvOf } from '../../support/targets/duckdb.ts';
+import { csvOf } from '../../support/targets/csv.ts';
 import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
 
 const vectors: { readonly cells: readonly string[]; readonly type: ColumnType | null; readonly timezone?: string }[] =
