@@ -39,8 +39,8 @@ export interface ColumnScan {
 }
 
 /**
- * The columns of several exports, united in the order of first occurrence, where the event name is `df_event_name`; of one
- * export unchanged.
+ * The columns of several exports, united in the order of first occurrence. A column keeps its name; the event name is
+ * `df_event_name` where the exports differ.
  */
 export function mergeColumns(parts: readonly (readonly ColumnScan[])[], asInstants: boolean): readonly ColumnScan[] {
   if (parts.length === 1) return parts[0];
@@ -48,9 +48,12 @@ export function mergeColumns(parts: readonly (readonly ColumnScan[])[], asInstan
   for (const columns of parts) {
     headerColumns(columns.map((column) => column.source)).forEach(({ key, source, declared }, i) => {
       const known = merged.get(key);
-      const joined =
-        known === undefined ? columns[i] : joinScans(known, columns[i], declared !== undefined, asInstants);
-      merged.set(key, { ...joined, source });
+      const column = columns[i];
+      if (known === undefined) merged.set(key, column);
+      else {
+        const joined = joinScans(known, column, declared !== undefined, asInstants);
+        merged.set(key, known.source === column.source ? joined : { ...joined, source });
+      }
     });
   }
   return [...merged.values()];

@@ -145,4 +145,4 @@ describe('a reader beside a purge [R431]', () => {
 });
 
 /** The other tables come before `events`. */
-const commitOrder = (name: (typeof TABLES)[number]): number => (name === 'events' ? 2 : TABLES.indexOf(name) - 1);
+const commitOrder = (name: (typeof TABLES)[number]): number => -TABLES.indexOf(name);

@@ -256,11 +256,10 @@ describe('a copy for readers during a purge', () => {
     const copy = join(fixture.dir, 'copy.duckdb');
     const sink = await openDuckDbSink({ ...fixture.targetOptions, file: fixture.file });
     await sink.commit([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))], fixture.signal);
-    const run = Engine.prototype.run;
-    const failing = vi.spyOn(Engine.prototype, 'run').mockImplementation(function (this: Engine, sql, values) {
-      if (sql.startsWith('INSERT INTO _dfinery_copies'))
-        return Promise.reject(new Error('IO Error: no answer of the disk'));
-      return run.call(this, sql, values);
+    const { append } = Engine.prototype;
+    const failing = vi.spyOn(Engine.prototype, 'append').mockImplementation(function (this: Engine, table, rows) {
+      if (table === '_dfinery_copies') return Promise.reject(new Error('IO Error: no answer of the disk'));
+      return append.call(this, table, rows);
     });
     try {
       await expect(sink.publish(copy)).rejects.toThrow();
