@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { basename, extname } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
@@ -30,3 +31,12 @@ export function inDatabase<T>(file: string, work: (connection: DuckDBConnection)
 /** Rows of a query on a file that nobody has open, values as JSON has them. */
 export const query = (file: string, sql: string): Promise<Record<string, unknown>[]> =>
   inDatabase(file, async (connection) => (await connection.runAndReadAll(sql)).getRowObjectsJson());
+
+const ATTACH = `
+  import { DuckDBInstance } from '@duckdb/node-api';
+  const connection = await (await DuckDBInstance.create(':memory:')).connect();
+  await connection.run("ATTACH '" + process.argv[1] + "'");`;
+
+/** Opens a file for writing in a process of its own, and closes it; returns what that process says: nothing, or why it failed. */
+export const attachElsewhere = (file: string): string =>
+  spawnSync(process.execPath, ['--input-type=module', '-e', ATTACH, file], { encoding: 'utf8' }).stderr;

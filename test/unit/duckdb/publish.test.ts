@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
@@ -15,7 +14,7 @@ import {
 } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { DuckDBConnection } from '@duckdb/node-api';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { type DuckDbSink, openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { COPIED } from '../../../src/sinks/duckdb/store.ts';
@@ -24,7 +23,7 @@ import { type CopiedFormat, checkCopy, republish } from '../../../src/sinks/sql/
 import { withCall } from '../../support/system-calls.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
-import { query } from '../../support/targets/query.ts';
+import { attachElsewhere, query } from '../../support/targets/query.ts';
 
 let fixture: DuckDbFixture;
 let copy: string;
@@ -225,18 +224,22 @@ describe('publishing', () => {
   });
 
   it('leaves the lock on the database to its writer [R904]', async () => {
-    const attach = `
-      import { DuckDBInstance } from '@duckdb/node-api';
-      const connection = await (await DuckDBInstance.create(':memory:')).connect();
-      await connection.run("ATTACH '" + process.argv[1] + "'");`;
-    const attachElsewhere = () =>
-      spawnSync(process.execPath, ['--input-type=module', '-e', attach, fixture.file], { encoding: 'utf8' });
     await with1('a', async (sink) => {
       await sink.publish(copy);
-      expect(attachElsewhere().stderr).toContain('Could not set lock on file');
+      expect(attachElsewhere(fixture.file)).toContain('Could not set lock on file');
       await sink.publish(copy);
     });
-    expect(attachElsewhere()).toMatchObject({ status: 0, stderr: '' });
+    expect(attachElsewhere(fixture.file)).toBe('');
+  });
+
+  it('does not depend on what NODE_OPTIONS makes a process do [R907]', async () => {
+    vi.stubEnv('NODE_OPTIONS', `--require ${join(fixture.dir, 'no-such.cjs')}`);
+    try {
+      await with1('a', (sink) => sink.publish(copy));
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    expect(await keysIn(copy)).toEqual(['a']);
   });
 
   it('ignores leftovers of a killed run', async () => {
