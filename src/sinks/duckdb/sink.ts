@@ -1,6 +1,7 @@
 // This folder: the target `duckdb`: one file with the table `events` (alter), the program's own tables (store), and
 // analytical views (models).
 
+import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { hasDuplicateOrMissingIds, type PriorLoads, type Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
@@ -24,7 +25,7 @@ import { withStaged } from '../sql/rows/staging.ts';
 import { countNumbered, findSupersededRows, mayShareIds, RENUMBERED, renumber } from '../sql/rows/superseded.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/write.ts';
-import { COPIED, createViews, prepareStore, RunTable, writeState } from './store.ts';
+import { COPIED, createViews, prepareStore, RunTable, readState, writeState } from './store.ts';
 
 /** Number of removed rows whose blocks are given back, so that a full re-read does not double the file. */
 const CHECKPOINT_ROWS = 100_000;
@@ -117,6 +118,9 @@ export class DuckDbSink implements Sink {
     const before = identityOf(this.#engine.file);
     await this.#engine.remakeForWideTables();
     await moveIdentity(COPIED, this.#engine, { from: before, to: identityOf(this.#engine.file) });
+    const { receipts, timezone } = await readState(this.#engine);
+    if (receipts.length === 0 && timezone === this.#state.timezone) return;
+    throw transientError(`${this.#engine.file} was loaded by another run, which began at the same time: run again.`);
   }
 
   /** Gives the blocks of removed rows back: before a batch, so that no failure concerns rows just committed. */

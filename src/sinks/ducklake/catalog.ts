@@ -1,7 +1,6 @@
 import { constants, existsSync } from 'node:fs';
-import { access, realpath } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
-import pLimit, { type LimitFunction } from 'p-limit';
+import { access } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { configError, messageOf } from '../../base/errors.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
@@ -12,9 +11,6 @@ import { type Engine, type EngineOptions, withFile } from '../sql/engine/engine.
 import { FORMAT, lastSnapshot, MARKS, readLake } from './lake.ts';
 
 type CatalogOptions = Pick<EngineOptions, 'lockWaitMs' | 'clock' | 'signal'>;
-
-/** Queues by file: its lock excludes other processes, its queue other callers of this one. */
-const queues = new Map<string, LimitFunction>();
 
 /** A catalog of DuckLake in a DuckDB file. It is open only while something is read or written. */
 export class Catalog {
@@ -76,13 +72,8 @@ export class Catalog {
   }
 }
 
-async function openCatalog<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
-  const file = realFile(options.file);
-  const key = join(await realpath(dirname(file)), basename(file));
-  const queue = queues.get(key) ?? pLimit(1);
-  queues.set(key, queue);
-  return queue(() => withFile({ ...options, file, smallBlocks: true }, work));
-}
+const openCatalog = <T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> =>
+  withFile({ ...options, smallBlocks: true }, work);
 
 export const COPIED: CopiedFormat = {
   noun: 'catalog',

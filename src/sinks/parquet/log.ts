@@ -1,7 +1,7 @@
 // This folder: the target `parquet`: a folder of Parquet files that readers find by a glob pattern. Its log is a manifest;
 // a change is a journal of moves.
 
-import { chmod, lstat, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { chmod, lstat, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { codeOf, configError, EXIT, transientError, UserError } from '../../base/errors.ts';
@@ -37,8 +37,6 @@ const POLL_MS = 100;
 /** Number of files that are synced to disk at the same time. */
 const CONCURRENCY = 4;
 const LEFT_OVER = { recursive: true, force: true } as const;
-/** Folders that this process has open for writing. DuckDB's own lock excludes other processes, but not this one. */
-const held = new Set<string>();
 
 export const PARQUET: FilesFormat = {
   noun: 'folder',
@@ -79,15 +77,9 @@ async function finishChange(paths: FolderPaths, options: OpenFilesOptions): Prom
 }
 
 async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Promise<OpenPlace> {
-  const key = await realpath(paths.own);
-  const until = options.clock.now() + options.lockWaitMs;
-  const inUse = `${paths.root} is in use by another run of this process: wait for it and run again.`;
-  await waitWhile(() => held.has(key), options, inUse);
-  held.add(key);
   let engine: Engine | undefined;
   try {
-    const remaining = Math.max(0, until - options.clock.now());
-    engine = await openEngine({ ...options, file: paths.lock, lockWaitMs: remaining });
+    engine = await openEngine({ ...options, file: paths.lock });
     await forgetReadFiles(engine);
     if (await recover(paths)) {
       options.logger.warn('parquet.recovered', 'A run that died while it committed a window is finished now.');
@@ -97,10 +89,9 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
     for (const path of [paths.journal, paths.manifest]) await removeTemporaries(path, 0, 0);
     const log = new FolderLog(paths, engine, options);
     await log.refresh();
-    return { storage: new DiskStorage(paths.root), log, engine, folder: paths.temporary, close: () => log.close(key) };
+    return { storage: new DiskStorage(paths.root), log, engine, folder: paths.temporary, close: () => log.close() };
   } catch (error) {
     await engine?.close();
-    held.delete(key);
     throw error;
   }
 }
@@ -205,7 +196,7 @@ class FolderLog implements TableLog {
   async erase(): Promise<void> {}
 
   /** Releases the folder; may be called after any failure. */
-  async close(key: string): Promise<void> {
+  async close(): Promise<void> {
     try {
       // The temporary files are removed while the folder is locked: later ones belong to the next writer.
       if (!this.#isPending) await rm(this.#paths.temporary, LEFT_OVER);
@@ -213,7 +204,6 @@ class FolderLog implements TableLog {
       throw folderError(error, this.#paths.root);
     } finally {
       await this.#engine.close();
-      held.delete(key);
     }
   }
 }

@@ -59,12 +59,17 @@ const LOOKING = [
   'utimes',
 ] as const;
 
-/** Stats whose instants are the simulation's: files that a process stamped itself keep what it said. */
-function inSimulatedTime<T>(found: T): T {
-  if (typeof found !== 'object' || found === null || !('mtimeMs' in found)) return found;
-  const stats = found as { mtimeMs: number | bigint };
+/**
+ * Stats whose instants are the simulation's: files that a process stamped itself keep what it said. The device differs for each process
+ * of the simulation, since a program remembers in its memory which files it has open.
+ */
+function asSeenBy<T>({ pid }: MachineProcess, found: T): T {
+  if (typeof found !== 'object' || found === null || !('mtimeMs' in found && 'dev' in found)) return found;
+  const stats = found as { mtimeMs: number | bigint; dev: number | bigint };
   const time = simulatedTime(Number(stats.mtimeMs));
-  stats.mtimeMs = typeof stats.mtimeMs === 'bigint' ? BigInt(Math.round(time)) : time;
+  const isBig = typeof stats.mtimeMs === 'bigint';
+  stats.mtimeMs = isBig ? BigInt(Math.round(time)) : time;
+  stats.dev = isBig ? BigInt(pid) : pid;
   return found;
 }
 
@@ -91,7 +96,7 @@ function done(process: MachineProcess, name: string, sync: AnyCall, parameters: 
   if (name === 'copyFile') process.room(realFs.statSync(parameters[0] as string).size);
   const found = sync(...parameters);
   if (name === 'readdir' && Array.isArray(found)) return found.sort(byName);
-  return name.endsWith('stat') ? inSimulatedTime(found) : found;
+  return name.endsWith('stat') ? asSeenBy(process, found) : found;
 }
 
 /** The file whose bytes a call changes. */
@@ -260,11 +265,6 @@ export const simulatedFs = {
 export const simulatedFsPromises = {
   ...realFs.promises,
   ...named(onlyPromised, promised),
-  /** Resolves a path for each process of the simulation separately: a program remembers such paths in its memory. */
-  async realpath(path: string): Promise<string> {
-    const process = current();
-    return process === undefined ? realFs.realpathSync(path) : `${realFs.realpathSync(path)}\0${process.pid}`;
-  },
   async open(path: string, ...rest: readonly (string | number | undefined)[]) {
     const process = current();
     if (process === undefined) return realFs.promises.open(path, ...(rest as [string, number]));

@@ -1,5 +1,7 @@
-import { existsSync, statSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { copyFileSync, existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DuckDBConnection } from '@duckdb/node-api';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
@@ -44,6 +46,31 @@ describe('the blocks of a DuckDB file', () => {
       { n: 2, c: 'v599' },
     ]);
     expect(await fixture.query('SELECT count(*)::INTEGER AS n FROM _dfinery_runs')).toEqual([{ n: 1 }]);
+  });
+
+  it('become small for one of two first runs; the other is to be run again, and changes nothing [R908]', async () => {
+    const other = join(fixture.dir, 'other.duckdb');
+    await fixture.load([windowOf('2026-01-01', MANY)], { file: other });
+    const sink = await fixture.open();
+    // The other run takes the lock while this one makes the file anew.
+    const run = DuckDBConnection.prototype.run;
+    const spy = vi.spyOn(DuckDBConnection.prototype, 'run');
+    spy.mockImplementation(async function (this: DuckDBConnection, sql) {
+      const result = await run.call(this, sql);
+      if (sql === 'DETACH target') {
+        spy.mockRestore();
+        copyFileSync(other, fixture.file);
+      }
+      return result;
+    });
+    await expect(fixture.commitAll(sink, [windowOf('2026-01-01', MANY)])).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringContaining('was loaded by another run'),
+    });
+    expect(await verifyDuckDb(options())).toEqual([]);
+    await fixture.load([windowOf('2026-01-01', MANY)]);
+    expect(await verifyDuckDb(options())).toEqual([]);
+    expect(await fixture.query('SELECT count(*)::INTEGER AS n FROM events')).toEqual([{ n: 1 }]);
   });
 
   it('become small by compact when the table has become wide [R410]', async () => {

@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
-import { query } from '../../support/targets/query.ts';
+import { attachElsewhere, query } from '../../support/targets/query.ts';
 
 let fixture: DuckDbFixture;
 beforeEach(() => {
@@ -26,6 +27,21 @@ describe('opening a DuckDB file', () => {
     );
     expect(tags).toBe('v1.2.0+');
     expect(existsSync(`${fixture.file}.wal`)).toBe(false);
+  });
+
+  it('waits for the sink of this process that has it open, which keeps its lock [R906]', async () => {
+    const first = await fixture.open();
+    const inUse = fails(3, /is in use: this process has it open/);
+    await expect(fixture.open()).rejects.toMatchObject(inUse);
+    linkSync(fixture.file, `${fixture.file}.link`);
+    await expect(fixture.open({ file: `${fixture.file}.link` })).rejects.toMatchObject(inUse);
+    await expect(verifyDuckDb({ ...fixture.targetOptions, file: fixture.file })).rejects.toMatchObject(inUse);
+    expect(attachElsewhere(fixture.file)).toContain('Could not set lock on file');
+    const second = fixture.open({ lockWaitMs: 10_000 });
+    await fixture.commitAll(first, [fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);
+    await fixture.commitAll(await second, [fixture.window('2026-01-02', csvOf([{ id: 'b' }]))]);
+    expect(await verifyDuckDb({ ...fixture.targetOptions, file: fixture.file })).toEqual([]);
+    expect(attachElsewhere(fixture.file)).toBe('');
   });
 
   it('refuses a file that is not a database, and leaves it unchanged', async () => {

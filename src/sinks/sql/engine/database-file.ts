@@ -26,6 +26,25 @@ export function fileAt(path: string): string | undefined {
   return found && `${found.dev}-${found.ino}`;
 }
 
+/** The database files that this process has open. */
+const openFiles = new Set<string>();
+
+/**
+ * Notes that this process opens a database file; returns a function that ends this, or undefined if the process has the file open
+ * already. DuckDB's lock excludes other processes alone; and under POSIX a process that closes any descriptor of a file loses all its
+ * locks on it, so that whoever opened the file first would go on without one.
+ */
+export function claimFile(file: string): (() => void) | undefined {
+  const key = fileAt(file) ?? file;
+  if (openFiles.has(key)) return undefined;
+  openFiles.add(key);
+  let isHeld = true;
+  return () => {
+    if (isHeld) openFiles.delete(key);
+    isHeld = false;
+  };
+}
+
 /** The file that a path leads to: the log beside it, and the file that replaces it, must not belong to a link. */
 export function realFile(path: string): string {
   const file = resolve(path);
@@ -114,14 +133,14 @@ const ABANDONED_MS = 3_600_000;
 
 /**
  * Makes an empty database under a temporary name and renames it when it is complete: DuckDB does not accept a file
- * whose maker was killed. If another process was quicker, its file stays.
+ * whose maker was killed. False if another process was quicker: its file stays.
  */
-export async function makeFile(connection: DuckDBConnection, file: string, how = newFile(0)): Promise<void> {
-  await withTemporary(file, async (making) => {
+export function makeFile(connection: DuckDBConnection, file: string, how = newFile(0)): Promise<boolean> {
+  return withTemporary(file, async (making) => {
     await connection.run(`ATTACH ${literal(making)} AS making (${how})`);
     await connection.run('DETACH making');
     chmodSync(making, OWNER_FILE);
-    await nameTemporary(making, file, true);
+    return nameTemporary(making, file, true);
   });
 }
 
@@ -152,10 +171,10 @@ export async function remakeForWideTables(connection: DuckDBConnection, file: st
   });
 }
 
-async function withTemporary(file: string, make: (making: string) => Promise<void>): Promise<void> {
+async function withTemporary<T>(file: string, make: (making: string) => Promise<T>): Promise<T> {
   const making = temporaryPathOf(file);
   try {
-    await make(making);
+    return await make(making);
   } catch (error) {
     throw new Error(messageOf(error).replaceAll(making, file), { cause: error });
   } finally {

@@ -11,6 +11,7 @@ import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
 import {
   checkLogPath,
+  claimFile,
   emptyLog,
   fileAt,
   makeFile,
@@ -76,6 +77,8 @@ interface Opened {
   /** The name of the file among the databases of the instance. */
   readonly database: string;
   readonly isNew: boolean;
+  /** Ends this process's claim to the file. */
+  readonly release: () => void;
   readonly onClose: () => void;
 }
 
@@ -85,12 +88,13 @@ const BEGINS_SELECT = /^(?:[\s(;]|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:SELECT|WITH|FR
 /** One DuckDB file, attached and in use as the default database, by one connection. */
 export class Engine {
   readonly file: string;
-  /** True if opening made the file. */
+  /** True if opening made the file; another process may have been the first to write to it. */
   readonly isNew: boolean;
   /** The instance of DuckDB, which engines beside this one share. */
   readonly instance: DuckDBInstance;
   readonly #options: EngineOptions;
   readonly #database: string;
+  #release: () => void;
   readonly #onClose: () => void;
   readonly #connection: DuckDBConnection;
   readonly #aside = new Set<DuckDBConnection>();
@@ -99,13 +103,14 @@ export class Engine {
   /** The signal of the current work. */
   #signal: AbortSignal | undefined;
 
-  constructor(options: EngineOptions, { instance, connection, database, isNew, onClose }: Opened) {
+  constructor(options: EngineOptions, { instance, connection, database, isNew, release, onClose }: Opened) {
     this.file = options.file;
     this.isNew = isNew;
     this.#options = options;
     this.instance = instance;
     this.#database = database;
     this.#connection = connection;
+    this.#release = release;
     this.#onClose = onClose;
   }
 
@@ -289,12 +294,16 @@ export class Engine {
     return this.run('RESET max_vacuum_tasks');
   }
 
-  /** Recreates the file for a table of very many columns, with its rows. Called between transactions. */
+  /**
+   * Recreates the file for a table of very many columns, with its rows. Called between transactions. For a moment the file is not
+   * locked: afterwards another process may have written to it.
+   */
   async remakeForWideTables(): Promise<void> {
     await remakeForWideTables(this.#connection, this.file);
     await this.run('USE memory');
     await this.run('DETACH target');
-    await attach(this.#connection, 'target', this.#options);
+    this.#release();
+    this.#release = await attach(this.#connection, 'target', this.#options);
     await this.run('USE target');
   }
 
@@ -308,6 +317,7 @@ export class Engine {
     } finally {
       this.#connection.closeSync();
       if (this.#options.beside === undefined) this.instance.closeSync();
+      this.#release();
       this.#onClose();
     }
   }
@@ -340,18 +350,18 @@ function keepByteOrderMarks(): void {
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const file = realFile(options.file);
-  const existed = existsSync(file);
+  let isNew = false;
   const onClose = holdPrivateUmask();
   keepByteOrderMarks();
   const isAlone = options.beside === undefined;
   const database = isAlone ? 'target' : 'beside';
-  let [instance, connection]: [DuckDBInstance?, DuckDBConnection?] = [];
+  let [instance, connection, release]: [DuckDBInstance?, DuckDBConnection?, (() => void)?] = [];
   try {
     instance = options.beside?.instance ?? (await createInstance({ ...options, file }));
     connection = await instance.connect();
-    if (!existed && options.readOnly !== true)
-      await makeFile(connection, file, options.smallBlocks === true ? SMALL_BLOCKS : undefined);
-    await attach(connection, database, { ...options, file });
+    if (options.readOnly !== true && !existsSync(file))
+      isNew = await makeFile(connection, file, options.smallBlocks === true ? SMALL_BLOCKS : undefined);
+    release = await attach(connection, database, { ...options, file });
     await connection.run(`USE ${database}`);
     if (options.readOnly !== true) {
       if (isAlone) await limitWaiting(connection);
@@ -360,12 +370,13 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       await sweepNewFiles(file, options.clock.now());
       sweepSpilled(file);
     }
-    return new Engine({ ...options, file }, { instance, connection, database, isNew: !existed, onClose });
+    return new Engine({ ...options, file }, { instance, connection, database, isNew, release, onClose });
   } catch (error) {
     // A file that was attached before a later step failed would else keep its lock.
     if (!isAlone) await connection?.run(`USE memory; DETACH DATABASE IF EXISTS ${database}`).catch(() => {});
     connection?.closeSync();
     if (isAlone) instance?.closeSync();
+    release?.();
     onClose();
     options.signal?.throwIfAborted();
     throw engineError(error, file);
@@ -385,28 +396,38 @@ function createInstance({ file, memoryLimit, readOnly }: EngineOptions): Promise
   });
 }
 
-async function attach(connection: DuckDBConnection, database: string, o: EngineOptions): Promise<void> {
+/** Attaches a file once this process has it for itself, and its lock; returns a function that ends this process's claim to it. */
+async function attach(connection: DuckDBConnection, database: string, o: EngineOptions): Promise<() => void> {
   // The type is given because DuckDB would open a CSV or JSON file as a view of its rows, in memory, so that loaded
   // rows would be lost.
   const how = o.readOnly ? 'TYPE duckdb, READ_ONLY' : 'TYPE duckdb';
   const policy = { waitMs: o.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS };
   let locked: unknown;
   const attached = await waitedFor(policy, o, async () => {
+    const before = fileAt(o.file);
+    const release = claimFile(o.file);
+    if (release === undefined) {
+      locked = transientError(`${o.file} is in use: this process has it open. Close it there, or wait, and run again.`);
+      return undefined;
+    }
     try {
-      const before = fileAt(o.file);
-      const result = await connection.run(`ATTACH ${literal(o.file)} AS ${database} (${how})`);
-      if (o.readOnly === true || fileAt(o.file) === before) return result;
+      await connection.run(`ATTACH ${literal(o.file)} AS ${database} (${how})`);
+      if (o.readOnly === true || fileAt(o.file) === before) return release;
       // A purge or `compact` has replaced the file after DuckDB opened it and before it had the lock: that is one of the former file.
       locked = transientError(`${o.file} was replaced while it was opened: run again.`);
       await connection.run(`DETACH ${database}`);
-      return undefined;
     } catch (error) {
-      if (!isLocked(error)) throw error;
       locked = error;
-      return undefined;
+      if (!isLocked(error)) {
+        release();
+        throw error;
+      }
     }
+    release();
+    return undefined;
   });
   if (attached === undefined) throw locked;
+  return attached;
 }
 
 async function limitWaiting(connection: DuckDBConnection): Promise<void> {
