@@ -1,7 +1,7 @@
 import validChanges from '../../../schemas/table-state.changes.validator';
 import validColumns from '../../../schemas/table-state.columns.validator';
 import validWindow from '../../../schemas/table-state.window.validator';
-import type { UserError } from '../../base/errors.ts';
+import { internalError, type UserError } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { jsonOf } from '../../base/json.ts';
 import type { Validator } from '../../base/validator.ts';
@@ -121,9 +121,11 @@ export async function loggedColumns(
   for (const file of files) {
     const columns = new Map<string, LoggedColumn>();
     for (const [name, own] of file.statistics) {
-      const absent = own.isList ? (absentLists.get(keyOf(file.local, name)) ?? 0) : own.nulls;
+      const absent = own.isList ? absentLists.get(keyOf(file.local, name)) : own.nulls;
+      if (absent === undefined && file.rows > 0)
+        throw internalError(`DuckDB counted no lists of ${name} in ${file.local}.`);
       const range = ranged.has(name) ? await rangeOf(engine, file.local, name, own) : NO_RANGE;
-      columns.set(name, { ...own, ...range, absent });
+      columns.set(name, { ...own, ...range, absent: absent ?? 0 });
     }
     logged.set(file, columns);
   }

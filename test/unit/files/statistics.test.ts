@@ -48,6 +48,9 @@ it('counts the rows without a list for each file, also where another has the col
     ] as NewFile[];
     const logged = await loggedColumns(engine, files, new Set());
     expect(files.map((file) => logged.get(file)?.get('a')?.absent)).toEqual([3, 7, 6, undefined, 0]);
+    // What is at the path of the first file is another one, which gives no answer.
+    const replaced = { ...files[0], local: files[4].local };
+    await expect(loggedColumns(engine, [replaced], new Set())).rejects.toThrow('counted no lists of a');
   } finally {
     await engine.close();
     rmSync(dir, { recursive: true, force: true });
