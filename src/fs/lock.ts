@@ -59,20 +59,22 @@ export interface LockOptions {
 export class LockFile {
   readonly #path: string;
   readonly #token: string;
+  readonly #what: string;
   #stopRewriting: () => void = () => {};
 
-  private constructor(path: string, token: string, clock: Clock) {
+  private constructor(path: string, token: string, { what, clock }: Pick<LockOptions, 'what' | 'clock'>) {
     this.#path = path;
     this.#token = token;
+    this.#what = what;
     this.#keepAlive(clock);
   }
 
   /** Takes the lock if it is free or its owner is dead; else undefined. */
-  static tryAcquire(path: string, { what, clock }: Pick<LockOptions, 'what' | 'clock'>): LockFile | undefined {
-    const token = createOwnerFile(path) ?? steal(path, what);
+  static tryAcquire(path: string, options: Pick<LockOptions, 'what' | 'clock'>): LockFile | undefined {
+    const token = createOwnerFile(path) ?? steal(path, options.what);
     if (token === undefined) return undefined;
     removeLeftovers(path);
-    return new LockFile(path, token, clock);
+    return new LockFile(path, token, options);
   }
 
   /**
@@ -90,7 +92,17 @@ export class LockFile {
     throw transientError(message, { where: { file: path } });
   }
 
-  /** False once another process stole the lock, as from a process that was suspended for long. */
+  /**
+   * Throws a transient failure once another process stole the lock, as from a process that was suspended for long. Called right before
+   * each step that others see.
+   */
+  checkHeld(): void {
+    if (this.isHeld()) return;
+    throw transientError(`Another run has taken over ${this.#what}: this one was silent for long. Run again.`, {
+      where: { file: this.#path },
+    });
+  }
+
   isHeld(): boolean {
     return readOwner(this.#path)?.token === this.#token;
   }
@@ -126,13 +138,17 @@ export class LockFile {
 }
 
 /**
- * Runs `work` while no other process that uses the lock does. If the lock is free, work that waits for nothing is done before
- * this returns its promise. Throws what `work` throws, and what `acquire` throws.
+ * Runs `work` while no other process that uses the lock does; it asks `checkHeld` right before each step that others see. If the lock
+ * is free, work that waits for nothing is done before this returns its promise. Throws what `work` throws, and what `acquire` throws.
  */
-export async function withLockFile<T>(path: string, options: LockOptions, work: () => T | Promise<T>): Promise<T> {
+export async function withLockFile<T>(
+  path: string,
+  options: LockOptions,
+  work: (checkHeld: () => void) => T | Promise<T>,
+): Promise<T> {
   const lock = LockFile.tryAcquire(path, options) ?? (await LockFile.acquire(path, options));
   try {
-    const done = work();
+    const done = work(() => lock.checkHeld());
     return done instanceof Promise ? await done : done;
   } finally {
     lock.release();
@@ -143,6 +159,8 @@ export async function withLockFile<T>(path: string, options: LockOptions, work: 
 export interface Lease {
   /** A name that no other run has. */
   readonly run: string;
+  /** Throws a transient failure if another run took this one for dead: it removes or uses its files. */
+  checkHeld(): void;
   release(): void;
 }
 
@@ -150,9 +168,9 @@ export interface Lease {
 export function acquireLease(folder: string, clock: Clock): Lease {
   const run = `r${randomBytes(8).toString('hex')}`;
   const path = leasePath(folder, run);
-  const file = LockFile.tryAcquire(path, { what: 'a run', clock });
+  const file = LockFile.tryAcquire(path, { what: `the files of this run in ${folder}`, clock });
   if (file === undefined) throw Object.assign(new Error(`${path} was taken away`), { code: 'EEXIST' });
-  return { run, release: () => file.release() };
+  return { run, checkHeld: () => file.checkHeld(), release: () => file.release() };
 }
 
 const leasePath = (folder: string, run: string): string => join(folder, `${run}.lease`);

@@ -148,7 +148,7 @@ export async function suppress(
   try {
     makeFolders(dirname(path));
     const lock = { what, clock, waitMs: LOCK_WAIT_MS, signal };
-    return await withLockFile(lockOf(path), lock, () => append(path, entries, key));
+    return await withLockFile(lockOf(path), lock, (checkHeld) => append(path, entries, key, checkHeld));
   } catch (error) {
     throw diskError(error, { what, path });
   }
@@ -178,7 +178,12 @@ function isList(text: string, path: string, key: Secret): boolean {
 const headerLine = (key: Secret): string => JSON.stringify(suppressionHeader(key));
 
 /** Adds people to the list; removes from `people` those who are on it already. The caller holds the lock. */
-async function append(path: string, people: Map<string, string | undefined>, key: Secret): Promise<number> {
+async function append(
+  path: string,
+  people: Map<string, string | undefined>,
+  key: Secret,
+  checkHeld: () => void,
+): Promise<number> {
   checkSuppression(path, key);
   const file = await open(path, 'a+', 0o600);
   try {
@@ -194,6 +199,7 @@ async function append(path: string, people: Map<string, string | undefined>, key
       await syncFolder(dirname(realpathSync(path)));
       return 0;
     }
+    checkHeld();
     if (whole < bytes.length) await file.truncate(whole);
     const entries = [...people].map(([hmac, hashKey]) => JSON.stringify({ hmac, hash_key: hashKey }));
     const added = [...(whole === 0 ? [headerLine(key)] : []), ...entries];

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { closeSync, createReadStream, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { configError, EXIT, transientError } from '../../base/errors.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 import { syncFolder } from '../../fs/atomic-file.ts';
@@ -51,16 +51,14 @@ export function fileOf(folder: string, name: string): LedgerFile | undefined {
 export async function createLedgerFile(
   folder: string,
   run: string,
-  lock: Pick<LockFile, 'isHeld'>,
+  lock: Pick<LockFile, 'checkHeld'>,
 ): Promise<LedgerOutput> {
   const number = (ledgerFiles(folder).at(-1)?.number ?? 0) + 1;
   const file = await open(join(folder, fileName(number, run)), 'ax', 0o600);
   await syncFolder(folder);
   return {
     async write(lines) {
-      if (!lock.isHeld()) {
-        throw transientError(`Another run has taken over the ledger in ${folder}: this one was silent for long.`);
-      }
+      lock.checkHeld();
       await file.writeFile(`${lines.join('\n')}\n`);
       await file.datasync();
     },

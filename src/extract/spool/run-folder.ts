@@ -38,6 +38,11 @@ export class RunFolder {
     }
   }
 
+  /** Throws a transient failure if another run took this one for dead, and removes its folder. */
+  checkHeld(): void {
+    this.#lease.checkHeld();
+  }
+
   /**
    * Removes the folder and everything in it. The lease goes last: without it the next run takes this one for dead. Throws as `open` does,
    * and then leaves the rest to the next run.

@@ -103,6 +103,7 @@ export class Spool {
   /** Renames a finished file to `.csv` and returns its path. Not synced, since the sidecar's CRC reveals lost pages. */
   async complete(writer: SpoolWriter, id: string): Promise<string> {
     const path = `${this.#stemOf(id)}.csv`;
+    this.#lease.checkHeld();
     await this.#onDisk(rename(writer.path, path));
     return path;
   }
@@ -126,6 +127,7 @@ export class Spool {
     const { idSample: _idSample, ...stored } = scan;
     const part = { ...rest, scan: stored };
     const sidecar: Sidecar = { v: 1, fingerprint: this.#fingerprint, spool_crc32: spoolCrc, part };
+    this.#lease.checkHeld();
     await this.#onDisk(replaceFile(`${stem}.json`, JSON.stringify(sidecar)));
     await this.#onDisk(this.#date(path));
     // A purge may have removed it meanwhile.

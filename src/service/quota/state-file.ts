@@ -74,9 +74,9 @@ export class QuotaStateFile {
       makePrivateFolder(this.#folder, 'The folder of the quota', 'set spool_dir to another folder');
       const what = `the state of the quota in ${this.#path}`;
       const lock = { what, clock: this.#clock, waitMs: LOCK_WAIT_MS, signal };
-      return await withLockFile(`${this.#path}.lock`, lock, () => {
+      return await withLockFile(`${this.#path}.lock`, lock, (checkHeld) => {
         const result = apply();
-        this.#write();
+        this.#write(checkHeld);
         return result;
       });
     } catch (error) {
@@ -90,10 +90,11 @@ export class QuotaStateFile {
   }
 
   /** Writes the state, unless nothing has changed, as while this process waits for the exports of others. */
-  #write(): void {
+  #write(checkHeld: () => void): void {
     const text = JSON.stringify(this.#state);
     if (text === this.#text) return;
     try {
+      checkHeld();
       replaceLockedFile(this.#path, text);
     } catch (error) {
       this.#countAlone(error);

@@ -75,7 +75,7 @@ async function withCopy<L extends Lookup | undefined, T>(
 ): Promise<T> {
   const { file, lockWaitMs: waitMs, clock, signal } = options;
   if (!fileExists(file)) throw configError(`${file} does not exist: nothing was done.`);
-  const copy = async (engine: Engine) => {
+  const copy = async (engine: Engine, checkHeld: () => void) => {
     refuseSecondName(engine.file);
     const lookup = await find(engine);
     const columns = await engine.count("duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'");
@@ -86,13 +86,14 @@ async function withCopy<L extends Lookup | undefined, T>(
     };
     return withRewritten(COPIED, engine, newFile(columns), fill, (path, copied) => {
       signal?.throwIfAborted();
+      checkHeld();
       return then(engine, { ...copied, path }, lookup);
     });
   };
-  const locked = async () => {
+  const locked = async (checkHeld: () => void) => {
     const engine = await openSettled(options);
     try {
-      return await engine.guarded(() => copy(engine));
+      return await engine.guarded(() => copy(engine, checkHeld));
     } finally {
       await engine.close();
     }

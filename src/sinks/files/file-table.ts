@@ -95,6 +95,7 @@ export class FileTable {
 
   /** Commits a change; then removes local files that were written for it, and copies of removed files. */
   async commit(change: FileChange): Promise<void> {
+    this.#open.checkHeld?.();
     await this.log.commit(change);
     const removed = new Set(change.removed.map(({ path }) => path));
     for (const key of [...this.#copies.keys()]) if (removed.has(key.split('\0')[0])) this.#copies.delete(key);
@@ -165,6 +166,7 @@ export async function openWithoutLock<L extends TableLog>(
 ): Promise<OpenPlace & { readonly log: L }> {
   let run: RunFolder | undefined;
   let engine: Engine | undefined;
+  const checkHeld = () => run?.checkHeld();
   const close = async () => {
     try {
       await engine?.close();
@@ -182,7 +184,7 @@ export async function openWithoutLock<L extends TableLog>(
     engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
     await forgetReadFiles(engine);
     if (mode !== 'read' && logFolder !== undefined) await checkConditionalWrites(storage);
-    return { storage, log: await logOf(engine, run.path), engine, folder: run.path, close };
+    return { storage, log: await logOf(engine, run.path), engine, folder: run.path, checkHeld, close };
   } catch (error) {
     await close();
     throw error;

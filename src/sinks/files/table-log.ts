@@ -147,6 +147,8 @@ export interface OpenPlace {
   readonly engine: Engine;
   /** An empty folder for files that are not stored yet. */
   readonly folder: string;
+  /** Throws a transient failure if another run took this one for dead, and removed the folder; absent where a lock keeps it out. */
+  checkHeld?(): void;
   /** Closes engine, log and storage; may be called after any failure. */
   close(): Promise<void>;
 }

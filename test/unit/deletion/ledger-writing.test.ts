@@ -147,7 +147,7 @@ describe('the files of a ledger', () => {
   });
   afterEach(() => folders.close());
 
-  const held = { isHeld: () => true };
+  const held = { checkHeld: () => {} };
   const path = () => join(folders.ledger, 'ledger-000001-x.jsonl');
 
   it('are new, have mode 0600, and hold complete lines', async () => {

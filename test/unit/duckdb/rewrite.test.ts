@@ -25,6 +25,7 @@ import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { COPIED } from '../../../src/sinks/duckdb/store.ts';
 import { republish } from '../../../src/sinks/sql/copies.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
+import { ownerText } from '../../support/processes/lock-owner.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { query } from '../../support/targets/query.ts';
@@ -149,6 +150,20 @@ describe('a rewrite', () => {
     });
     expect(readFileSync(fixture.file).equals(before)).toBe(true);
     expect(await rewriteDuckDb(options())).toMatchObject({ rows: 1 });
+  });
+
+  it('changes nothing once another run has taken over its lock, as from a process that stood still [R909]', async () => {
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'person-7' }]))]);
+    const before = readFileSync(fixture.file);
+    const removal = { column: 'df_unified_id', ids: ['person-7'] };
+    const takeLock = async () => writeFileSync(`${fixture.file}.rewriting.lock`, ownerText());
+    await expect(purgeDuckDb(options(), removal, takeLock)).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringContaining('Another run has taken over the file'),
+    });
+    expect(readFileSync(fixture.file).equals(before)).toBe(true);
+    rmSync(`${fixture.file}.rewriting.lock`);
+    expect(await purgeDuckDb(options(), removal)).toMatchObject({ rows: 0, rowsRemoved: 1 });
   });
 
   it('leaves out people after a writer was killed right after renaming the new file [R572]', async () => {

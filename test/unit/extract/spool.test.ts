@@ -139,6 +139,20 @@ describe('the spool of a run', () => {
     await spool.discard({ ...part, path: undefined });
   });
 
+  it('is given up once another run took this one for dead, and its files with it [R909]', async () => {
+    const spool = await open();
+    const id = spool.nextId();
+    const writer = await spool.create(id);
+    await writer.finish();
+    kill(spool);
+    await purgeSpools([spool.folder]);
+    await expect(spool.complete(writer, id)).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringContaining(`taken over the files of this run in ${spool.folder}`),
+    });
+    await spool.close();
+  });
+
   it('keeps a malformed body under its own name, dated by its clock', async () => {
     const spool = await open();
     const writer = await spool.create(spool.nextId());

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LostRace } from '../../../src/sinks/files/table-log.ts';
@@ -6,6 +6,7 @@ import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { PeopleFound } from '../../../src/sinks/target.ts';
 import { TABLES } from '../../../src/table/columns.ts';
 import { coveredDays } from '../../../src/table/receipts.ts';
+import { ownerText } from '../../support/processes/lock-owner.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { EXAMPLE } from '../../support/targets/example-log.ts';
@@ -49,6 +50,18 @@ describe('a target of files over the example of a log', () => {
       expect(readFileSync(join(parentPath, name)).includes('person-a'), name).toBe(false);
     }
     expect(coveredDays((await place.state(options()))?.receipts ?? [])).toEqual(new Set([first, second]));
+  });
+
+  it('commits nothing once another run took this one for dead, as a process that stood still [R909]', async () => {
+    const sink = await place.open(options());
+    const below = readdirSync(fixture.dir, { recursive: true }).map((path) => join(fixture.dir, String(path)));
+    writeFileSync(below.find((path) => path.endsWith('.lease')) ?? '', ownerText());
+    await expect(sink.commit([rows(first, 'a')], fixture.signal)).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringContaining('Another run has taken over the files of this run'),
+    });
+    await sink.close();
+    expect(await place.state(options())).toBeUndefined();
   });
 
   it('reports files of people that a purge could not remove after its commit, and removes them when repeated', async () => {

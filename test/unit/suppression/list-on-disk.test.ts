@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { checkSuppression, loadSuppression, suppress, suppressionHmac } from '../../../src/suppression/list.ts';
+import { ownerText } from '../../support/processes/lock-owner.ts';
 import { persons } from '../../support/suppressed.ts';
 import { openBelow, withCall } from '../../support/system-calls.ts';
 
@@ -49,6 +50,15 @@ describe('a file that is not a suppression list', () => {
   it.runIf(existsSync('/dev/null'))('is a device, which stores nothing [R575]', () => {
     expect(() => checkSuppression('/dev/null', KEY)).toThrow('is no suppression file');
   });
+});
+
+it('a list whose lock another run has taken over meanwhile is left unchanged [R909]', async () => {
+  await add('a');
+  const before = readFileSync(path, 'utf8');
+  const adding = add('b');
+  writeFileSync(`${path}.lock`, ownerText());
+  await expect(adding).rejects.toMatchObject({ exitCode: 3 });
+  expect(readFileSync(path, 'utf8')).toBe(before);
 });
 
 describe('a list that cannot be read', () => {
