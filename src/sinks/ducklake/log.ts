@@ -72,8 +72,10 @@ export const DUCKLAKE: FilesFormat = {
     if (lake === undefined && mode === 'rewrite') {
       throw configError(`${place} holds no catalog of DuckLake: give another file.`);
     }
-    if (mode !== 'read') await refuseCopies(catalog, lake, options);
-    if (mode === 'load') await catalog.checkWritable();
+    if (mode !== 'read') {
+      await refuseCopies(catalog, lake, options);
+      await catalog.checkWritable();
+    }
     const data = dataOf(catalog, lake, options.data);
     const storage = options.storage ?? (await openStorage(data.schema, env, signal));
     const open = await openWithoutLock(storage, options, mode, async (engine) => {
@@ -337,7 +339,15 @@ class LakeLog implements TableLog {
     this.#expired = new Set(await this.#expire(now - retentionMs));
     const lake = this.#lake;
     const kept = lake && (await catalog.read((engine) => keptPaths(engine, lake)));
-    return expiredFiles(storage, this.#known(kept), { now, retentionMs });
+    const paths = await expiredFiles(storage, this.#known(kept), { now, retentionMs });
+    if (paths.length > 0) await this.#publishOlder();
+    return paths;
+  }
+
+  /** Publishes each copy for readers again that ends before the oldest snapshot: it may name files that are about to go. */
+  async #publishOlder(): Promise<void> {
+    const lake = this.#lake;
+    if (lake?.hasCopies === true) await this.#parts.catalog.publishOlder(lake.snapshots[0].id);
   }
 
   /** Removes snapshots that others followed before an instant; returns the paths of files that only they had. */
@@ -346,7 +356,6 @@ class LakeLog implements TableLog {
     const lake = this.#lake;
     const before = lake?.snapshots.findLast(({ time }, i) => i > 0 && time < until)?.id;
     if (this.snapshot === undefined || before === undefined || lake?.snapshots[0]?.id === before) return [];
-    if (lake?.hasCopies === true) await catalog.publishOlder(before);
     const { after, paths } = await catalog.write(async (open) => {
       const current = await readLake(open);
       if (current === undefined) return { after: current, paths: [] };
@@ -364,10 +373,17 @@ class LakeLog implements TableLog {
     await checkErasable(storage, removed, this.#known());
   }
 
-  /** Rewrites the catalog; then erases all files that it does not list, also of tables that others dropped. */
+  /**
+   * Rewrites the catalog and publishes its copies, so that none names what is erased; then erases all files that it does not list, also
+   * of tables that others dropped.
+   */
   async erase(): Promise<void> {
     const { storage, catalog } = this.#parts;
     await catalog.rewrite();
+    await this.#publishOlder().catch((error: unknown) => {
+      // A copy that cannot be replaced must not keep the people's files; who purges names it.
+      if (!(error instanceof UserError)) throw error;
+    });
     for (const table of TABLES) await eraseFiles(storage, table, this.#known(), this.#purgedAt);
   }
 

@@ -180,7 +180,7 @@ describe('a location that cannot be written', () => {
 
 describe('a disk that is mounted for reading alone', () => {
   it.for(TARGETS)(
-    'ends sync %s with exit 2 before its first export, and nothing is lost [R903]',
+    'ends sync %s with exit 2 before its first export, compact too, and nothing is lost [R903]',
     async (target, context) => {
       fixture = await CliFixture.start();
       const disk = smallDisk(65_536);
@@ -202,6 +202,7 @@ describe('a disk that is mounted for reading alone', () => {
       expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining(place)]);
       expect(fixture.sim.requests()).toHaveLength(requests);
       expect(await fixture.run(['verify', target, place])).toMatchObject({ code: 0 });
+      expect(await fixture.run(['compact', target, place])).toMatchObject({ code: 2 });
       mountAgain('rw');
       expect(await until(daysBack(2))).toMatchObject({ code: 0 });
       const { stdout } = await fixture.run(['compact', target, place, '--json']);

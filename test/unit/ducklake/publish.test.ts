@@ -10,10 +10,12 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { COPIED } from '../../../src/sinks/ducklake/catalog.ts';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { transientError } from '../../../src/base/errors.ts';
+import { Catalog, COPIED } from '../../../src/sinks/ducklake/catalog.ts';
 import { ducklake } from '../../../src/sinks/ducklake/target.ts';
 import { publish } from '../../../src/sinks/sql/copies.ts';
+import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { DuckLakeFixture } from '../../support/targets/ducklake.ts';
 import { query } from '../../support/targets/query.ts';
@@ -144,6 +146,33 @@ describe('a copy of a catalog for readers [R865]', () => {
       expect(fixture.dataFiles()).toHaveLength(isKept ? 3 : 2);
       const warned = fixture.log.filter(({ level }) => level === 'warn').map(({ fields }) => String(fields?.error));
       expect(warned).toEqual(isKept ? [expect.stringContaining('give --publish once')] : []);
+    },
+  );
+
+  it.each(['before it rewrites the catalog', 'after it has erased files'])(
+    'names only files that are there, whatever ends a purge %s [R900]',
+    async (when) => {
+      await publishFrom(fixture.place);
+      const killed = transientError('killed');
+      if (when === 'before it rewrites the catalog') {
+        vi.spyOn(Catalog.prototype, 'rewrite').mockRejectedValueOnce(killed);
+      } else {
+        const erase = DiskStorage.prototype.eraseAllBut;
+        vi.spyOn(DiskStorage.prototype, 'eraseAllBut').mockImplementationOnce(async function (
+          this: DiskStorage,
+          ...all
+        ) {
+          await erase.apply(this, all);
+          throw killed;
+        });
+      }
+      await expect(purge()).rejects.toThrow('killed');
+      const clock = { ...fixture.targetOptions.clock, now: () => Date.now() + 30 * 3_600_000 };
+      await (await fixture.openLake({ clock })).close();
+      const files = await query(copy, 'SELECT path FROM ducklake_data_file WHERE end_snapshot IS NULL');
+      expect(files).toHaveLength(1);
+      for (const { path } of files) expect(fixture.dataFiles()).toContain(`events/${path}`);
+      expect(await purge()).toMatchObject({ unreached: [] });
     },
   );
 
