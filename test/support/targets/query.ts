@@ -35,8 +35,8 @@ export const query = (file: string, sql: string): Promise<Record<string, unknown
 const ATTACH = `
   import { DuckDBInstance } from '@duckdb/node-api';
   const connection = await (await DuckDBInstance.create(':memory:')).connect();
-  await connection.run("ATTACH '" + process.argv[1] + "'");`;
+  await connection.run("ATTACH '" + process.argv[1] + "' (" + process.argv[2] + ")");`;
 
-/** Opens a file for writing in a process of its own, and closes it; returns what that process says: nothing, or why it failed. */
-export const attachElsewhere = (file: string): string =>
-  spawnSync(process.execPath, ['--input-type=module', '-e', ATTACH, file], { encoding: 'utf8' }).stderr;
+/** Opens a file in a process of its own, and closes it; returns what that process says: nothing, or why it failed. */
+export const attachElsewhere = (file: string, how: 'READ_WRITE' | 'READ_ONLY' = 'READ_WRITE'): string =>
+  spawnSync(process.execPath, ['--input-type=module', '-e', ATTACH, file, how], { encoding: 'utf8' }).stderr;

@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { queryDuckDb } from '../../../src/sinks/duckdb/query.ts';
+import { withFile } from '../../../src/sinks/sql/engine/engine.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { attachElsewhere } from '../../support/targets/query.ts';
 
 let fixture: DuckDbFixture;
 beforeEach(async () => {
@@ -67,9 +69,14 @@ describe('a query of a DuckDB file', () => {
     expect(readFileSync(`${fixture.file}.rewriting`, 'utf8')).toBe('half');
   });
 
-  it('lets other readers open the file', async () => {
-    const [[one], [two]] = await Promise.all([ask('SELECT 1 AS x'), ask('SELECT 2 AS x')]);
-    expect([one.values, two.values]).toEqual([[[1]], [[2]]]);
+  it('lets other processes read the file meanwhile, and follows one of the same process [R906]', async () => {
+    const options = { file: fixture.file, lockWaitMs: 30_000, clock: systemClock };
+    const two = await withFile({ ...options, readOnly: true }, async () => {
+      expect(attachElsewhere(fixture.file, 'READ_ONLY')).toBe('');
+      expect(attachElsewhere(fixture.file)).toContain('Could not set lock on file');
+      return [queryDuckDb(options, ['SELECT 2 AS x'])] as const;
+    });
+    expect((await two[0])[0].values).toEqual([[2]]);
   });
 
   it('creates no file', async () => {
