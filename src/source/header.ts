@@ -7,7 +7,7 @@ import { exportName } from '../extract/export-request.ts';
 import { earliestToday } from '../extract/plan/days.ts';
 import type { ExtractDeps } from '../extract/ports.ts';
 import type { ExportRequest } from '../service/export/protocol.ts';
-import { ExportRetries, type Refusal } from '../service/export/retry.ts';
+import { type Received, type Refusal, retrying } from '../service/export/retry.ts';
 
 type HeaderDeps = Pick<ExtractDeps, 'service' | 'clock' | 'random' | 'logger' | 'signal'>;
 
@@ -19,31 +19,20 @@ const MAX_MOVES = 2;
  * last day that has perhaps not begun there is left out. Throws a UserError.
  */
 export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Promise<readonly string[] | undefined> {
-  const retries = new ExportRetries({ ...deps, name: exportName(request) });
-  let moved = request;
-  let moves = 0;
-  let unconfirmed: readonly string[] | undefined;
-  for (;;) {
-    retries.begin();
-    const found = await requestHeader(moved, deps);
-    if ('header' in found) {
-      if (found.isWhole || unconfirmed?.join('\0') === found.header.join('\0')) return found.header;
-      unconfirmed = found.header;
-      if (retries.isLast) throw transientError(UNCONFIRMED);
-      continue;
-    }
-    const next = await retries.after(found);
-    if (next === 'again') continue;
-    if (next === 'invalid') {
-      const { from, to } = moved;
+  let { from, to } = request;
+  for (let moves = 0; ; ) {
+    const moved = { ...request, from, to };
+    const found = await retrying({ ...deps, name: exportName(moved) }, () => requestHeader(moved, deps));
+    if (found.kind === 'received') return found.value;
+    if (found.kind === 'invalid') {
       const now = deps.clock.now();
       const earlier = [now, found.serverTime ?? now].map(earliestToday).find((day) => from <= day && day < to);
       if (earlier === undefined) throw configError(found.message);
-      moved = { ...moved, to: earlier };
-      continue;
+      to = earlier;
+    } else {
+      if (found.kind === 'too_big' || moves++ >= MAX_MOVES) return undefined;
+      from = addDays(from, 1);
     }
-    if (next === 'too_big' || moves++ >= MAX_MOVES) return undefined;
-    moved = { ...moved, from: addDays(moved.from, 1) };
   }
 }
 
@@ -53,17 +42,15 @@ interface HeaderLine {
   readonly isWhole: boolean;
 }
 
-const UNCONFIRMED =
-  'The columns could not be read: the first line of the export has no line end, and was another one each time. Try again later.';
-
-/** A refusal with `serverTime` as in `ExportAnswer`. */
-type HeaderRefusal = Refusal & { readonly serverTime?: number | undefined };
-
-async function requestHeader(request: ExportRequest, deps: HeaderDeps): Promise<HeaderLine | HeaderRefusal> {
+async function requestHeader(request: ExportRequest, deps: HeaderDeps): Promise<Received<readonly string[]> | Refusal> {
   const answer = await deps.service.exportEvents(request, deps.signal);
   if (answer.kind !== 'data') return answer;
   try {
-    return await readHeader(answer.bytes);
+    const { header, isWhole } = await readHeader(answer.bytes);
+    const doubt = isWhole
+      ? undefined
+      : { message: 'its first line has no line end and may have been cut', digest: header.join('\0'), isUsual: true };
+    return { kind: 'received', value: header, doubt };
   } catch (error) {
     deps.signal.throwIfAborted();
     if (!(error instanceof UserError) || error.kind !== 'transient') throw error;

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import type { ExportRequest } from '../../service/export/protocol.ts';
-import { ExportRetries } from '../../service/export/retry.ts';
+import { retrying } from '../../service/export/retry.ts';
 import { exportName, requestKey } from '../export-request.ts';
 import { lastSettledDay, missesLateRows } from '../plan/days.ts';
 import type { NoFile } from '../ports.ts';
@@ -68,41 +68,26 @@ const isReusable = (run: Run, file: ExportFile, options: FetchOptions): boolean 
 
 /** Requests an export until there is a file that is believed to be whole, or an answer that ends the attempts. */
 async function requestExport(run: Run, request: ExportRequest, options: FetchOptions): Promise<ExportFile | NoFile> {
-  const { cache, spool, deps } = run;
-  const name = exportName(request);
-  const retries = new ExportRetries({ ...deps, name, signal: run.signal });
+  const { cache, spool, deps, signal } = run;
   const malformed = new Map<string, number>();
-  /** The latest download that may have been cut. */
-  let unconfirmed: ExportFile | undefined;
-  try {
-    for (;;) {
-      retries.begin();
-      let found = await run.limit(() => attemptExport(run, request, malformed));
-      if (found.kind === 'file') {
-        const before = unconfirmed;
-        if (endsAsExpected(run, found)) return await accept(run, found, retries.requests, options);
-        unconfirmed = found;
-        if (before !== undefined) await spool.discard(before);
-        const { finalNewline } = found.scan;
-        // A body that may have been cut is believed if the export right before it had the same bytes; that tells how bodies end.
-        if (before?.sha256 === found.sha256) {
-          cache.recordEnd(finalNewline);
-          unconfirmed = undefined;
-          return await accept(run, found, retries.requests, options);
-        }
-        if (before === undefined && cache.finalNewline === false && !retries.isLast) {
-          deps.logger.debug('window.confirm', `${name} is exported once more: it may have been cut.`, retries.where);
-          continue;
-        }
-        const what = finalNewline ? 'the body ends with a line end, unlike others,' : 'the last row has no line end';
-        found = { kind: 'retry', code: 'no_final_newline', message: `${what} and may have been cut` };
-      }
-      const kind = await retries.after(found, options.splitAfter);
-      if (kind !== 'again') return { kind, files: [], message: found.message };
-    }
-  } finally {
-    if (unconfirmed !== undefined) await spool.discard(unconfirmed);
-  }
+  const { splitAfter } = options;
+  const found = await retrying({ ...deps, name: exportName(request), splitAfter, signal }, async () => {
+    const file = await run.limit(() => attemptExport(run, request, malformed));
+    if (file.kind !== 'file') return file;
+    if (endsAsExpected(run, file)) return { kind: 'received', value: file };
+    const ending = file.scan.finalNewline
+      ? 'the body ends with a line end, unlike others,'
+      : 'the last row has no line end';
+    const message = `${ending} and may have been cut`;
+    const isUsual = cache.finalNewline === false;
+    const doubt = { message, digest: file.sha256, isUsual, discard: () => spool.discard(file) };
+    return { kind: 'received', value: file, doubt };
+  });
+  if (found.kind !== 'received') return { kind: found.kind, files: [], message: found.message };
+  const { value, doubt, requests } = found;
+  // Two equal bodies tell how bodies end.
+  if (doubt !== undefined) cache.recordEnd(value.scan.finalNewline);
+  return await accept(run, value, requests, options);
 }
 
 /**

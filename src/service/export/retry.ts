@@ -4,6 +4,7 @@ import { configError, transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../../base/retry.ts';
+import { REFUSAL_POLICY } from '../quota/rules.ts';
 import type { ExportRefusal } from './protocol.ts';
 
 export const EXPORT_RETRY = {
@@ -14,114 +15,125 @@ export const EXPORT_RETRY = {
   splitPartAfter: 2,
   /** Bodies malformed at the same place in the same way before the last is kept for inspection and the run fails. */
   malformedAfter: 3,
-  /** The refusal for quota (429) of one export at which the run fails. Refusals are no attempts; `src/service/quota` waits. */
-  failAtQuotaRefusal: 50,
   baseMs: 1_000,
   capMs: 120_000,
 } as const satisfies RetryPolicy & Record<string, number>;
 
-/** A refusal; a broken body is treated as one. */
-export type Refusal = Pick<ExportRefusal, 'kind' | 'code' | 'message'>;
+/** A refusal; a broken body is treated as one. `serverTime` as in `ExportAnswer`. */
+export type Refusal = Pick<ExportRefusal, 'kind' | 'code' | 'message'> & { readonly serverTime?: number | undefined };
 
-/** `again`: the same request is sent again now; any other word is for the caller to handle. */
-type AfterRefusal = 'again' | 'too_big' | 'gone' | 'invalid';
+/** What was read of an answer. */
+export interface Received<T> {
+  readonly kind: 'received';
+  readonly value: T;
+  /** Set if the body may have been cut although no fault shows (S60). */
+  readonly doubt?: Doubt | undefined;
+}
 
-interface ExportRetryOptions {
+interface Doubt {
+  /** A clause that says why; it follows "because". */
+  readonly message: string;
+  /** Equal for equal bodies. */
+  readonly digest: string;
+  /** True if all bodies of the service are known to end like this one. */
+  readonly isUsual: boolean;
+  /** Removes what was received. */
+  discard?(): Promise<void>;
+}
+
+/** `requests`: all that were sent, those that were refused included. */
+type Believed<T> = Received<T> & { readonly requests: number };
+
+/** An answer after which the same request is not sent again. `too_big`: it may have been too large, often enough. */
+type LastRefusal = Omit<Refusal, 'kind'> & { readonly kind: 'gone' | 'invalid' | 'too_big' };
+
+interface RetryOptions {
   /** Name of the export in messages: `2026-01-01`. */
   readonly name: string;
+  /** Answers that may mean "too big" before the export is `too_big`; default: that of the policy. */
+  readonly splitAfter?: number | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 
-/** Counts the requests of one export, and decides after each refusal whether there is another one. */
-export class ExportRetries {
-  readonly #options: ExportRetryOptions;
-  /** The attempt that was begun last, from 1; refusals for quota are not counted. */
-  #attempt = 0;
-  #quotaRefusals = 0;
-  #maybeTooBig = 0;
-
-  constructor(options: ExportRetryOptions) {
-    this.#options = options;
-  }
-
-  get requests(): number {
-    return this.#attempt + this.#quotaRefusals;
-  }
-
-  get isLast(): boolean {
-    return this.#attempt >= EXPORT_RETRY.attempts;
-  }
-
-  get where() {
-    return { window: this.#options.name, attempt: this.#attempt };
-  }
-
-  /** Begins a request; called before each. Throws the signal's reason. */
-  begin(): void {
-    this.#options.signal.throwIfAborted();
-    this.#attempt++;
-  }
-
-  /**
-   * Pauses if the export is to be requested again. Throws a UserError when the user must act, or when all attempts were made.
-   * `splitAfter`: answers that may mean "too big" before it is `too_big`.
-   */
-  async after(refusal: Refusal, splitAfter: number = EXPORT_RETRY.splitAfter): Promise<AfterRefusal> {
-    const { kind, code, message } = refusal;
-    switch (kind) {
-      case 'gone':
-      case 'invalid':
-        return kind;
-      case 'config':
-        throw configError(message, { where: this.where, internal: code });
-      case 'wait':
-        return this.#afterQuotaRefusal(message);
-      case 'retry_or_split':
-        this.#maybeTooBig++;
-        return this.#afterFailure(refusal, this.#maybeTooBig >= splitAfter);
-      case 'retry':
-        return this.#afterFailure(refusal, false);
+/**
+ * Calls `request`, which sends one export, until what it received is believed to be complete, or until an answer after which the
+ * export is not sent again. A body that may have been cut is believed if the one before it was the same. Throws a UserError
+ * when the user must act, or when all attempts were made; throws the signal's reason.
+ */
+export async function retrying<T>(
+  options: RetryOptions,
+  request: () => Promise<Received<T> | Refusal>,
+): Promise<Believed<T> | LastRefusal> {
+  const { name, splitAfter = EXPORT_RETRY.splitAfter, logger, signal } = options;
+  let attempt = 1;
+  let quotaRefusals = 0;
+  let maybeTooBig = 0;
+  let unconfirmed: string | undefined;
+  for (;;) {
+    signal.throwIfAborted();
+    const where = { window: name, attempt };
+    let answer = await request();
+    if (answer.kind === 'received') {
+      const { doubt } = answer;
+      if (doubt === undefined || doubt.digest === unconfirmed) return { ...answer, requests: attempt + quotaRefusals };
+      await doubt.discard?.();
+      const isAskedAtOnce = unconfirmed === undefined && doubt.isUsual && attempt < EXPORT_RETRY.attempts;
+      unconfirmed = doubt.digest;
+      if (isAskedAtOnce) {
+        logger.debug('window.confirm', `${name} is exported once more: it may have been cut.`, where);
+        attempt++;
+        continue;
+      }
+      answer = { kind: 'retry', code: 'no_final_newline', message: doubt.message };
     }
-  }
-
-  /** The quota has recorded the refusal and delays the next request. */
-  #afterQuotaRefusal(message: string): AfterRefusal {
-    const { name, logger } = this.#options;
-    this.#attempt--;
-    this.#quotaRefusals++;
-    if (this.#quotaRefusals >= EXPORT_RETRY.failAtQuotaRefusal) {
-      throw transientError(`${name}: ${message} Asked ${this.#quotaRefusals} times; run again later.`);
+    const { kind, code, message } = answer;
+    if (kind === 'gone' || kind === 'invalid') return { ...answer, kind };
+    if (kind === 'config') throw configError(message, { where, internal: code });
+    if (kind === 'wait') {
+      // No attempt: the quota has recorded the refusal and delays the next request.
+      quotaRefusals++;
+      tellQuotaRefusal(options, message, quotaRefusals);
+      continue;
     }
-    logger.info('window.wait', `${name}: ${message} It is requested again as soon as that allows.`, {
-      window: name,
-      wait: this.#quotaRefusals,
-    });
-    return 'again';
-  }
-
-  async #afterFailure({ code, message }: Refusal, isTooBig: boolean): Promise<AfterRefusal> {
-    const { name, clock, random, logger, signal } = this.#options;
-    const { where } = this;
+    if (kind === 'retry_or_split') maybeTooBig++;
     // The user can search for the code.
     const why = message.includes(`(${code})`) ? message : `${message} (${code})`;
-    if (isTooBig) {
-      const text = `${name}, attempt ${this.#attempt}: ${why} again and again; a smaller export is requested next.`;
+    if (kind === 'retry_or_split' && maybeTooBig >= splitAfter) {
+      const text = `${name}, attempt ${attempt}: ${why} again and again; a smaller export is requested next.`;
       logger.warn('window.split', text, { ...where, cause: code });
-      return 'too_big';
+      return { ...answer, kind: 'too_big' };
     }
-    if (this.isLast) {
-      throw transientError(
-        `The export of ${name} failed ${this.#attempt} times, at last because ${why}; nothing of it was stored, run again later.`,
-        { where, internal: code },
-      );
-    }
-    const pause = pauseAfter(this.#attempt, EXPORT_RETRY, random);
-    const text = `${name}, attempt ${this.#attempt} of ${EXPORT_RETRY.attempts}: ${why}; again in ${formatDuration(pause)}.`;
-    logger.warn('window.retry', text, { ...where, cause: code, pause_ms: pause });
-    await clock.sleep(pause, signal);
-    return 'again';
+    await pauseAfterFailure(options, attempt, why, code);
+    attempt++;
   }
+}
+
+/** Throws a UserError at the last refusal for quota that the policy allows. */
+function tellQuotaRefusal({ name, logger }: RetryOptions, message: string, refusals: number): void {
+  if (refusals >= REFUSAL_POLICY.failAt) {
+    throw transientError(`${name}: ${message} Asked ${refusals} times; run again later.`);
+  }
+  logger.info('window.wait', `${name}: ${message} It is requested again as soon as that allows.`, {
+    window: name,
+    wait: refusals,
+  });
+}
+
+/** Throws a UserError after the last attempt. */
+async function pauseAfterFailure(options: RetryOptions, attempt: number, why: string, code: string): Promise<void> {
+  const { name, clock, random, logger, signal } = options;
+  const where = { window: name, attempt };
+  if (attempt >= EXPORT_RETRY.attempts) {
+    throw transientError(
+      `The export of ${name} failed ${attempt} times, at last because ${why}; nothing of it was stored, run again later.`,
+      { where, internal: code },
+    );
+  }
+  const pause = pauseAfter(attempt, EXPORT_RETRY, random);
+  const text = `${name}, attempt ${attempt} of ${EXPORT_RETRY.attempts}: ${why}; again in ${formatDuration(pause)}.`;
+  logger.warn('window.retry', text, { ...where, cause: code, pause_ms: pause });
+  await clock.sleep(pause, signal);
 }

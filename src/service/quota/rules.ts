@@ -8,7 +8,9 @@ import type { LimitHeaders } from '../http/headers.ts';
 import type { QuotaState, Report, Slot } from './state.ts';
 
 /** The measures after a 429, by its possible reasons. */
-const REFUSAL_POLICY = {
+export const REFUSAL_POLICY = {
+  /** The refusal of one export at which the run fails. */
+  failAt: 50,
   /** Other exports of this user run: fewer run at once from now on, and the next is sent after this pause or later. */
   besideOthersMs: 1_000,
   /**
