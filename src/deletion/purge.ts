@@ -1,12 +1,13 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
+import { configError, EXIT, internalError, transientError, UserError } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import { count } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import { serviceHash } from '../extract/export-request.ts';
 import { liveSpoolFolders, purgeSpools, sweepRunFolders } from '../extract/spool/run-folder.ts';
 import { foreignSpoolFolders, spoolFolders } from '../extract/spool/spool.ts';
+import { unnamedDiskError } from '../fs/disk-failure.ts';
 import { UNIFIED_ID } from '../schema/groups.ts';
 import type { HashKey } from '../schema/hash-key.ts';
 import type { PeopleFound, PeopleQuery, PlaceOptions, Purged, StatefulTarget } from '../sinks/target.ts';
@@ -265,9 +266,19 @@ export class Purge {
       return { place, found: done.found, done, failure };
     } catch (error) {
       options.signal?.throwIfAborted();
-      if (!(error instanceof UserError)) throw error;
-      return { ...state, failure: error };
+      return { ...state, failure: this.#failureOf(target, error) };
     }
+  }
+
+  /** Also a defect ends the purge of its place alone. The report and the ledger get no text of it, which may name people. */
+  #failureOf(target: string, thrown: unknown): UserError {
+    const error = unnamedDiskError(thrown);
+    if (error instanceof UserError) return error;
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    this.#request.options.logger.error('purge.defect', `${target}: ${stack.split(/\s*\n\s*/).join(' | ')}`);
+    return internalError(`${target} could not be purged by a defect of dfinery-elt: please report it.`, {
+      cause: error,
+    });
   }
 
   /** Records what became of a place; `before`: counts that an interrupted run was about to remove there. */

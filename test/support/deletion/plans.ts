@@ -29,7 +29,7 @@ export const done = () => answerOf('done', '20000');
 type Answering = (id: string, nth: number, signal: AbortSignal) => DeletionAnswer | Promise<DeletionAnswer>;
 
 /** The behaviour of a place of a purge when its people are removed. */
-export type Removing = () => Promise<void>;
+export type Removing = (place: string) => Promise<void>;
 
 /** A plan of a list of ids, and what follows when it is confirmed: two runs of the same case. */
 export interface ForgetPlan {
@@ -80,8 +80,13 @@ export async function planForget(
   };
 }
 
-/** A purge of one place, which has a row of everybody. */
-function purgeBy(removing: Removing, io: RunContext, spoolDir: string): PurgeRequest {
+/** A purge of places that have a row of everybody. */
+export function purgeBy(
+  removing: Removing,
+  io: Omit<RunContext, 'random' | 'lines'>,
+  spoolDir: string,
+  paths = ['/somewhere/events.duckdb'],
+): PurgeRequest {
   const nothing = { idsWithoutUnifiedId: [], shared: 0, service: undefined, warnings: [] };
   const found = (ids: readonly string[]) => ({
     ...nothing,
@@ -93,9 +98,9 @@ function purgeBy(removing: Removing, io: RunContext, spoolDir: string): PurgeReq
   const people: People = {
     find: async (_place, { ids }) => found(ids),
     tryPurge: async (_place, { ids }) => ({ found: found(ids), foreignTables: [] }),
-    async purge(_place, { ids }, { onFound }) {
+    async purge(place, { ids }, { onFound }) {
       await onFound(found(ids));
-      await removing();
+      await removing(place);
       const sizes = { rows: 0, rowsRemoved: ids.length, files: [], bytesBefore: 9, bytesAfter: 5 };
       return { ...sizes, found: found(ids), unreached: [] };
     },
@@ -111,7 +116,7 @@ function purgeBy(removing: Removing, io: RunContext, spoolDir: string): PurgeReq
     people: async () => people,
   };
   return {
-    places: [{ target, path: '/somewhere/events.duckdb' }],
+    places: paths.map((path) => ({ target, path })),
     column: 'member',
     mapping: undefined,
     hashKey: undefined,

@@ -96,10 +96,13 @@ describe('a deletion', () => {
     expect(plans.folders.ledgerLines().at(-1)).toMatchObject({ outcome: 'open', unreached: ['The table is locked.'] });
   });
 
-  it('reports the head of its ledger in its own field if it fails', async () => {
+  it('reports the head of its ledger in its own field if it is stopped', async () => {
     const { plans } = setup;
-    const purge = () => Promise.reject(new Error('the disk is gone'));
-    await expect(plans.execute(['a'], done, {}, purge)).rejects.toThrow('the disk is gone');
+    const purge = async () => {
+      plans.stop.abort(new Error('SIGTERM'));
+      plans.stop.signal.throwIfAborted();
+    };
+    await expect(plans.execute(['a'], done, {}, purge)).rejects.toThrow('SIGTERM');
     const [head] = plans.events.filter(({ event }) => event === 'ledger.head');
     expect(head).toMatchObject({ level: 'warn', fields: { head: plans.folders.ledgerLines().at(-1)?.mac } });
   });

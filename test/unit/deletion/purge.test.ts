@@ -1,0 +1,46 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import type { Ledger } from '../../../src/deletion/ledger/ledger.ts';
+import type { LedgerContent } from '../../../src/deletion/ledger/line.ts';
+import { Purge } from '../../../src/deletion/purge.ts';
+import { Folders, quickClock } from '../../support/deletion/deletions.ts';
+import { purgeBy } from '../../support/deletion/plans.ts';
+
+let folders: Folders;
+
+beforeEach(() => {
+  folders = new Folders();
+});
+afterEach(() => folders.close());
+
+it('purges the other places after a defect in one, of whose text neither report nor ledger has anything [R950]', async () => {
+  const events: LogEvent[] = [];
+  const logger = createLogger(
+    (event) => events.push(event),
+    'info',
+    (text) => text,
+  );
+  const io = { clock: quickClock(), logger, signal: new AbortController().signal };
+  const removing = async (place: string) => {
+    if (place === '/first') throw new TypeError('no cell of member-1');
+  };
+  const request = purgeBy(removing, io, folders.root, ['/first', '/second']);
+  const purge = await Purge.open(request, [{ id: 'member-1', row: 1 }], { baseUrl: 'http://h', serviceId: 's' });
+  const lines: LedgerContent[] = [];
+  const ledger = { write: async (line: LedgerContent) => void lines.push(line) } as Pick<Ledger, 'write'> as Ledger;
+
+  const failures = await purge.run(['member-1'], ledger, new Map());
+
+  expect(failures).toMatchObject([{ kind: 'system', message: expect.stringContaining('duckdb /first') }]);
+  expect(purge.reports.map(({ place, rows_removed }) => [place, rows_removed])).toEqual([
+    ['/first', null],
+    ['/second', 1],
+  ]);
+  const outcomes = lines.flatMap((line) => (line.kind === 'purge' ? [[line.target, line.outcome]] : []));
+  expect(outcomes).toEqual([
+    ['duckdb /first', 'open'],
+    ['duckdb /second', 'done'],
+  ]);
+  expect(JSON.stringify([lines, purge.reports])).not.toContain('no cell');
+  expect(events.map(({ message }) => message).join()).toContain('TypeError: no cell of member-1');
+});
