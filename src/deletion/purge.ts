@@ -310,10 +310,10 @@ export class Purge {
     const left: string[] = [];
     for (const root of spoolDirs) {
       left.push(...(await purgeSpools(await spoolFolders(root))), ...(await sweepRunFolders(root, now)));
-      const live = await liveSpoolFolders(await spoolFolders(root));
-      if (live.length === 0) continue;
+      const liveFolders = await liveSpoolFolders(await spoolFolders(root));
+      if (liveFolders.length === 0) continue;
       this.#outOfReach(
-        `Runs that are under way have downloads in ${live.join(', ')}, which may name the people until those runs ` +
+        `Runs that are under way have downloads in ${liveFolders.join(', ')}, which may name the people until those runs ` +
           'end. No later run loads what they have verified by now; what one that fails leaves there goes with a ' +
           'purge after it, or after seven days.',
       );

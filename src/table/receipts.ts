@@ -23,12 +23,12 @@ export function storedReceipt(receipt: Receipt, window: number, idRepeats: numbe
 export const lastWindow = (receipts: readonly Pick<StoredReceipt, 'window'>[]): number =>
   receipts.reduce((most, { window }) => Math.max(most, window), 0);
 
-/** The receipts that are still needed, with their current rows. `live`: rows by window. */
+/** The receipts that are still needed, with their current rows. `liveRows`: rows by window. */
 export function receiptsWith(
   receipts: readonly StoredReceipt[],
-  live: ReadonlyMap<number, number>,
+  liveRows: ReadonlyMap<number, number>,
 ): readonly StoredReceipt[] {
-  const counted = receipts.map((receipt) => ({ ...receipt, rows_live: live.get(receipt.window) ?? 0 }));
+  const counted = receipts.map((receipt) => ({ ...receipt, rows_live: liveRows.get(receipt.window) ?? 0 }));
   return counted.filter((receipt) => receipt.rows_live > 0 || !counted.some((later) => supersedes(later, receipt)));
 }
 

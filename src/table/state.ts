@@ -39,14 +39,14 @@ export interface StoredBatch extends Pick<TableState, 'columns' | 'receipts' | '
   readonly eventNames: Iterable<string>;
   readonly exportState: ExportState;
   /** Rows that are there after the batch, by the number of the window that last wrote them. */
-  readonly live: ReadonlyMap<number, number>;
+  readonly liveRows: ReadonlyMap<number, number>;
 }
 
 export function applyBatch(state: TableState, batch: StoredBatch): TableState {
   return {
     ...state,
     columns: batch.columns.map(storedColumn),
-    receipts: receiptsWith([...state.receipts, ...batch.receipts], batch.live),
+    receipts: receiptsWith([...state.receipts, ...batch.receipts], batch.liveRows),
     eventNames: withNames(state.eventNames, batch.eventNames),
     exportState: batch.exportState,
     changes: [...state.changes, ...batch.changes].slice(-MAX_CHANGES),

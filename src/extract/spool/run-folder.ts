@@ -84,9 +84,9 @@ async function hasLiveRun(folder: string): Promise<boolean | undefined> {
 
 /** The folders among these in which a live run has its downloads. */
 export async function liveSpoolFolders(folders: readonly string[]): Promise<string[]> {
-  const live: string[] = [];
-  for (const folder of folders) if (await hasLiveRun(folder)) live.push(folder);
-  return live;
+  const liveFolders: string[] = [];
+  for (const folder of folders) if (await hasLiveRun(folder)) liveFolders.push(folder);
+  return liveFolders;
 }
 
 const RETENTION_MS = 7 * DAY_MS;

@@ -45,8 +45,8 @@ export function tableInfoOf(domains: Domains, place: string): TableInfo | undefi
 export const entriesOf = (domains: Iterable<readonly [string, string]>): Map<string, string> =>
   new Map([...domains].flatMap(([domain, text]) => (domain.startsWith(OWN) ? [[domain.slice(OWN.length), text]] : [])));
 
-/** Reads the state in the log of `events`; `live` has the rows of each window in its files. Throws UserError. */
-export function stateOfDomains(domains: Domains, live: ReadonlyMap<number, number>, place: string): TableState {
+/** Reads the state in the log of `events`; `liveRows` has the rows of each window in its files. Throws UserError. */
+export function stateOfDomains(domains: Domains, liveRows: ReadonlyMap<number, number>, place: string): TableState {
   const info = tableInfoOf(domains, place);
   const { receipts, ...stored } = stateFrom(entriesOf(domains), (name, why) =>
     damaged(`${place} (${OWN}${name})`, why),
@@ -55,7 +55,7 @@ export function stateOfDomains(domains: Domains, live: ReadonlyMap<number, numbe
     ...stored,
     timezone: info?.timezone ?? null,
     tables: info?.tables ?? [],
-    receipts: receiptsWith(receipts, live),
+    receipts: receiptsWith(receipts, liveRows),
     // Event names are values of the data, which the log must not hold, since it keeps them for good.
     eventNames: [],
   };

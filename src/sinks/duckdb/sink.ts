@@ -142,14 +142,14 @@ export class DuckDbSink implements Sink {
     const { removed, idRepeats } = await supersede(engine, batch);
     const after = removed > 0 ? await rowsByWindow(engine, 'events') : counted;
     // The removed rows are subtracted, so that a receipt that was wrong before stays wrong and `verify` finds it.
-    const stored = before.receipts.map(({ window, rows_live: live }): [number, number] => [
+    const stored = before.receipts.map(({ window, rows_live: rowsLive }): [number, number] => [
       window,
-      live - (counted.get(window) ?? 0) + (after.get(window) ?? 0),
+      rowsLive - (counted.get(window) ?? 0) + (after.get(window) ?? 0),
     ]);
     const { state, commit } = await settleBatch(engine, before, batch, {
       rows: `(SELECT * FROM events WHERE _dfinery_window >= ${loads[0].number})`,
       idRepeats,
-      live: new Map([...stored, ...loads.map(({ number }): [number, number] => [number, after.get(number) ?? 0])]),
+      liveRows: new Map([...stored, ...loads.map(({ number }): [number, number] => [number, after.get(number) ?? 0])]),
       now: this.#options.clock.now(),
     });
     await writeState(engine, before, state);
@@ -192,13 +192,19 @@ async function supersede(engine: Engine, batch: PlannedBatch) {
   const isOneByOne = windows.length > 1 && (await mayShareIds(engine, all));
   let [removed, renumbered] = [0, 0];
   for (const step of isOneByOne ? windows.map((window) => [window]) : [windows]) {
-    const live = [...batch.live, ...windows.slice(0, windows.indexOf(step[0]))];
-    if (live.length === 0) continue;
+    const liveWindows = [...batch.liveWindows, ...windows.slice(0, windows.indexOf(step[0]))];
+    if (liveWindows.length === 0) continue;
     const [first, last] = [step[0].window, step[step.length - 1].window];
     const older = `events WHERE _dfinery_window < ${first}`;
     const stored = `(SELECT * FROM ${older})`;
     const isIncoming = `_dfinery_window BETWEEN ${first} AND ${last}`;
-    const reread = { ...batch, windows: step, live, stored, incoming: `(SELECT * FROM events WHERE ${isIncoming})` };
+    const reread = {
+      ...batch,
+      windows: step,
+      liveWindows,
+      stored,
+      incoming: `(SELECT * FROM events WHERE ${isIncoming})`,
+    };
     const found = await findSupersededRows(engine, reread);
     for (const condition of found.conditions) removed += await engine.run(`DELETE FROM ${older} AND ${condition}`);
     const changed = await renumber(engine, reread, found, stored);

@@ -90,7 +90,7 @@ export async function createOwnTables(engine: Engine): Promise<void> {
   ]);
 }
 
-const live = (table: string, at: number): string =>
+const isLiveAt = (table: string, at: number): string =>
   `${table}.begin_snapshot <= ${at} AND (${table}.end_snapshot IS NULL OR ${table}.end_snapshot > ${at})`;
 
 /** The failure for a catalog in which another program changed what this one stored. */
@@ -114,7 +114,7 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
   const last = snapshots.at(-1);
   const snapshotId = Number(last?.id);
   const schema = await engine.row(
-    `SELECT schema_id AS id, path, path_is_relative FROM ducklake_schema s WHERE schema_name = 'main' AND ${live('s', snapshotId)}`,
+    `SELECT schema_id AS id, path, path_is_relative FROM ducklake_schema s WHERE schema_name = 'main' AND ${isLiveAt('s', snapshotId)}`,
   );
   if (last === undefined || schema.path_is_relative !== true) {
     throw configError(`${file} has no snapshot, or no schema "main" among its data: restore it, or give another file.`);
@@ -197,7 +197,7 @@ type At = Pick<Lake, 'snapshotId' | 'schemaId'>;
 /** The relation of this program's tables at a snapshot. */
 const dataTables = ({ snapshotId, schemaId }: At): string =>
   `(SELECT table_id, table_name, coalesce(path_is_relative AND path = table_name || '/', false) AS has_own_folder
-  FROM ducklake_table t WHERE schema_id = ${schemaId} AND table_name IN (${TABLES.map(literal).join(', ')}) AND ${live('t', snapshotId)})`;
+  FROM ducklake_table t WHERE schema_id = ${schemaId} AND table_name IN (${TABLES.map(literal).join(', ')}) AND ${isLiveAt('t', snapshotId)})`;
 
 async function readTables(engine: Engine, at: At): Promise<Map<TableName, LakeTable>> {
   const { snapshotId } = at;
@@ -207,16 +207,16 @@ async function readTables(engine: Engine, at: At): Promise<Map<TableName, LakeTa
       any_value(last) AS last, any_value(next) AS next
     FROM ${dataTables(at)} o LEFT JOIN (SELECT table_id, max(column_id) AS last FROM ducklake_column GROUP BY table_id) USING (table_id)
     LEFT JOIN (SELECT table_id, max(next_row_id) AS next FROM ducklake_table_stats GROUP BY table_id) USING (table_id)
-    LEFT JOIN ducklake_partition_info p ON p.table_id = o.table_id AND ${live('p', snapshotId)}
+    LEFT JOIN ducklake_partition_info p ON p.table_id = o.table_id AND ${isLiveAt('p', snapshotId)}
     LEFT JOIN ducklake_partition_column k ON k.partition_id = p.partition_id
-    LEFT JOIN ducklake_column c ON c.table_id = o.table_id AND c.column_id = k.column_id AND ${live('c', snapshotId)}
+    LEFT JOIN ducklake_column c ON c.table_id = o.table_id AND c.column_id = k.column_id AND ${isLiveAt('c', snapshotId)}
     GROUP BY ALL ORDER BY id`,
   );
   const columns = await engine.rows(
     `SELECT o.table_name AS table, c.column_id AS id, c.column_name AS name, c.column_type AS type, e.column_id AS element_id,
       e.column_type AS element_type FROM ducklake_column c JOIN ${dataTables(at)} o USING (table_id)
-    LEFT JOIN ducklake_column e ON c.column_type = 'list' AND e.table_id = c.table_id AND e.parent_column = c.column_id AND ${live('e', snapshotId)}
-    WHERE c.parent_column IS NULL AND ${live('c', snapshotId)} ORDER BY c.column_order`,
+    LEFT JOIN ducklake_column e ON c.column_type = 'list' AND e.table_id = c.table_id AND e.parent_column = c.column_id AND ${isLiveAt('e', snapshotId)}
+    WHERE c.parent_column IS NULL AND ${isLiveAt('c', snapshotId)} ORDER BY c.column_order`,
   );
   const byTable = groupBy(columns, ({ table }) => table);
   return new Map(
@@ -256,7 +256,7 @@ const isKnown = (name: string): boolean => KNOWN_TABLES.has(name) || /^ducklake_
 export async function foreignTables(engine: Engine, { snapshotId: at }: Lake): Promise<string[]> {
   const rows = await engine.rows(
     `SELECT schema_name AS schema, table_name AS name FROM ducklake_table t JOIN ducklake_schema s USING (schema_id)
-    WHERE ${live('t', at)} AND ${live('s', at)}`,
+    WHERE ${isLiveAt('t', at)} AND ${isLiveAt('s', at)}`,
   );
   const others = rows.filter(({ schema, name }) => schema !== 'main' || !isTableName(name));
   const inFile = [...(await tableNames(engine))].filter((name) => !isKnown(name));
@@ -278,9 +278,9 @@ async function readLakeFiles(
     LEFT JOIN ducklake_file_partition_value p ON p.data_file_id = f.data_file_id AND p.partition_key_index = 0
     LEFT JOIN (SELECT data_file_id, list(path ORDER BY path) AS paths,
       min(CASE WHEN path_is_relative AND format = 'parquet' THEN NULL ELSE path END) AS unreadable
-      FROM ducklake_delete_file d WHERE ${live('d', at.snapshotId)} GROUP BY data_file_id) d ON d.data_file_id = f.data_file_id
+      FROM ducklake_delete_file d WHERE ${isLiveAt('d', at.snapshotId)} GROUP BY data_file_id) d ON d.data_file_id = f.data_file_id
     ${hasNotes ? 'LEFT JOIN _dfinery_files n ON n.data_file_id = f.data_file_id' : ''}
-    WHERE ${live('f', at.snapshotId)} ORDER BY f.path`,
+    WHERE ${isLiveAt('f', at.snapshotId)} ORDER BY f.path`,
   );
   const positions: Row[] = [];
   for (const inlined of inlinedDeletes(tables, names)) {

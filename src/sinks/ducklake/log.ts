@@ -389,9 +389,9 @@ class LakeLog implements TableLog {
 
   /** The catalog's facts about paths. `kept` has those that older snapshots need: none after a purge. */
   #known(kept: ReadonlySet<string> = new Set()): KnownFiles {
-    const live = new Set(this.#lake?.files.map(({ path }) => path));
+    const livePaths = new Set(this.#lake?.files.map(({ path }) => path));
     return {
-      isLive: (path) => live.has(path),
+      isLive: (path) => livePaths.has(path),
       leftAt: (path) => {
         if (this.#expired.has(path)) return 0;
         return kept.has(path) ? Number.POSITIVE_INFINITY : undefined;

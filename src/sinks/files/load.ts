@@ -196,7 +196,7 @@ class FilesSink implements Sink {
     const { state: after, commit } = await settleBatch(table.engine, state, batch, {
       rows: files.length === 0 ? undefined : readFiles(files.map(({ local }) => local)),
       idRepeats,
-      live: liveRows(filesAfter(table.log.snapshot?.files ?? [], change)),
+      liveRows: liveRows(filesAfter(table.log.snapshot?.files ?? [], change)),
       now: this.#options.clock.now(),
     });
     return { change: { kind: 'load', ...change, state: after } as const, commit, columns };

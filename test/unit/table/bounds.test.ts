@@ -8,7 +8,7 @@ const batch = (more: Partial<StoredBatch>): StoredBatch => ({
   eventNames: [],
   exportState: { version: 1, from_date: '2026-01-02' },
   changes: [],
-  live: new Map(),
+  liveRows: new Map(),
   ...more,
 });
 

@@ -45,7 +45,7 @@ export function planBatch(
       const { from, to } = receipt;
       return { window: number, from, to, isExclusive: state.ranges_inclusive === false };
     }),
-    live: receipts.filter(({ rows_live: live }) => live > 0),
+    liveWindows: receipts.filter(({ rows_live: rowsLive }) => rowsLive > 0),
     hasRowsWithoutId: loads.some(hasRowsWithoutId),
     hasDuplicateOrMissingIds: windows.some(hasDuplicateOrMissingIds),
   };
@@ -57,7 +57,7 @@ export interface StoredRows {
   /** Number of rows by window whose key has a number, because another row has their id. */
   readonly idRepeats: ReadonlyMap<number, number>;
   /** Number of rows that are there after the batch, by the window that wrote them last. */
-  readonly live: ReadonlyMap<number, number>;
+  readonly liveRows: ReadonlyMap<number, number>;
   /** Time of the commit (ms since 1970). */
   readonly now: number;
 }
@@ -67,7 +67,7 @@ export async function settleBatch(
   engine: Engine,
   before: TableState,
   { isFirst, columns, loads }: PlannedBatch,
-  { rows, idRepeats, live, now }: StoredRows,
+  { rows, idRepeats, liveRows, now }: StoredRows,
 ): Promise<{ readonly state: TableState; readonly commit: Commit }> {
   const windows = loads.map(({ window }) => window);
   const receipts = loads.map(({ window: { receipt }, number }) =>
@@ -84,7 +84,7 @@ export async function settleBatch(
     eventNames: scanned ?? (rows === undefined ? [] : await eventNamesIn(engine, rows, columns)),
     exportState: windows[windows.length - 1].state,
     changes,
-    live,
+    liveRows,
   });
   const commit = {
     windows: windows.length,

@@ -28,7 +28,7 @@ export interface RereadBatch {
   readonly zone: Zone | undefined;
   /** The windows of the batch, and the stored windows that still have rows. */
   readonly windows: readonly IncomingWindow[];
-  readonly live: readonly NumberedWindow[];
+  readonly liveWindows: readonly NumberedWindow[];
   /** True if a row of the batch has no id, so that its key is a hash. */
   readonly hasRowsWithoutId: boolean;
   /** True if a row of the batch may not have its id as its key. */
@@ -78,10 +78,10 @@ export async function mayShareIds(engine: Engine, incoming: Relation): Promise<b
 
 /** Finds the rows that are superseded. Makes temporary tables; called inside a transaction. */
 export async function findSupersededRows(engine: Engine, reread: Reread): Promise<SupersededRows> {
-  const { stored, columns, windows, live } = reread;
+  const { stored, columns, windows, liveWindows } = reread;
   const { base, server } = rowSql(columns);
   const date = rereadDate(columns, reread.zone);
-  const shared = sharedDays(live, windows);
+  const shared = sharedDays(liveWindows, windows);
   const whole = shared.filter(({ isWhole }) => isWhole);
   const same = sameBase(reread);
   await engine.run(
