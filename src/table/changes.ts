@@ -13,7 +13,7 @@ export interface ColumnChange {
   readonly change: 'added' | 'widened' | 'missing';
   readonly fromType: ColumnType | null;
   readonly toType: ColumnType | null;
-  /** Id of the receipt of the window that makes the change: not its number, as in `_dfinery_window`. */
+  /** Id of the receipt of the window that makes the change (its stored key is `window`): not the window's number. */
   readonly window: string;
   /** Shape of the first cell that caused the change: digits as 9, letters as a. */
   readonly shape: string | null;
@@ -30,7 +30,7 @@ export interface WidenedColumn {
 
 /** A window of a batch: the id of its receipt, and the columns of its files; no column for a window without a file. */
 interface ChangingWindow extends Pick<IncomingColumns, 'columns'> {
-  readonly id: string;
+  readonly receiptId: string;
 }
 
 /**
@@ -51,7 +51,7 @@ export function changeRecords(
     const { source, key, before, type, shape, firstShape } = column;
     if (type === null) return [];
     const having = windows.filter((window) => window.columns.has(key));
-    const common = (window: ChangingWindow) => ({ changedAt, sourceName: source, window: window.id });
+    const common = (window: ChangingWindow) => ({ changedAt, sourceName: source, window: window.receiptId });
     if (before === null || (isFirst && having.length > 0)) {
       return [{ ...common(having[0] ?? windows[0]), change: 'added', fromType: null, toType: type, shape: firstShape }];
     }

@@ -19,20 +19,23 @@ export function checkLiveRows(
   counted: ReadonlyMap<number, number>,
 ): Difference[] {
   const known = new Set(receipts.map(({ window }) => window));
-  const strangers = [...counted].filter(([window]) => !known.has(window)).sort(([a], [b]) => a - b);
+  const strangers = [...counted].filter(([windowNumber]) => !known.has(windowNumber)).sort(([a], [b]) => a - b);
   return [
-    ...receipts.flatMap(({ window, from, to, rows, rows_live: expected }) => {
-      const actual = counted.get(window) ?? 0;
+    ...receipts.flatMap(({ window: windowNumber, from, to, rows, rows_live: expected }) => {
+      const actual = counted.get(windowNumber) ?? 0;
       if (actual === expected && expected <= rows) return [];
-      const name = `window ${window} (${from} to ${to})`;
+      const name = `window ${windowNumber} (${from} to ${to})`;
       const message =
         actual > rows
           ? `has ${plainCount(actual, 'row')}, and its export had ${rows}: another program added rows to it`
           : `should have ${plainCount(expected, 'row')} of its ${rows}, and has ${actual}`;
       return [difference('rows', `${name} ${message}`)];
     }),
-    ...strangers.map(([window, rows]) =>
-      difference('rows', `${plainCount(rows, 'row belongs', 'rows belong')} to window ${window}, which has no receipt`),
+    ...strangers.map(([windowNumber, rows]) =>
+      difference(
+        'rows',
+        `${plainCount(rows, 'row belongs', 'rows belong')} to window ${windowNumber}, which has no receipt`,
+      ),
     ),
   ];
 }

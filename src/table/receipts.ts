@@ -14,13 +14,13 @@ export type StoredReceipt = Omit<Receipt, 'header' | 'columns'> & {
   readonly id_repeats: number;
 };
 
-export function storedReceipt(receipt: Receipt, window: number, idRepeats: number): StoredReceipt {
+export function storedReceipt(receipt: Receipt, windowNumber: number, idRepeats: number): StoredReceipt {
   const { header: _header, columns: _columns, ...rest } = receipt;
-  return { ...rest, window, rows_live: receipt.rows, id_repeats: idRepeats };
+  return { ...rest, window: windowNumber, rows_live: receipt.rows, id_repeats: idRepeats };
 }
 
 /** The number of the last window, 0 if there is none. None is used twice: a receipt goes only for a later one. */
-export const lastWindow = (receipts: readonly Pick<StoredReceipt, 'window'>[]): number =>
+export const lastWindowNumber = (receipts: readonly Pick<StoredReceipt, 'window'>[]): number =>
   receipts.reduce((most, { window }) => Math.max(most, window), 0);
 
 /** The receipts that are still needed, with their current rows. `liveRows`: rows by window. */
@@ -53,7 +53,9 @@ export function coveredDays(receipts: Iterable<Pick<Receipt, 'covers_from' | 'co
 }
 
 /** A window by its number, and the requested days. */
-export type NumberedWindow = Pick<StoredReceipt, 'window' | 'from' | 'to'>;
+export interface NumberedWindow extends Pick<Receipt, 'from' | 'to'> {
+  readonly windowNumber: number;
+}
 
 export interface IncomingWindow extends NumberedWindow {
   /** True if the service is known to exclude the day `to`. */
@@ -69,12 +71,14 @@ export interface SharedDays {
 }
 
 export function sharedDays(stored: readonly NumberedWindow[], incoming: readonly IncomingWindow[]): SharedDays[] {
-  return incoming.flatMap(({ window, from, to, isExclusive }) => {
+  return incoming.flatMap(({ windowNumber, from, to, isExclusive }) => {
     const last = lastContained({ from, to }, isExclusive);
     return stored.flatMap((older) => {
       const lastStored = lastContained(older, isExclusive);
       if (older.from > last || from > lastStored) return [];
-      return [{ stored: older.window, incoming: window, isWhole: from <= older.from && lastStored <= last }];
+      return [
+        { stored: older.windowNumber, incoming: windowNumber, isWhole: from <= older.from && lastStored <= last },
+      ];
     });
   });
 }

@@ -146,8 +146,8 @@ async function malformedBody(
     path === undefined
       ? 'No body is kept for inspection, since columns_drop or columns_hash keeps values of it out.'
       : `The last body is kept for inspection, for seven days, as ${path}.`;
-  const window = exportName(request);
-  throw transientError(`The export of ${window} was broken in the same way ${count} times: ${message}. ${kept}`, {
-    where: { window, ...(path !== undefined && { file: path }) },
+  const name = exportName(request);
+  throw transientError(`The export of ${name} was broken in the same way ${count} times: ${message}. ${kept}`, {
+    where: { window: name, ...(path !== undefined && { file: path }) },
   });
 }

@@ -70,7 +70,7 @@ class TypedFiles {
   async write(window: Window): Promise<TypedFile> {
     const incoming = incomingColumns(window.files);
     const plan = this.#planOf(incoming);
-    const load = { window, number: 0, incoming, planned: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
+    const load = { window, windowNumber: 0, incoming, planned: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
     const work = async () => {
       const all = await this.#writeRows(load);
       const path = this.#hasSent ? await this.#withoutSent(all) : all;

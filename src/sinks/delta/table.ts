@@ -3,7 +3,7 @@ import { configError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
-import { lastWindow } from '../../table/receipts.ts';
+import { lastWindowNumber } from '../../table/receipts.ts';
 import { PARTITION } from '../files/parquet-file.ts';
 import { DEFAULT_RETENTION_MS, isDraft, isOwnFile, pathInTable } from '../files/stored-files.ts';
 import type { DataFile, FileChange } from '../files/table-log.ts';
@@ -154,17 +154,17 @@ export class DeltaTable {
     now: number,
   ): Promise<boolean> {
     const version = this.version + 1;
-    const window = lastWindow(state.receipts);
+    const windowNumber = lastWindowNumber(state.receipts);
     const commitInfo = {
       timestamp: Math.floor(now),
       operation: OPERATIONS[kind],
-      operationParameters: { window: String(window) },
+      operationParameters: { window: String(windowNumber) },
       readVersion: this.version,
       isBlindAppend: false,
       engineInfo: `dfinery-elt/${VERSION}`,
       txnId: randomUUID(),
     };
-    const txn = { appId: APP_ID, version: window, lastUpdated: Math.floor(now) };
+    const txn = { appId: APP_ID, version: windowNumber, lastUpdated: Math.floor(now) };
     const all: Action[] = [{ commitInfo }, ...actions, { txn }];
     const text = `${all.map((action) => JSON.stringify(action)).join('\n')}\n`;
     const domains = actions.flatMap((action) => ('domainMetadata' in action ? [action.domainMetadata] : []));

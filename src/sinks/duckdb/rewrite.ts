@@ -153,8 +153,10 @@ async function copyWithout(engine: Engine, { condition }: Lookup): Promise<numbe
     await engine.run(`INSERT INTO rewritten.${sql} SELECT * FROM target.${sql}${kept[table] ?? ''}`);
   }
   const gone = await rowsByWindow(engine, `events WHERE ${condition}`);
-  for (const [window, rows] of gone) {
-    await engine.run(`UPDATE rewritten._dfinery_windows SET rows_live = rows_live - ${rows} WHERE number = ${window}`);
+  for (const [windowNumber, rows] of gone) {
+    await engine.run(
+      `UPDATE rewritten._dfinery_windows SET rows_live = rows_live - ${rows} WHERE number = ${windowNumber}`,
+    );
   }
   return [...gone.values()].reduce((sum, rows) => sum + rows, 0);
 }

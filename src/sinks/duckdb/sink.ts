@@ -8,7 +8,7 @@ import { logChanges } from '../../table/changes.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
 import { plannedTogether, type Rules } from '../../table/plan.ts';
-import { lastWindow } from '../../table/receipts.ts';
+import { lastWindowNumber } from '../../table/receipts.ts';
 import type { RunHistory } from '../../table/runs.ts';
 import { priorLoadsOf, type TableState } from '../../table/state.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
@@ -62,7 +62,7 @@ export class DuckDbSink implements Sink {
   constructor(engine: Engine, state: TableState, options: DuckDbSinkOptions) {
     this.#engine = engine;
     this.#state = state;
-    this.#lastBefore = lastWindow(state.receipts);
+    this.#lastBefore = lastWindowNumber(state.receipts);
     this.#zone = zoneOf(options.timezone);
     this.#options = options;
     this.runs = new RunTable(engine);
@@ -138,18 +138,21 @@ export class DuckDbSink implements Sink {
     await alterEvents(engine, columns, this.#zone);
     await loadRows(engine, loads);
     const counted = await rowsByWindow(engine, 'events');
-    for (const { window, number } of loads) checkRowCount(window, counted.get(number) ?? 0, engine.file);
+    for (const { window, windowNumber } of loads) checkRowCount(window, counted.get(windowNumber) ?? 0, engine.file);
     const { removed, idRepeats } = await supersede(engine, batch);
     const after = removed > 0 ? await rowsByWindow(engine, 'events') : counted;
     // The removed rows are subtracted, so that a receipt that was wrong before stays wrong and `verify` finds it.
-    const stored = before.receipts.map(({ window, rows_live: rowsLive }): [number, number] => [
-      window,
-      rowsLive - (counted.get(window) ?? 0) + (after.get(window) ?? 0),
+    const stored = before.receipts.map(({ window: windowNumber, rows_live: rowsLive }): [number, number] => [
+      windowNumber,
+      rowsLive - (counted.get(windowNumber) ?? 0) + (after.get(windowNumber) ?? 0),
     ]);
     const { state, commit } = await settleBatch(engine, before, batch, {
-      rows: `(SELECT * FROM events WHERE _dfinery_window >= ${loads[0].number})`,
+      rows: `(SELECT * FROM events WHERE _dfinery_window >= ${loads[0].windowNumber})`,
       idRepeats,
-      liveRows: new Map([...stored, ...loads.map(({ number }): [number, number] => [number, after.get(number) ?? 0])]),
+      liveRows: new Map([
+        ...stored,
+        ...loads.map(({ windowNumber }): [number, number] => [windowNumber, after.get(windowNumber) ?? 0]),
+      ]),
       now: this.#options.clock.now(),
     });
     await writeState(engine, before, state);
@@ -167,17 +170,17 @@ async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<v
   await engine.run('SET preserve_insertion_order = false');
   for (const parts of filesByHeader(plain)) {
     const rows = filesQuery(parts);
-    await insert(engine, rows, rows.number);
+    await insert(engine, rows, rows.windowNumber);
   }
   for (const load of filled.filter((one) => !plain.includes(one))) {
     // The ids may be missing or repeated: the rows are staged in their order and numbered.
-    await withStaged(engine, load, (rows) => insert(engine, rows, load.number));
+    await withStaged(engine, load, (rows) => insert(engine, rows, load.windowNumber));
   }
 }
 
-function insert(engine: Engine, { key, rescued, columns, values, from }: TypedRows, number: number | string) {
+function insert(engine: Engine, { key, rescued, columns, values, from }: TypedRows, windowNumber: number | string) {
   const names = [...OWN_COLUMNS, ...columns.map(({ name }) => name)].map(identifier).join(', ');
-  const select = [key, number, rescued, ...values].join(', ');
+  const select = [key, windowNumber, rescued, ...values].join(', ');
   return engine.run(`INSERT INTO events (${names}) SELECT ${select} FROM ${from}`);
 }
 
@@ -188,13 +191,13 @@ function insert(engine: Engine, { key, rescued, columns, values, from }: TypedRo
  */
 async function supersede(engine: Engine, batch: PlannedBatch) {
   const { windows, columns } = batch;
-  const all = `(SELECT * FROM events WHERE _dfinery_window >= ${windows[0].window})`;
+  const all = `(SELECT * FROM events WHERE _dfinery_window >= ${windows[0].windowNumber})`;
   const isOneByOne = windows.length > 1 && (await mayShareIds(engine, all));
   let [removed, renumbered] = [0, 0];
   for (const step of isOneByOne ? windows.map((window) => [window]) : [windows]) {
     const liveWindows = [...batch.liveWindows, ...windows.slice(0, windows.indexOf(step[0]))];
     if (liveWindows.length === 0) continue;
-    const [first, last] = [step[0].window, step[step.length - 1].window];
+    const [first, last] = [step[0].windowNumber, step[step.length - 1].windowNumber];
     const older = `events WHERE _dfinery_window < ${first}`;
     const stored = `(SELECT * FROM ${older})`;
     const isIncoming = `_dfinery_window BETWEEN ${first} AND ${last}`;

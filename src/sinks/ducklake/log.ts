@@ -8,7 +8,7 @@ import { plainCount } from '../../base/quantities.ts';
 import { checkWritable } from '../../fs/private-folder.ts';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
-import { lastWindow } from '../../table/receipts.ts';
+import { lastWindowNumber } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import { refuseSecondName } from '../failures.ts';
@@ -259,7 +259,7 @@ class LakeLog implements TableLog {
     await writer.replaceFiles(change, logged);
     const last = lake.snapshots.at(-1)?.time ?? 0;
     const at = new Date(Math.max(clock.now(), last + 1)).toISOString();
-    await writer.finish(at, `${change.kind}, window ${lastWindow(change.state.receipts)}`);
+    await writer.finish(at, `${change.kind}, window ${lastWindowNumber(change.state.receipts)}`);
     await this.#writeState(open, change.state, lake);
     const after = change.kind === 'purge' ? await readLake(open) : undefined;
     this.#expired = new Set(after && (await expireSnapshots(open, after, after.snapshotId, at)));

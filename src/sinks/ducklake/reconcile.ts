@@ -40,7 +40,7 @@ async function rewritten(table: FileTable, file: LakeFile, catalog: string): Pro
   const there = new Set(described.map(({ name }) => name));
   const where = await notDeleted(table, file);
   const from = `(SELECT * FROM read_parquet([${pathLiteral(local)}], hive_partitioning = false, file_row_number = true) WHERE ${where})`;
-  const known = state.receipts.map(({ window }) => window);
+  const known = state.receipts.map(({ window: windowNumber }) => windowNumber);
   const [row] = OWN_COLUMNS.every((name) => there.has(name))
     ? await engine.rows(
         `SELECT count(*) AS n, count(*) FILTER (_key IS NULL OR _dfinery_window IS NULL

@@ -66,8 +66,8 @@ export class EarlyWriter {
 }
 
 /** A text that is equal for two files of a window only if they have the same rows. */
-const formOf = ({ number, planned }: WindowLoad): string =>
-  JSON.stringify([number, ...typedColumns([...planned.values()]).map(({ name, type }) => [name, type])]);
+const formOf = ({ windowNumber, planned }: WindowLoad): string =>
+  JSON.stringify([windowNumber, ...typedColumns([...planned.values()]).map(({ name, type }) => [name, type])]);
 
 /**
  * Writes all rows of the windows, typed and with keys, one file for each window and date; files in `early` that fit are
@@ -110,7 +110,7 @@ function writeStaged(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
 }
 
 /** The query of rows as a file of `events` has them. `date` is SQL; undefined if there is no column of the date. */
-function queryOf(rows: TypedRows, date: string | undefined, { planned, zone, number }: WindowLoad): string {
+function queryOf(rows: TypedRows, date: string | undefined, { planned, zone, windowNumber }: WindowLoad): string {
   const values = new Map(rows.columns.map(({ name }, i) => [name, rows.values[i]]));
   const inner: string[] = [];
   const outer: string[] = [];
@@ -126,7 +126,7 @@ function queryOf(rows: TypedRows, date: string | undefined, { planned, zone, num
   if (date !== undefined) inner.push(`${date} AS event_date`);
   const own = [
     key === undefined ? '_key' : `${key} AS _key`,
-    `CAST(${number} AS BIGINT) AS _dfinery_window`,
+    `CAST(${windowNumber} AS BIGINT) AS _dfinery_window`,
     'CAST(_rescued AS VARCHAR) AS _rescued',
   ];
   const all = [...own, ...outer, ...(date === undefined ? [] : ['event_date'])];
@@ -137,7 +137,7 @@ async function writeDatesOf(
   table: FileTable,
   writer: Writer,
   query: string,
-  { window, number, planned, zone }: WindowLoad,
+  { window, windowNumber, planned, zone }: WindowLoad,
   date: string | undefined,
 ): Promise<NewFile[]> {
   const { receipt } = window;
@@ -150,7 +150,7 @@ async function writeDatesOf(
       ? await writeDates(writer, sized, path)
       : new Map([[date, await writeFile(writer, sized, path)]]);
   const files = [...byDate].map(([day, written]) =>
-    table.newFile(written, { table: 'events', date: day, windows: new Map([[number, written.rows]]) }),
+    table.newFile(written, { table: 'events', date: day, windows: new Map([[windowNumber, written.rows]]) }),
   );
   const came = files.reduce((sum, { rows }) => sum + rows, 0);
   checkRowCount(window, came, table.place);

@@ -26,12 +26,12 @@ export const isReceiptEntry = (name: string): boolean => name.startsWith(WINDOW)
 
 /** The entries of a state, JSON by name, without the rows that each window still has: the files show them. */
 export function stateEntries({ columns, receipts, exportState, changes }: TableState): Map<string, string> {
-  const byWindow = groupBy(changes, ({ window }) => window);
+  const byReceipt = groupBy(changes, ({ window }) => window);
   const entries: [string, unknown][] = [
     ['columns', columns],
     [EXPORT_STATE, exportState],
     ...receipts.map(({ rows_live: _live, ...receipt }): [string, unknown] => [WINDOW + receipt.window, receipt]),
-    ...[...byWindow].map(([window, own]): [string, unknown] => [CHANGES + window, { changes: own }]),
+    ...[...byReceipt].map(([receiptId, own]): [string, unknown] => [CHANGES + receiptId, { changes: own }]),
   ];
   return new Map(entries.map(([name, value]) => [name, JSON.stringify(value)]));
 }
@@ -93,7 +93,7 @@ export const noteOf = ({ table, id, sha256, windows, source, isSorted }: DataFil
 
 export function notedOf(note: FileNote): Pick<DataFile, 'id' | 'sha256' | 'windows' | 'source' | 'isSorted'> {
   const { id, sha256, windows = {}, source, is_sorted: isSorted = false } = note;
-  const rows = Object.entries(windows).map(([window, n]) => [Number(window), n] as const);
+  const rows = Object.entries(windows).map(([windowNumber, n]) => [Number(windowNumber), n] as const);
   return { id, sha256, windows: new Map(rows), isSorted, ...(source !== undefined && { source }) };
 }
 

@@ -166,7 +166,7 @@ export interface FilesFormat {
 export function windowsOf(files: readonly { readonly windows: ReadonlyMap<number, number> }[]): Map<number, number> {
   const all = new Map<number, number>();
   for (const { windows } of files) {
-    for (const [window, rows] of windows) all.set(window, (all.get(window) ?? 0) + rows);
+    for (const [windowNumber, rows] of windows) all.set(windowNumber, (all.get(windowNumber) ?? 0) + rows);
   }
   return all;
 }

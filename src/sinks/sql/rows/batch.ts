@@ -2,7 +2,7 @@ import { hasDuplicateOrMissingIds, type Window } from '../../../extract/window.t
 import { changeRecords, columnChanges } from '../../../table/changes.ts';
 import { incomingColumns } from '../../../table/incoming.ts';
 import { type PlannedColumn, planColumns, type Rules } from '../../../table/plan.ts';
-import { lastWindow, storedReceipt } from '../../../table/receipts.ts';
+import { lastWindowNumber, storedReceipt } from '../../../table/receipts.ts';
 import { applyBatch, scannedEventNames, type TableState } from '../../../table/state.ts';
 import type { Zone } from '../../../types/zone.ts';
 import type { Commit } from '../../sink.ts';
@@ -29,23 +29,25 @@ export function planBatch(
   columnsOf = (plan: readonly PlannedColumn[]) => plan,
 ): PlannedBatch {
   const isFirst = receipts.length === 0;
-  const first = lastWindow(receipts) + 1;
+  const first = lastWindowNumber(receipts) + 1;
   const all = incomingColumns(windows.flatMap(({ files }) => files));
   const columns = planColumns(stored, all.columns, rules, isFirst);
   const planned = new Map(columnsOf(columns).map((column) => [column.key, column]));
   const loads = windows.map((window, i): WindowLoad => {
-    return { window, number: first + i, incoming: incomingColumns(window.files), planned, zone };
+    return { window, windowNumber: first + i, incoming: incomingColumns(window.files), planned, zone };
   });
   return {
     isFirst,
     columns,
     loads,
     zone,
-    windows: loads.map(({ window: { receipt, state }, number }) => {
+    windows: loads.map(({ window: { receipt, state }, windowNumber }) => {
       const { from, to } = receipt;
-      return { window: number, from, to, isExclusive: state.ranges_inclusive === false };
+      return { windowNumber, from, to, isExclusive: state.ranges_inclusive === false };
     }),
-    liveWindows: receipts.filter(({ rows_live: rowsLive }) => rowsLive > 0),
+    liveWindows: receipts
+      .filter((receipt) => receipt.rows_live > 0)
+      .map(({ window, from, to }) => ({ windowNumber: window, from, to })),
     hasRowsWithoutId: loads.some(hasRowsWithoutId),
     hasDuplicateOrMissingIds: windows.some(hasDuplicateOrMissingIds),
   };
@@ -70,10 +72,10 @@ export async function settleBatch(
   { rows, idRepeats, liveRows, now }: StoredRows,
 ): Promise<{ readonly state: TableState; readonly commit: Commit }> {
   const windows = loads.map(({ window }) => window);
-  const receipts = loads.map(({ window: { receipt }, number }) =>
-    storedReceipt(receipt, number, idRepeats.get(number) ?? 0),
+  const receipts = loads.map(({ window: { receipt }, windowNumber }) =>
+    storedReceipt(receipt, windowNumber, idRepeats.get(windowNumber) ?? 0),
   );
-  const changing = loads.map(({ window, incoming }) => ({ id: window.receipt.id, columns: incoming.columns }));
+  const changing = loads.map(({ window, incoming }) => ({ receiptId: window.receipt.id, columns: incoming.columns }));
   const changedAt = new Date(now).toISOString();
   const changes = changeRecords(columns, changing, { changedAt, isFirst, earlier: before.changes });
   const rescued = await rescuedOfBatch(engine, rows, columns);

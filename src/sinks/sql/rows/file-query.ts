@@ -14,8 +14,8 @@ import { type KeyCell, sqlBaseId } from './keys.ts';
 
 export interface WindowLoad {
   readonly window: Window;
-  /** Its number, as `_dfinery_window` holds it. */
-  readonly number: number;
+  /** As `_dfinery_window` holds it. */
+  readonly windowNumber: number;
   readonly incoming: IncomingColumns;
   /** The columns that its rows have in the table, by their keys. */
   readonly planned: ReadonlyMap<string, PlannedColumn>;
@@ -53,7 +53,10 @@ export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): Ty
 }
 
 /** The SQL that reads files with the same header in one pass; their windows have one plan. */
-export function filesQuery(parts: readonly FilePart[], texts = NO_TEXTS): TypedRows & { readonly number: string } {
+export function filesQuery(
+  parts: readonly FilePart[],
+  texts = NO_TEXTS,
+): TypedRows & { readonly windowNumber: string } {
   const [{ load }] = parts;
   const columns = columnsOf(parts);
   const hasId = parts.every(everyRowHasId);
@@ -61,13 +64,13 @@ export function filesQuery(parts: readonly FilePart[], texts = NO_TEXTS): TypedR
   const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
   const id = columns.find((column) => column.key === ID);
   const hashed: KeyCell[] = hasId ? [] : columns.map(({ source, index: i }) => ({ source, expr: cell(i) }));
-  const numbers = parts.map(({ file, load: own }) => `WHEN ${literal(file.path)} THEN ${own.number}`);
+  const numbers = parts.map(({ file, load: own }) => `WHEN ${literal(file.path)} THEN ${own.windowNumber}`);
   return {
     columns: stored.map((c) => c.column),
     values: stored.map((c) => c.value),
     rescued: rescuedSql(cells.filter((c) => c !== undefined)),
     key: sqlBaseId(id && cell(id.index), hashed, hasId),
-    number: parts.length === 1 ? `${load.number}` : `CASE ${PATH} ${numbers.join(' ')} END`,
+    windowNumber: parts.length === 1 ? `${load.windowNumber}` : `CASE ${PATH} ${numbers.join(' ')} END`,
     from: readCsv(
       parts.map(({ file }) => file),
       cells.map((c) => c?.reader ?? 'VARCHAR'),
