@@ -54,7 +54,7 @@ export async function runConnector(connector: Connector, io: ConnectorIo): Promi
 
 async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor, signal: AbortSignal): Promise<void> {
   const verbs = VERBS.filter((verb) => connector[verb] !== undefined);
-  const given = parseArguments(io.words, verbs);
+  const given = parseConnectorArguments(io.words, verbs);
   const { writer, clock, env, random } = io;
   const logger = createLogger(writer.sink, given.isDebug ? 'debug' : 'info', redactor.mask);
   const context: VerbContext = { writer, logger, redactor, clock, env, random, signal };
@@ -129,7 +129,7 @@ const NEEDED = {
 const VERBS = ['spec', 'check', 'discover', 'read', 'write'] as const satisfies readonly Verb[];
 
 /** Parses the words after the program's name; throws a config failure for anything that it does not know. */
-export function parseArguments(words: readonly string[], verbs: readonly Verb[]): Arguments {
+export function parseConnectorArguments(words: readonly string[], verbs: readonly Verb[]): Arguments {
   const verb = verbs.find((one) => one === words[0]);
   if (verb === undefined) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
   const { debug: isDebug = false, ...files } = optionsIn(words.slice(1));

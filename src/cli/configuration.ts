@@ -13,7 +13,7 @@ import {
   variableOf,
   variablesOf,
 } from '../config/environment.ts';
-import { objectOf, type Parsed } from '../config/parse.ts';
+import { objectOf, type ParsedConfig } from '../config/parse.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
 import { type ColumnType, isColumnType } from '../types/type.ts';
@@ -35,7 +35,7 @@ export interface Setting {
 interface Kind<C> {
   readonly schema: ConfigSchema;
   readonly usual: string;
-  parse(value: unknown, env: Env, names: ReadonlyMap<string, string>): Parsed<C>;
+  parse(value: unknown, env: Env, names: ReadonlyMap<string, string>): ParsedConfig<C>;
 }
 
 const SOURCE: Kind<SourceConfig> = { schema: sourceSchema, usual: SOURCE_FILE, parse: parseSourceConfig };

@@ -4,7 +4,7 @@ import { configurationHint } from '../config/environment.ts';
 import { nearest } from '../config/nearest.ts';
 import type { Option, OptionTable, ValuesOf } from './command.ts';
 
-interface Parsed<V> {
+interface ParsedOptions<V> {
   /** The values; if the command line has a problem, those that could be read. */
   readonly values: Partial<V>;
   readonly problem: UserError | undefined;
@@ -45,11 +45,11 @@ export const wordsIn = (argv: readonly string[], known: OptionTable): string[] =
   parsedBy(known, argv, { 'unknown-options-as-args': true }).words.filter((word) => !/^-./.test(word));
 
 /** Reads a command line under the options of a command, whose name is its first words. */
-export function parseArguments<O extends OptionTable>(
+export function parseCommandLine<O extends OptionTable>(
   argv: readonly string[],
   table: O,
   command: readonly string[],
-): Parsed<ValuesOf<O>> {
+): ParsedOptions<ValuesOf<O>> {
   const problems: UserError[] = [];
   const refuse = (message: string) => void problems.push(configError(message));
   const help = `see ${['dfinery-elt', ...command].join(' ')} --help`;

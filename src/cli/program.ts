@@ -9,7 +9,7 @@ import { type Command, choice, flag, type OptionTable, withDefault, wordsOf } fr
 import { COMMANDS } from './commands/index.ts';
 import { contextOf, type Io } from './context.ts';
 import { outcomeOf } from './outcome.ts';
-import { configurationKeyIn, parseArguments, parserOf, wordsIn } from './parse.ts';
+import { configurationKeyIn, parseCommandLine, parserOf, wordsIn } from './parse.ts';
 import { holdResults, LOG_FORMATS, printableTerminal } from './terminal.ts';
 
 const GLOBAL_OPTIONS = {
@@ -22,7 +22,7 @@ const GLOBAL_OPTIONS = {
 /** Runs one command line and returns its exit code; never throws. */
 export async function runCommandLine(argv: readonly string[], system: Io): Promise<ExitCode> {
   const io = { ...system, terminal: printableTerminal(system.terminal) };
-  const { values: global } = parseArguments(argv, GLOBAL_OPTIONS, []);
+  const { values: global } = parseCommandLine(argv, GLOBAL_OPTIONS, []);
   if (global.version === true) {
     io.terminal.result(VERSION);
     return EXIT.done;
@@ -38,7 +38,7 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   // still apply.
   const command = known ?? commands[0];
   const options: OptionTable & typeof GLOBAL_OPTIONS = { ...command?.options, ...GLOBAL_OPTIONS };
-  const { values, problem } = parseArguments(argv, options, command ? wordsOf(command) : words);
+  const { values, problem } = parseCommandLine(argv, options, command ? wordsOf(command) : words);
   const { logLevel = 'info', logFormat = 'text', json } = values;
   const held = json === true ? holdResults(io.terminal, io.clock) : undefined;
   const context = contextOf({ ...io, terminal: held?.terminal ?? io.terminal }, { logLevel, logFormat });

@@ -4,7 +4,7 @@ import valid from '../../schemas/destination-config.validator';
 import type { Env } from '../base/env.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { flat } from './nearest.ts';
-import { type Parsed, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
+import { type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
 
 /** Default maximum length of an id (bytes of UTF-8). */
@@ -25,7 +25,7 @@ export const parseDestinationConfig = (
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
-): Parsed<DestinationConfig> => parseConfig({ schema, valid, configOf, problems, misspelt }, value, env, names);
+): ParsedConfig<DestinationConfig> => parseConfig({ schema, valid, configOf, problems, misspelt }, value, env, names);
 
 const PROPERTIES = Object.entries(schema.properties);
 const GUARDS = PROPERTIES.filter(([, { group }]) => group === 'guard').map(([name]) => name);

@@ -67,7 +67,7 @@ const HEADER_TEXT = /^[\x21-\x7e\x80-\xff]([\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80
 /** True for a text that an HTTP header carries unchanged, a token for one. */
 export const isHeaderText = (text: string): boolean => HEADER_TEXT.test(text);
 
-export interface Parsed<C> {
+export interface ParsedConfig<C> {
   readonly config: C;
   /** Unknown keys: refused by the command line, warned about by the connectors. */
   readonly unknown: readonly string[];
@@ -94,7 +94,7 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
-): Parsed<Readonly<C>> {
+): ParsedConfig<Readonly<C>> {
   const given = objectOf(value);
   // The platform writes null for a key that is not given.
   const filled = Object.fromEntries(Object.entries(given).filter(([, found]) => found !== null && found !== undefined));

@@ -2,12 +2,12 @@ import { tmpdir } from 'node:os';
 import schema from '../../schemas/source-config.json' with { type: 'json' };
 import valid from '../../schemas/source-config.validator';
 import { isDay } from '../base/days.ts';
-import { parseDuration } from '../base/durations.ts';
+import { DAY_MS, parseDuration } from '../base/durations.ts';
 import type { Env } from '../base/env.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../types/type.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { columnListProblems } from './column-lists.ts';
-import { type Parsed, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
+import { type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
 
 /** How many days back the service exports, by default. */
@@ -15,8 +15,6 @@ export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.defau
 
 export type Condition = 'all' | 'include' | 'exclude';
 export type SchemaMode = 'evolve' | 'freeze' | 'fail';
-
-const DAY_MS = 86_400_000;
 
 /** Converts what the schema cannot express: types narrower than a text, and values that become others. */
 function configOf({
@@ -54,7 +52,7 @@ export const parseSourceConfig = (
   value: unknown,
   env: Env,
   names?: ReadonlyMap<string, string>,
-): Parsed<SourceConfig> => parseConfig({ schema, valid, configOf, problems }, value, env, names);
+): ParsedConfig<SourceConfig> => parseConfig({ schema, valid, configOf, problems }, value, env, names);
 
 function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const out = serviceProblems(filled, 'export_token');

@@ -13,7 +13,7 @@ import type { LedgerKey } from './ledger/key.ts';
 import { type Ledger, LedgerStore } from './ledger/ledger.ts';
 import type { LedgerOutput } from './ledger/line.ts';
 import { Purge, type PurgeRequest } from './purge.ts';
-import { type DeletionReport, failureOf, nothingAccepted, worstOf } from './report.ts';
+import { type DeletionReport, deletionFailure, nothingAccepted, worstOf } from './report.ts';
 import { newCounts, type ProfileDeleter, type RequestCounts, sendRequests } from './send-requests.ts';
 
 export interface RunContext {
@@ -192,7 +192,7 @@ function caseFailure(
   open: OpenPurge,
   config: DestinationConfig,
 ): UserError | undefined {
-  const ending = failureOf(report, config, broken ?? (stoppedBy && configError(stoppedBy.message)));
+  const ending = deletionFailure(report, config, broken ?? (stoppedBy && configError(stoppedBy.message)));
   return open === 'not begun' ? (ending ?? notPurged(config)) : worstOf([open, ending]);
 }
 

@@ -1,7 +1,7 @@
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { count, plainCount } from '../base/quantities.ts';
 import type { DestinationConfig } from '../config/destination.ts';
-import { type ListCounts, REFUSAL_TEXT, type Refusal } from './input/deletion-list.ts';
+import { type IdRefusal, type ListCounts, REFUSAL_TEXT } from './input/deletion-list.ts';
 import type { PlaceReport, Purge } from './purge.ts';
 import type { RequestCounts } from './send-requests.ts';
 
@@ -72,7 +72,7 @@ const outcomes = (report: DeletionReport): (readonly [string, number])[] => [
   ['requests sent', report.requests],
 ];
 
-const refusalText = (refusal: string): string => REFUSAL_TEXT[refusal as Refusal];
+const refusalText = (refusal: string): string => REFUSAL_TEXT[refusal as IdRefusal];
 
 /** Refused rows with their reasons, for one sentence; undefined when there are none. */
 export function refusedSentence(
@@ -86,7 +86,7 @@ export function refusedSentence(
 }
 
 /** The failure that a run ends with beside its purge, if any. `stopped`: why it ended early. */
-export function failureOf(
+export function deletionFailure(
   report: DeletionReport,
   { onRejected, ledgerDir }: Pick<DestinationConfig, 'onRejected' | 'ledgerDir'>,
   stopped: UserError | undefined,

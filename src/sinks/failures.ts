@@ -8,7 +8,7 @@ export const folderError = (thrown: unknown, folder: string): unknown =>
   diskError(thrown, { what: folder, path: folder, consequence: COMMITTED_IS_KEPT });
 
 /** Any error of the engine or the disk as a failure that names the folder. */
-export function failureOf(error: unknown, folder: string): UserError {
+export function filesError(error: unknown, folder: string): UserError {
   return engineError(folderError(error, folder), folder);
 }
 

@@ -4,7 +4,7 @@ import { type Command, wordsOf } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { contextOf, type Io } from '../../src/cli/context.ts';
 import { outcomeOf } from '../../src/cli/outcome.ts';
-import { optionName, parseArguments } from '../../src/cli/parse.ts';
+import { optionName, parseCommandLine } from '../../src/cli/parse.ts';
 import { TARGETS } from '../../src/sinks/targets.ts';
 import { loadConnectors } from './connectors.ts';
 
@@ -36,7 +36,7 @@ export async function runLine({ command: name, options }: Line, io: Io): Promise
     const command = commands.get(name);
     if (command === undefined) throw new Error(`no command ${name}`);
     const argv = Object.entries(options).flatMap(([key, value]) => wordsFor(command, key, value));
-    const { values, problem } = parseArguments([...argv, '--json'], command.options, []);
+    const { values, problem } = parseCommandLine([...argv, '--json'], command.options, []);
     if (problem !== undefined) throw problem;
     return await command.run(values, context);
   } catch (error) {

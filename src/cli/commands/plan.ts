@@ -30,7 +30,7 @@ export const commands = [
     options: { ...LOCATIONS, config: CONFIG_OPTION, ...DAY_OPTIONS, json: jsonOption('The plan') },
     async run(values, context) {
       const { config, settings } = explainSourceConfig(values.config, context);
-      const prior = priorLoadsOf(await readState(values, config, context));
+      const prior = priorLoadsOf(await stateOfFirstPlace(values, config, context));
       const now = context.clock.now();
       const planned = planLocal(config, prior, values, now);
       const quota = openQuota(config, context);
@@ -54,7 +54,7 @@ interface PlanOutput {
 }
 
 /** What the place stores that a target's option names; without one the plan is that of a first run. */
-async function readState(
+async function stateOfFirstPlace(
   places: Readonly<Record<string, unknown>>,
   config: SourceConfig,
   { env, clock, logger, signal }: Context,

@@ -29,7 +29,7 @@ interface NotifiedRun {
 type Sender = Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>;
 
 const ENV_NAME = 'DFINERY_NOTIFY_URL';
-const ATTEMPTS = 2;
+const NOTIFY_ATTEMPTS = 2;
 const TIMEOUT_MS = 10_000;
 
 /** The notification wanted by option or environment; undefined: none. Throws a configuration failure for a bad address. */
@@ -103,7 +103,7 @@ export async function notify({ url, always }: Notification, run: NotifiedRun, se
   const text = [`dfinery-elt, ${command}:`, ...reasons, describeSummary(summary, target)].map(withoutMarkup).join('\n');
   const body = JSON.stringify({ text, v: 1, target: command, reasons, summary });
   let problem = '';
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+  for (let attempt = 0; attempt < NOTIFY_ATTEMPTS; attempt++) {
     const failed = await post(new URL(url.reveal()), body, sender);
     if (failed === undefined) return;
     problem = failed.message;

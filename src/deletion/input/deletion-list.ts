@@ -15,13 +15,13 @@ export const REFUSAL_TEXT = {
   not_unicode: 'the ID is not valid Unicode',
   withdrawn: 'the request was withdrawn at the source (_ab_cdc_deleted_at)',
 } as const;
-export type Refusal = keyof typeof REFUSAL_TEXT;
+export type IdRefusal = keyof typeof REFUSAL_TEXT;
 
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** The reason to refuse an ID, or undefined for one that is sent exactly as it is. `mostBytes` counts UTF-8. */
-export function refusalOf(id: unknown, mostBytes: number): Refusal | undefined {
+export function idRefusal(id: unknown, mostBytes: number): IdRefusal | undefined {
   if (id === undefined || id === null) return 'missing';
   if (typeof id !== 'string') return 'not_a_string';
   if (id === '') return 'empty';
@@ -86,7 +86,7 @@ const EMITTED: State = { stream: undefined, text: '' };
  */
 export class DeletionList {
   readonly #entries = new Map<string, Entry>();
-  readonly #refused = new Map<Refusal, number>();
+  readonly #refused = new Map<IdRefusal, number>();
   /** The rows and the states between them, in order; `#streams` has the stream of each. */
   readonly #steps: (Entry | State | 'refused')[] = [];
   readonly #streams: number[] = [];
@@ -107,7 +107,7 @@ export class DeletionList {
 
   /** Adds a row with whatever stands in its id field; `mostBytes` counts UTF-8. */
   addRow(stream: number, id: unknown, mostBytes: number): void {
-    const refusal = refusalOf(id, mostBytes);
+    const refusal = idRefusal(id, mostBytes);
     if (refusal !== undefined) this.#addRefused(stream, refusal);
     else this.#addId(stream, String(id));
   }
@@ -131,7 +131,7 @@ export class DeletionList {
     const rows = rowsOf(accepted);
     const withdrawn = rowsOf(this.#entries.values()) - rows;
     const refused = Object.keys(REFUSAL_TEXT).map((why): [string, number] => {
-      const own = this.#refused.get(why as Refusal) ?? 0;
+      const own = this.#refused.get(why as IdRefusal) ?? 0;
       return [why, why === 'withdrawn' ? own + withdrawn : own];
     });
     return {
@@ -194,7 +194,7 @@ export class DeletionList {
     this.#addStep(entry, stream, ROW_BYTES + (isNew ? id.length + ID_BYTES : 0));
   }
 
-  #addRefused(stream: number, refusal: Refusal): void {
+  #addRefused(stream: number, refusal: IdRefusal): void {
     this.#received++;
     this.#refused.set(refusal, (this.#refused.get(refusal) ?? 0) + 1);
     this.#addStep('refused', stream, ROW_BYTES);

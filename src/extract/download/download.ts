@@ -78,10 +78,10 @@ export const noDownload = (days: DayRange, kind: NoDownload['kind'], message: st
 });
 
 /** The files of an answer; empty without a download. */
-export type Files = Pick<Download, 'files'>;
+export type WithFiles = Pick<Download, 'files'>;
 
 /** Number of rows that the service sent, also those that were left out for the suppression list. */
-export const rowCount = ({ files }: Files): number =>
+export const rowCount = ({ files }: WithFiles): number =>
   files.reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
 
 /** Instant of its earliest request (ms since 1970): days that were over then are complete. */

@@ -30,7 +30,7 @@ const KNOWN_NAMES: readonly string[] = [
 ];
 
 /** The hash of an event name (S47), which the service does not know. */
-const HASH = /^[0-9a-f]{64}$/;
+const HASHED_NAME = /^[0-9a-f]{64}$/;
 
 /** The request for one day of the plan that ends at `to`; it is split by event names if it is too large. */
 export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, through: day, splitByNames: true });
@@ -96,7 +96,7 @@ async function fetchByNames(run: Run, { from, to, through }: DaysRequest): Promi
 function namesWithin({ events, eventsCondition }: Filters, names: readonly string[]): string[] {
   if (eventsCondition === 'include' && events.length > 0) return [...new Set(events)];
   const excluded = new Set(eventsCondition === 'exclude' ? events : []);
-  return [...new Set(names)].filter((name) => !HASH.test(name) && !excluded.has(name));
+  return [...new Set(names)].filter((name) => !HASHED_NAME.test(name) && !excluded.has(name));
 }
 
 /** Splits the list into at most `count` non-empty pieces of nearly equal length. */

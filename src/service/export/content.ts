@@ -10,7 +10,7 @@ export function contentOf(bytes: Uint8Array, isAll: boolean): Content | undefine
   return typeof begin === 'object' && begin.kind !== 'binary' ? begin.kind : 'other';
 }
 
-const WORDS = /^[a-z]+(_[a-z]+)*$/;
+const SNAKE_CASE = /^[a-z]+(_[a-z]+)*$/;
 const LONGEST_REASON = 60;
 
 /** The reason in a JSON failure. It is printed: only plain words are accepted, and no text that contains the token. */
@@ -20,7 +20,7 @@ export function reasonIn(text: string, token: string): string | undefined {
     const value = parsed[key];
     if (typeof value !== 'string' || value.length > LONGEST_REASON || value.includes(token)) continue;
     const words = value.trim().toLowerCase();
-    if (WORDS.test(words)) return words;
+    if (SNAKE_CASE.test(words)) return words;
   }
   return undefined;
 }

@@ -9,7 +9,7 @@ import { moveFile, OWNER_FILE, removeTemporaries, replaceablePath, temporaryPath
 const ABANDONED_MS = 86_400_000;
 
 /** A file or a stream that receives bytes. */
-export interface Output {
+export interface ArrowOutput {
   /** Resolves once bytes may be written; throws the system's error. */
   ready(): Promise<void>;
   /** Called on success: a file gets its final name. */
@@ -20,7 +20,7 @@ export interface Output {
 }
 
 /** An output for a stream that the caller owns and closes. */
-export function streamOutput(stream: Writable): Output {
+export function streamOutput(stream: Writable): ArrowOutput {
   return { stream, async ready() {}, async end() {}, async drop() {} };
 }
 
@@ -28,7 +28,7 @@ export function streamOutput(stream: Writable): Output {
  * An output for a file that appears under its name only when it is complete; a device or a pipe is written directly.
  * Files that killed runs left unfinished are removed. `now` is in ms.
  */
-export function fileOutput(path: string, now: number): Output {
+export function fileOutput(path: string, now: number): ArrowOutput {
   const file = replaceablePath(path);
   const draft = temporaryPathOf(file ?? path);
   const stream =

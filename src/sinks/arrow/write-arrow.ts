@@ -56,13 +56,13 @@ export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowO
   } catch (error) {
     await output.drop();
     options.signal.throwIfAborted();
-    throw failureOf(error, out);
+    throw outputError(error, out);
   } finally {
     await folder.remove();
   }
 }
 
-function failureOf(error: unknown, out: string | Writable): unknown {
+function outputError(error: unknown, out: string | Writable): unknown {
   if (error instanceof UserError || codeOf(error) === undefined) return error;
   const name = typeof out === 'string' ? out : 'the Arrow stream';
   return diskError(error, { what: name, path: name });

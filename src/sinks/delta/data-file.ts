@@ -1,6 +1,6 @@
 import type { TableName } from '../../table/columns.ts';
 import { type FileNote, type LoggedColumns, notedOf, noteOf } from '../files/log-entries.ts';
-import { PARTITION } from '../files/parquet-file.ts';
+import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { pathInTable } from '../files/stored-files.ts';
 import type { DataFile, NewFile } from '../files/table-log.ts';
 import { type Action, type Add, damaged, parseJson } from './protocol/entry.ts';
@@ -18,7 +18,7 @@ export function dataFileOf(table: TableName, path: string, add: Add, place: stri
   const read = (text: string | null | undefined) => parseJson(text ?? '{}', where) ?? {};
   const { numRecords: rows, nullCount } = read(add.stats) as Readonly<Record<string, unknown>>;
   const { id, ...note } = read(add.tags?.[NOTE]) as Partial<FileNote>;
-  const date = add.partitionValues[PARTITION];
+  const date = add.partitionValues[PARTITION_COLUMN];
   const isOurs =
     typeof rows === 'number' && typeof nullCount === 'object' && nullCount !== null && typeof id === 'string';
   if (!isOurs || date === undefined) {
@@ -51,7 +51,7 @@ export function addOf(file: NewFile, stats: string, { now, isDataChange }: Noted
   return {
     add: {
       path: pathInTable(file.table, file.path),
-      partitionValues: { [PARTITION]: file.date },
+      partitionValues: { [PARTITION_COLUMN]: file.date },
       size: file.bytes,
       modificationTime: Math.floor(now),
       dataChange: isDataChange,

@@ -3,7 +3,7 @@ import type { TableName } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
 import { DUCKDB_SCALARS, type DuckDbType } from '../../types/codec.ts';
 import { describeTable } from '../files/file-columns.ts';
-import { PARTITION } from '../files/parquet-file.ts';
+import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { scalarOf } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { type Protocol, parseJson } from './protocol/entry.ts';
@@ -35,7 +35,7 @@ function deltaType(type: DuckDbType): DeltaType {
 }
 
 export function schemaString(fields: readonly DeltaField[]): string {
-  const all = [...fields, { name: PARTITION, type: 'date' }];
+  const all = [...fields, { name: PARTITION_COLUMN, type: 'date' }];
   return JSON.stringify({
     type: 'struct',
     fields: all.map(({ name, type }) => ({ name, type, nullable: true, metadata: {} })),

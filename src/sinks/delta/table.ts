@@ -4,7 +4,7 @@ import type { Logger } from '../../base/log.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { lastWindowNumber } from '../../table/receipts.ts';
-import { PARTITION } from '../files/parquet-file.ts';
+import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { DEFAULT_RETENTION_MS, isDraft, isOwnFile, pathInTable } from '../files/stored-files.ts';
 import type { DataFile, FileChange } from '../files/table-log.ts';
 import { Versions } from '../files/versions.ts';
@@ -140,7 +140,7 @@ export class DeltaTable {
       name: this.name,
       format: { provider: 'parquet', options: {} },
       schemaString: wanted,
-      partitionColumns: [PARTITION],
+      partitionColumns: [PARTITION_COLUMN],
       createdTime: before?.createdTime ?? Math.floor(now),
       configuration: { ...before?.configuration, [RETENTION]: retention },
     };
@@ -218,9 +218,9 @@ export class DeltaTable {
       throw configError(`${this.address} is a Delta table that this program did not make: give another place.`);
     }
     checkProtocol(protocol, this.address);
-    if (metaData.partitionColumns.length === 1 && metaData.partitionColumns[0] === PARTITION) return;
+    if (metaData.partitionColumns.length === 1 && metaData.partitionColumns[0] === PARTITION_COLUMN) return;
     throw configError(
-      `${this.address} is no longer partitioned by ${PARTITION}: somebody else changed it. Nothing was done.`,
+      `${this.address} is no longer partitioned by ${PARTITION_COLUMN}: somebody else changed it. Nothing was done.`,
     );
   }
 

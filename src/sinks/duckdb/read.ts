@@ -13,7 +13,7 @@ import { type EventRows, eventRowsOf, findPeople, jsonOfRows } from '../sql/peop
 import { countColumns, countEvents } from '../sql/report.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, PersonRow, TargetReport } from '../target.ts';
-import { checkStore, isPrepared, readRuns, readState, withStore } from './store.ts';
+import { checkStore, isPrepared, readRuns, readStoredState, withStore } from './store.ts';
 
 // Reads of a file, which is opened for reading alone: its people, its report, its differences. All throw UserError.
 
@@ -25,12 +25,12 @@ export async function readDuckDbState(options: EngineOptions): Promise<TableStat
   // Before the first run there is no file, and this does not create one.
   if (!fileExists(options.file)) return undefined;
   return withFile({ ...options, readOnly: true }, async (engine) =>
-    (await isPrepared(engine)) ? readState(engine) : undefined,
+    (await isPrepared(engine)) ? readStoredState(engine) : undefined,
   );
 }
 
 export const eventRowsIn = async (engine: Engine): Promise<EventRows> =>
-  eventRowsOf(await readState(engine), { engine, from: 'events', place: engine.file });
+  eventRowsOf(await readStoredState(engine), { engine, from: 'events', place: engine.file });
 
 export const peopleInDuckDb = (options: EngineOptions, query: PeopleQuery): Promise<PeopleFound> =>
   reading(options, async (engine) => (await findPeople(await eventRowsIn(engine), query)).found);
@@ -51,7 +51,7 @@ export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery):
 
 export function reportDuckDb(options: EngineOptions): Promise<TargetReport> {
   return reading(options, async (engine) => {
-    const state = await readState(engine);
+    const state = await readStoredState(engine);
     const source = { events: 'events', columns: state.columns, zone: zoneOf(state.timezone) };
     return {
       state,
@@ -65,18 +65,18 @@ export function reportDuckDb(options: EngineOptions): Promise<TargetReport> {
 
 export function verifyDuckDb(options: EngineOptions): Promise<Difference[]> {
   return reading(options, async (engine) => {
-    const state = await readState(engine);
+    const state = await readStoredState(engine);
     return [
       ...checkLiveRows(state.receipts, await rowsByWindow(engine, 'events')),
       ...checkKeys(await countKeyFaults(engine, 'events')),
       ...checkDays(state.exportState, coveredDays(state.receipts)),
-      ...(await checkColumns(engine, state)),
+      ...(await checkTableColumns(engine, state)),
     ];
   });
 }
 
 /** Checks that the stored columns are those of the table, and that datetimes are instants if there is a zone. */
-async function checkColumns(engine: Engine, { columns, timezone }: TableState): Promise<Difference[]> {
+async function checkTableColumns(engine: Engine, { columns, timezone }: TableState): Promise<Difference[]> {
   const rows = await engine.rows('DESCRIBE events');
   const actual = new Map(rows.map(({ column_name: name, column_type: type }) => [String(name), shortName(type)]));
   const expected = new Map(

@@ -25,7 +25,7 @@ import { withStaged } from '../sql/rows/staging.ts';
 import { countNumbered, findSupersededRows, mayShareIds, RENUMBERED, renumber } from '../sql/rows/superseded.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/write.ts';
-import { COPIED, createViews, prepareStore, RunTable, readState, writeState } from './store.ts';
+import { COPIED, createViews, prepareStore, RunTable, readStoredState, writeState } from './store.ts';
 
 /** Number of removed rows whose blocks are given back, so that a full re-read does not double the file. */
 const CHECKPOINT_ROWS = 100_000;
@@ -118,7 +118,7 @@ export class DuckDbSink implements Sink {
     const before = identityOf(this.#engine.file);
     await this.#engine.remakeForWideTables();
     await moveIdentity(COPIED, this.#engine, { from: before, to: identityOf(this.#engine.file) });
-    const { receipts, timezone } = await readState(this.#engine);
+    const { receipts, timezone } = await readStoredState(this.#engine);
     if (receipts.length === 0 && timezone === this.#state.timezone) return;
     throw transientError(`${this.#engine.file} was loaded by another run, which began at the same time: run again.`);
   }

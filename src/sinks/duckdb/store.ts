@@ -14,7 +14,7 @@ import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
 import { createEvents } from './alter.ts';
 
-const VERSION = 2;
+const STORE_VERSION = 2;
 
 /** The types of columns, each with the SQL that reads one as a value of JSON; by default it is read as it is. */
 const READ_AS = {
@@ -145,7 +145,7 @@ export async function prepareStore(engine: Engine, timezone: string | null): Pro
   }
   // A load into a copy for readers makes it a database of its own, which no run of the other database replaces.
   await engine.run(`UPDATE ${STATE} SET copy_of = NULL WHERE copy_of IS NOT NULL`);
-  const state = await readState(engine);
+  const state = await readStoredState(engine);
   if (state.timezone === timezone) return state;
   if (state.receipts.length > 0) {
     throw otherTimezone(engine.file, 'file', timezone, state.timezone);
@@ -186,8 +186,9 @@ export async function isPrepared(engine: Engine): Promise<boolean> {
     throw configError(`${file} has a table "${foreign}" that is not ours: give another file.`);
   }
   const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE}`);
-  if (v !== null && Number(v) !== VERSION) {
-    const [which, advice] = Number(v) > VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
+  if (v !== null && Number(v) !== STORE_VERSION) {
+    const [which, advice] =
+      Number(v) > STORE_VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
     throw configError(`${file} was written by ${which} version (${v}) of this program: ${advice}.`);
   }
   // A file that lacks some of this program's tables is not repaired by guessing.
@@ -207,7 +208,7 @@ async function createTables(engine: Engine, state: TableState): Promise<void> {
   await createData(engine, state.timezone);
   await engine.run(CREATE_STATE);
   await engine.run(`INSERT INTO ${STATE} VALUES ($1, $2, NULL, CAST(uuid() AS VARCHAR), $3, NULL)`, [
-    VERSION,
+    STORE_VERSION,
     state.timezone,
     identityOf(engine.file),
   ]);
@@ -232,7 +233,7 @@ export async function createViews(engine: Engine, columns: readonly StoredColumn
 }
 
 /** Reads the state of an open file: all that it holds beside its rows and its runs. */
-export async function readState(engine: Engine): Promise<TableState> {
+export async function readStoredState(engine: Engine): Promise<TableState> {
   const { timezone, state } = await engine.row(`SELECT timezone, CAST(state AS VARCHAR) AS state FROM ${STATE}`);
   const names = await readRecords<{ readonly name: string }>(engine, EVENT_NAMES);
   return {

@@ -6,7 +6,7 @@ import { VERSION } from '../../base/version.ts';
 import { isTableName, TABLES, type TableName } from '../../table/columns.ts';
 import { literal } from '../../types/sql.ts';
 import type { IdentifiedColumn, IdentifiedTable } from '../files/field-ids.ts';
-import { PARTITION } from '../files/parquet-file.ts';
+import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { COPIES_TABLE, CREATE_COPIES, identityOf } from '../sql/copies.ts';
 import type { Engine, Row } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
@@ -132,7 +132,7 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     tables,
     files: await readLakeFiles(engine, at, tables, names),
     inlinedRows: await readInlined(engine, at),
-    state: names.has('_dfinery_state') ? await readState(engine) : new Map(),
+    state: names.has('_dfinery_state') ? await readStateEntries(engine) : new Map(),
     copyOf: names.has(MARKS) ? await readCopyOf(engine) : undefined,
     hasCopies: names.has(COPIES_TABLE) && (await engine.count(COPIES_TABLE)) > 0,
   };
@@ -158,7 +158,7 @@ export async function isLatest(engine: Engine, { snapshotId, state }: Lake): Pro
 export const lastSnapshot = async (engine: Engine): Promise<number> =>
   Number((await engine.row('SELECT max(snapshot_id) AS id FROM ducklake_snapshot')).id);
 
-async function readState(engine: Engine): Promise<ReadonlyMap<string, string>> {
+async function readStateEntries(engine: Engine): Promise<ReadonlyMap<string, string>> {
   const rows = await engine.rows('SELECT v, name, value FROM _dfinery_state ORDER BY name');
   if (rows.some(({ v }) => Number(v) !== 1)) {
     throw configError(`${engine.file} was written by a later version of this program: update it.`);
@@ -203,7 +203,7 @@ async function readTables(engine: Engine, at: At): Promise<Map<TableName, LakeTa
   const { snapshotId } = at;
   const rows = await engine.rows(
     `SELECT o.table_name AS name, o.table_id AS id, any_value(p.partition_id) AS partition,
-      bool_and(has_own_folder AND k.transform = 'identity' AND c.column_name = ${literal(PARTITION)}) AND count(*) = 1 AS is_ours,
+      bool_and(has_own_folder AND k.transform = 'identity' AND c.column_name = ${literal(PARTITION_COLUMN)}) AND count(*) = 1 AS is_ours,
       any_value(last) AS last, any_value(next) AS next
     FROM ${dataTables(at)} o LEFT JOIN (SELECT table_id, max(column_id) AS last FROM ducklake_column GROUP BY table_id) USING (table_id)
     LEFT JOIN (SELECT table_id, max(next_row_id) AS next FROM ducklake_table_stats GROUP BY table_id) USING (table_id)
@@ -223,7 +223,7 @@ async function readTables(engine: Engine, at: At): Promise<Map<TableName, LakeTa
     rows.map(({ name, id, partition, is_ours, last, next }) => {
       if (is_ours !== true) {
         throw configError(
-          `${engine.file}: the table ${name} is not partitioned by ${PARTITION}, or not in a folder of its name: ` +
+          `${engine.file}: the table ${name} is not partitioned by ${PARTITION_COLUMN}, or not in a folder of its name: ` +
             'another program made or changed it. Nothing was done.',
         );
       }

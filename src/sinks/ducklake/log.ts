@@ -15,7 +15,7 @@ import { refuseSecondName } from '../failures.ts';
 import { FieldIds } from '../files/field-ids.ts';
 import { FileTable, openWithoutLock } from '../files/file-table.ts';
 import { entryChanges, type LoggedColumns, loggedColumns, rangedColumns } from '../files/log-entries.ts';
-import { NO_DATE, PARTITION } from '../files/parquet-file.ts';
+import { NO_DATE, PARTITION_COLUMN } from '../files/parquet-file.ts';
 import {
   checkErasable,
   DEFAULT_RETENTION_MS,
@@ -302,7 +302,7 @@ class LakeLog implements TableLog {
           difference('files', `the catalog says ${path} has ${plainCount(rows, 'row')}, its windows ${noted}`),
         );
       }
-      if (!path.includes(`/${PARTITION}=${date ?? NO_DATE}/`)) {
+      if (!path.includes(`/${PARTITION_COLUMN}=${date ?? NO_DATE}/`)) {
         found.push(difference('files', `the catalog files ${path} under ${date ?? 'no date'}`));
       }
     }

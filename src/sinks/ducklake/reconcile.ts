@@ -4,7 +4,7 @@ import { OWN_COLUMNS } from '../../table/names.ts';
 import type { TableState } from '../../table/state.ts';
 import { columnsIn, selectOf } from '../files/file-columns.ts';
 import type { FileTable } from '../files/file-table.ts';
-import { PARTITION, readFiles } from '../files/parquet-file.ts';
+import { PARTITION_COLUMN, readFiles } from '../files/parquet-file.ts';
 import { changeOf } from '../files/rewrite.ts';
 import type { FileChange, NewFile } from '../files/table-log.ts';
 import { describe } from '../sql/conversions.ts';
@@ -75,7 +75,7 @@ async function notDeleted(table: FileTable, { deleted }: LakeFile): Promise<stri
 /** The failure for rows of known windows in a file without a date, so that their partition is unknown. */
 const undatedError = (file: string, { table, path }: LakeFile, rows: number) =>
   configError(
-    `${file}: another program wrote ${path} without a value of ${PARTITION}, by which ${table} is partitioned, so ` +
+    `${file}: another program wrote ${path} without a value of ${PARTITION_COLUMN}, by which ${table} is partitioned, so ` +
       `its ${plainCount(rows, 'row')} cannot be kept. Delete the rows of that file there, then load their days ` +
       'again (--from, --to).',
   );

@@ -8,7 +8,7 @@ import { DUCKDB_SCALARS } from '../../types/codec.ts';
 import type { Field, FieldIds, IdentifiedColumn } from '../files/field-ids.ts';
 import { describeTable } from '../files/file-columns.ts';
 import type { LoggedColumns } from '../files/log-entries.ts';
-import { PARTITION } from '../files/parquet-file.ts';
+import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { pathInTable } from '../files/stored-files.ts';
 import { type FileChange, LostRace, type NewFile } from '../files/table-log.ts';
 import { type DescribedColumn, scalarOf } from '../sql/conversions.ts';
@@ -42,7 +42,7 @@ export function fieldOf({ name, type }: DescribedColumn): Field {
 
 export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<Field[]> {
   const fields = await describeTable(engine, table, state);
-  return [...fields.map(fieldOf), { name: PARTITION, type: 'date' }];
+  return [...fields.map(fieldOf), { name: PARTITION_COLUMN, type: 'date' }];
 }
 
 const RANGED: ReadonlySet<string> = new Set(['int64', 'date', 'timestamp', 'timestamptz']);
@@ -138,7 +138,7 @@ export class SnapshotWriter {
     await this.#engine.append('ducklake_partition_info', [[partitionId, id, at, null]]);
     const columns = this.#columnsOf(name, fields);
     await this.#addColumns(id, columns);
-    const partition = columns.find((column) => column.name === PARTITION)?.id ?? null;
+    const partition = columns.find((column) => column.name === PARTITION_COLUMN)?.id ?? null;
     await this.#engine.append('ducklake_partition_column', [[partitionId, id, 0, partition, 'identity']]);
     this.#tables.set(name, { id, partitionId, columns, nextRowId: 0 });
     this.#altered.add(id);

@@ -9,7 +9,7 @@ import { copiesOf, type FileTable } from './file-table.ts';
 import { FILE, readFiles } from './parquet-file.ts';
 import type { DataFile, NewFile, ReadableFile } from './table-log.ts';
 
-export interface Files {
+export interface ChangedFiles {
   readonly removed: readonly DataFile[];
   readonly added: readonly NewFile[];
 }
@@ -22,9 +22,9 @@ const SHARED = '_dfinery_shared';
  */
 export async function derive(
   table: FileTable,
-  change: Files,
+  change: ChangedFiles,
   { columns, tables }: Pick<TableState, 'columns' | 'tables'>,
-): Promise<Files> {
+): Promise<ChangedFiles> {
   const wanted = TABLES.filter((name) => name !== 'events' && tables.includes(name));
   if (wanted.length === 0) return change;
   const stored = await table.fetch(table.filesOf('events'), keyColumns(columns));

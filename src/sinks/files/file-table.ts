@@ -7,12 +7,19 @@ import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
-import { failureOf, folderError, noTableError } from '../failures.ts';
+import { filesError, folderError, noTableError } from '../failures.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { checkConditionalWrites } from '../storage/open.ts';
 import type { Storage } from '../storage/storage.ts';
-import { PARTITION, readFiles, type SizedQuery, type Writer, type WrittenFile, writeFile } from './parquet-file.ts';
+import {
+  PARTITION_COLUMN,
+  readFiles,
+  type SizedQuery,
+  type Writer,
+  type WrittenFile,
+  writeFile,
+} from './parquet-file.ts';
 import { dataFilePath } from './stored-files.ts';
 import type {
   DataFile,
@@ -29,7 +36,7 @@ import type {
 /** Number of files that are copied or uploaded at the same time. */
 const CONCURRENCY = 4;
 /** Attempts at a read while a writer changes its files. */
-const MAX_ATTEMPTS = 5;
+const READ_ATTEMPTS = 5;
 
 export interface FileToWrite extends SizedQuery {
   readonly date: string | null;
@@ -130,7 +137,7 @@ export class FileTable {
       path: dataFilePath(table, date, this.log.layout.hasOneFilePerDate === true ? 'data_0' : `part-${id}`),
       id,
       date,
-      columns: new Set([...written.statistics.keys()].filter((name) => name !== PARTITION)),
+      columns: new Set([...written.statistics.keys()].filter((name) => name !== PARTITION_COLUMN)),
       windows,
       isSorted,
       ...(source !== undefined && { source }),
@@ -215,7 +222,7 @@ export function readingTable<T>(
         if (found.status === 'fulfilled') return found.value;
         throw found.reason;
       }
-      if (attempt === MAX_ATTEMPTS) {
+      if (attempt === READ_ATTEMPTS) {
         throw transientError(`${options.place} is written all the time: try again once its writer is done.`);
       }
       await table.log.refresh();
@@ -244,6 +251,6 @@ export async function withTable<T>(
     }
   } catch (error) {
     options.signal?.throwIfAborted();
-    throw failureOf(error, options.place);
+    throw filesError(error, options.place);
   }
 }

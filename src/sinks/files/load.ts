@@ -8,11 +8,11 @@ import { TABLES, type TableName } from '../../table/columns.ts';
 import { isRetyped, type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
 import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
-import { failureOf, otherTimezone } from '../failures.ts';
+import { filesError, otherTimezone } from '../failures.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
-import { derive, type Files } from './derive.ts';
+import { type ChangedFiles, derive } from './derive.ts';
 import { columnsIn, selectAfter } from './file-columns.ts';
 import { FileTable } from './file-table.ts';
 import { type EarlyFiles, EarlyWriter, writeIncoming } from './incoming-files.ts';
@@ -57,7 +57,7 @@ export async function openFilesSink(format: FilesFormat, options: FilesSinkOptio
   } catch (error) {
     await table?.close();
     options.signal?.throwIfAborted();
-    throw failureOf(error, options.place);
+    throw filesError(error, options.place);
   }
 }
 
@@ -128,7 +128,7 @@ class FilesSink implements Sink {
     } catch (error) {
       this.#hasFailed = true;
       signal.throwIfAborted();
-      throw failureOf(error, table.place);
+      throw filesError(error, table.place);
     }
   }
 
@@ -206,7 +206,7 @@ class FilesSink implements Sink {
     { columns }: PlannedBatch,
     stored: readonly ReadableFile[],
     { files, counts, isKept }: Superseded,
-  ): Promise<Files> {
+  ): Promise<ChangedFiles> {
     const left = stored.map((file) => ({ file, rows: file.rows - (counts.get(file.copy) ?? 0) }));
     const { removed, written } = eventsAfter(this.#layout, columns, left, files);
     const added: NewFile[] = [];

@@ -13,7 +13,7 @@ import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { FILE, PARTITION, readFiles } from './parquet-file.ts';
+import { FILE, PARTITION_COLUMN, readFiles } from './parquet-file.ts';
 import type { ColumnStatistics, DataFile, NewFile } from './table-log.ts';
 
 // What of a log is this program's own: the state as texts by name, a note of each file, and statistics (S44).
@@ -105,7 +105,7 @@ interface LoggedColumn extends ColumnStatistics {
 /** The columns whose range a log may hold: the date, system datetimes, this program's own numbers (S44). */
 export function rangedColumns({ columns }: TableState): ReadonlySet<string> {
   const times = columns.filter(({ group, type }) => group === 'system' && type === 'datetime');
-  return new Set([PARTITION, '_dfinery_window', 'item_position', ...times.map(({ name }) => name)]);
+  return new Set([PARTITION_COLUMN, '_dfinery_window', 'item_position', ...times.map(({ name }) => name)]);
 }
 
 export type LoggedColumns = ReadonlyMap<string, LoggedColumn>;

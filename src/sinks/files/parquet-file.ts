@@ -25,8 +25,8 @@ const UNFINISHED = 'part';
 /** Hive's name of the partition of rows without a date. */
 export const NO_DATE = '__HIVE_DEFAULT_PARTITION__';
 /** The column by which tables are partitioned; only some logs want it in the files, too. */
-export const PARTITION = 'event_date';
-export const DATE_COLUMN: DescribedColumn = { name: PARTITION, type: 'DATE' };
+export const PARTITION_COLUMN = 'event_date';
+export const DATE_COLUMN: DescribedColumn = { name: PARTITION_COLUMN, type: 'DATE' };
 
 /** A query for a file of a table, and the approximate number of its rows. */
 export interface SizedQuery {
@@ -54,7 +54,7 @@ export async function writeFile(into: Writer, file: SizedQuery, path: string): P
   const { layout } = into;
   const query =
     layout.hasDateColumn === true && file.date !== undefined
-      ? `SELECT *, CAST(${file.date === null ? 'NULL' : literal(file.date)} AS DATE) AS ${PARTITION} FROM (${file.query})`
+      ? `SELECT *, CAST(${file.date === null ? 'NULL' : literal(file.date)} AS DATE) AS ${PARTITION_COLUMN} FROM (${file.query})`
       : file.query;
   const [row] = await copy(into, { ...file, query }, path, 'USE_TMP_FILE false');
   return await writtenFile(row);
@@ -67,7 +67,7 @@ export async function writeDates(
   folder: string,
 ): Promise<Map<string | null, WrittenFile>> {
   const column = into.layout.hasDateColumn === true ? ', WRITE_PARTITION_COLUMNS true' : '';
-  const how = `PARTITION_BY (${PARTITION}), FILE_EXTENSION ${literal(UNFINISHED)}${column}`;
+  const how = `PARTITION_BY (${PARTITION_COLUMN}), FILE_EXTENSION ${literal(UNFINISHED)}${column}`;
   const rows = await copy(into, file, folder, how);
   const files = new Map<string | null, WrittenFile>();
   const dateOf = (row: Row) => (row.partition_keys as Entries<string | null>)[0].value;

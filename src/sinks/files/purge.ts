@@ -26,7 +26,7 @@ import {
 } from './table-log.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
-const MAX_ATTEMPTS = 5;
+const PURGE_ATTEMPTS = 5;
 
 /** Finds people; finishes what a dead writer left half-way first: a purge that is run again begins here. */
 export function peopleInFiles(
@@ -88,7 +88,7 @@ export function purgeFiles(
       try {
         await table.commit(change);
       } catch (error) {
-        if (!(error instanceof LostRace) || attempt >= MAX_ATTEMPTS) throw error;
+        if (!(error instanceof LostRace) || attempt >= PURGE_ATTEMPTS) throw error;
         await table.log.refresh();
         continue;
       }

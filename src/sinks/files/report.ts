@@ -14,10 +14,10 @@ export const reportFiles = (format: FilesFormat, options: OpenFilesOptions): Pro
     runs: await readRuns(table.storage),
   }));
 
-type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 'columns'>;
+type CountedFiles = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 'columns'>;
 
 /** Counts events, and values by column: in the log where it has the nulls of every file, else in the rows. */
-async function countedIn(table: FileTable): Promise<Counted> {
+async function countedIn(table: FileTable): Promise<CountedFiles> {
   const { columns } = table.snapshot.state;
   const files = table.filesOf('events');
   const filled = filledIn(files);

@@ -1,7 +1,7 @@
 import { groupBy } from '../../base/group.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { Rewritten } from '../target.ts';
-import { derive, type Files } from './derive.ts';
+import { type ChangedFiles, derive } from './derive.ts';
 import { columnsIn, selectOf, sortedBy } from './file-columns.ts';
 import { type FileTable, withTable } from './file-table.ts';
 import { ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
@@ -72,7 +72,7 @@ async function compacted(table: FileTable, batch: readonly DataFile[]): Promise<
 }
 
 /** The change of all tables that follows from a change of `events`. Called inside a transaction. */
-export async function changeOf(table: FileTable, kind: 'rewrite' | 'purge', events: Files): Promise<FileChange> {
+export async function changeOf(table: FileTable, kind: 'rewrite' | 'purge', events: ChangedFiles): Promise<FileChange> {
   const { state, files } = table.snapshot;
   const change = await derive(table, events, state);
   const receipts = receiptsWith(state.receipts, liveRows(filesAfter(files, change)));

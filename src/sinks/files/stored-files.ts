@@ -2,7 +2,7 @@ import pLimit from 'p-limit';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { linkError, secondNameError } from '../failures.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
-import { NO_DATE, PARTITION } from './parquet-file.ts';
+import { NO_DATE, PARTITION_COLUMN } from './parquet-file.ts';
 import type { DataFile, NewFile } from './table-log.ts';
 
 // The files of tables whose log lists them: each file has a name of its own, which it keeps as long as it exists.
@@ -19,7 +19,7 @@ const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;
 
 /** The path of a data file, from the root of the storage. It needs no encoding. */
 export const dataFilePath = (table: TableName, date: string | null, name: string): string =>
-  `${table}/${PARTITION}=${date ?? NO_DATE}/${name}.parquet`;
+  `${table}/${PARTITION_COLUMN}=${date ?? NO_DATE}/${name}.parquet`;
 
 /** A path from the folder of its table, of one from the root of the storage. */
 export const pathInTable = (table: string, path: string): string => path.slice(table.length + 1);

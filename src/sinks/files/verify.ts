@@ -33,7 +33,7 @@ async function differencesIn(table: FileTable, signal: AbortSignal | undefined):
   if (events.length > 0) {
     const { engine } = table;
     const from = readFiles(copiesOf(events));
-    found.push(...(await checkColumns(table, files)));
+    found.push(...(await checkFileColumns(table, files)));
     signal?.throwIfAborted();
     if (isCounted) found.push(...checkLiveRows(state.receipts, await rowsByWindow(engine, from)));
     signal?.throwIfAborted();
@@ -92,7 +92,7 @@ async function bytesBehindLink({ storage }: FileTable, { path }: DataFile): Prom
 }
 
 /** Checks that every file has the columns of the state with their types; derived tables, those of their first file. */
-async function checkColumns(table: FileTable, files: readonly ReadableFile[]): Promise<Difference[]> {
+async function checkFileColumns(table: FileTable, files: readonly ReadableFile[]): Promise<Difference[]> {
   const { columns } = table.snapshot.state;
   const { hasOneFilePerDate, hasDateColumn } = table.log.layout;
   const wanted = (names: ReadonlySet<string>) =>

@@ -51,11 +51,11 @@ export interface Manifest {
   readonly files: readonly ManifestFile[];
 }
 
-const PARTITION =
+const LIVE_PATH =
   /^(events|event_items|event_logs)\/event_date=(\d{4}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/data_0\.parquet$/;
 
 /** True for the path of a file that can be part of a dataset. */
-export const isLivePath = (path: unknown): path is string => typeof path === 'string' && PARTITION.test(path);
+export const isLivePath = (path: unknown): path is string => typeof path === 'string' && LIVE_PATH.test(path);
 
 export function manifestOf({ state, files }: Snapshot): Manifest {
   const { eventNames, exportState: cursor, ...rest } = state;
@@ -81,7 +81,7 @@ export function snapshotOf(manifest: Manifest): Snapshot {
 
 function dataFileOf(file: ManifestFile, names: ReadonlySet<string>): DataFile {
   const { path, rows, bytes } = file;
-  const [, table, date] = PARTITION.exec(path) ?? [];
+  const [, table, date] = LIVE_PATH.exec(path) ?? [];
   if (!isTableName(table)) throw internalError('The manifest names a file outside its datasets.');
   const columns = table === 'events' ? names : new Set<string>();
   return { table, path, rows, bytes, date: date === NO_DATE ? null : date, columns, ...notedOf(file) };

@@ -1,4 +1,4 @@
-import { BACKSLASH, HASH, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
+import { BACKSLASH, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
 import type { CsvMemory } from '../../csv/csv-memory.ts';
 import { COLUMN_SHIFT, COPY, DOUBLED, SKIP, STRIDE, TEXT } from '../../csv/layout.ts';
 import { type RowTokenizer, Unquoter } from '../../csv/tokenizer.ts';
@@ -243,7 +243,7 @@ function writeKey(
     ? simd.writeText(key.start, key.end, at)
     : writeString(key.bytes, key.start, key.end, to, at);
   if (ordinal <= 1) return end;
-  to[end - 1] = HASH;
+  to[end - 1] = NUMBER_SIGN;
   const last = writeText(String(ordinal), to, end);
   to[last] = QUOTE;
   return last + 1;

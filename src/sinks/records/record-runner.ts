@@ -10,6 +10,7 @@ import type { RecordPlan } from './record-plan.ts';
 import { RowKey } from './row-key.ts';
 import {
   type BlockKeys,
+  HASHED_WORDS,
   type HashedRows,
   hashBytes,
   KEY_AT,
@@ -19,7 +20,6 @@ import {
   OWN_EVENT,
   RANK_AT,
   ROW_WORDS,
-  WORDS,
 } from './window-keys.ts';
 
 /** Everything that the rows of one file need to become records; plain data, so that it can be sent to a worker. */
@@ -131,10 +131,10 @@ class RecordFile {
       if (k + ROW_WORDS > words.length) words = larger(words);
       key.read(bytes, this.#tokenizer);
       hashBytes(key.logBytes, key.logStart, key.logEnd);
-      words.set(WORDS, k);
+      words.set(HASHED_WORDS, k);
       words[k + RANK_AT] = rankOf(key);
       hashBytes(key.bytes, key.start, key.end);
-      words.set(WORDS, k + KEY_AT);
+      words.set(HASHED_WORDS, k + KEY_AT);
       if (key.isNumbered) numbered.push(key.text);
     });
     return { kind: 'hash', rows, buffer: words.buffer, numbered };

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { COLON, HASH, NINE, ZERO } from '../../base/ascii.ts';
+import { COLON, NINE, NUMBER_SIGN, ZERO } from '../../base/ascii.ts';
 import { COLUMN_SHIFT, DOUBLED, STRIDE } from '../../csv/layout.ts';
 import { type RowTokenizer, Unquoter } from '../../csv/tokenizer.ts';
 import { DETAIL_LOG_ID, type HeaderColumn, LOG_ID } from '../../schema/groups.ts';
@@ -105,7 +105,7 @@ export class RowKey {
   get isNumbered(): boolean {
     let i = this.end;
     while (i > this.start && this.bytes[i - 1] >= ZERO && this.bytes[i - 1] <= NINE) i--;
-    return i < this.end && i > this.start && this.bytes[i - 1] === HASH;
+    return i < this.end && i > this.start && this.bytes[i - 1] === NUMBER_SIGN;
   }
 
   /** The item position as a number, or -1; beyond 2^53 it is rounded. */

@@ -2,7 +2,7 @@ import { Scratch } from '../../base/scratch.ts';
 
 const HASH_WORDS = 3;
 /** The hash that `hashBytes` computes: one shared array, so that no row costs an object. */
-export const WORDS = new Uint32Array(HASH_WORDS);
+export const HASHED_WORDS = new Uint32Array(HASH_WORDS);
 
 /** Hashes [start, end) to 96 bits. Three lanes run over the bytes, and each is mixed with the others at the end. */
 export function hashBytes(b: Uint8Array, start: number, end: number): void {
@@ -19,9 +19,9 @@ export function hashBytes(b: Uint8Array, start: number, end: number): void {
   x = mix(x ^ Math.imul(y, 0x27d4eb2f) ^ z);
   y = mix(y + x);
   z = mix(z ^ (y + 0x165667b1));
-  WORDS[0] = x;
-  WORDS[1] = y;
-  WORDS[2] = z;
+  HASHED_WORDS[0] = x;
+  HASHED_WORDS[1] = y;
+  HASHED_WORDS[2] = z;
 }
 
 function mix(word: number): number {

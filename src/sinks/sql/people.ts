@@ -56,7 +56,7 @@ export interface Lookup {
 const IDS = 'temp.main._dfinery_ids';
 const PEOPLE = 'temp.main._dfinery_people';
 const HASH_PATTERN = '[0-9a-f]{64}';
-const HASH = new RegExp(`^${HASH_PATTERN}$`);
+const HASHED_VALUE = new RegExp(`^${HASH_PATTERN}$`);
 /** The inner and the outer pad of HMAC. */
 const PADS = [0x36, 0x5c];
 
@@ -191,13 +191,13 @@ class Cells {
 
   /** The check value of the key under which a stored text is a hash; undefined for a text that is no hash. */
   hashKeyOf(text: string): string | undefined {
-    if (this.#forms.length === 0 || !HASH.test(text)) return undefined;
+    if (this.#forms.length === 0 || !HASHED_VALUE.test(text)) return undefined;
     return (this.#hasOwnKey ? this.#key?.check : this.#forms.at(-1)?.key_check) ?? undefined;
   }
 
   /** A text that is equal for a value and its hash, so that both count as one person. */
   personOf(text: string): string {
-    return this.pads.length === 0 || HASH.test(text) || this.#key === undefined ? text : this.#key.hashOf(text);
+    return this.pads.length === 0 || HASHED_VALUE.test(text) || this.#key === undefined ? text : this.#key.hashOf(text);
   }
 
   /** Warnings about hashes that cannot be looked for; throws a configuration failure if none can. */

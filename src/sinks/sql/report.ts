@@ -20,12 +20,12 @@ export interface ReportSource {
 const COUNTED_AT_ONCE = 200;
 const HOURS = 24;
 
-type Counted = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours'>;
+type CountedRows = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours'>;
 
-export const NO_EVENTS: Counted = { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0) };
+export const NO_EVENTS: CountedRows = { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0) };
 
 /** Counts for a report in the rows; `columns` may be the system columns alone. Memory: a row a day and event name. */
-export async function countEvents(engine: Engine, source: ReportSource): Promise<Counted> {
+export async function countEvents(engine: Engine, source: ReportSource): Promise<CountedRows> {
   const typed = typedColumns(source.columns);
   const columnOf = (name: string) => columnOfSource(typed, name);
   const arrived = localTime(arrivedAt(columnOf), source.zone);

@@ -15,7 +15,7 @@ import { endpointProblem } from '../../config/base-url.ts';
 import { isDiskFull } from '../../fs/disk-failure.ts';
 
 /** Attempts at one request, the first included; the SDK waits longer before each. */
-const MAX_ATTEMPTS = 5;
+const SDK_ATTEMPTS = 5;
 const CONNECT_MS = 10_000;
 /** Maximum time without a byte (ms). */
 const IDLE_MS = 60_000;
@@ -30,7 +30,7 @@ export async function s3ClientOf(env: Env): Promise<S3> {
   if (problem !== undefined) throw configError(`${problem}.`);
   const bundle = env('AWS_CA_BUNDLE') || undefined;
   return new S3({
-    maxAttempts: MAX_ATTEMPTS,
+    maxAttempts: SDK_ATTEMPTS,
     requestHandler: {
       connectionTimeout: CONNECT_MS,
       requestTimeout: IDLE_MS,

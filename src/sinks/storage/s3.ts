@@ -15,7 +15,7 @@ import { abortUploads, type Denied, deleteObjects, eraseVersions } from './s3-ve
 import { MAX_READ_BYTES, type ParquetPart, type Storage, type Stored } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
-const MAX_ATTEMPTS = 3;
+const S3_ATTEMPTS = 3;
 /** Folder of the objects that check the permissions of a purge. */
 const TRIAL = '_dfinery/probe';
 /** Status of two requests that create one object at the same time: possibly neither succeeded. */
@@ -92,7 +92,7 @@ class S3Storage implements Storage {
     const create = () => this.#put(path, text, { IfNoneMatch: '*' });
     return this.#guard(async () => {
       try {
-        await attempted(MAX_ATTEMPTS, (error) => statusOf(error) === UNDECIDED, create);
+        await attempted(S3_ATTEMPTS, (error) => statusOf(error) === UNDECIDED, create);
         return true;
       } catch (error) {
         if (statusOf(error) === EXISTS) return false;
@@ -205,7 +205,7 @@ class S3Storage implements Storage {
   #reading<T>(work: () => Promise<T>): Promise<T> {
     const isBroken = (error: unknown) =>
       !this.#access.options.abortSignal?.aborted && isPassing(error) && !(error instanceof SyntaxError);
-    return this.#guard(() => attempted(MAX_ATTEMPTS, isBroken, work));
+    return this.#guard(() => attempted(S3_ATTEMPTS, isBroken, work));
   }
 
   #gone(path: string) {

@@ -15,12 +15,12 @@ import type { StreamName } from '../../sinks/records/property-names.ts';
 import type { RecordStream } from '../../sinks/records/record-plan.ts';
 import { planStream, type StreamPlan, sinceOf, WAITING_UNTIL, withReading } from './plan.ts';
 
-export interface Output {
+export interface StreamOutput {
   readonly writer: MessageWriter;
   readonly clock: Clock;
 }
 
-const messagesOf = ({ descriptor }: ConfiguredStream, { writer, clock }: Output) => ({
+const messagesOf = ({ descriptor }: ConfiguredStream, { writer, clock }: StreamOutput) => ({
   status: (status: StreamStatus, quotaReset?: number) =>
     writer.write(streamStatus(descriptor, status, clock.now(), quotaReset)),
   state: (state: object, records = 0) => writer.write(streamState(descriptor, state, records)),
@@ -39,7 +39,7 @@ export class StreamRun {
   readonly #since: string | undefined;
   #state: ExportState;
 
-  constructor(stream: ConfiguredStream, name: StreamName, plan: Plan, output: Output) {
+  constructor(stream: ConfiguredStream, name: StreamName, plan: Plan, output: StreamOutput) {
     this.name = name;
     this.plan = plan;
     this.records = { name, properties: propertiesOf(stream.jsonSchema), keys: keysOf(stream) };
@@ -113,7 +113,7 @@ const propertiesOf = (schema: JsonObject): JsonObject => (isObject(schema.proper
 const keysOf = (stream: ConfiguredStream): string[] =>
   stream.primaryKey.flatMap((path) => (path.length === 1 ? path : []));
 
-export interface StreamSetDeps extends Output {
+export interface StreamSetDeps extends StreamOutput {
   readonly logger: Logger;
   readonly mask: (text: string) => string;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseArguments } from '../../../src/airbyte/entrypoint.ts';
+import { parseConnectorArguments } from '../../../src/airbyte/entrypoint.ts';
 import { parseConfiguredCatalog, parseStateInput, savedState } from '../../../src/airbyte/input.ts';
 
 const stream = (name: string, value: unknown, namespace?: string | null) => ({
@@ -111,7 +111,9 @@ describe('the command line', () => {
   const verbs = ['spec', 'check', 'read'] as const;
 
   it('is parsed in both spellings', () => {
-    expect(parseArguments(['read', '--config=a=b', '--debug', '--catalog', 'c', '--state', 's'], verbs)).toEqual({
+    expect(
+      parseConnectorArguments(['read', '--config=a=b', '--debug', '--catalog', 'c', '--state', 's'], verbs),
+    ).toEqual({
       verb: 'read',
       config: 'a=b',
       catalog: 'c',
@@ -131,7 +133,7 @@ describe('the command line', () => {
   ])('is refused: %j', (words, says) => {
     let message = '';
     try {
-      parseArguments(words, verbs);
+      parseConnectorArguments(words, verbs);
     } catch (error) {
       message = String(error);
     }

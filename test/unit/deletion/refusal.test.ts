@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { refusalOf } from '../../../src/deletion/input/deletion-list.ts';
+import { idRefusal } from '../../../src/deletion/input/deletion-list.ts';
 
 const accepted = [
   '../x',
@@ -70,20 +70,20 @@ const refused = [
 
 describe('an external id', () => {
   it.each(accepted)('%j is accepted unchanged', (id) => {
-    expect(refusalOf(id, 32)).toBeUndefined();
+    expect(idRefusal(id, 32)).toBeUndefined();
   });
 
   it.each(refused)('%j is refused as %s [R48]', (id, reason) => {
-    expect(refusalOf(id, 32)).toBe(reason);
+    expect(idRefusal(id, 32)).toBe(reason);
   });
 
   it('may have exactly the maximum length in bytes', () => {
-    expect(refusalOf('😀'.repeat(8), 32)).toBeUndefined();
-    expect(refusalOf('x'.repeat(32), 32)).toBeUndefined();
+    expect(idRefusal('😀'.repeat(8), 32)).toBeUndefined();
+    expect(idRefusal('x'.repeat(32), 32)).toBeUndefined();
   });
 
   it('of ten megabytes is checked at once', () => {
-    expect(refusalOf(' '.repeat(10_000_000), 1_024)).toBe('too_long');
-    expect(refusalOf('<'.repeat(1_000_000), 1_048_576)).toBeUndefined();
+    expect(idRefusal(' '.repeat(10_000_000), 1_024)).toBe('too_long');
+    expect(idRefusal('<'.repeat(1_000_000), 1_048_576)).toBeUndefined();
   });
 });

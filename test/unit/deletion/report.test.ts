@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { configError, type UserError } from '../../../src/base/errors.ts';
-import { type DeletionReport, failureOf, nothingAccepted, reportTable } from '../../../src/deletion/report.ts';
+import { type DeletionReport, deletionFailure, nothingAccepted, reportTable } from '../../../src/deletion/report.ts';
 
 /** The report of a run over six ids, one of which an earlier run has deleted. */
 function executed(more: Partial<DeletionReport> = {}): DeletionReport {
@@ -71,7 +71,7 @@ describe('the failure of a run', () => {
   /** Three ids, all of them deleted. */
   const clean = { refused: {}, done_before: 0, ids: 3, received: 3, done: 3, rejected: 0 };
   const failure = (more: Partial<DeletionReport>, onRejected: 'fail' | 'continue' = 'continue', stopped?: UserError) =>
-    failureOf(executed(more), { onRejected, ledgerDir: '/ledger' }, stopped);
+    deletionFailure(executed(more), { onRejected, ledgerDir: '/ledger' }, stopped);
 
   it('is absent if every id was deleted', () => {
     expect(failure(clean)).toBeUndefined();
