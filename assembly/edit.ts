@@ -44,7 +44,7 @@ export function editRow(
   contentEnd: i32,
   width: i32,
   actions: usize,
-  places: usize,
+  positions: usize,
   newWidth: i32,
   out: usize,
   jobs: usize,
@@ -61,7 +61,7 @@ export function editRow(
   let from = start;
   let kept = cells;
   let column = 0;
-  let place = 0;
+  let position = 0;
   let ended = start;
   for (let k = 0; k < used; k += STRIDE) {
     const cell = cells + ((<usize>k) << 2);
@@ -77,10 +77,10 @@ export function editRow(
       ended = from;
       continue;
     }
-    const nextPlace = load<i32>(places + ((<usize>next) << 2));
-    if (nextPlace - place !== next - column) {
+    const nextPosition = load<i32>(positions + ((<usize>next) << 2));
+    if (nextPosition - position !== next - column) {
       to = copy(base + <usize>from, ended - from, to);
-      to = commas(nextPlace - place, to);
+      to = commas(nextPosition - position, to);
       from = valueStart - quote;
     }
     if (action !== KEEP) {
@@ -89,17 +89,17 @@ export function editRow(
       to += HASH_BYTES;
       from = valueEnd + quote;
     }
-    store<i32>(kept, (nextPlace << COLUMN_SHIFT) | (head & FLAG_BITS));
+    store<i32>(kept, (nextPosition << COLUMN_SHIFT) | (head & FLAG_BITS));
     store<i32>(kept, valueStart, 4);
     store<i32>(kept, valueEnd, 8);
     kept += STRIDE << 2;
     column = next;
-    place = nextPlace;
+    position = nextPosition;
     ended = valueEnd + quote;
   }
-  const isWhole = newWidth - place === width - column;
+  const isWhole = newWidth - position === width - column;
   to = copy(base + <usize>from, (isWhole ? contentEnd : ended) - from, to);
-  if (!isWhole) to = commas(newWidth - 1 - place, to);
+  if (!isWhole) to = commas(newWidth - 1 - position, to);
   store<i32>(info, <i32>(kept - cells) >> 2);
   store<i32>(info, <i32>jobs, 4);
   return <i32>(to - base);
@@ -290,8 +290,8 @@ export function prepareKey(tables: usize, isOuter: bool): void {
 
 /** Sixteen bytes of a text from `at` on; zeros behind its `length`. */
 function textPart(value: usize, length: i32, at: i32): v128 {
-  const places = i8x16.add(i8x16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), i8x16.splat(<i8>at));
-  return v128.and(v128.load(value + <usize>at), i8x16.lt_s(places, i8x16.splat(<i8>length)));
+  const positions = i8x16.add(i8x16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), i8x16.splat(<i8>at));
+  return v128.and(v128.load(value + <usize>at), i8x16.lt_s(positions, i8x16.splat(<i8>length)));
 }
 
 /** The text and its padding as a block. */

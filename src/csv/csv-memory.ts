@@ -39,7 +39,7 @@ export interface CsvFunctions {
     contentEnd: number,
     width: number,
     actions: number,
-    places: number,
+    positions: number,
     newWidth: number,
     out: number,
     jobs: number,
@@ -181,12 +181,12 @@ const pagesOf = (size: number): number => Math.ceil((DATA_AT + size + SLACK_BYTE
 
 /*
  * The parts of `CsvMemory.bytes` in front of the rows, if columns are edited, by their index: tables of SHA-256
- * (assembly/edit.ts says what is where), jobs, actions and places of columns, then the edited rows.
+ * (assembly/edit.ts says what is where), jobs, actions and positions of columns, then the edited rows.
  */
 const INFO_AT = 2_048;
 const JOBS_AT = 4_096;
 const ACTIONS_AT = 102_400;
-const PLACES_AT = 122_880;
+const POSITIONS_AT = 122_880;
 /** Index of the first edited row. */
 export const EDITED_AT = 203_264;
 
@@ -213,12 +213,12 @@ export class EditMemory {
     return (this.#jobs - JOBS_AT) / JOB_BYTES;
   }
 
-  /** Sets the action for each column, and its place among the columns that stay. */
-  setColumns(actions: Uint8Array, places: Int32Array): void {
+  /** Sets the action for each column, and its position among the columns that stay. */
+  setColumns(actions: Uint8Array, positions: Int32Array): void {
     this.#columns = actions.length;
     this.#memory.bytes.set(actions, ACTIONS_AT);
     const { buffer, byteOffset } = this.#memory.bytes;
-    new Int32Array(buffer, byteOffset + PLACES_AT, this.#columns).set(places);
+    new Int32Array(buffer, byteOffset + POSITIONS_AT, this.#columns).set(positions);
   }
 
   /**
@@ -236,7 +236,7 @@ export class EditMemory {
       contentEnd,
       width,
       base + ACTIONS_AT,
-      base + PLACES_AT,
+      base + POSITIONS_AT,
       newWidth,
       base + out,
       base + this.#jobs,

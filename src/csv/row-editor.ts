@@ -40,7 +40,7 @@ export class RowEditor {
   #simd: EditMemory | undefined;
   #actions: Uint8Array = new Uint8Array(0);
   /** For each column the number of columns before it that are not dropped. */
-  #places = new Int32Array(0);
+  #positions = new Int32Array(0);
   #width = 0;
   #hashes = 0;
   #parts: Uint8Array[] = [];
@@ -65,14 +65,14 @@ export class RowEditor {
   /** Sets the action for each column, before the first row: a header, whose names are not hashed. */
   open(actions: Uint8Array): void {
     this.#actions = actions;
-    this.#places = new Int32Array(actions.length);
+    this.#positions = new Int32Array(actions.length);
     this.#width = 0;
     for (let i = 0; i < actions.length; i++) {
-      this.#places[i] = this.#width;
+      this.#positions[i] = this.#width;
       if (actions[i] !== DROP) this.#width++;
     }
     this.#hashes = actions.filter((action) => action === HASH || action === HASH_BUT_NULL).length;
-    this.#simd?.setColumns(actions, this.#places);
+    this.#simd?.setColumns(actions, this.#positions);
   }
 
   /** Starts over; `bytes` holds the rows, and its first `front` bytes belong to this editor. */
@@ -143,7 +143,7 @@ export class RowEditor {
     this.#to = this.#end;
     let kept = 0;
     // Number of commas in the source row and in the written row up to `ended`, the end of the last cell.
-    let [column, place, ended] = [0, 0, start];
+    let [column, position, ended] = [0, 0, start];
     for (let k = 0; k < used; k += STRIDE) {
       const next = cells[k] >> COLUMN_SHIFT;
       const action = this.#actions[next];
@@ -154,22 +154,22 @@ export class RowEditor {
         ended = rawEnd;
         continue;
       }
-      const nextPlace = this.#places[next];
-      if (nextPlace - place !== next - column) {
+      const nextPosition = this.#positions[next];
+      if (nextPosition - position !== next - column) {
         this.#copyTo(ended);
-        this.#commas(nextPlace - place);
+        this.#commas(nextPosition - position);
         this.#from = tokenizer.rawStart(k);
       }
       this.#cell(tokenizer, k, isHeader ? KEEP : action);
-      cells[kept] = (nextPlace << COLUMN_SHIFT) | (cells[k] & FLAG_BITS);
+      cells[kept] = (nextPosition << COLUMN_SHIFT) | (cells[k] & FLAG_BITS);
       cells[kept + 1] = cells[k + 1];
       cells[kept + 2] = cells[k + 2];
       kept += STRIDE;
-      [column, place, ended] = [next, nextPlace, rawEnd];
+      [column, position, ended] = [next, nextPosition, rawEnd];
     }
-    const isWhole = this.#width - place === width - column;
+    const isWhole = this.#width - position === width - column;
     this.#copyTo(isWhole ? contentEnd : ended);
-    if (!isWhole) this.#commas(this.#width - 1 - place);
+    if (!isWhole) this.#commas(this.#width - 1 - position);
     tokenizer.used = kept;
   }
 

@@ -124,7 +124,7 @@ export class RowSource {
     return this.#text.isRepaired;
   }
 
-  /** Calls `each` with every place of the row at `start` where U+FFFD replaces invalid bytes. */
+  /** Calls `each` with every position of the row at `start` where U+FFFD replaces invalid bytes. */
   repairedIn(start: number, each: (index: number) => void): void {
     this.#text.repairedIn(start, this.tokenizer.contentEnd, each);
   }

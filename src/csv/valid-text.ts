@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { RowBuffer } from './row-buffer.ts';
 
-/** Maximum number of replaced places that are remembered at a time; a row with more of them is not text. */
+/** Maximum number of replacements that are remembered at a time; a row with more of them is not text. */
 const MAX_BAD = 1 << 20;
 
 /** Keeps the bytes of a RowBuffer valid UTF-8. It remembers where it had to put U+FFFD, and so the original offsets. */
@@ -61,7 +61,7 @@ export class ValidText {
     return position - grown - this.#added;
   }
 
-  /** Calls `each` for the repaired places of [start, end) in the buffer; ranges must come in order. */
+  /** Calls `each` for the repaired positions of [start, end) in the buffer; ranges must come in order. */
   repairedIn(start: number, end: number, each: (index: number) => void): void {
     const at = this.#at;
     while (this.#next < at.length && at[this.#next] - this.#origin < end) {
@@ -70,7 +70,7 @@ export class ValidText {
     }
   }
 
-  /** Forgets the places before `index`. */
+  /** Forgets the positions before `index`. */
   removeBefore(index: number): void {
     const kept = this.#at.findIndex((at) => at - this.#origin >= index);
     const removed = kept < 0 ? this.#at.length : kept;

@@ -19,8 +19,8 @@ const REFUSED: ReadonlySet<string> = new Set([
 const FAILING: ReadonlySet<string> = new Set([...FULL, 'EIO', 'EROFS', 'ESTALE']);
 
 /** The parts of the sentence about a failure. */
-export interface DiskPlace {
-  /** Name of the place: `the spool folder /var/spool`. */
+export interface FailedPath {
+  /** Name of the path in messages: `the spool folder /var/spool`. */
   readonly what: string;
   /** The path alone. */
   readonly path: string;
@@ -33,17 +33,17 @@ export interface DiskPlace {
 export const isDiskFull = (error: unknown): boolean => FULL.has(codeOf(error) ?? '');
 
 /** A system error about a path on disk, as a UserError that names it; anything without a code unchanged. */
-export function diskError(error: unknown, place: DiskPlace): unknown {
+export function diskError(error: unknown, failed: FailedPath): unknown {
   const code = codeOf(error);
   if (code === undefined || error instanceof UserError) return error;
-  const details = { cause: error, where: { file: place.path }, internal: messageOf(error) };
-  if (FULL.has(code)) return diskFull(place, code, error);
-  const after = place.consequence === undefined ? '' : `; ${place.consequence}`;
+  const details = { cause: error, where: { file: failed.path }, internal: messageOf(error) };
+  if (FULL.has(code)) return diskFull(failed, code, error);
+  const after = failed.consequence === undefined ? '' : `; ${failed.consequence}`;
   if (REFUSED.has(code)) {
-    const remedy = place.remedy ?? 'give another, or give this user the right to';
-    return configError(`${subject(place)} cannot be written (${code}): ${remedy}${after}.`, details);
+    const remedy = failed.remedy ?? 'give another, or give this user the right to';
+    return configError(`${subject(failed)} cannot be written (${code}): ${remedy}${after}.`, details);
   }
-  return transientError(`${subject(place)} failed (${code}): try again later${after}.`, details);
+  return transientError(`${subject(failed)} failed (${code}): try again later${after}.`, details);
 }
 
 /**
@@ -58,7 +58,7 @@ export function unnamedDiskError(error: unknown): unknown {
 }
 
 /** The sentence about a full disk, for errors that carry no code. */
-export function diskFull({ what, path, consequence, remedy }: DiskPlace, code?: string, cause?: unknown): UserError {
+export function diskFull({ what, path, consequence, remedy }: FailedPath, code?: string, cause?: unknown): UserError {
   const or = remedy === undefined ? 'and run again' : `or ${remedy}`;
   const after = consequence === undefined ? '' : `; ${consequence}`;
   return transientError(
@@ -68,5 +68,5 @@ export function diskFull({ what, path, consequence, remedy }: DiskPlace, code?: 
 }
 
 /** `what` at the start of a sentence; a path alone is written as it is. */
-const subject = ({ what, path }: DiskPlace): string =>
+const subject = ({ what, path }: FailedPath): string =>
   what === path ? what : `${what.slice(0, 1).toUpperCase()}${what.slice(1)}`;

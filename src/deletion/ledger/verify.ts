@@ -64,7 +64,7 @@ export async function verifyLedger(
     const { lines, isClosed: closed, tornBytes: torn_bytes, broken } = facts;
     verified.push({ file: name, run, lines, closed, torn_bytes });
     if (broken) problems.push(`${name}, line ${broken.line}: ${broken.problem}.`);
-    problems.push(...placeProblems(name, number, facts.first, before));
+    problems.push(...chainProblems(name, number, facts.first, before));
     if (lines === 0 && !broken) notes.push(`${name} holds no whole line: its run ended before its first one.`);
     before = { number, head: facts.head ?? before.head };
   }
@@ -89,7 +89,7 @@ interface Before {
   readonly head?: string | undefined;
 }
 
-function placeProblems(name: string, number: number, first: string | undefined, before: Before): string[] {
+function chainProblems(name: string, number: number, first: string | undefined, before: Before): string[] {
   if (before.number === number) return [`${name}: another file has the number ${number}, too.`];
   if (before.number !== undefined && number !== before.number + 1) {
     return [`${name}: the files between number ${before.number} and ${number} are missing.`];

@@ -58,9 +58,9 @@ class DeltaLog implements TableLog {
   }
 
   async refresh(): Promise<void> {
-    const place = { storage: this.#storage, engine: this.#engine, work: this.#folder };
+    const parts = { storage: this.#storage, engine: this.#engine, work: this.#folder };
     const tables: DeltaTable[] = [];
-    for (const folder of TABLES) tables.push(await DeltaTable.open({ ...place, folder }, this.#options.logger));
+    for (const folder of TABLES) tables.push(await DeltaTable.open({ ...parts, folder }, this.#options.logger));
     this.#tables = tables;
     this.snapshot = this.#read();
   }

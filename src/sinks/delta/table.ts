@@ -19,7 +19,7 @@ import {
   logFileOf,
   type MetaData,
 } from './protocol/entry.ts';
-import { type LogPlace, type LogSnapshot, readSnapshot, writeCheckpoint } from './protocol/snapshot.ts';
+import { type LogFolder, type LogSnapshot, readSnapshot, writeCheckpoint } from './protocol/snapshot.ts';
 import { checkProtocol, type DeltaField, fieldsIn, protocolOf, schemaString, supports } from './schema.ts';
 import { type Domains, entriesOf, type TableInfo, tableInfoOf } from './state.ts';
 
@@ -35,18 +35,18 @@ const OPERATIONS = { load: 'WRITE', rewrite: 'OPTIMIZE', purge: 'DELETE' } as co
 /** One Delta table, at the latest version that this process has read. */
 export class DeltaTable {
   readonly name: TableName;
-  readonly #place: LogPlace;
+  readonly #logFolder: LogFolder;
   readonly #versions: Versions;
   readonly #snapshot: LogSnapshot;
   readonly #logger: Logger;
   /** Data files by log entry: entries never change, so that each is parsed once. */
   readonly #parsed = new WeakMap<Add, DataFile>();
 
-  private constructor(place: LogPlace, snapshot: LogSnapshot, logger: Logger) {
-    const name = place.folder;
+  private constructor(logFolder: LogFolder, snapshot: LogSnapshot, logger: Logger) {
+    const name = logFolder.folder;
     this.name = name;
-    this.#place = place;
-    this.#versions = new Versions(place.storage, {
+    this.#logFolder = logFolder;
+    this.#versions = new Versions(logFolder.storage, {
       folder: `${name}/${LOG_FOLDER}`,
       pathOf: (version) => `${name}/${entryPath(version)}`,
       versionOf: (path) => logFileOf(pathInTable(name, path))?.version,
@@ -57,15 +57,15 @@ export class DeltaTable {
   }
 
   /** Reads a table's log. Throws UserError for one that is damaged, foreign, or changed in ways unknown here. */
-  static async open(place: LogPlace, logger: Logger): Promise<DeltaTable> {
-    const table = new DeltaTable(place, await readSnapshot(place), logger);
+  static async open(logFolder: LogFolder, logger: Logger): Promise<DeltaTable> {
+    const table = new DeltaTable(logFolder, await readSnapshot(logFolder), logger);
     if (table.exists) table.#check();
     else await table.#refuseForeignFiles();
     return table;
   }
 
   get address(): string {
-    return `${this.#place.storage.address}/${this.name}`;
+    return `${this.#logFolder.storage.address}/${this.name}`;
   }
 
   get exists(): boolean {
@@ -173,7 +173,7 @@ export class DeltaTable {
       paths: actions.flatMap((action) => ('add' in action ? [action.add.path] : [])),
     };
     const readLatest = async () => {
-      const latest = await readSnapshot(this.#place);
+      const latest = await readSnapshot(this.#logFolder);
       const knows = (path: string) => latest.files.has(path) || latest.tombstones.has(path);
       return { entries: entriesOf(latest.domains), knows };
     };
@@ -206,7 +206,7 @@ export class DeltaTable {
 
   /** Writes a checkpoint without the tombstones that are older than the retention. */
   #writeCheckpoint(now: number): Promise<void> {
-    return writeCheckpoint(this.#place, this.version, this.#snapshot.actions(now - this.retentionMs));
+    return writeCheckpoint(this.#logFolder, this.version, this.#snapshot.actions(now - this.retentionMs));
   }
 
   #check(): void {
@@ -226,7 +226,7 @@ export class DeltaTable {
 
   /** Throws UserError for a table without a log that has files, unless a run that died left them. */
   async #refuseForeignFiles(): Promise<void> {
-    for await (const { path } of this.#place.storage.list(this.name)) {
+    for await (const { path } of this.#logFolder.storage.list(this.name)) {
       if (isOwnFile(pathInTable(this.name, path)) || isDraft(path)) continue;
       throw configError(
         `${this.address} holds files that this program did not write: give another place, or move them away.`,

@@ -134,10 +134,10 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
   if (!existsSync(dirname(path))) throw configError(`The folder of --publish ${copy} does not exist.`);
   if (!existsSync(path)) return;
   const database = fileExists(file) ? await databaseAt(format, file, options) : undefined;
-  await checkPlace(format, { name: `--publish ${copy}`, path, file, database }, options);
+  await checkCopyTarget(format, { name: `--publish ${copy}`, path, file, database }, options);
 }
 
-interface TakenPlace {
+interface CopyTarget {
   readonly name: string;
   readonly path: string;
   readonly file: string;
@@ -145,9 +145,9 @@ interface TakenPlace {
 }
 
 /** Throws a configuration failure unless `path` has a copy of `database`, of `file`. `name` is for messages. */
-async function checkPlace(
+async function checkCopyTarget(
   format: CopiedFormat,
-  { name, path, file, database }: TakenPlace,
+  { name, path, file, database }: CopyTarget,
   options: Options,
 ): Promise<void> {
   const found = statSync(path);
@@ -205,7 +205,7 @@ export async function publish(
   const path = realFile(copy);
   const { file } = engine;
   const known = databaseOf(await readMark(format, engine), file);
-  if (existsSync(path)) await checkPlace(format, { name, path, file, database: known }, options);
+  if (existsSync(path)) await checkCopyTarget(format, { name, path, file, database: known }, options);
   await engine.transaction(async () => {
     if (known === undefined) {
       // A plain copy of a database becomes one of its own with its first copy for readers, and forgets those of the other.

@@ -15,9 +15,9 @@ export function eventLogs(columns: readonly StoredColumn[], from = 'events', kee
 
 /** The rows of `eventLogs`, found by sorting the keys of the other rows, which spills if memory is short. */
 export function sortedEventLogs(columns: readonly StoredColumn[], from: string, keep: string): string {
-  const place = `row_number() OVER (PARTITION BY ${eventIdentity(columns)} ORDER BY ${rank(columns)})`;
-  const placed = `SELECT _key, ${place} AS place FROM ${from} WHERE ${keep}`;
-  const later = `SELECT _key FROM (${placed}) WHERE place > 1`;
+  const ordinal = `row_number() OVER (PARTITION BY ${eventIdentity(columns)} ORDER BY ${rank(columns)})`;
+  const ranked = `SELECT _key, ${ordinal} AS ordinal FROM ${from} WHERE ${keep}`;
+  const later = `SELECT _key FROM (${ranked}) WHERE ordinal > 1`;
   return `SELECT ${logColumns(columns)} FROM ${from} WHERE ${keep} AND _key NOT IN (${later})`;
 }
 

@@ -31,7 +31,7 @@ export class DiskStorage implements Storage {
 
   async read(path: string): Promise<Buffer | undefined> {
     return this.#guard(async () => {
-      const file = this.#place(path);
+      const file = this.#fullPath(path);
       const found = await lstat(file).catch(ifAbsent);
       if (found === undefined) return undefined;
       if (!found.isFile() || found.size > MAX_READ_BYTES) throw configError(`${file} is no file of a table.`);
@@ -40,10 +40,10 @@ export class DiskStorage implements Storage {
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<Stored, void, undefined> {
-    const names = await this.#guard(() => filesBelow(this.#place(folder)));
+    const names = await this.#guard(() => filesBelow(this.#fullPath(folder)));
     const paths = names.map((name) => `${folder}/${name}`).filter((path) => compareBytes(path, after) > 0);
     for (const path of paths.sort(compareBytes)) {
-      const found = await this.#guard(() => lstat(this.#place(path)).catch(ifAbsent));
+      const found = await this.#guard(() => lstat(this.#fullPath(path)).catch(ifAbsent));
       if (found?.isFile()) yield { path, bytes: found.size, modified: found.mtimeMs, names: found.nlink };
     }
   }
@@ -79,14 +79,14 @@ export class DiskStorage implements Storage {
   }
 
   async localFile(path: string): Promise<string> {
-    return this.#place(path);
+    return this.#fullPath(path);
   }
 
   remove(paths: readonly string[]): Promise<void> {
     return this.#guard(async () => {
       const folders = new Set<string>();
       for (const path of paths) {
-        const file = this.#place(path);
+        const file = this.#fullPath(path);
         // `rm` is not used here: it tries to remove a refused file as a folder, and reports the error code of that.
         await unlink(file).catch(ifAbsent);
         folders.add(dirname(file));
@@ -106,17 +106,17 @@ export class DiskStorage implements Storage {
   }
 
   async tryErase(paths: readonly string[]): Promise<void> {
-    for (const folder of new Set(paths.map((path) => dirname(this.#place(path))))) await checkWritable(folder);
+    for (const folder of new Set(paths.map((path) => dirname(this.#fullPath(path))))) await checkWritable(folder);
   }
 
   close(): void {}
 
-  #place(path: string): string {
+  #fullPath(path: string): string {
     return join(this.#root, path);
   }
 
   #made(path: string): string {
-    const file = this.#place(path);
+    const file = this.#fullPath(path);
     makeFolders(dirname(file));
     return file;
   }

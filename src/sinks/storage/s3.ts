@@ -24,24 +24,24 @@ const EXISTS = 412;
 
 type IsKept = (object: Pick<Stored, 'path' | 'modified'>) => boolean;
 
-export interface S3Place {
+export interface BucketFolder {
   readonly address: string;
   readonly bucket: string;
   /** Prefix of all keys: empty, or ending with `/`. */
   readonly prefix: string;
 }
 
-export async function openS3Storage(place: S3Place, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
+export async function openS3Storage(folder: BucketFolder, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
   const client = await s3ClientOf(env);
   const options = signal === undefined ? {} : { abortSignal: signal };
   try {
-    await client.headBucket({ Bucket: place.bucket }, options);
+    await client.headBucket({ Bucket: folder.bucket }, options);
   } catch (error) {
     client.destroy();
-    if (statusOf(error) === 404) throw configError(`${place.address}: there is no such bucket.`, { cause: error });
-    throw s3Error(error, place.address, signal);
+    if (statusOf(error) === 404) throw configError(`${folder.address}: there is no such bucket.`, { cause: error });
+    throw s3Error(error, folder.address, signal);
   }
-  return new S3Storage({ client, bucket: place.bucket, options }, place);
+  return new S3Storage({ client, bucket: folder.bucket, options }, folder);
 }
 
 /** A bucket, accessed by the official SDK with its credential chain and its retries. */
@@ -51,7 +51,7 @@ class S3Storage implements Storage {
   readonly #access: BucketAccess;
   readonly #prefix: string;
 
-  constructor(access: BucketAccess, { address, prefix }: S3Place) {
+  constructor(access: BucketAccess, { address, prefix }: BucketFolder) {
     this.#access = access;
     this.address = address;
     this.#prefix = prefix;

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Window } from '../../../src/extract/window.ts';
-import { type LogPlace, readSnapshot, writeCheckpoint } from '../../../src/sinks/delta/protocol/snapshot.ts';
+import { type LogFolder, readSnapshot, writeCheckpoint } from '../../../src/sinks/delta/protocol/snapshot.ts';
 import { DeltaTable } from '../../../src/sinks/delta/table.ts';
 import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
@@ -87,7 +87,7 @@ export class DeltaFixture extends FolderFixture {
     });
   }
 
-  async #atLog<T>(storage: Storage, folder: TableName, work: (place: LogPlace) => Promise<T>): Promise<T> {
+  async #atLog<T>(storage: Storage, folder: TableName, work: (place: LogFolder) => Promise<T>): Promise<T> {
     const own = mkdtempSync(join(this.dir, 'log-'));
     const { clock } = this.lakeOptions;
     const engine = await openEngine({ file: join(own, 'engine'), lockWaitMs: 0, clock });

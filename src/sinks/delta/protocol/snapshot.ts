@@ -36,7 +36,7 @@ const CONCURRENCY = 16;
 const BATCH = 256;
 
 /** The log of a table in its store, with the means to work on it. */
-export interface LogPlace {
+export interface LogFolder {
   readonly storage: Storage;
   /** The name of the table, and of its folder. */
   readonly folder: TableName;
@@ -98,13 +98,13 @@ export class LogSnapshot {
 const keyOf = (path: string): string => filePathOf(path) ?? path;
 
 /** Reads the latest version of a table; version −1 if there is none. Throws UserError for a log that is damaged. */
-export async function readSnapshot(place: LogPlace): Promise<LogSnapshot> {
-  let log = await findLog(place);
+export async function readSnapshot(logFolder: LogFolder): Promise<LogSnapshot> {
+  let log = await findLog(logFolder);
   for (;;) {
     try {
-      return await snapshotOf(place, log);
+      return await snapshotOf(logFolder, log);
     } catch (error) {
-      const latest = await findLog(place);
+      const latest = await findLog(logFolder);
       if (latest.checkpoint <= log.checkpoint) throw error;
       // A purge removed a listed file before it was read; the purge's checkpoint has everything.
       log = latest;
@@ -119,18 +119,18 @@ interface Log {
   readonly entries: readonly number[];
 }
 
-async function findLog(place: LogPlace): Promise<Log> {
-  const { storage, folder } = place;
+async function findLog(logFolder: LogFolder): Promise<Log> {
+  const { storage, folder } = logFolder;
   // The pointer is only a hint: if it is wrong, the listing takes longer.
   const text = (await storage.read(`${folder}/${LAST_CHECKPOINT}`))?.toString('utf8') ?? '';
   const { version } = objectIn(text);
-  if (typeof version !== 'number' || !(version > 0)) return listLog(place, 0);
-  const found = await listLog(place, version);
+  if (typeof version !== 'number' || !(version > 0)) return listLog(logFolder, 0);
+  const found = await listLog(logFolder, version);
   // The pointer may name a missing checkpoint, as in a copy made by hand.
-  return found.checkpoint < version ? listLog(place, 0) : found;
+  return found.checkpoint < version ? listLog(logFolder, 0) : found;
 }
 
-async function listLog({ storage, folder }: LogPlace, since: number): Promise<Log> {
+async function listLog({ storage, folder }: LogFolder, since: number): Promise<Log> {
   const entries: number[] = [];
   let checkpoint = -1;
   for await (const { path } of storage.list(`${folder}/${LOG_FOLDER}`, `${folder}/${beforeVersion(since)}`)) {
@@ -141,10 +141,10 @@ async function listLog({ storage, folder }: LogPlace, since: number): Promise<Lo
   return { checkpoint, entries };
 }
 
-async function snapshotOf(place: LogPlace, { checkpoint, entries }: Log): Promise<LogSnapshot> {
-  const { storage, folder } = place;
+async function snapshotOf(logFolder: LogFolder, { checkpoint, entries }: Log): Promise<LogSnapshot> {
+  const { storage, folder } = logFolder;
   const snapshot = new LogSnapshot();
-  if (checkpoint >= 0) snapshot.apply(checkpoint, await readCheckpoint(place, checkpoint));
+  if (checkpoint >= 0) snapshot.apply(checkpoint, await readCheckpoint(logFolder, checkpoint));
   const versions = entries.filter((version) => version > checkpoint);
   // Every version from the checkpoint on must be there once: a missing one would be a hole in the data.
   const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
@@ -186,8 +186,8 @@ const COLUMNS: Readonly<Record<string, string>> = {
 };
 
 /** Reads the actions of a checkpoint. Throws UserError for one that is damaged. */
-async function readCheckpoint(place: LogPlace, version: number): Promise<Action[]> {
-  const { storage, folder, engine, work } = place;
+async function readCheckpoint(logFolder: LogFolder, version: number): Promise<Action[]> {
+  const { storage, folder, engine, work } = logFolder;
   const path = `${folder}/${checkpointPath(version)}`;
   const where = `${storage.address}/${path}`;
   const copy = join(work, 'read.checkpoint');
@@ -201,8 +201,8 @@ async function readCheckpoint(place: LogPlace, version: number): Promise<Action[
 }
 
 /** Writes a checkpoint of a committed version, and the pointer to it. */
-export async function writeCheckpoint(place: LogPlace, version: number, actions: Iterable<Action>): Promise<void> {
-  const { storage, folder, engine, work } = place;
+export async function writeCheckpoint(logFolder: LogFolder, version: number, actions: Iterable<Action>): Promise<void> {
+  const { storage, folder, engine, work } = logFolder;
   const lines = join(work, 'checkpoint.json');
   const file = join(work, 'checkpoint.parquet');
   let [count, longest] = [0, 0];
