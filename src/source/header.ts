@@ -22,7 +22,7 @@ export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Pr
   let { from, to } = request;
   for (let moves = 0; ; ) {
     const moved = { ...request, from, to };
-    const found = await retrying({ ...deps, name: exportName(moved) }, () => requestHeader(moved, deps));
+    const found = await retrying({ ...deps, exportName: exportName(moved) }, () => requestHeader(moved, deps));
     if (found.kind === 'received') return found.value;
     if (found.kind === 'invalid') {
       const now = deps.clock.now();

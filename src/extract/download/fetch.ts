@@ -56,9 +56,9 @@ async function reuse(run: Run, request: ExportRequest, options: FetchOptions): P
     return undefined;
   }
   run.cache.recordNames(file.scan.eventNames);
-  const window = exportName(request);
+  const name = exportName(request);
   const whose = isShared ? 'the download for another target' : 'a verified download of an earlier run';
-  deps.logger.info('window.reused', `${window}: ${whose} is used.`, { window, rows: file.scan.rows });
+  deps.logger.info('window.reused', `${name}: ${whose} is used.`, { window: name, rows: file.scan.rows });
   return file;
 }
 
@@ -71,7 +71,7 @@ async function requestExport(run: Run, request: ExportRequest, options: FetchOpt
   const { cache, spool, deps, signal } = run;
   const malformed = new Map<string, number>();
   const { splitAfter } = options;
-  const found = await retrying({ ...deps, name: exportName(request), splitAfter, signal }, async () => {
+  const found = await retrying({ ...deps, exportName: exportName(request), splitAfter, signal }, async () => {
     const file = await run.limit(() => attemptExport(run, request, malformed));
     if (file.kind !== 'file') return file;
     if (endsAsExpected(run, file)) return { kind: 'received', value: file };

@@ -49,7 +49,7 @@ type LastRefusal = Omit<Refusal, 'kind'> & { readonly kind: 'gone' | 'invalid' |
 
 interface RetryOptions {
   /** Name of the export in messages: `2026-01-01`. */
-  readonly name: string;
+  readonly exportName: string;
   /** Answers that may mean "too big" before the export is `too_big`; default: that of the policy. */
   readonly splitAfter?: number | undefined;
   readonly clock: Clock;
@@ -67,14 +67,14 @@ export async function retrying<T>(
   options: RetryOptions,
   request: () => Promise<Received<T> | Refusal>,
 ): Promise<Believed<T> | LastRefusal> {
-  const { name, splitAfter = EXPORT_RETRY.splitAfter, logger, signal } = options;
+  const { exportName, splitAfter = EXPORT_RETRY.splitAfter, logger, signal } = options;
   let attempt = 1;
   let quotaRefusals = 0;
   let maybeTooBig = 0;
   let unconfirmed: string | undefined;
   for (;;) {
     signal.throwIfAborted();
-    const where = { window: name, attempt };
+    const where = { window: exportName, attempt };
     let answer = await request();
     if (answer.kind === 'received') {
       const { doubt } = answer;
@@ -83,7 +83,7 @@ export async function retrying<T>(
       const isAskedAtOnce = unconfirmed === undefined && doubt.isUsual && attempt < EXPORT_RETRY.attempts;
       unconfirmed = doubt.digest;
       if (isAskedAtOnce) {
-        logger.debug('window.confirm', `${name} is exported once more: it may have been cut.`, where);
+        logger.debug('window.confirm', `${exportName} is exported once more: it may have been cut.`, where);
         attempt++;
         continue;
       }
@@ -102,7 +102,7 @@ export async function retrying<T>(
     // The user can search for the code.
     const why = message.includes(`(${code})`) ? message : `${message} (${code})`;
     if (kind === 'retry_or_split' && maybeTooBig >= splitAfter) {
-      const text = `${name}, attempt ${attempt}: ${why} again and again; a smaller export is requested next.`;
+      const text = `${exportName}, attempt ${attempt}: ${why} again and again; a smaller export is requested next.`;
       logger.warn('window.split', text, { ...where, cause: code });
       return { ...answer, kind: 'too_big' };
     }
@@ -112,28 +112,28 @@ export async function retrying<T>(
 }
 
 /** Throws a UserError at the last refusal for quota that the policy allows. */
-function tellQuotaRefusal({ name, logger }: RetryOptions, message: string, refusals: number): void {
+function tellQuotaRefusal({ exportName, logger }: RetryOptions, message: string, refusals: number): void {
   if (refusals >= REFUSAL_POLICY.failAt) {
-    throw transientError(`${name}: ${message} Asked ${refusals} times; run again later.`);
+    throw transientError(`${exportName}: ${message} Asked ${refusals} times; run again later.`);
   }
-  logger.info('window.wait', `${name}: ${message} It is requested again as soon as that allows.`, {
-    window: name,
+  logger.info('window.wait', `${exportName}: ${message} It is requested again as soon as that allows.`, {
+    window: exportName,
     wait: refusals,
   });
 }
 
 /** Throws a UserError after the last attempt. */
 async function pauseAfterFailure(options: RetryOptions, attempt: number, why: string, code: string): Promise<void> {
-  const { name, clock, random, logger, signal } = options;
-  const where = { window: name, attempt };
+  const { exportName, clock, random, logger, signal } = options;
+  const where = { window: exportName, attempt };
   if (attempt >= EXPORT_RETRY.attempts) {
     throw transientError(
-      `The export of ${name} failed ${attempt} times, at last because ${why}; nothing of it was stored, run again later.`,
+      `The export of ${exportName} failed ${attempt} times, at last because ${why}; nothing of it was stored, run again later.`,
       { where, internal: code },
     );
   }
   const pause = pauseAfter(attempt, EXPORT_RETRY, random);
-  const text = `${name}, attempt ${attempt} of ${EXPORT_RETRY.attempts}: ${why}; again in ${formatDuration(pause)}.`;
+  const text = `${exportName}, attempt ${attempt} of ${EXPORT_RETRY.attempts}: ${why}; again in ${formatDuration(pause)}.`;
   logger.warn('window.retry', text, { ...where, cause: code, pause_ms: pause });
   await clock.sleep(pause, signal);
 }
