@@ -92,7 +92,7 @@ function readConfig(given: Arguments, redactor: Redactor): unknown {
   return config;
 }
 
-/** Settles as the work does; after an abort the work has a moment to close what it opened, and is then given up. */
+/** Ends as the work does; after an abort the work has a moment to close what it opened, and is then given up. */
 async function untilAborted(signal: AbortSignal, clock: Clock, work: Promise<void>): Promise<void> {
   const givenUp = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => void clock.sleep(CLOSING_MS).then(() => reject(signal.reason)));

@@ -95,7 +95,7 @@ export function hashedAfter(
 ): HashedColumns[] | undefined {
   const before = state === undefined ? [] : (state.hashed ?? [PLAIN]);
   const now = hashedColumns(settings);
-  const all = [...before.filter((form) => !isSame(form, now)), now];
+  const all = [...before.filter((hashing) => !isSame(hashing, now)), now];
   return all.some(({ columns }) => columns.length > 0) ? all : undefined;
 }
 

@@ -33,7 +33,7 @@ const cells = () => BOOL_UPPER | BOOL_LOWER;
 export const BOOLEAN_CODEC = codecOf({
   type: 'boolean',
   cells,
-  mixesForms: false,
+  mixesSpellings: false,
   duckdb: () => 'BOOLEAN',
   writeValue: (b, start, _end, out, at) => writeBytes((b[start] | LOWER_CASE) === TRUE[0] ? TRUE : FALSE, out, at),
   plainJson: () => 'boolean',

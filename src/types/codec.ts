@@ -41,8 +41,8 @@ interface Facts {
   readonly type: ColumnType;
   /** The bits that its cells may have beside NULL_TEXT; all cells of such a bit fit. */
   cells(asInstants: boolean): Evidence;
-  /** False if a column is inferred to be of this type only while all its cells have one form. */
-  readonly mixesForms: boolean;
+  /** False if a column is inferred to be of this type only while all its cells have one spelling. */
+  readonly mixesSpellings: boolean;
   duckdb(asInstants: boolean): DuckDbType;
   /** The relation of cells to their JSON; `evidence` is that of all cells of the column. */
   plainJson(asInstants: boolean, evidence: Evidence): PlainJson;

@@ -11,7 +11,7 @@ const cells = () => DATE | DATETIME_GAP | DATETIME_OVERLAP;
 export const DATE_CODEC = codecOf({
   type: 'date',
   cells,
-  mixesForms: true,
+  mixesSpellings: true,
   duckdb: () => 'DATE',
   writeValue: writeString,
   plainJson: () => 'text',

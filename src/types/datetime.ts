@@ -133,7 +133,7 @@ function writeThree(out: Uint8Array, at: number, value: number): number {
 export const DATETIME_CODEC = codecOf({
   type: 'datetime',
   cells: (asInstants) => LOCAL | DATETIME_OVERLAP | (asInstants ? DATETIME_OFFSET : 0),
-  mixesForms: true,
+  mixesSpellings: true,
   duckdb: (asInstants) => (asInstants ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
   writeValue(b, start, end, out, at, zone) {
     const form = parseTime(b, start, end);

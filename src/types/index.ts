@@ -105,8 +105,8 @@ export function widenedType(from: ColumnType, evidence: Evidence, asInstants: bo
 /** True if a column of these cells may be inferred to be of this type. */
 function holds(type: ColumnType, evidence: Evidence, asInstants: boolean): boolean {
   const seen = seenClasses(evidence);
-  const hasOneForm = (seen & (seen - 1)) === 0;
-  return fitsWholly(seen, type, asInstants) && (hasOneForm || TYPES[type].mixesForms);
+  const hasOneSpelling = (seen & (seen - 1)) === 0;
+  return fitsWholly(seen, type, asInstants) && (hasOneSpelling || TYPES[type].mixesSpellings);
 }
 
 /** The bits that decide the type: `null` is no value, and times that the zone skips or repeats are times. */

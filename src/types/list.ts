@@ -237,7 +237,7 @@ function listCodec({ item, sqlItem, write, ...definition }: ListDefinition): Col
   return codecOf({
     ...definition,
     cells: (asInstants) => (asInstants ? instants : local),
-    mixesForms: true,
+    mixesSpellings: true,
     duckdb: () => `${sqlItem}[]`,
     plainJson: (_, evidence) => (write === writeAsString && (evidence & NUMBERS) !== 0 ? 'other' : 'list'),
     writeValue: (b, start, end, out, at) => writeList(b, start, end, out, at, write),

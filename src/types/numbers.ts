@@ -127,7 +127,7 @@ const longCells = () => LONG | LONG_WIDE;
 export const LONG_CODEC = codecOf({
   type: 'long',
   cells: longCells,
-  mixesForms: true,
+  mixesSpellings: true,
   duckdb: () => 'BIGINT',
   writeValue: copyBytes,
   plainJson: () => 'copy',
@@ -201,7 +201,7 @@ const doubleCells = () => LONG | DOUBLE;
 export const DOUBLE_CODEC = codecOf({
   type: 'double',
   cells: doubleCells,
-  mixesForms: true,
+  mixesSpellings: true,
   duckdb: () => 'DOUBLE',
   writeValue: copyBytes,
   plainJson: () => 'copy',

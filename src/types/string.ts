@@ -5,7 +5,7 @@ import { writeNull, writeString } from './json-text.ts';
 export const STRING_CODEC: ColumnCodec = {
   type: 'string',
   cells: () => ~0,
-  mixesForms: true,
+  mixesSpellings: true,
   duckdb: () => 'VARCHAR',
   plainJson: () => 'text',
   writeJson(b, start, end, out, at) {

@@ -91,7 +91,7 @@ async function withCopy<L extends Lookup | undefined, T>(
     });
   };
   const locked = async (checkHeld: () => void) => {
-    const engine = await openSettled(options);
+    const engine = await openFinished(options);
     try {
       return await engine.guarded(() => copy(engine, checkHeld));
     } finally {
@@ -107,7 +107,7 @@ async function withCopy<L extends Lookup | undefined, T>(
 }
 
 /** Opens the file for reading once nothing is left in its write-ahead log; writers cannot open it meanwhile. */
-async function openSettled(options: EngineOptions): Promise<Engine> {
+async function openFinished(options: EngineOptions): Promise<Engine> {
   await withFile(options, async (writer) => {
     await checkStore(writer);
     await writer.emptyLog();

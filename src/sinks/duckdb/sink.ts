@@ -18,7 +18,7 @@ import { checkLogPath, isWide } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { isRefusedByIndex } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
+import { finishBatch, type PlannedBatch, planBatch } from '../sql/rows/batch.ts';
 import { checkRowCount, rowsByWindow } from '../sql/rows/counts.ts';
 import { filesByHeader, filesQuery, type TypedRows, type WindowLoad } from '../sql/rows/file-query.ts';
 import { withStaged } from '../sql/rows/staging.ts';
@@ -146,7 +146,7 @@ export class DuckDbSink implements Sink {
       windowNumber,
       rowsLive - (counted.get(windowNumber) ?? 0) + (after.get(windowNumber) ?? 0),
     ]);
-    const { state, commit } = await settleBatch(engine, before, batch, {
+    const { state, commit } = await finishBatch(engine, before, batch, {
       rows: `(SELECT * FROM events WHERE _dfinery_window >= ${loads[0].windowNumber})`,
       idRepeats,
       liveRows: new Map([

@@ -217,8 +217,8 @@ export function readingTable<T>(
     for (let attempt = 1; ; attempt++) {
       const [found] = await Promise.allSettled([work(table)]);
       options.signal?.throwIfAborted();
-      const isSettled = found.status === 'fulfilled' && isCertain(found.value);
-      if (isSettled || (await table.log.isUnchanged?.()) !== false) {
+      const isDecided = found.status === 'fulfilled' && isCertain(found.value);
+      if (isDecided || (await table.log.isUnchanged?.()) !== false) {
         if (found.status === 'fulfilled') return found.value;
         throw found.reason;
       }

@@ -19,7 +19,7 @@ const CONCURRENCY = 2;
 /** Files that were written before the batch of their window was complete. */
 export interface EarlyFiles {
   /** The number of the window, and the names and types of the columns, as text. */
-  readonly form: string;
+  readonly layout: string;
   readonly files: readonly NewFile[];
 }
 
@@ -42,7 +42,7 @@ export class EarlyWriter {
     if (load.window.receipt.rows === 0 || hasDuplicateOrMissingIds(load.window)) return;
     const write = async () => {
       if (this.#isClosed || this.#table.engine.isLowOnMemory) return undefined;
-      return { form: formOf(load), files: await writePlain(this.#table, load) };
+      return { layout: layoutOf(load), files: await writePlain(this.#table, load) };
     };
     this.#files.set(
       load.window,
@@ -66,7 +66,7 @@ export class EarlyWriter {
 }
 
 /** A text that is equal for two files of a window only if they have the same rows. */
-const formOf = ({ windowNumber, planned }: WindowLoad): string =>
+const layoutOf = ({ windowNumber, planned }: WindowLoad): string =>
   JSON.stringify([windowNumber, ...typedColumns([...planned.values()]).map(({ name, type }) => [name, type])]);
 
 /**
@@ -82,7 +82,7 @@ export async function writeIncoming(
   const limit = pLimit(table.engine.isLowOnMemory ? 1 : CONCURRENCY);
   const beside = filled.map((load) => {
     const written = early.get(load.window);
-    if (written?.form === formOf(load)) return written.files;
+    if (written?.layout === layoutOf(load)) return written.files;
     return hasDuplicateOrMissingIds(load.window) ? undefined : limit(() => writePlain(table, load));
   });
   const plain = await Promise.all(beside);

@@ -10,7 +10,7 @@ import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import { filesError, otherTimezone } from '../failures.ts';
 import type { Commit, Sink } from '../sink.ts';
-import { type PlannedBatch, planBatch, settleBatch } from '../sql/rows/batch.ts';
+import { finishBatch, type PlannedBatch, planBatch } from '../sql/rows/batch.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
 import { type ChangedFiles, derive } from './derive.ts';
 import { columnsIn, selectAfter } from './file-columns.ts';
@@ -193,7 +193,7 @@ class FilesSink implements Sink {
     const { files, idRepeats } = superseded;
     const events = await this.#eventsAfter(batch, stored, superseded);
     const change = await derive(table, events, { columns, tables: state.tables });
-    const { state: after, commit } = await settleBatch(table.engine, state, batch, {
+    const { state: after, commit } = await finishBatch(table.engine, state, batch, {
       rows: files.length === 0 ? undefined : readFiles(files.map(({ local }) => local)),
       idRepeats,
       liveRows: liveRows(filesAfter(table.log.snapshot?.files ?? [], change)),

@@ -159,7 +159,7 @@ class Cells {
   readonly #source: string;
   readonly #place: string;
   readonly #key: HashKey | undefined;
-  readonly #forms: readonly HashedColumns[];
+  readonly #hashings: readonly HashedColumns[];
 
   constructor({ columns, hashed, zone, place }: EventRows, { hashKey }: PeopleQuery, source: string) {
     const own = columns.filter(isTyped).filter((column) => column.source === source);
@@ -167,9 +167,9 @@ class Cells {
     this.#source = source;
     this.#place = place;
     this.#key = hashKey;
-    this.#forms = hashed.filter((form) => form.columns.includes(source));
+    this.#hashings = hashed.filter((hashing) => hashing.columns.includes(source));
     this.pads = this.#hasOwnKey && hashKey !== undefined ? PADS.map((pad) => padded(hashKey.block, pad)) : [];
-    this.isMixed = this.#forms.length < hashed.length;
+    this.isMixed = this.#hashings.length < hashed.length;
     this.cells = own.flatMap((column) => cellsOf(column, zone));
     const types = new Set(own.flatMap((column) => typesOf(column, zone)));
     const plain = ['text', ...[...types].map((type) => valueText(type, 'text', zone))];
@@ -191,8 +191,8 @@ class Cells {
 
   /** The check value of the key under which a stored text is a hash; undefined for a text that is no hash. */
   hashKeyOf(text: string): string | undefined {
-    if (this.#forms.length === 0 || !HASHED_VALUE.test(text)) return undefined;
-    return (this.#hasOwnKey ? this.#key?.check : this.#forms.at(-1)?.key_check) ?? undefined;
+    if (this.#hashings.length === 0 || !HASHED_VALUE.test(text)) return undefined;
+    return (this.#hasOwnKey ? this.#key?.check : this.#hashings.at(-1)?.key_check) ?? undefined;
   }
 
   /** A text that is equal for a value and its hash, so that both count as one person. */
@@ -202,7 +202,7 @@ class Cells {
 
   /** Warnings about hashes that cannot be looked for; throws a configuration failure if none can. */
   hashWarnings(): string[] {
-    if (this.#forms.length === 0) return [];
+    if (this.#hashings.length === 0) return [];
     const what = `${this.#place} holds the column ${this.#source} hashed`;
     if (this.#key === undefined) {
       throw configError(
@@ -215,23 +215,23 @@ class Cells {
         `${what} under another key than DFINERY_HASH_KEY gives: give the one that it was loaded with. Nothing was done.`,
       );
     }
-    if (this.#forms.every(({ key_check }) => key_check === this.#key?.check)) return [];
+    if (this.#hashings.every(({ key_check }) => key_check === this.#key?.check)) return [];
     return [
       `${this.#place}: ${this.#source} is hashed under another key in some of its rows: run again with that key to reach those.`,
     ];
   }
 
   get isHashedUnknown(): boolean {
-    return this.#forms.length > 0 && !this.#hasOwnKey;
+    return this.#hashings.length > 0 && !this.#hasOwnKey;
   }
 
   get #hasOwnKey(): boolean {
-    return this.#forms.some(({ key_check }) => key_check === this.#key?.check);
+    return this.#hashings.some(({ key_check }) => key_check === this.#key?.check);
   }
 }
 
 /**
- * Warnings about rows that may be missed because only some hold df_unified_id hashed: if all hold it in one form,
+ * Warnings about rows that may be missed because only some hold df_unified_id hashed: if all hold it hashed in one way,
  * people are found by what the rows hold.
  */
 function unifiedWarnings({ place, hashed }: EventRows, unified: Cells, { column, mapping }: PeopleQuery): string[] {

@@ -65,7 +65,7 @@ export interface StoredRows {
 }
 
 /** Gives the state after a batch whose rows are stored, and the changes that its commit makes. */
-export async function settleBatch(
+export async function finishBatch(
   engine: Engine,
   before: TableState,
   { isFirst, columns, loads }: PlannedBatch,

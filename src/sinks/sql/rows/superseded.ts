@@ -128,14 +128,14 @@ async function compare(engine: Engine, reread: Reread, partly: readonly SharedDa
   );
 }
 
-/** A form of the base id, and the rows of the batch and of the table that have it. */
+/** A kind of base id, and the rows of the batch and of the table that have it. */
 interface SameBase {
   readonly expr: Expression;
   readonly rows: Relation;
   readonly where: Condition;
 }
 
-/** The two forms of the base id. They are compared separately, so that an id is compared as a column. */
+/** The two kinds of base id. They are compared separately, so that an id is compared as a column. */
 function sameBase({ incoming, columns, hasRowsWithoutId }: Reread): SameBase[] {
   const { id, hash } = rowSql(columns);
   const byId = { expr: id, rows: `${incoming} WHERE ${id} IS NOT NULL`, where: 'true' };
