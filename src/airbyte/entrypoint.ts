@@ -65,9 +65,11 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
   }
   const config = readConfig(given, redactor);
   if (given.verb === 'discover') return writer.write(await (await connector.discover())(config, context));
-  const catalog = parseConfiguredCatalog(readJsonFile(given.catalog ?? '', 'The catalog file', true));
+  const catalog = parseConfiguredCatalog(readJsonFile(given.catalog ?? '', 'The catalog file', { mayBeEmpty: true }));
   if (given.verb === 'write') return (await connector.write?.())?.(config, catalog, io.input, context);
-  const state = parseStateInput(given.state ? readJsonFile(given.state, 'The state file', true) : undefined);
+  const state = parseStateInput(
+    given.state ? readJsonFile(given.state, 'The state file', { mayBeEmpty: true }) : undefined,
+  );
   return (await connector.read?.())?.(config, catalog, state, context);
 }
 
@@ -85,7 +87,7 @@ async function checked(connector: Connector, given: Arguments, context: VerbCont
 
 /** Masks whatever looks like a secret, before the configuration has been understood. */
 function readConfig(given: Arguments, redactor: Redactor): unknown {
-  const config = readJsonFile(given.config ?? '', 'The configuration file', true);
+  const config = readJsonFile(given.config ?? '', 'The configuration file', { mayBeEmpty: true });
   for (const [key, value] of Object.entries(isObject(config) ? config : {})) {
     if (/token|secret|password|_key$/i.test(key) && typeof value === 'string') redactor.add(new Secret(value));
   }

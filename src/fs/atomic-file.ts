@@ -119,12 +119,20 @@ function replaceOrWrite(path: string, text: string): void {
   }
 }
 
+interface NameOptions {
+  /** Works on a file system without hard links too; two processes that look at the same moment then both succeed. */
+  readonly mayRename?: boolean;
+}
+
 /**
  * Gives a temporary file its final name, which is synced to disk when this returns; false if a file of that name
- * exists. The temporary file is gone in any case. With `mayRename` it works on a file system without hard links too;
- * two processes that look at the same moment then both succeed. Throws the system's error.
+ * exists. The temporary file is gone in any case. Throws the system's error.
  */
-export async function nameTemporary(temporary: string, path: string, mayRename = false): Promise<boolean> {
+export async function nameTemporary(
+  temporary: string,
+  path: string,
+  { mayRename = false }: NameOptions = {},
+): Promise<boolean> {
   try {
     await link(temporary, path);
   } catch (error) {
@@ -140,8 +148,8 @@ export async function nameTemporary(temporary: string, path: string, mayRename =
 }
 
 /** Creates a synced file with this text as `nameTemporary` does; false if a file of that name exists. */
-export const createFile = async (path: string, text: string, mayRename = false): Promise<boolean> =>
-  nameTemporary(await temporaryWith(path, text, OWNER_FILE), path, mayRename);
+export const createFile = async (path: string, text: string, options?: NameOptions): Promise<boolean> =>
+  nameTemporary(await temporaryWith(path, text, OWNER_FILE), path, options);
 
 async function temporaryWith(path: string, text: string, mode: number): Promise<string> {
   const temporary = temporaryPathOf(path);

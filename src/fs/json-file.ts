@@ -6,7 +6,7 @@ import { configError, messageOf } from '../base/errors.ts';
  * configuration file`) and the path. `mayBeEmpty`: an empty file is undefined, since platforms write one for an absent
  * value.
  */
-export function readJsonFile(path: string, what: string, mayBeEmpty = false): unknown {
+export function readJsonFile(path: string, what: string, { mayBeEmpty = false } = {}): unknown {
   const where = { file: path };
   let text: string;
   try {

@@ -61,7 +61,7 @@ export function plannedTogether(
 ): number {
   if (rules.schemaMode !== 'evolve') return 1;
   const planOf = (columns: readonly StoredColumn[], files: readonly FileScan[]) =>
-    planColumns(columns, incomingColumns(files).columns, rules, false);
+    planColumns(columns, incomingColumns(files).columns, rules, { isFirst: false });
   const alone: PlannedColumn[][] = [];
   for (const files of windows) alone.push(planOf(alone.at(-1) ?? stored, files));
   for (let count = windows.length; count > 1; count--) {
@@ -94,7 +94,7 @@ export function planColumns(
   stored: readonly StoredColumn[],
   incoming: ReadonlyMap<string, IncomingColumn>,
   rules: Rules,
-  isFirst: boolean,
+  { isFirst }: { readonly isFirst: boolean },
 ): PlannedColumn[] {
   const mode = isFirst && rules.pinned === undefined ? 'evolve' : rules.schemaMode;
   const all = [...stored, ...newColumns(stored, incoming, rules)];

@@ -101,7 +101,7 @@ async function write(path: string, { base_url, service_id }: Answers, exists: bo
   const json = `${JSON.stringify({ base_url, service_id }, null, 2)}\n`;
   try {
     if (exists) return await replaceFile(path, json);
-    if (await createFile(path, json, true)) return;
+    if (await createFile(path, json, { mayRename: true })) return;
   } catch (error) {
     throw diskError(error, { what: `the file ${path}`, path });
   }

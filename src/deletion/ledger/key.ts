@@ -98,7 +98,7 @@ export function givenOrStoredKey(folder: string, given: Secret | undefined): Led
  * file system without hard links, two processes could each put a key there and sign with different ones.
  */
 export async function makeKey(folder: string): Promise<Secret> {
-  await createFile(join(folder, KEY_FILE), `${randomKey()}\n`, true);
+  await createFile(join(folder, KEY_FILE), `${randomKey()}\n`, { mayRename: true });
   const secret = storedKey(folder);
   if (secret === undefined) throw configError(`The ledger's key in ${folder} was taken away while it was made.`);
   return secret;

@@ -5,15 +5,23 @@ import { type DaysResult, noDownload } from './download.ts';
 import type { Run } from './run.ts';
 import { fetchDays } from './split.ts';
 
+interface RangeOptions {
+  /** Several days are assumed to contain their end, and the caller proves it. */
+  readonly assumesEnd?: boolean;
+}
+
 /**
  * Downloads consecutive days, with fewer days in each export if one is too large. A form of request that is not proved
- * to contain its end (S62) asks for one day more. `assumed`: several days are assumed to contain their end, and the
- * caller proves it.
+ * to contain its end (S62) asks for one day more.
  */
-export async function fetchRange(run: Run, days: DayRange, assumed?: true): Promise<DaysResult[]> {
+export async function fetchRange(
+  run: Run,
+  days: DayRange,
+  { assumesEnd = false }: RangeOptions = {},
+): Promise<DaysResult[]> {
   const { cache, plan } = run;
   const { first, last } = days;
-  const inclusive = (first === last ? cache.inclusive : (assumed ?? cache.rangesInclusive)) === true;
+  const inclusive = first === last ? cache.inclusive === true : assumesEnd || cache.rangesInclusive === true;
   if (!inclusive && cache.rangesInclusive !== false && plan.appends) {
     return [noDownload(days, 'later', 'whether an export contains its to_date is not proved')];
   }
@@ -35,13 +43,13 @@ export async function fetchRange(run: Run, days: DayRange, assumed?: true): Prom
         const gone = daysOf(first, last).filter((day) => day === first || cache.isSurelyGone(day));
         const next = addDays(first, gone.length);
         const results = gone.map((day) => noDownload(only(day), 'gone', download.message));
-        return next > last ? results : [...results, ...(await fetchRange(run, { first: next, last }, assumed))];
+        return next > last ? results : [...results, ...(await fetchRange(run, { first: next, last }, { assumesEnd }))];
       }
       case 'too_big': {
         const middle = addDays(first, cache.limitWindowDays(days) - 1);
         return [
-          ...(await fetchRange(run, { first, last: middle }, assumed)),
-          ...(await fetchRange(run, { first: addDays(middle, 1), last }, assumed)),
+          ...(await fetchRange(run, { first, last: middle }, { assumesEnd })),
+          ...(await fetchRange(run, { first: addDays(middle, 1), last }, { assumesEnd })),
         ];
       }
       case 'invalid': {

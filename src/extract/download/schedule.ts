@@ -173,7 +173,7 @@ export class Scheduler {
 
   /** Downloads several days in one request if its rows prove that it contains its end; else each day by itself. */
   async #proveRange(days: DayRange): Promise<DaysResult[]> {
-    const results = await fetchRange(this.#run, days, true);
+    const results = await fetchRange(this.#run, days, { assumesEnd: true });
     const ranges = results.flatMap((result) => (result.kind === 'rows' && result.from < result.to ? [result] : []));
     if (ranges.length === 0 || ranges.some((download) => observeRange(this.#run, download))) return results;
     for (const result of results) await discard(this.#run, result);

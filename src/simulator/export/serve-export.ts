@@ -73,8 +73,8 @@ const CONDITIONS = ['all', 'include', 'exclude'] as const;
 /** Reads an export body as the service would; returns the query, or the reason for a refusal. */
 function readExportRequest(body: unknown, scenario: Scenario, now: number): ExportRequest | ExportError {
   if (!isObject(body)) return 'invalid_parameter';
-  const events = readFilter(body.events, body.events_condition_type, true);
-  const properties = readFilter(body.properties, body.properties_condition_type, false);
+  const events = readFilter(body.events, body.events_condition_type, { isRequired: true });
+  const properties = readFilter(body.properties, body.properties_condition_type);
   const today = dayAt(now, scenario.days.zone_hours);
   const dates = readDates(body, scenario, today);
   if (events === undefined || properties === undefined || dates === undefined) return 'invalid_parameter';
@@ -87,7 +87,7 @@ function readExportRequest(body: unknown, scenario: Scenario, now: number): Expo
   return { ...dates, query: { from: dates.from, last, events, properties, now } };
 }
 
-function readFilter(names: unknown, condition: unknown, isRequired: boolean): NameFilter | undefined {
+function readFilter(names: unknown, condition: unknown, { isRequired = false } = {}): NameFilter | undefined {
   const known = CONDITIONS.find((one) => one === (condition ?? (isRequired ? undefined : 'all')));
   if (known === undefined) return undefined;
   const list: unknown = names ?? [];

@@ -91,7 +91,7 @@ class TypedFiles {
   /** Plans how the window's cells become values of the stream, whose columns and types no longer change. */
   #planOf({ columns }: IncomingColumns): PlannedColumn[] {
     const stored = this.#options.columns;
-    return planColumns(stored, columns, this.#options, false).map((planned, i) => {
+    return planColumns(stored, columns, this.#options, { isFirst: false }).map((planned, i) => {
       const type = stored[i]?.type ?? null;
       if (planned.type === type) return planned;
       if (type === null) return { ...planned, type, readAs: null, isRefused: planned.readAs !== null };

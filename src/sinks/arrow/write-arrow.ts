@@ -47,7 +47,11 @@ export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowO
     const stream =
       pinned === undefined
         ? await keepAll(windows, folder.path, options)
-        : { windows, columns: planColumns(FIRST_COLUMNS, new Map(), options, true), rowBytes: USUAL_ROW_BYTES };
+        : {
+            windows,
+            columns: planColumns(FIRST_COLUMNS, new Map(), options, { isFirst: true }),
+            rowBytes: USUAL_ROW_BYTES,
+          };
     const result = await send(stream, output.stream, folder.path, options);
     // A pipe whose reader has left accepts no more bytes.
     if (result.readerLeft) await output.drop();
@@ -73,7 +77,7 @@ async function keepAll(windows: AsyncIterable<Window>, folder: string, options: 
   const kept: Window[] = [];
   let columns: readonly StoredColumn[] = FIRST_COLUMNS;
   for await (const window of windows) {
-    const plan = planColumns(columns, incomingColumns(window.files).columns, options, kept.length === 0);
+    const plan = planColumns(columns, incomingColumns(window.files).columns, options, { isFirst: kept.length === 0 });
     logChanges(options.logger, kept.length === 0 ? [] : plan, new Map());
     columns = plan;
     const files: SpoolFile[] = [];

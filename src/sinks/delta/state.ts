@@ -68,7 +68,7 @@ export function stateActions(domains: Domains, state: TableState, changeId: stri
   const { written, removed } = entryChanges(before, stateEntries(state).set('table', JSON.stringify(info)));
   return [
     ...written.map(([name, text]) => domainAction(OWN + name, text)),
-    ...removed.map((name) => domainAction(OWN + name, before.get(name) ?? '', true)),
+    ...removed.map((name) => domainAction(OWN + name, before.get(name) ?? '', { removed: true })),
   ];
 }
 
@@ -78,6 +78,6 @@ export function derivedAction(table: TableName, source: number, changeId: string
   return domainAction(TABLE, JSON.stringify(info));
 }
 
-const domainAction = (domain: string, configuration: string, removed = false): Action => ({
+const domainAction = (domain: string, configuration: string, { removed = false } = {}): Action => ({
   domainMetadata: { domain, configuration, removed },
 });

@@ -6,7 +6,7 @@ import { keyColumns } from '../sql/rows/superseded.ts';
 import { columnOfSource, eventItems, eventLogs, rank, sortedEventLogs } from '../sql/views.ts';
 import { columnsIn } from './file-columns.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
-import { FILE, readFiles } from './parquet-file.ts';
+import { FILE, readFiles, readFilesWithPaths } from './parquet-file.ts';
 import type { DataFile, NewFile, ReadableFile } from './table-log.ts';
 
 export interface ChangedFiles {
@@ -97,4 +97,4 @@ async function logsToWrite(
   return written;
 }
 
-const rowsOf = (files: readonly ReadableFile[]): string => readFiles(copiesOf(files), true);
+const rowsOf = (files: readonly ReadableFile[]): string => readFilesWithPaths(copiesOf(files));

@@ -18,7 +18,7 @@ import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
 import { copiesOf } from './file-table.ts';
-import { FILE, ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
+import { FILE, ROW_GROUP_ROWS, readFilesWithPaths } from './parquet-file.ts';
 import type { ReadableFile } from './table-log.ts';
 
 const OWN_TYPES = { _key: 'VARCHAR', _dfinery_window: 'BIGINT', _rescued: 'VARCHAR' } as const;
@@ -88,7 +88,7 @@ export function eventRows(
   const groups = groupBy(files, (file) => JSON.stringify(columnsIn(columns, file.columns).map(({ name }) => name)));
   const parts = [...groups.values()].map(
     (group) =>
-      `SELECT ${selectOf(columns, group[0].columns, zone, own)}, ${FILE} FROM ${readFiles(copiesOf(group), true)}`,
+      `SELECT ${selectOf(columns, group[0].columns, zone, own)}, ${FILE} FROM ${readFilesWithPaths(copiesOf(group))}`,
   );
   return parts.length === 0 ? undefined : `(${parts.join(' UNION ALL ')})`;
 }

@@ -114,7 +114,7 @@ export class FileTable {
   }
 
   /** Makes a writer. `isAside`: it works beside other statements, and does not see their temporary tables. */
-  writer(isAside = false): Writer {
+  writer({ isAside = false } = {}): Writer {
     const { engine, log } = this;
     const rows = (sql: string) => (isAside ? engine.rowsAside(sql) : engine.rows(sql));
     return { rows, isLowOnMemory: engine.isLowOnMemory, layout: log.layout };

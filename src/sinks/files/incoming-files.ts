@@ -95,7 +95,7 @@ function writePlain(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
   const date = onlyDate(load);
   const partition = date === undefined ? partitionSql(load, 0) : undefined;
   const source = fileQuery(load, 0, partition?.texts);
-  return writeDatesOf(table, table.writer(true), queryOf(source, partition?.sql, load), load, date);
+  return writeDatesOf(table, table.writer({ isAside: true }), queryOf(source, partition?.sql, load), load, date);
 }
 
 /** Writes a window whose ids may be missing or repeated: its rows are staged in their order in a temporary table. */

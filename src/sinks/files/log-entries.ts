@@ -13,7 +13,7 @@ import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { FILE, PARTITION_COLUMN, readFiles } from './parquet-file.ts';
+import { FILE, PARTITION_COLUMN, readFiles, readFilesWithPaths } from './parquet-file.ts';
 import type { ColumnStatistics, DataFile, NewFile } from './table-log.ts';
 
 // What of a log is this program's own: the state as texts by name, a note of each file, and statistics (S44).
@@ -147,7 +147,7 @@ async function countAbsentLists(engine: Engine, files: readonly NewFile[]): Prom
     const paths = group.map(({ local }) => local);
     const rows = await engine.rows(
       `SELECT ${FILE} AS path, unnest([${lists.map(literal).join(', ')}]) AS name, unnest([${counts.join(', ')}]) AS n
-      FROM ${readFiles(paths, true)} GROUP BY ${FILE}`,
+      FROM ${readFilesWithPaths(paths)} GROUP BY ${FILE}`,
     );
     for (const { path, name, n } of rows) absent.set(keyOf(String(path), String(name)), Number(n));
   }

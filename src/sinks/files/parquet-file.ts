@@ -139,15 +139,18 @@ export async function fingerprint(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** The column that `readFiles` adds: the path of the row's file. */
+/** The column that `readFilesWithPaths` adds: the path of the row's file. */
 export const FILE = '_dfinery_file';
 
 /** `read_parquet` of files with the same schema. */
-export function readFiles(paths: readonly string[], withFile = false): string {
-  const list = paths.map(pathLiteral).join(', ');
-  const file = withFile ? `, filename = ${literal(FILE)}` : '';
-  return `read_parquet([${list}], hive_partitioning = false${file})`;
-}
+export const readFiles = (paths: readonly string[]): string => `read_parquet(${filesToRead(paths)})`;
+
+/** Does the same, with the column FILE. */
+export const readFilesWithPaths = (paths: readonly string[]): string =>
+  `read_parquet(${filesToRead(paths)}, filename = ${literal(FILE)})`;
+
+const filesToRead = (paths: readonly string[]): string =>
+  `[${paths.map(pathLiteral).join(', ')}], hive_partitioning = false`;
 
 /** Number of rows of each file by path, from its footer. */
 export async function countRows(engine: Engine, paths: readonly string[]): Promise<Map<string, number>> {

@@ -49,7 +49,7 @@ export async function* rowsOfPeopleInFiles(
     // Rows wait on the disk until it is known that the files from which they were read belong together.
     const path = join(run.path, 'rows');
     await readingTable(format, options, async (table) => {
-      const { lookup, from } = await lookUp(table, query, true);
+      const { lookup, from } = await lookUp(table, query, { wholeRows: true });
       const rows = jsonOfRows({ engine: table.engine, from }, lookup.condition);
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE }));
     });
@@ -133,16 +133,16 @@ interface Found {
   readonly files: readonly ReadableFile[];
 }
 
-/** Looks people up. `isWhole`: all columns are read, and not only those that a look-up needs. */
-async function lookUp(table: FileTable, query: PeopleQuery, isWhole = false): Promise<Found> {
+/** Looks people up. `wholeRows`: all columns are read, and not only those that a look-up needs. */
+async function lookUp(table: FileTable, query: PeopleQuery, { wholeRows = false } = {}): Promise<Found> {
   const { engine, place, zone } = table;
   const { state } = table.snapshot;
   const { columns } = state;
   const stored = table.filesOf('events');
   const wanted = peopleColumns(columns, query);
   const names = new Set(['_rescued', ...wanted.map(({ name }) => name)]);
-  const files = await table.fetch(stored, isWhole ? undefined : names);
-  const from = isWhole ? eventRows(files, columns, zone) : eventRows(files, wanted, zone, ['_rescued']);
+  const files = await table.fetch(stored, wholeRows ? undefined : names);
+  const from = wholeRows ? eventRows(files, columns, zone) : eventRows(files, wanted, zone, ['_rescued']);
   return { lookup: await findPeople(eventRowsOf(state, { engine, from, place }), query), from, files };
 }
 

@@ -8,7 +8,7 @@ import {
   renumber,
 } from '../sql/rows/superseded.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
-import { countByFile, readFiles, writeFile } from './parquet-file.ts';
+import { countByFile, readFiles, readFilesWithPaths, writeFile } from './parquet-file.ts';
 import type { NewFile, ReadableFile } from './table-log.ts';
 
 /** The effect of a batch on the rows of stored files. */
@@ -48,7 +48,7 @@ export async function findSuperseded(
   const isKept = rereads.conditions.map((condition) => `NOT coalesce(${condition}, false)`).join(' AND ') || 'true';
   const counts = new Map<string, number>();
   for (const condition of rereads.conditions) {
-    const found = await countByFile(engine, readFiles(paths, true), condition);
+    const found = await countByFile(engine, readFilesWithPaths(paths), condition);
     for (const [path, rows] of found) counts.set(path, (counts.get(path) ?? 0) + rows);
   }
   const kept = `(SELECT _key FROM ${readFiles(paths)} WHERE ${isKept})`;

@@ -13,7 +13,7 @@ import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { folderError, linkError, secondNameError } from '../failures.ts';
 import { forgetReadFiles, openWithoutLock } from '../files/file-table.ts';
-import { FILE, readFiles, writeFile } from '../files/parquet-file.ts';
+import { FILE, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
 import {
   type DataFile,
   type FileChange,
@@ -248,7 +248,8 @@ async function filesWithMovedKeys(
 ): Promise<DataFile[]> {
   if (olds.length === 0 || news.length < 2) return [];
   const stored = (file: DataFile) => join(root, file.path);
-  const keysIn = (files: readonly string[]) => `(SELECT ${key} AS key, ${FILE} AS file FROM ${readFiles(files, true)})`;
+  const keysIn = (files: readonly string[]) =>
+    `(SELECT ${key} AS key, ${FILE} AS file FROM ${readFilesWithPaths(files)})`;
   const pairs = await engine.rows(
     `SELECT DISTINCT before.file AS old, after.file AS new FROM ${keysIn(olds.map(stored))} AS before
     JOIN ${keysIn(news.map(({ local }) => local))} AS after USING (key)`,

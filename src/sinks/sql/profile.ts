@@ -164,14 +164,16 @@ async function measure(
   const zone = zoneOf(timezone);
   const rules: Rules = { timezone, columnTypes: new Map(), schemaMode: 'evolve', pinned };
   const incoming = incomingColumns([scan]);
-  const plan = new Map(planColumns(FIRST_COLUMNS, incoming.columns, rules, true).map((column) => [column.key, column]));
+  const plan = new Map(
+    planColumns(FIRST_COLUMNS, incoming.columns, rules, { isFirst: true }).map((column) => [column.key, column]),
+  );
   const read = incoming.files[0].flatMap(({ key, index }) => {
     const column = plan.get(key);
     // Nothing is stored of a column that has only empty cells and `null`.
     if (column === undefined || column.readAs === null) return [];
     const { first, last } = scan.columns[index];
     const own = first === undefined || last === undefined ? zone : zone?.within(first, last);
-    return { index, own, ...cellSql(column, cell(index), own, true) };
+    return { index, own, ...cellSql(column, cell(index), own, { wantsText: true }) };
   });
   const measured = new Map<number, Measured>();
   for (let at = 0; at < read.length; at += MEASURED_AT_ONCE) {

@@ -132,7 +132,8 @@ describe('renaming a temporary file', () => {
   });
 
   it('creates a file once on a file system without hard links too where that is allowed, and leaves no temporary file', async () => {
-    const name = (content: string) => withCall(fs.promises, 'link', noLinks, () => createFile(path, content, true));
+    const name = (content: string) =>
+      withCall(fs.promises, 'link', noLinks, () => createFile(path, content, { mayRename: true }));
     expect([await name('first'), await name('second')]).toEqual([true, false]);
     expect([text(), readdirSync(dir)]).toEqual(['first', ['state.json']]);
   });

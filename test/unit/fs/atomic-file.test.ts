@@ -106,7 +106,7 @@ describe('creating a file', () => {
       expect(existsSync(temporary)).toBe(false);
     }
     expect(text()).toBe('first');
-    await expect(nameTemporary(temporary, join(dir, 'other'), true)).rejects.toThrow(/ENOENT/);
+    await expect(nameTemporary(temporary, join(dir, 'other'), { mayRename: true })).rejects.toThrow(/ENOENT/);
   });
 
   it('replaces the previous file by moving a finished one', async () => {

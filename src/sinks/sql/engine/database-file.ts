@@ -68,12 +68,12 @@ export function sweep(path: string): void {
 const SPILL = '.tmp';
 
 /** Where DuckDB spills what does not fit into memory: a folder for each reader, since all name their files alike. */
-export const spillFolder = (file: string, isShared: boolean): string =>
+export const spillFolder = (file: string, { isShared = false } = {}): string =>
   `${file}${SPILL}${isShared ? `-${randomBytes(6).toString('hex')}` : ''}`;
 
 /** Removes what dead runs spilled. While a file is open for writing it has no readers, but some may just be ending. */
 export function sweepSpilled(file: string): void {
-  const own = basename(spillFolder(file, false));
+  const own = basename(spillFolder(file));
   for (const name of readdirSync(dirname(file))) {
     if (!name.startsWith(own) || !/^(-[0-9a-f]{12})?$/.test(name.slice(own.length))) continue;
     try {
@@ -140,7 +140,7 @@ export function makeFile(connection: DuckDBConnection, file: string, how = newFi
     await connection.run(`ATTACH ${literal(making)} AS making (${how})`);
     await connection.run('DETACH making');
     chmodSync(making, OWNER_FILE);
-    return nameTemporary(making, file, true);
+    return nameTemporary(making, file, { mayRename: true });
   });
 }
 

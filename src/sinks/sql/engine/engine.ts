@@ -388,7 +388,7 @@ function createInstance({ file, memoryLimit, readOnly }: EngineOptions): Promise
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
     memory_limit: memoryLimit ?? `${Math.floor(availableMemory() / 2 ** 21)}MiB`,
-    temp_directory: spillFolder(file, readOnly === true),
+    temp_directory: spillFolder(file, { isShared: readOnly === true }),
     max_temp_directory_size: SPILL_LIMIT,
     preserve_insertion_order: 'false',
   }).catch(() => {

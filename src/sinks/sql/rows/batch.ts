@@ -31,7 +31,7 @@ export function planBatch(
   const isFirst = receipts.length === 0;
   const first = lastWindowNumber(receipts) + 1;
   const all = incomingColumns(windows.flatMap(({ files }) => files));
-  const columns = planColumns(stored, all.columns, rules, isFirst);
+  const columns = planColumns(stored, all.columns, rules, { isFirst });
   const planned = new Map(columnsOf(columns).map((column) => [column.key, column]));
   const loads = windows.map((window, i): WindowLoad => {
     return { window, windowNumber: first + i, incoming: incomingColumns(window.files), planned, zone };

@@ -16,7 +16,12 @@ export interface CellSql {
 }
 
 /** The SQL for a column that is read as `expr`. `wantsText`: other SQL needs the cells as text. */
-export function cellSql(column: PlannedColumn, expr: string, zone: Zone | undefined, wantsText: boolean): CellSql {
+export function cellSql(
+  column: PlannedColumn,
+  expr: string,
+  zone: Zone | undefined,
+  { wantsText }: { readonly wantsText: boolean },
+): CellSql {
   const { readAs, type, isClean, isRefused, batchEvidence: evidence } = column;
   if (isRefused) return { column, reader: 'VARCHAR', value: undefined, rescue: rescueAll(column, expr) };
   if (readAs === null || type === null) return { column, reader: 'VARCHAR', value: undefined, rescue: undefined };

@@ -102,7 +102,7 @@ function cellOf(parts: readonly FilePart[], column: FileColumn, wantsText: boole
   const [{ load }] = parts;
   const stored = load.planned.get(column.key);
   if (stored === undefined || column.filled === 0) return undefined;
-  return cellSql(stored, cell(column.index), zoneOfFiles(parts, column), wantsText);
+  return cellSql(stored, cell(column.index), zoneOfFiles(parts, column), { wantsText });
 }
 
 /** The zone, limited to the times that a column has in these files. */
