@@ -55,8 +55,8 @@ export function parseCommandLine<O extends OptionTable>(
   const help = `see ${['dfinery-elt', ...command].join(' ')} --help`;
   const misplaced = configurationKeyIn(argv, table);
   if (misplaced !== undefined) problems.push(misplaced);
-  const { words, given, strange } = parsedBy(table, argv);
-  for (const name of strange) {
+  const { words, given, unknown } = parsedBy(table, argv);
+  for (const name of unknown) {
     const near = nearest(name, namesOf(table), name.length / 3);
     refuse(`there is no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}: ${help}.`);
   }
@@ -129,8 +129,8 @@ function parsedBy(table: OptionTable, argv: readonly string[], more: Readonly<Re
       [value].flat().map((one) => String(one ?? '')),
     ]),
   );
-  const strange = [...inherited.map(nameIn), ...given.keys()].filter((name) => !known.includes(name));
-  return { words: words.map(String), given, strange };
+  const unknown = [...inherited.map(nameIn), ...given.keys()].filter((name) => !known.includes(name));
+  return { words: words.map(String), given, unknown };
 }
 
 /** The words before a `--`, after which there are no options. */

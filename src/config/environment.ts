@@ -68,12 +68,12 @@ function knownNames(): string[] {
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
 export function refuseUnknownNames(env: Env): void {
   const known = knownNames();
-  const strange = (env.names?.() ?? []).filter(
+  const unknownNames = (env.names?.() ?? []).filter(
     (name) => name.toUpperCase().startsWith(PREFIX) && !known.includes(name) && !OF_KUBERNETES.test(name),
   );
-  if (strange.length === 0) return;
+  if (unknownNames.length === 0) return;
   const keys = known.map((name) => name.slice(PREFIX.length));
-  const named = strange
+  const named = unknownNames
     .sort()
     .map((name) => `${name} (did you mean ${PREFIX}${nearest(name.slice(PREFIX.length), keys)}?)`);
   throw configError(`the environment has unknown variables: ${named.join(', ')}. Correct or unset them.`);

@@ -72,12 +72,12 @@ export function refuse(what: string, { problems, further, unknown, secrets, name
   const named = new Set(problems.map(({ key }) => key.split('.')[0]));
   const all = [...problems, ...further.filter(({ key }) => !named.has(key))];
   if (all.length === 0) return;
-  const strange = unknown.map((key) => `unknown key ${key}`);
+  const unknownKeys = unknown.map((key) => `unknown key ${key}`);
   const redactor = new Redactor();
   for (const secret of secrets) if (typeof secret === 'string') redactor.add(new Secret(secret));
   const placed = all.map(({ key, text }) => {
     const name = names?.get(key.split('.')[0]);
     return name === undefined ? text : `${text} (from ${name})`;
   });
-  throw configError(redactor.mask(`${what}: ${[...placed, ...strange].join('; ')}.`));
+  throw configError(redactor.mask(`${what}: ${[...placed, ...unknownKeys].join('; ')}.`));
 }

@@ -42,7 +42,7 @@ export interface Target {
 /** A target that stores its loads: its places can be continued, maintained, and searched for people. */
 export interface StatefulTarget extends Target {
   /** What a place is, in help: `a DuckDB file`, `Delta tables`. */
-  readonly noun: string;
+  readonly label: string;
   readonly summaries: { readonly sync: string; readonly compact: string };
   open(place: string, options: OpenOptions): Promise<Sink>;
   maintenance(): Promise<Maintenance>;

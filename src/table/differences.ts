@@ -19,7 +19,7 @@ export function checkLiveRows(
   counted: ReadonlyMap<number, number>,
 ): Difference[] {
   const known = new Set(receipts.map(({ window }) => window));
-  const strangers = [...counted].filter(([windowNumber]) => !known.has(windowNumber)).sort(([a], [b]) => a - b);
+  const unknownWindows = [...counted].filter(([windowNumber]) => !known.has(windowNumber)).sort(([a], [b]) => a - b);
   return [
     ...receipts.flatMap(({ window: windowNumber, from, to, rows, rows_live: expected }) => {
       const actual = counted.get(windowNumber) ?? 0;
@@ -31,7 +31,7 @@ export function checkLiveRows(
           : `should have ${plainCount(expected, 'row')} of its ${rows}, and has ${actual}`;
       return [difference('rows', `${name} ${message}`)];
     }),
-    ...strangers.map(([windowNumber, rows]) =>
+    ...unknownWindows.map(([windowNumber, rows]) =>
       difference(
         'rows',
         `${plainCount(rows, 'row belongs', 'rows belong')} to window ${windowNumber}, which has no receipt`,

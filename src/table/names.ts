@@ -33,7 +33,7 @@ export function assignNames(taken: Iterable<string>, incoming: readonly string[]
   const used = new Set([...taken].map(foldName));
   const names = new Array<string>(incoming.length);
   const order = incoming.map((_, i) => i).sort((a, b) => compareBytes(incoming[a], incoming[b]) || a - b);
-  for (const i of order) names[i] = claim(used, incoming[i].replaceAll('\0', '\ufffd') || UNNAMED);
+  for (const i of order) names[i] = takeFreeName(used, incoming[i].replaceAll('\0', '\ufffd') || UNNAMED);
   return names;
 }
 
@@ -42,11 +42,11 @@ export function assignItemNames(taken: Iterable<string>, names: readonly string[
   const used = new Set([...taken].map(foldName));
   return names.map((name) => {
     const short = name.slice(prefix.length);
-    return claim(used, short === '' || used.has(foldName(short)) ? name : short);
+    return takeFreeName(used, short === '' || used.has(foldName(short)) ? name : short);
   });
 }
 
-function claim(used: Set<string>, name: string): string {
+function takeFreeName(used: Set<string>, name: string): string {
   let free = name;
   for (let n = 2; used.has(foldName(free)); n++) free = `${name}_${n}`;
   used.add(foldName(free));

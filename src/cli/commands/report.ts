@@ -18,7 +18,7 @@ export const commands = STATEFUL_TARGETS.map((target) =>
   command({
     usage: `report ${target.name} <${target.place.name}>`,
     family: 'A page about a target',
-    summary: `One page about ${target.noun}: days, events, columns, runs`,
+    summary: `One page about ${target.label}: days, events, columns, runs`,
     options: { ...optionsForPlace(target), ...OPTIONS },
     async run({ place, output, ledgerDir, historyDays, ...values }, context) {
       const deletions =

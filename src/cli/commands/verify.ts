@@ -6,7 +6,7 @@ export const commands = STATEFUL_TARGETS.map((target) =>
   command({
     usage: `verify ${target.name} <${target.place.name}>`,
     family: 'A target against its receipts',
-    summary: `The rows of ${target.noun} against the receipts of what was loaded; exit 1 where they differ`,
+    summary: `The rows of ${target.label} against the receipts of what was loaded; exit 1 where they differ`,
     options: optionsForPlace(target),
     async run({ place, ...values }, context) {
       const differences = await (await target.maintenance()).verify(place, placeOptions(values, context));

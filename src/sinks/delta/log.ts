@@ -94,13 +94,13 @@ class DeltaLog implements TableLog {
     return true;
   }
 
-  /** Compares the schemas in the log with the state; that of a stale table may be older or newer. */
+  /** Compares the schemas in the log with the state; that of an outdated table may be older or newer. */
   async check(): Promise<Difference[]> {
     const found: Difference[] = [];
     if (this.snapshot === undefined) return found;
-    const { state, stale } = this.snapshot;
+    const { state, outdated } = this.snapshot;
     for (const table of this.#tables) {
-      if (!table.exists || stale.has(table.name)) continue;
+      if (!table.exists || outdated.has(table.name)) continue;
       const fields = await fieldsOf(this.#engine, table.name, state);
       const declared = new Map(table.fields.map(({ name, type }) => [name, JSON.stringify(type)]));
       for (const { name, type } of fields) {
@@ -155,8 +155,8 @@ class DeltaLog implements TableLog {
     const state = stateOfDomains(events.domains, liveRows(files), events.address);
     const id = events.info?.change_id;
     const follows = ({ info }: DeltaTable) => info?.source === events.version && info.source_change_id === id;
-    const stale = this.#tables.filter((table) => table !== events && !follows(table)).map(({ name }) => name);
-    return { state, files, stale: new Set(stale) };
+    const outdated = this.#tables.filter((table) => table !== events && !follows(table)).map(({ name }) => name);
+    return { state, files, outdated: new Set(outdated) };
   }
 
   async #actions(table: DeltaTable, change: FileChange, changeId: string, now: number): Promise<Action[]> {

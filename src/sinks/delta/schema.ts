@@ -73,10 +73,10 @@ export function supports(protocol: Protocol | undefined, asInstants: boolean): b
 export function checkProtocol(protocol: Protocol, table: string): void {
   const { minReaderVersion, minWriterVersion } = protocol;
   const features = [...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])];
-  const strange = [...new Set(features)].filter((name) => !KNOWN.has(name));
-  if (strange.length > 0) {
+  const unknownFeatures = [...new Set(features)].filter((name) => !KNOWN.has(name));
+  if (unknownFeatures.length > 0) {
     throw configError(
-      `${table} uses the Delta feature ${strange.map((name) => JSON.stringify(name)).join(', ')}, which this program does ` +
+      `${table} uses the Delta feature ${unknownFeatures.map((name) => JSON.stringify(name)).join(', ')}, which this program does ` +
         'not know: somebody else changed the table. Nothing was done: take the feature away again, or load into another place.',
     );
   }

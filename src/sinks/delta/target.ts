@@ -6,7 +6,7 @@ export const delta: StatefulTarget = filesTarget(
   {
     name: 'delta',
     place: { name: 'url', describe: 'A folder, or s3://BUCKET/PREFIX; made where there is none' },
-    noun: 'Delta tables',
+    label: 'Delta tables',
     summaries: {
       sync: 'The export into Delta Lake tables, in a folder or a bucket',
       compact: 'Makes the files of each date one, sorted; drops those without rows',

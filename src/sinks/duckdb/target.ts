@@ -6,7 +6,7 @@ export const duckdb: StatefulTarget = withCopies(
   {
     name: 'duckdb',
     place: { name: 'file', describe: 'The DuckDB file; made where there is none' },
-    noun: 'a DuckDB file',
+    label: 'a DuckDB file',
     summaries: {
       sync: 'The export into a DuckDB file: table events, views event_logs and event_items',
       compact: 'Writes a DuckDB file anew, without the space of rows that are gone',

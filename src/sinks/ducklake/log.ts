@@ -81,16 +81,16 @@ export const DUCKLAKE: FilesFormat = {
     const open = await openWithoutLock(storage, options, mode, async (engine) => {
       const parts = { storage, engine, dataPath: data.path, catalog: new Catalog(place, options, engine) };
       const log = new LakeLog(parts, options);
-      await log.adopt(lake);
+      await log.advanceTo(lake);
       return log;
     });
     try {
       if (mode !== 'read') {
-        await open.log.claim();
-        await open.log.refuseLost();
+        await open.log.noteOwner();
+        await open.log.checkLostFiles();
       }
       if (options.isStateEnough !== true) {
-        await open.log.adoptChangedFiles(new FileTable(place, open), mode === 'read');
+        await open.log.takeInChangedFiles(new FileTable(place, open), mode === 'read');
       }
       return open;
     } catch (error) {
@@ -160,11 +160,11 @@ class LakeLog implements TableLog {
   }
 
   async refresh(): Promise<void> {
-    await this.adopt(await this.#parts.catalog.read(readLake));
+    await this.advanceTo(await this.#parts.catalog.read(readLake));
   }
 
   /** Takes contents as the latest version. Throws UserError for changes of others that cannot be followed. */
-  async adopt(lake: Lake | undefined): Promise<void> {
+  async advanceTo(lake: Lake | undefined): Promise<void> {
     const { catalog, engine } = this.#parts;
     const { snapshot, changed } = snapshotOf(lake, catalog.file);
     if (lake !== undefined && snapshot !== undefined) await checkShape(engine, lake, snapshot.state, catalog.file);
@@ -175,7 +175,7 @@ class LakeLog implements TableLog {
   }
 
   /** Rewrites the files that another program changed, and commits them; for a reader they stay in its run's folder. */
-  async adoptChangedFiles(table: FileTable, isReader: boolean): Promise<void> {
+  async takeInChangedFiles(table: FileTable, isReader: boolean): Promise<void> {
     if (this.#changed.length === 0) return;
     const { logger, signal } = this.#options;
     const changed = this.#changed;
@@ -184,7 +184,7 @@ class LakeLog implements TableLog {
     if (isReader) {
       const leaving = new Set(change.removed.map(({ id }) => id));
       const files = [...table.snapshot.files.filter(({ id }) => !leaving.has(id)), ...change.added];
-      this.snapshot = { state: change.state, files, stale: new Set() };
+      this.snapshot = { state: change.state, files, outdated: new Set() };
       return;
     }
     await table.commit(change);
@@ -213,9 +213,9 @@ class LakeLog implements TableLog {
       throw error;
     }
     const isFirst = this.#lake?.state.get(ID) === undefined;
-    await this.adopt(lake);
+    await this.advanceTo(lake);
     if (!isFirst) return;
-    await this.claim().catch((error) => {
+    await this.noteOwner().catch((error) => {
       // The rows are committed: a temporary failure does not end the run.
       if (!(error instanceof UserError) || error.kind !== 'transient') throw error;
       const message = `${storage.address}: whose data these are could not be noted; the next run does.`;
@@ -224,7 +224,7 @@ class LakeLog implements TableLog {
   }
 
   /** Notes which catalog owns the data. Throws a configuration failure for another's, whose files would be removed. */
-  async claim(): Promise<void> {
+  async noteOwner(): Promise<void> {
     const { storage, catalog } = this.#parts;
     const id = this.#lake?.state.get(ID);
     const owner = async () => (await storage.read(OWNER))?.toString('utf8');
@@ -310,7 +310,7 @@ class LakeLog implements TableLog {
   }
 
   /** Throws a configuration failure for a catalog that lacks existing files: they would be removed as unused. */
-  async refuseLost(): Promise<void> {
+  async checkLostFiles(): Promise<void> {
     const [path, ...others] = await this.#lostFiles();
     if (path === undefined) return;
     throw configError(
@@ -362,7 +362,7 @@ class LakeLog implements TableLog {
       const removed = await expireSnapshots(open, current, before, new Date(this.#options.clock.now()).toISOString());
       return { after: await readLake(open), paths: removed };
     });
-    await this.adopt(after);
+    await this.advanceTo(after);
     return paths;
   }
 

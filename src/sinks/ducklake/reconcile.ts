@@ -44,10 +44,10 @@ async function rewritten(table: FileTable, file: LakeFile, catalog: string): Pro
   const [row] = OWN_COLUMNS.every((name) => there.has(name))
     ? await engine.rows(
         `SELECT count(*) AS n, count(*) FILTER (_key IS NULL OR _dfinery_window IS NULL
-          OR _dfinery_window NOT IN (${[...known, 0].join(', ')})) AS strange FROM ${from}`,
+          OR _dfinery_window NOT IN (${[...known, 0].join(', ')})) AS inserted FROM ${from}`,
       )
-    : [{ n: file.rows, strange: file.rows }];
-  if (Number(row?.strange) > 0) throw insertedError(catalog, file.table, Number(row?.strange));
+    : [{ n: file.rows, inserted: file.rows }];
+  if (Number(row?.inserted) > 0) throw insertedError(catalog, file.table, Number(row?.inserted));
   if (Number(row?.n) === 0) return [];
   if (file.date === undefined) throw undatedError(catalog, file, Number(row?.n));
   const columns = columnsIn(state.columns, there);

@@ -55,12 +55,12 @@ export function snapshotOf(
   const foreign = new Set(changed);
   const files = lake.files.map((one) => (foreign.has(one) ? changedFile(one) : dataFileOf(one, file)));
   for (const [table, rows] of lake.inlinedRows) throw insertedError(file, table, rows);
-  const isStale = (name: TableName) => !lake.tables.has(name) || changed.some(({ table }) => table === name);
+  const isOutdated = (name: TableName) => !lake.tables.has(name) || changed.some(({ table }) => table === name);
   return {
     changed,
     snapshot: {
       files: files.sort((a, b) => (a.path < b.path ? -1 : 1)),
-      stale: new Set(tables.filter((name) => name !== 'events' && isStale(name))),
+      outdated: new Set(tables.filter((name) => name !== 'events' && isOutdated(name))),
       state: {
         ...stored,
         timezone,

@@ -8,7 +8,7 @@ export const ducklake: StatefulTarget = withCopies(
     {
       name: 'ducklake',
       place: { name: 'file', describe: 'The catalog, a DuckDB file; made where there is none' },
-      noun: 'DuckLake tables',
+      label: 'DuckLake tables',
       summaries: {
         sync: 'The export into tables of DuckLake: a catalog in a DuckDB file, data in a folder or a bucket',
         compact: 'Makes the files of each date of DuckLake tables one, sorted; drops those without rows',

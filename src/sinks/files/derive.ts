@@ -17,7 +17,7 @@ export interface ChangedFiles {
 const SHARED = '_dfinery_shared';
 
 /**
- * Extends a change of `events` to all tables, in which each file of `events` has a file. A table that is new, or stale
+ * Extends a change of `events` to all tables, in which each file of `events` has a file. A table that is new, or outdated
  * in the snapshot, is written as a whole. Called inside a transaction.
  */
 export async function derive(
@@ -37,7 +37,7 @@ export async function derive(
   const removed = [...change.removed];
   const added = [...change.added];
   for (const name of wanted) {
-    const isCurrent = table.log.snapshot?.stale.has(name) === false;
+    const isCurrent = table.log.snapshot?.outdated.has(name) === false;
     const before = table.filesOf(name);
     const sources = new Set(isCurrent ? before.map(({ source }) => source) : []);
     const missing = events.filter(({ id }) => !sources.has(id));

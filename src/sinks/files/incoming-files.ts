@@ -17,7 +17,7 @@ import type { NewFile } from './table-log.ts';
 const CONCURRENCY = 2;
 
 /** Files that were written before the batch of their window was complete. */
-export interface EarlyFiles {
+export interface PrewrittenFiles {
   /** The number of the window, and the names and types of the columns, as text. */
   readonly layout: string;
   readonly files: readonly NewFile[];
@@ -27,10 +27,10 @@ export interface EarlyFiles {
  * Writes the files of windows while others are still downloaded. They serve a batch whose plan gives the same types to
  * the same columns: then the values are the same, too.
  */
-export class EarlyWriter {
+export class Prewriter {
   readonly #table: FileTable;
   readonly #limit = pLimit(CONCURRENCY);
-  readonly #files = new Map<Window, Promise<EarlyFiles | undefined>>();
+  readonly #files = new Map<Window, Promise<PrewrittenFiles | undefined>>();
   #isClosed = false;
 
   constructor(table: FileTable) {
@@ -51,7 +51,7 @@ export class EarlyWriter {
   }
 
   /** Waits for the files that were begun, and removes and returns them. */
-  async drain(): Promise<Map<Window, EarlyFiles | undefined>> {
+  async drain(): Promise<Map<Window, PrewrittenFiles | undefined>> {
     const begun = [...this.#files];
     this.#files.clear();
     return new Map(await Promise.all(begun.map(async ([window, files]) => [window, await files] as const)));
@@ -70,18 +70,18 @@ const layoutOf = ({ windowNumber, planned }: WindowLoad): string =>
   JSON.stringify([windowNumber, ...typedColumns([...planned.values()]).map(({ name, type }) => [name, type])]);
 
 /**
- * Writes all rows of the windows, typed and with keys, one file for each window and date; files in `early` that fit are
+ * Writes all rows of the windows, typed and with keys, one file for each window and date; files in `prewritten` that fit are
  * used. Called inside a transaction. Throws UserError if a count differs.
  */
 export async function writeIncoming(
   table: FileTable,
   loads: readonly WindowLoad[],
-  early: ReadonlyMap<Window, EarlyFiles | undefined>,
+  prewritten: ReadonlyMap<Window, PrewrittenFiles | undefined>,
 ): Promise<NewFile[]> {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
   const limit = pLimit(table.engine.isLowOnMemory ? 1 : CONCURRENCY);
   const beside = filled.map((load) => {
-    const written = early.get(load.window);
+    const written = prewritten.get(load.window);
     if (written?.layout === layoutOf(load)) return written.files;
     return hasDuplicateOrMissingIds(load.window) ? undefined : limit(() => writePlain(table, load));
   });

@@ -15,7 +15,7 @@ import { keyColumns } from '../sql/rows/superseded.ts';
 import { type ChangedFiles, derive } from './derive.ts';
 import { columnsIn, selectAfter } from './file-columns.ts';
 import { FileTable } from './file-table.ts';
-import { type EarlyFiles, EarlyWriter, writeIncoming } from './incoming-files.ts';
+import { Prewriter, type PrewrittenFiles, writeIncoming } from './incoming-files.ts';
 import { readFiles } from './parquet-file.ts';
 import { RunObjects, removeExpiredRuns } from './runs.ts';
 import { findSuperseded, type Superseded } from './superseded.ts';
@@ -87,7 +87,7 @@ class FilesSink implements Sink {
   #hasFailed = false;
   /** Number of next windows that are stored one by one, since some of them share ids. */
   #oneByOne = 0;
-  readonly #early: EarlyWriter;
+  readonly #prewriter: Prewriter;
   #waiting: Window[] = [];
   readonly runs: RunObjects;
 
@@ -97,7 +97,7 @@ class FilesSink implements Sink {
     this.#options = options;
     this.#rules = { ...options, columnName: table.log.layout.columnName };
     this.#zone = zoneOf(options.timezone);
-    this.#early = new EarlyWriter(table);
+    this.#prewriter = new Prewriter(table);
     this.runs = new RunObjects(table.storage, !hasOneWriter);
   }
 
@@ -110,21 +110,21 @@ class FilesSink implements Sink {
     if (this.#hasFailed || this.#rules.schemaMode !== 'evolve') return;
     this.#waiting.push(window);
     const { loads } = this.#planned(this.#waiting);
-    this.#early.begin(loads[loads.length - 1]);
+    this.#prewriter.begin(loads[loads.length - 1]);
   }
 
   async commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
     const table = this.#table;
     this.#waiting = [];
     try {
-      const early = await table.engine.heeding(signal, () => this.#early.drain());
+      const prewritten = await table.engine.heeding(signal, () => this.#prewriter.drain());
       if (this.#hasFailed) await table.log.refresh();
       this.#hasFailed = false;
       const files = batch.map((window) => window.files);
       const count = this.#oneByOne > 0 ? 1 : plannedTogether(this.#state.columns, files, this.#rules);
       const windows = batch.slice(0, count);
       this.#oneByOne = Math.max(0, this.#oneByOne - 1);
-      return await this.#store(windows, early, signal);
+      return await this.#store(windows, prewritten, signal);
     } catch (error) {
       this.#hasFailed = true;
       signal.throwIfAborted();
@@ -144,7 +144,7 @@ class FilesSink implements Sink {
   }
 
   async close(): Promise<void> {
-    await this.#early.close();
+    await this.#prewriter.close();
     await this.#table.close();
   }
 
@@ -164,15 +164,15 @@ class FilesSink implements Sink {
 
   async #store(
     windows: readonly Window[],
-    early: ReadonlyMap<Window, EarlyFiles | undefined>,
+    prewritten: ReadonlyMap<Window, PrewrittenFiles | undefined>,
     signal: AbortSignal,
   ): Promise<Commit> {
     const table = this.#table;
-    const prepared = await table.engine.transaction(() => this.#prepare(windows, early), signal);
+    const prepared = await table.engine.transaction(() => this.#prepare(windows, prewritten), signal);
     // Rows of two windows have the same id: the later window must supersede committed rows.
     if (prepared === undefined) {
       this.#oneByOne = windows.length - 1;
-      return this.#store(windows.slice(0, 1), early, signal);
+      return this.#store(windows.slice(0, 1), prewritten, signal);
     }
     const { change, commit, columns } = prepared;
     await table.commit(change);
@@ -181,12 +181,12 @@ class FilesSink implements Sink {
   }
 
   /** Writes every file that the windows add or change, beside the tables; undefined if some windows share ids. */
-  async #prepare(windows: readonly Window[], early: ReadonlyMap<Window, EarlyFiles | undefined>) {
+  async #prepare(windows: readonly Window[], prewritten: ReadonlyMap<Window, PrewrittenFiles | undefined>) {
     const table = this.#table;
     const state = this.#state;
     const batch = this.#planned(windows);
     const { columns, loads } = batch;
-    const incoming = await writeIncoming(table, loads, early);
+    const incoming = await writeIncoming(table, loads, prewritten);
     const stored = await table.fetch(table.filesOf('events'), keyColumns(columns));
     const superseded = await findSuperseded(table, stored, batch, incoming);
     if (superseded === undefined) return undefined;

@@ -116,15 +116,15 @@ async function writtenFile(row: Row): Promise<WrittenFile> {
   for (const { key, value } of row.column_statistics as Entries<Entries<string>>) {
     const [, quoted = '', element] = COLUMN.exec(key) ?? [];
     const name = quoted.replaceAll('""', '"');
-    const told = new Map(value.map((one) => [one.key, one.value]));
-    const nulls = Number(told.get('null_count'));
+    const facts = new Map(value.map((one) => [one.key, one.value]));
+    const nulls = Number(facts.get('null_count'));
     statistics.set(name, {
       isList: element !== undefined,
-      bytes: Number(told.get('column_size_bytes')),
-      values: Number(told.get('num_values')) - nulls,
+      bytes: Number(facts.get('column_size_bytes')),
+      values: Number(facts.get('num_values')) - nulls,
       nulls,
-      least: told.get('min') ?? null,
-      greatest: told.get('max') ?? null,
+      least: facts.get('min') ?? null,
+      greatest: facts.get('max') ?? null,
     });
   }
   const local = String(row.filename);

@@ -80,7 +80,7 @@ export interface Snapshot {
   /** Files of all tables, in the order of their paths. */
   readonly files: readonly DataFile[];
   /** Derived tables that do not follow from these `events`, because a run died or lost a race between its commits. */
-  readonly stale: ReadonlySet<TableName>;
+  readonly outdated: ReadonlySet<TableName>;
 }
 
 /** What a batch, a rewrite or a purge makes of a snapshot. Added files are local; no live file was touched. */

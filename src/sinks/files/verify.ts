@@ -19,7 +19,7 @@ export function verifyFiles(format: FilesFormat, options: OpenFilesOptions): Pro
 }
 
 async function differencesIn(table: FileTable, signal: AbortSignal | undefined): Promise<Difference[]> {
-  const { state, stale } = table.snapshot;
+  const { state, outdated } = table.snapshot;
   const found = [
     ...checkLiveRows(state.receipts, liveRows(table.filesOf('events'))),
     ...checkDays(state.exportState, coveredDays(state.receipts)),
@@ -42,7 +42,7 @@ async function differencesIn(table: FileTable, signal: AbortSignal | undefined):
   for (const name of TABLES) {
     if (name === 'events' || !state.tables.includes(name)) continue;
     signal?.throwIfAborted();
-    if (stale.has(name)) {
+    if (outdated.has(name)) {
       found.push(difference('rows', `${name} does not follow from the events that are there: sync again`));
     } else found.push(...(await checkDerived(table, events, name)));
   }

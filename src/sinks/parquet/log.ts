@@ -118,7 +118,7 @@ class FolderLog implements TableLog {
       throw transientError(`${root} has a change that the disk stopped half-way: run again, which finishes it.`);
     }
     const files = filesAfter(this.snapshot?.files ?? [], { removed, added });
-    const snapshot = { state, files, stale: new Set<never>() };
+    const snapshot = { state, files, outdated: new Set<never>() };
     const manifest = manifestOf(snapshot);
     try {
       const steps = await orderedSteps(this.#engine, { removed, added, state }, this.#paths);

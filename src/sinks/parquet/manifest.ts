@@ -75,7 +75,7 @@ export function snapshotOf(manifest: Manifest): Snapshot {
   return {
     state: { timezone, tables, columns, receipts, eventNames, exportState, changes },
     files: manifest.files.map((file) => dataFileOf(file, names)),
-    stale: new Set(),
+    outdated: new Set(),
   };
 }
 

@@ -6,7 +6,7 @@ export const parquet: StatefulTarget = filesTarget(
   {
     name: 'parquet',
     place: { name: 'dir', describe: 'The folder; made where there is none' },
-    noun: 'a Parquet dataset',
+    label: 'a Parquet dataset',
     summaries: {
       sync: 'The export into a folder of Parquet files, one a date',
       compact: 'Sorts the rows of large Parquet files, so that filters skip some, and drops files without rows',

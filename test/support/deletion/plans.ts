@@ -109,7 +109,7 @@ export function purgeBy(
   const target: StatefulTarget = {
     name: 'duckdb',
     place: { name: 'file', describe: '' },
-    noun: '',
+    label: '',
     summaries: { sync: '', compact: '' },
     open: () => Promise.reject(new Error('not to be loaded into')),
     maintenance: () => Promise.reject(new Error('not to be looked after')),

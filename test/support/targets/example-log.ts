@@ -132,7 +132,7 @@ class ExampleLog implements TableLog {
       throw new LostRace(this.#storage.address);
     }
     this.#latest = version;
-    this.snapshot = { state, files, stale: new Set() };
+    this.snapshot = { state, files, outdated: new Set() };
   }
 
   isUnchanged(): Promise<boolean> {
@@ -205,7 +205,7 @@ function snapshotOf({ entries, timezone, tables, eventNames }: Version, files: r
     configError(`${name}: ${why}`),
   );
   const state = { ...stored, receipts: receiptsWith(receipts, liveRows(files)), timezone, tables, eventNames };
-  return { state, files, stale: new Set() };
+  return { state, files, outdated: new Set() };
 }
 
 /** A place of the example, and the spool files of the windows made here. */

@@ -176,7 +176,7 @@ export class FilesFixture extends TargetFixture {
     const described = {
       name,
       place: { name: 'dir', describe: '' },
-      noun: '',
+      label: '',
       summaries: { sync: '', compact: '' },
     } as const;
     super(
