@@ -62,7 +62,7 @@ interface Circumstances extends Pick<Run['plan'], 'proveFirst' | 'appends'> {
   readonly isEndSettled: boolean;
 }
 
-type Question = 'twoDays' | 'next' | 'sharesNoRow';
+type WantedAnswer = 'twoDays' | 'next' | 'sharesNoRow';
 
 /** The window of a day. `isOpen`: rows of the next day may be in it. */
 interface WindowStep {
@@ -76,7 +76,7 @@ interface WindowStep {
 
 /** What is done next for a day. */
 type Step =
-  | { readonly kind: 'request'; readonly question: Question }
+  | { readonly kind: 'request'; readonly wanted: WantedAnswer }
   | { readonly kind: 'none'; readonly why: NoDownload['kind']; readonly message: string }
   | { readonly kind: 'failure'; readonly error: Error }
   | WindowStep;
@@ -112,7 +112,7 @@ function decide({ single, twoDays, next, sharesNoRow }: Answers, now: Circumstan
   return open('whether an export contains its to_date is not proved yet');
 }
 
-const request = (question: Question): Step => ({ kind: 'request', question });
+const request = (wanted: WantedAnswer): Step => ({ kind: 'request', wanted });
 const none = (why: NoDownload['kind'], message: string): Step => ({ kind: 'none', why, message });
 const windowOf = (download: Download, first: Day, last = first): WindowStep => ({
   kind: 'window',
@@ -157,7 +157,7 @@ export class EndRule {
     for (;;) {
       const step = decide(answers, this.#circumstances(day));
       if (step.kind === 'failure') throw step.error;
-      if (step.kind === 'request') answers = { ...answers, ...(await this.#request(step.question, answers)) };
+      if (step.kind === 'request') answers = { ...answers, ...(await this.#request(step.wanted, answers)) };
       else return [await this.#finish(step, answers)];
     }
   }
@@ -241,10 +241,10 @@ export class EndRule {
   }
 
   /** Requests what `decide` wants to know, and records what it proves. */
-  async #request(question: Question, { single, twoDays }: Answers): Promise<Partial<Answers>> {
+  async #request(wanted: WantedAnswer, { single, twoDays }: Answers): Promise<Partial<Answers>> {
     const { day, answer, wasOver } = single;
     const next = addDays(day, 1);
-    switch (question) {
+    switch (wanted) {
       case 'twoDays': {
         const found = await fetchDays(this.#run, dayRequest(day, next));
         if (found.kind === 'rows') observeRange(this.#run, found);

@@ -18,6 +18,7 @@ import type { ColumnStatistics, DataFile, NewFile } from './table-log.ts';
 
 // What of a log is this program's own: the state as texts by name, a note of each file, and statistics (S44).
 
+// The names of the entries as they are stored: the export state is the `cursor` there.
 const EXPORT_STATE = 'cursor';
 const WINDOW = 'window.';
 const CHANGES = 'changes.';
