@@ -91,5 +91,5 @@ function answerCode(exchange: Exchange, code: string, status?: number, message?:
   exchange.seen.outcome = status === undefined || status < 400 ? code : `HTTP ${status} ${code}`;
   const body = { status: isDone, code, message: message ?? known.message, data: isDone };
   const headers = limits.delete.headers(code === '40401' ? { remaining: 0 } : undefined);
-  answer(exchange, http, 'application/json', JSON.stringify(body), headers);
+  answer(exchange, http, { type: 'application/json', body: JSON.stringify(body) }, headers);
 }

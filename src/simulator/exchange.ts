@@ -22,8 +22,7 @@ const HTML_503 =
 export function answer(
   exchange: Exchange,
   status: number,
-  type: string,
-  body: string,
+  { type, body }: { readonly type: string; readonly body: string },
   headers: Record<string, string> = {},
 ): void {
   const bytes = Buffer.from(body);
@@ -35,7 +34,7 @@ export function answer(
 /** Answers with a failure of the export in the provider's form. */
 export function fail(exchange: Exchange, status: number, message: string, headers: Record<string, string> = {}): void {
   exchange.seen.outcome ??= message;
-  answer(exchange, status, 'application/json', JSON.stringify({ result: 'fail', message }), headers);
+  answer(exchange, status, { type: 'application/json', body: JSON.stringify({ result: 'fail', message }) }, headers);
 }
 
 export function writeHead(exchange: Exchange, status: number, headers: Record<string, string>): void {
@@ -70,9 +69,9 @@ export function failByFault(exchange: Exchange, fault: Fault, operation: Operati
     case 'status': {
       const { status, body, content_type = 'text/html' } = fault;
       seen.outcome = `HTTP ${status}`;
-      if (body !== undefined) answer(exchange, status, content_type, body, limit.headers());
+      if (body !== undefined) answer(exchange, status, { type: content_type, body }, limit.headers());
       else if (status === 500) fail(exchange, 500, 'unknown_error', limit.headers());
-      else answer(exchange, status, 'text/html', HTML_503.replaceAll('503', String(status)));
+      else answer(exchange, status, { type: 'text/html', body: HTML_503.replaceAll('503', String(status)) });
       return true;
     }
     case 'rate_limit': {

@@ -15,6 +15,15 @@ import { LedgerKey, makeKey, storedKey, temporaryKey } from './key.ts';
 import { GENESIS, type LedgerContent, type LedgerOutput, type Line, signLine } from './line.ts';
 import { findUnfinishedRuns, NO_UNFINISHED_RUNS, type UnfinishedRuns } from './unfinished.ts';
 
+interface LedgerOptions {
+  readonly run: string;
+  /** Code of the line that its first one follows. */
+  readonly prev: string;
+  readonly key: LedgerKey;
+  readonly output: LedgerOutput;
+  readonly clock: Clock;
+}
+
 /**
  * The ledger of one run. Lines are signed in the order of the calls; those that wait for the disk at the same time share one
  * `fsync`. After a write has failed nothing more is written and every call fails.
@@ -33,8 +42,7 @@ export class Ledger {
   #writing: Promise<void> | undefined;
   #failure: UserError | undefined;
 
-  /** `prev`: code of the line that its first one follows. */
-  constructor(run: string, prev: string, key: LedgerKey, output: LedgerOutput, clock: Clock) {
+  constructor({ run, prev, key, output, clock }: LedgerOptions) {
     this.run = run;
     this.#key = key;
     this.#output = output;
@@ -165,7 +173,7 @@ export class LedgerStore {
     const { config, clock } = this.#options;
     const run = randomBytes(8).toString('hex');
     const output = await this.#outputOf(run);
-    const ledger = new Ledger(run, this.#folder?.head ?? GENESIS, this.key, output, clock);
+    const ledger = new Ledger({ run, prev: this.#folder?.head ?? GENESIS, key: this.key, output, clock });
     this.#ledger = ledger;
     await ledger.write({
       kind: 'open',

@@ -50,7 +50,10 @@ async function reuse(run: Run, request: ExportRequest, options: FetchOptions): P
   if (file === undefined) return undefined;
   // A file that this command downloaded for another target is not older than the answer to a request would be.
   const isShared = deps.sharing !== undefined && file.command === deps.sharing.command;
-  const isTooOld = missesLateRows(request.from, options.through, file.sentAt, deps.clock.now(), plan.lookbackDays);
+  const isTooOld = missesLateRows(
+    { first: request.from, last: options.through },
+    { readAt: file.sentAt, now: deps.clock.now(), lookbackDays: plan.lookbackDays },
+  );
   if (!isShared && (isTooOld || !isReusable(run, file, options))) {
     await spool.discard(file);
     return undefined;

@@ -30,10 +30,13 @@ export function oldestDays(now: number, historyDays: number): { readonly surely:
 }
 
 /** True if some of these days could get late rows after `readAt` and are too old for the lookback now (ms). */
-export function missesLateRows(first: Day, through: Day, readAt: number, now: number, lookbackDays: number): boolean {
+export function missesLateRows(
+  { first, last }: DayRange,
+  { readAt, now, lookbackDays }: { readonly readAt: number; readonly now: number; readonly lookbackDays: number },
+): boolean {
   const openAtRead = addDays(lastDayOver(readAt), 1 - lookbackDays);
   const closedAtNow = addDays(lastDayOver(now), -lookbackDays);
-  return laterOf(first, openAtRead) <= earlierOf(through, closedAtNow);
+  return laterOf(first, openAtRead) <= earlierOf(last, closedAtNow);
 }
 
 /** The days known to be complete: by receipts, by recorded gaps, or as all days before a cursor. */

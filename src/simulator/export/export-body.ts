@@ -22,8 +22,9 @@ export async function sendExport(
   const { format } = service.scenario;
   const limits = service.limits.export.headers();
   seen.outcome = fault ? `fault:${fault.kind}` : 'ok';
-  if (fault?.kind === 'json_200') return answer(exchange, 200, fault.content_type, failText(fault.message), limits);
-  if (fault?.kind === 'empty_body') return answer(exchange, 200, format.content_type, '', limits);
+  if (fault?.kind === 'json_200')
+    return answer(exchange, 200, { type: fault.content_type, body: failText(fault.message) }, limits);
+  if (fault?.kind === 'empty_body') return answer(exchange, 200, { type: format.content_type, body: '' }, limits);
   const served = service.options.files;
   const files = served === undefined ? undefined : await filesOf(served, query.from, query.last);
   // If prepared exports are served, a day without one is empty.

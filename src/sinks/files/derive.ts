@@ -41,7 +41,7 @@ export async function derive(
     const before = table.filesOf(name);
     const sources = new Set(isCurrent ? before.map(({ source }) => source) : []);
     const missing = events.filter(({ id }) => !sources.has(id));
-    const written = name === 'event_logs' ? await logsToWrite(table, columns, events, missing, left) : missing;
+    const written = name === 'event_logs' ? await logsToWrite(table, columns, { events, missing, left }) : missing;
     for (const event of written) added.push(await writeDerived(table, columns, name, event));
     if (name === 'event_logs') await table.engine.run(`DROP TABLE ${SHARED}`);
     const renewed = new Set(written.map(({ id }) => id));
@@ -75,9 +75,7 @@ async function writeDerived(
 async function logsToWrite(
   { engine }: FileTable,
   columns: readonly StoredColumn[],
-  events: readonly ReadableFile[],
-  missing: readonly ReadableFile[],
-  left: readonly ReadableFile[],
+  { events, missing, left }: Readonly<Record<'events' | 'missing' | 'left', readonly ReadableFile[]>>,
 ): Promise<ReadableFile[]> {
   const log = columnOfSource(columns, LOG_ID);
   const isIn = (files: readonly ReadableFile[]) =>

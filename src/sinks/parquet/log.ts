@@ -225,7 +225,7 @@ async function orderedSteps(
     const news = added.filter((file) => file.table === table);
     const olds = removed.filter((file) => file.table === table && targets.has(file.path));
     const key = table === 'event_logs' ? columnOfSource(state.columns, LOG_ID) : '_key';
-    for (const { path, rows } of await filesWithMovedKeys(engine, root, olds, news, key)) {
+    for (const { path, rows } of await filesWithMovedKeys(engine, { root, olds, news, key })) {
       const others = news.filter((file) => file.path !== path).map(({ local }) => local);
       const less = join(temporary, `less-${reductions.length}.part`);
       const query = `SELECT * FROM ${readFiles([join(root, path)])} WHERE ${key} IS NULL OR ${key} NOT IN
@@ -241,10 +241,17 @@ async function orderedSteps(
 /** The old files of which keys will be in a new file of another path. */
 async function filesWithMovedKeys(
   engine: Engine,
-  root: string,
-  olds: readonly DataFile[],
-  news: readonly NewFile[],
-  key: string,
+  {
+    root,
+    olds,
+    news,
+    key,
+  }: {
+    readonly root: string;
+    readonly olds: readonly DataFile[];
+    readonly news: readonly NewFile[];
+    readonly key: string;
+  },
 ): Promise<DataFile[]> {
   if (olds.length === 0 || news.length < 2) return [];
   const stored = (file: DataFile) => join(root, file.path);

@@ -76,7 +76,7 @@ export async function profileFile(options: ProfileOptions): Promise<FileProfile>
     const { scan, bytes } = await scanFile(options, path, folder);
     const engine = await openEngine({ ...options, file: join(folder, 'inspect.duckdb'), lockWaitMs: 0 });
     try {
-      return await profile(engine, scan, bytes, path, options);
+      return await profile(engine, scan, { path, bytes }, options);
     } catch (error) {
       options.signal.throwIfAborted();
       throw engineError(error, options.file);
@@ -125,8 +125,7 @@ function fileError(error: unknown, file: string): unknown {
 async function profile(
   engine: Engine,
   scan: ScanResult,
-  bytes: number,
-  path: string,
+  { path, bytes }: { readonly path: string; readonly bytes: number },
   options: ProfileOptions,
 ): Promise<FileProfile> {
   const { header, rows, longestRow, finalNewline, invalidUtf8 } = scan;

@@ -29,8 +29,8 @@ function readingSince(saved: JsonObject, state: ExportState, { settings, now }: 
   const since = text === undefined ? Number.NaN : Date.parse(text);
   if (text === undefined || !(since <= now)) return undefined;
   const { lookbackDays } = settings;
-  const [first, through] = [addDays(state.from_date, -lookbackDays), addDays(state.from_date, -1)];
-  return missesLateRows(first, through, since, now, lookbackDays) ? undefined : text;
+  const days = { first: addDays(state.from_date, -lookbackDays), last: addDays(state.from_date, -1) };
+  return missesLateRows(days, { readAt: since, now, lookbackDays }) ? undefined : text;
 }
 
 /** The state with the start of the read, or without it at the end of the read. */

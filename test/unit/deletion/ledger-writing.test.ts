@@ -45,7 +45,7 @@ let output: SlowOutput;
 let ledger: Ledger;
 beforeEach(() => {
   output = new SlowOutput();
-  ledger = new Ledger('r1', GENESIS, KEY, output, quickClock());
+  ledger = new Ledger({ run: 'r1', prev: GENESIS, key: KEY, output, clock: quickClock() });
 });
 
 /** Whether a promise has ended by now. */

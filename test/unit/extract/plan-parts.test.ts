@@ -48,8 +48,11 @@ describe('the days of an instant', () => {
 
   it('may receive late rows for as long as the lookback reaches them', () => {
     const readAt = at('2026-03-10T16:00:00Z');
-    const misses = (first: string, through: string, hours: number, lookback: number) =>
-      missesLateRows(`2026-03-${first}`, `2026-03-${through}`, readAt, readAt + hours * 3_600_000, lookback);
+    const misses = (first: string, last: string, hours: number, lookbackDays: number) =>
+      missesLateRows(
+        { first: `2026-03-${first}`, last: `2026-03-${last}` },
+        { readAt, now: readAt + hours * 3_600_000, lookbackDays },
+      );
     expect([misses('09', '09', 0, 1), misses('09', '09', 24, 1), misses('09', '09', 0, 0)]).toEqual([
       false,
       true,
