@@ -96,8 +96,12 @@ export async function syncAll(run: SyncRun, targets: readonly TargetPlace[], con
     const { summary, error } = await sync({ ...run, publish, sharing: { ...shared, keep } }, one.open, context);
     results[i] = { ...one, summary };
     if (error === undefined) continue;
-    if (signal.aborted) return { summary: joined(results, context), error };
     const outcome = outcomeOf(error, signal);
+    if (signal.aborted) {
+      // The targets that were not begun are no more loaded than this one.
+      const stopped = results.map((result, at) => (at < i ? result : { ...result, outcome }));
+      return { summary: joined(stopped, context), error };
+    }
     results[i] = { ...one, summary, error, outcome };
     const fields = { target, place, exit: outcome.exit };
     logger.error('sync.target', `${target} ${place} failed: ${outcome.message}`, fields);

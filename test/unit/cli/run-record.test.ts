@@ -3,8 +3,9 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { configError, transientError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
-import { withRunRecord } from '../../../src/cli/run/run.ts';
+import { syncAll, withRunRecord } from '../../../src/cli/run/run.ts';
 import { EMPTY_SUMMARY, summaryOf } from '../../../src/cli/run/summary.ts';
+import { parseSourceConfig } from '../../../src/config/source.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/window.ts';
 import { newLoadCounts } from '../../../src/sinks/load.ts';
 import type { RunRecord } from '../../../src/table/runs.ts';
@@ -13,6 +14,9 @@ import { planFor } from '../../support/extract/extraction.ts';
 import { ManualClock } from '../../support/service/service.ts';
 
 const nothing = async () => {};
+const terminal = { result() {}, note() {}, record: nothing, interactive: false, columns: 80 };
+const contextFor = (signal: AbortSignal) =>
+  contextOf({ terminal, clock: systemClock, env: envOf({}), signal }, { logLevel: 'info', logFormat: 'text' });
 
 /** What is stored of a run in which these happen, and what it ends with. */
 async function recorded(work: () => Promise<void>, afterwards = nothing) {
@@ -21,9 +25,7 @@ async function recorded(work: () => Promise<void>, afterwards = nothing) {
     begin: async () => [],
     end: async ({ exitCode, cause }: RunRecord) => void ends.push({ exitCode, cause }),
   };
-  const terminal = { result() {}, note() {}, record: nothing, interactive: false, columns: 80 };
-  const io = { terminal, clock: systemClock, env: envOf({}), signal: new AbortController().signal };
-  const context = contextOf(io, { logLevel: 'info', logFormat: 'text' });
+  const context = contextFor(new AbortController().signal);
   context.redactor.add(new Secret('canary-token'));
   const error = await withRunRecord(runs, context, () => EMPTY_SUMMARY, work, afterwards).catch((e: unknown) => e);
   return { ends, error };
@@ -44,6 +46,32 @@ it('the record of a run is closed before its copy is published, and holds a fail
   expect(ends).toEqual([
     { exitCode: 0, cause: null },
     { exitCode: 3, cause: 'the disk is full.' },
+  ]);
+});
+
+it('a run of several targets that is stopped calls none of those loaded that it did not reach [R951]', async () => {
+  const stop = new AbortController();
+  const { config } = parseSourceConfig(
+    { base_url: 'http://127.0.0.1:9', service_id: 's', export_token: 't' },
+    () => undefined,
+  );
+  const opened: string[] = [];
+  const targets = ['first', 'second', 'third'].map((place) => ({
+    target: 'parquet',
+    place,
+    async open() {
+      opened.push(place);
+      if (place === 'first') throw configError('no such place.');
+      stop.abort(new Error('stopped by SIGTERM'));
+      throw stop.signal.reason;
+    },
+  }));
+  const days = { from: undefined, to: undefined, fullRefresh: false };
+  const { summary } = await syncAll({ config, days, maxWaitMs: undefined }, targets, contextFor(stop.signal));
+  expect(opened).toEqual(['first', 'second']);
+  expect(summary.also).toMatchObject([
+    { place: 'second', exit: 3, error: expect.stringContaining('SIGTERM') },
+    { place: 'third', exit: 3, error: expect.stringContaining('SIGTERM') },
   ]);
 });
 
