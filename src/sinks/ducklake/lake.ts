@@ -11,6 +11,7 @@ import { COPIES_TABLE, CREATE_COPIES, identityOf } from '../sql/copies.ts';
 import type { Engine, Row } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import CATALOG_TABLES from './catalog.sql';
+import { appendRows, CATALOG_TABLE_NAMES } from './catalog-rows.ts';
 
 export const FORMAT = '1.0';
 
@@ -68,15 +69,17 @@ export interface Lake {
 
 export async function createLake(engine: Engine, dataPath: string, at: string): Promise<Lake> {
   await engine.run(CATALOG_TABLES);
-  await engine.append('ducklake_metadata', [
-    ['version', FORMAT, null, null],
-    ['created_by', `dfinery-elt ${VERSION}`, null, null],
-    ['data_path', dataPath, null, null],
-    ['encrypted', 'false', null, null],
+  await appendRows(engine, 'ducklake_metadata', [
+    { key: 'version', value: FORMAT },
+    { key: 'created_by', value: `dfinery-elt ${VERSION}` },
+    { key: 'data_path', value: dataPath },
+    { key: 'encrypted', value: 'false' },
   ]);
-  await engine.append('ducklake_schema', [[0, randomUUID(), 0, null, 'main', 'main/', true]]);
-  await engine.append('ducklake_snapshot', [[0, at, 0, 1, 0]]);
-  await engine.append('ducklake_snapshot_changes', [[0, 'created_schema:"main"', null, null, null]]);
+  const schema = { schema_id: 0, schema_uuid: randomUUID(), schema_name: 'main', path: 'main/' };
+  await appendRows(engine, 'ducklake_schema', [{ ...schema, begin_snapshot: 0, path_is_relative: true }]);
+  const snapshot = { snapshot_id: 0, snapshot_time: at, schema_version: 0 };
+  await appendRows(engine, 'ducklake_snapshot', [{ ...snapshot, next_catalog_id: 1, next_file_id: 0 }]);
+  await appendRows(engine, 'ducklake_snapshot_changes', [{ snapshot_id: 0, changes_made: 'created_schema:"main"' }]);
   const lake = await readLake(engine);
   if (lake === undefined) throw new RangeError('a catalog that was just made is empty');
   return lake;
@@ -245,7 +248,7 @@ function columnOf({ id, name, type, element_id: element, element_type: elementTy
 }
 
 const KNOWN_TABLES: ReadonlySet<string> = new Set([
-  ...[...CATALOG_TABLES.matchAll(/^CREATE TABLE (\w+)/gm)].map(([, name]) => name),
+  ...CATALOG_TABLE_NAMES,
   ...[...OWN_TABLES, COPIES_TABLE].map((table) => table.split('(')[0]),
 ]);
 

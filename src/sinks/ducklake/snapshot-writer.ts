@@ -14,6 +14,7 @@ import { type FileChange, LostRace, type NewFile } from '../files/table-log.ts';
 import { type DescribedColumn, scalarOf } from '../sql/conversions.ts';
 import type { Engine, Value } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
+import { appendRows, type CatalogRow } from './catalog-rows.ts';
 import type { Lake } from './lake.ts';
 import { lakeNoteOf } from './state.ts';
 
@@ -126,20 +127,25 @@ export class SnapshotWriter {
       const change = known.has(field.name) ? `ALTER ${name} SET DATA TYPE` : `ADD COLUMN ${name}`;
       await this.#engine.run(`ALTER TABLE ${next} ${change} ${duckDbType(field)}`);
     }
-    await this.#engine.append('ducklake_inlined_data_tables', [[id, next, version]]);
+    await appendRows(this.#engine, 'ducklake_inlined_data_tables', [
+      { table_id: id, table_name: next, schema_version: version },
+    ]);
   }
 
   async #create(name: TableName, fields: readonly Field[]): Promise<void> {
+    const engine = this.#engine;
     const [id, partitionId] = [this.#nextCatalogId++, this.#nextCatalogId++];
-    const at = this.#id;
-    await this.#engine.append('ducklake_table', [
-      [id, randomUUID(), at, null, this.#lake.schemaId, name, `${name}/`, true],
+    const since = { table_id: id, begin_snapshot: this.#id };
+    const path = { path: `${name}/`, path_is_relative: true };
+    await appendRows(engine, 'ducklake_table', [
+      { ...since, ...path, table_uuid: randomUUID(), schema_id: this.#lake.schemaId, table_name: name },
     ]);
-    await this.#engine.append('ducklake_partition_info', [[partitionId, id, at, null]]);
+    await appendRows(engine, 'ducklake_partition_info', [{ ...since, partition_id: partitionId }]);
     const columns = this.#columnsOf(name, fields);
     await this.#addColumns(id, columns);
     const partition = columns.find((column) => column.name === PARTITION_COLUMN)?.id ?? null;
-    await this.#engine.append('ducklake_partition_column', [[partitionId, id, 0, partition, 'identity']]);
+    const key = { partition_key_index: 0, column_id: partition, transform: 'identity' };
+    await appendRows(engine, 'ducklake_partition_column', [{ ...key, partition_id: partitionId, table_id: id }]);
     this.#tables.set(name, { id, partitionId, columns, nextRowId: 0 });
     this.#altered.add(id);
     this.#changes.push(`created_table:"main"."${name}"`);
@@ -150,15 +156,24 @@ export class SnapshotWriter {
   }
 
   async #addColumns(table: number, columns: readonly IdentifiedColumn[]): Promise<void> {
-    const row = (id: number, name: string, type: string, parent: number | null): Value[] => {
-      const kind = type === 'list' ? '' : 'literal';
-      return [id, this.#id, null, table, id, name, type, null, 'NULL', true, parent, kind, 'duckdb'];
-    };
+    const row = (id: number, name: string, type: string, parent: number | null): CatalogRow => ({
+      column_id: id,
+      begin_snapshot: this.#id,
+      table_id: table,
+      column_order: id,
+      column_name: name,
+      column_type: type,
+      default_value: 'NULL',
+      nulls_allowed: true,
+      parent_column: parent,
+      default_value_type: type === 'list' ? '' : 'literal',
+      default_value_dialect: 'duckdb',
+    });
     const rows = columns.flatMap(({ id, name, type, element }) => [
       row(id, name, type, null),
       ...(element === undefined ? [] : [row(element.id, 'element', element.type, id)]),
     ]);
-    await this.#engine.append('ducklake_column', rows);
+    await appendRows(this.#engine, 'ducklake_column', rows);
   }
 
   async replaceFiles(
@@ -174,35 +189,50 @@ export class SnapshotWriter {
       if ((await end('ducklake_data_file')) !== left.length) throw new LostRace(this.#engine.file);
       await end('ducklake_delete_file');
     }
-    const files: Value[][] = [];
-    const columns: Value[][] = [];
-    const partitions: Value[][] = [];
+    const files: CatalogRow[] = [];
+    const statistics: CatalogRow[] = [];
+    const partitions: CatalogRow[] = [];
     const notes: Value[][] = [];
     for (const file of added) {
       const table = this.#table(file.table);
       const found = logged.get(file);
       if (found === undefined) throw internalError(`The file ${file.path} has no statistics.`);
       const id = this.#nextFileId++;
-      const path = pathInTable(file.table, file.path);
-      files.push([
-        ...[id, table.id, this.#id, null, null, path, true, 'parquet', file.rows, file.bytes, file.footerBytes],
-        ...[table.nextRowId, table.partitionId, null, null, null],
-      ]);
+      const own = { data_file_id: id, table_id: table.id };
+      files.push({
+        ...own,
+        begin_snapshot: this.#id,
+        path: pathInTable(file.table, file.path),
+        path_is_relative: true,
+        file_format: 'parquet',
+        record_count: file.rows,
+        file_size_bytes: file.bytes,
+        footer_size: file.footerBytes,
+        row_id_start: table.nextRowId,
+        partition_id: table.partitionId,
+      });
       table.nextRowId += file.rows;
       for (const column of table.columns) {
-        const own = found.get(column.name);
-        if (own === undefined) continue;
-        const { bytes, values, nulls, least, greatest } = own;
-        const columnId = column.element?.id ?? column.id;
-        columns.push([id, table.id, columnId, bytes, values, nulls, least, greatest, null, null]);
+        const logged = found.get(column.name);
+        if (logged === undefined) continue;
+        statistics.push({
+          ...own,
+          column_id: column.element?.id ?? column.id,
+          column_size_bytes: logged.bytes,
+          value_count: logged.values,
+          null_count: logged.nulls,
+          min_value: logged.least,
+          max_value: logged.greatest,
+        });
       }
-      partitions.push([id, table.id, 0, file.date]);
+      partitions.push({ ...own, partition_key_index: 0, partition_value: file.date });
       notes.push([1, id, lakeNoteOf(file, found)]);
     }
-    await this.#engine.append('ducklake_data_file', files);
-    await this.#engine.append('ducklake_file_column_stats', columns);
-    await this.#engine.append('ducklake_file_partition_value', partitions);
-    await this.#engine.append('_dfinery_files', notes);
+    const engine = this.#engine;
+    await appendRows(engine, 'ducklake_data_file', files);
+    await appendRows(engine, 'ducklake_file_column_stats', statistics);
+    await appendRows(engine, 'ducklake_file_partition_value', partitions);
+    await engine.append('_dfinery_files', notes);
     for (const [name, table] of this.#tables) {
       const isIn = (file: { readonly table: TableName }) => file.table === name;
       if (added.some(isIn)) this.#changes.push(`inserted_into_table:${table.id}`);
@@ -220,14 +250,21 @@ export class SnapshotWriter {
   async finish(at: string, message: string): Promise<void> {
     if (this.#changes.length === 0) return;
     const schemaVersion = this.#lake.schemaVersion + (this.#altered.size > 0 ? 1 : 0);
-    const versions = [...this.#altered].map((id) => [this.#id, schemaVersion, id]);
-    await this.#engine.append('ducklake_schema_versions', versions);
-    await this.#engine.append('ducklake_snapshot', [
-      [this.#id, at, schemaVersion, this.#nextCatalogId, this.#nextFileId],
+    const version = { begin_snapshot: this.#id, schema_version: schemaVersion };
+    const versions = [...this.#altered].map((id) => ({ ...version, table_id: id }));
+    await appendRows(this.#engine, 'ducklake_schema_versions', versions);
+    await appendRows(this.#engine, 'ducklake_snapshot', [
+      {
+        snapshot_id: this.#id,
+        snapshot_time: at,
+        schema_version: schemaVersion,
+        next_catalog_id: this.#nextCatalogId,
+        next_file_id: this.#nextFileId,
+      },
     ]);
-    const changes = this.#changes.join(',');
-    await this.#engine.append('ducklake_snapshot_changes', [
-      [this.#id, changes, `dfinery-elt ${VERSION}`, message, null],
+    const author = `dfinery-elt ${VERSION}`;
+    await appendRows(this.#engine, 'ducklake_snapshot_changes', [
+      { snapshot_id: this.#id, changes_made: this.#changes.join(','), author, commit_message: message },
     ]);
   }
 
