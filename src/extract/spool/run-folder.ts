@@ -70,22 +70,26 @@ export async function sweepRunFolders(root: string, now: number): Promise<string
     const folder = join(root, name);
     if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
     const changedAt = (await lstat(folder).catch(() => undefined))?.mtimeMs ?? 0;
-    const isInUse = (await hasLiveRun(folder)) ?? now - changedAt < GRACE_MS;
-    if (!isInUse) await rm(folder, { recursive: true, force: true }).catch(() => left.push(folder));
+    try {
+      const isInUse = (await hasLiveRun(folder)) ?? now - changedAt < GRACE_MS;
+      if (!isInUse) await rm(folder, { recursive: true, force: true });
+    } catch {
+      left.push(folder);
+    }
   }
   return left;
 }
 
-/** True if a run with a lease in the folder is alive; undefined if there is no lease. */
+/** True if a run with a lease in the folder is alive; undefined if there is no lease. Throws the system's error. */
 async function hasLiveRun(folder: string): Promise<boolean | undefined> {
   const runs = (await namesIn(folder)).flatMap((name) => leaseOf(name) ?? []);
   return runs.length === 0 ? undefined : runs.some((run) => isLeased(folder, run));
 }
 
-/** The folders among these in which a live run has its downloads. */
+/** The folders among these in which a live run is known to have its downloads. */
 export async function liveSpoolFolders(folders: readonly string[]): Promise<string[]> {
   const liveFolders: string[] = [];
-  for (const folder of folders) if (await hasLiveRun(folder)) liveFolders.push(folder);
+  for (const folder of folders) if (await hasLiveRun(folder).catch(() => false)) liveFolders.push(folder);
   return liveFolders;
 }
 
@@ -101,12 +105,12 @@ export async function sweepAll(folders: readonly string[], now: number): Promise
 /**
  * Removes all files of dead runs at once, verified or not: after a deletion no row of a person may stay. The verified
  * files of live runs stay, but lose their sidecars, so that no later run loads them. Returns the files that it could
- * not remove.
+ * not remove, and the folders of which a lease cannot be read, so that it is not known whose files are there.
  */
 export async function purgeSpools(folders: readonly string[]): Promise<string[]> {
   const left: string[] = [];
   for (const folder of folders) {
-    left.push(...(await sweep(folder, Number.POSITIVE_INFINITY)));
+    left.push(...(await sweep(folder, Number.POSITIVE_INFINITY).catch(() => [folder])));
     const sidecars = (await namesIn(folder)).filter((name) => FILE.test(name) && name.endsWith('.json'));
     for (const name of sidecars) await removeFile(join(folder, name), left);
   }

@@ -352,6 +352,20 @@ describe('a purge', () => {
     expect([again.code, again.report.requests, lines().at(-1)?.kind]).toEqual([0, 0, 'close']);
   });
 
+  it('purges the places also where a lease of a spool folder cannot be read, and names the folder [R952]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
+    const folder = join(at('spool'), `dfinery-elt-${'0'.repeat(16)}`);
+    const lease = join(folder, `r${'0'.repeat(16)}.lease`);
+    mkdirSync(folder, { mode: 0o700 });
+    symlinkSync('/nowhere', lease);
+    const words = [...placeWords('a.duckdb'), ...BY_MEMBER];
+    const { code, report } = await forget(['m1'], ...words);
+    expect([code, report.error]).toEqual([3, expect.stringContaining(folder)]);
+    expect([await keysIn('a.duckdb'), lines().at(-1)?.kind]).toEqual([[], 'purge']);
+    rmSync(lease);
+    expect((await forget(['m1'], ...words)).code).toBe(0);
+  });
+
   it('reports unknown options and environment variables in its JSON [R618]', async () => {
     const env = { ...ENV, DFINERY_NONSENSE: '1' };
     for (const command of ['forget', 'person']) {
