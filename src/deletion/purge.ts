@@ -173,7 +173,10 @@ export class Purge {
     };
   }
 
-  /** The values that a consent covers beside the list (S38). */
+  /**
+   * The values that a consent covers beside the list: places, column, mapping, and whether nobody is deleted at the
+   * service (S38).
+   */
   get consent(): readonly unknown[] {
     const { column, isOnly } = this.#request;
     const pairs = [...(this.#mapping ?? [])].flatMap(([id, people]) => people.map((person) => [id, person]));
@@ -193,7 +196,7 @@ export class Purge {
     }
   }
 
-  /** The limit that a place exceeds, as a sentence; undefined if none does (S55). */
+  /** The limit that a place exceeds, of people or of shared rows, as a sentence; undefined if none does (S55). */
   get problem(): string | undefined {
     return this.#states.map(({ place, found }) => this.#problemOf(place, found)).find((one) => one !== undefined);
   }

@@ -61,7 +61,7 @@ export interface ExtractCounts {
   exports: number;
   /** Bytes of CSV received, also by requests that failed. */
   bytes: number;
-  /** The end-day rule that the extraction has proved (S2); undefined if it has proved none. */
+  /** Whether an export contains its `to_date`, if the extraction has proved it (S2). */
   inclusive: boolean | undefined;
   /** Days that are lost at the service, in no order. */
   gaps: Day[];

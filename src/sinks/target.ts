@@ -63,7 +63,7 @@ export interface Maintenance {
   report(place: string, options: PlaceOptions): Promise<TargetReport>;
 }
 
-/** The look-up of people in a place, and their removal (S37). */
+/** The look-up of people in a place, and their removal in one commit under its lock (S37). */
 export interface People {
   /**
    * The people as they are now: a forecast, since their removal looks them up again. Read-only, except that a change

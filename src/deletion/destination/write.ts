@@ -23,7 +23,7 @@ const WITHDRAWN = '_ab_cdc_deleted_at';
 export const write: WriteVerb = async (value, catalog, input, context) => {
   const { clock, env, logger, random, signal, writer } = context;
   const parsed = parseDestinationConfig(value, env);
-  // The first message of a dry run (S34).
+  // The first message of a dry run is a warning: the platform shows the rows as synced (S34).
   if (parsed.config.dryRun)
     logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   const config = openConfig(parsed, context);

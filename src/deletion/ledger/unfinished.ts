@@ -53,8 +53,8 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
   const chain = latest === undefined || end === 'done' ? [] : chainOf(latest, runs);
   const left = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
   const { decisions, purging } = await outcomesOf(chain, query);
-  // If the run ended with undecided ids, only those are requested again. Of any other run only the deleted ids count
-  // (S35, S57).
+  // If the run ended with undecided ids, only those are requested again. Of any other run only the deleted ids count: who
+  // was rejected is asked for again (S35, S57).
   const known = end === 'undecided' ? ['done', 'rejected'] : ['done'];
   return {
     resumes: latest !== undefined && chain.length > 0 ? latest.run : undefined,

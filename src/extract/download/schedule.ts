@@ -74,7 +74,7 @@ export class Scheduler {
     await this.#rule.close();
   }
 
-  /** The last day that is settled at `at` (S61); undefined if days need not be settled. */
+  /** The last day that has been over for the settle hours at `at` (S61); undefined if days need not be settled. */
   #settledThrough(at: number): Day | undefined {
     const { settleHours } = this.#run.plan;
     return settleHours === undefined ? undefined : lastSettledDay(at, settleHours);

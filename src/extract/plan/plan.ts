@@ -29,7 +29,7 @@ export interface PlannedDelivery {
   readonly lookbackDays: number;
 }
 
-/** What is known of the end-day rule (S2, S62). */
+/** What is known of whether an export contains its `to_date`: of single days and of several apart (S2, S62). */
 export interface PlannedRule {
   /** True if an export of a single day contains that day; undefined while it is not proved. */
   readonly inclusive: boolean | undefined;
@@ -81,8 +81,9 @@ export interface Plan extends PlannedDelivery, PlannedRule, PlannedRequests, Pla
 }
 
 /**
- * Decides which days are read, and in which windows (S1-S7). Pure. Throws a StateError when the stored state must not
- * be used, and a configuration failure for impossible days.
+ * Decides which days are read, and in which windows, from the stored state, the receipts and what the service still has
+ * (S1-S7). Pure. Throws a StateError when the stored state must not be used, and a configuration failure for impossible
+ * days.
  */
 export function planRun(input: PlanInput): Plan {
   const { settings, prior } = input;
@@ -313,8 +314,9 @@ export interface PlanInput {
 }
 
 /**
- * Checks the stored state against the requests of this run (S6). `startsOver`: a full refresh meets other filters, or a
- * cursor in the future, so that the target's contents do not count. Throws a StateError if the state must not be used.
+ * Checks that the stored state is of the service and the filters of this run, and its cursor not in the future (S6).
+ * `startsOver`: a full refresh meets other filters, or a cursor in the future, so that the target's contents do not
+ * count. Throws a StateError if the state must not be used.
  */
 export function checkState(
   stored: unknown,

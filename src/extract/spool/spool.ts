@@ -44,7 +44,7 @@ async function namedFolders(root: string): Promise<string[]> {
   return names.filter((name) => FOLDER_NAME.test(name)).map((name) => join(root, name));
 }
 
-/** The folder in which one run stores its downloads (S11, S40). */
+/** The private folder in which one run stores its downloads; a later run uses the verified ones that it leaves (S11, S40). */
 export class Spool {
   readonly folder: string;
   readonly #lease: Lease;

@@ -185,9 +185,9 @@ function insert(engine: Engine, { key, rescued, columns, values, from }: TypedRo
 }
 
 /**
- * Removes the rows that a batch, which is in `events` already, supersedes (S13), and numbers rows whose key is taken.
- * Windows that share ids come one by one: a later one may supersede rows of the earlier. Returns the number of removed
- * rows, and by window that of the batch's rows with a number in their key.
+ * Removes the rows that a batch, which is in `events` already, reads again and so supersedes (S13), and numbers rows
+ * whose key is taken. Windows that share ids come one by one: a later one may supersede rows of the earlier. Returns
+ * the number of removed rows, and by window that of the batch's rows with a number in their key.
  */
 async function supersede(engine: Engine, batch: PlannedBatch) {
   const { windows, columns } = batch;

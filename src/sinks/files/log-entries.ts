@@ -103,7 +103,10 @@ interface LoggedColumn extends ColumnStatistics {
   readonly absent: number;
 }
 
-/** The columns whose range a log may hold: the date, system datetimes, this program's own numbers (S44). */
+/**
+ * The columns whose range a log may hold: the date, system datetimes, this program's own numbers. That of any other is
+ * a person's value (S44).
+ */
 export function rangedColumns({ columns }: TableState): ReadonlySet<string> {
   const times = columns.filter(({ group, type }) => group === 'system' && type === 'datetime');
   return new Set([PARTITION_COLUMN, '_dfinery_window', 'item_position', ...times.map(({ name }) => name)]);

@@ -24,8 +24,8 @@ export interface Superseded {
 }
 
 /**
- * Finds the rows of stored files that a batch, written into `files`, supersedes (S13); undefined if its windows share
- * ids and must be stored one by one. Makes temporary tables; called inside a transaction.
+ * Finds the rows of stored files that a batch, written into `files`, reads again and so supersedes (S13); undefined if
+ * its windows share ids and must be stored one by one. Makes temporary tables; called inside a transaction.
  */
 export async function findSuperseded(
   table: FileTable,

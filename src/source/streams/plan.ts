@@ -55,7 +55,10 @@ export type StreamPlan =
 /** The part of a plan's input that does not depend on the saved state. */
 type Input = Pick<PlanInput, 'delivery' | 'appends' | 'now'> & { readonly settings: SourceConfig };
 
-/** Plans one configured stream from its saved state (S6, S7, S25, S26). Throws a UserError. */
+/**
+ * Plans one configured stream from its saved state. A state of other filters, or of another full refresh, is not continued; an
+ * interrupted read is, without its lookback (S6, S7, S25, S26). Throws a UserError.
+ */
 export function planStream(
   stream: ConfiguredStream,
   saved: JsonObject | undefined,

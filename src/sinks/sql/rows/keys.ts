@@ -34,8 +34,8 @@ export function sqlBaseId(id: string | undefined, cells: readonly KeyCell[], eve
 
 /**
  * A query that gives rows with the same base id their keys (`ref`, `key`): `base`, `base#2`, `base#3`… in their order,
- * without keys that are taken (S12). `rows` is a query of `ref`, which tells the row, `base`, and `ordinal`, the place
- * of the row among those with its base id, from 1; `taken` is a query of `base` and each `number` that such a row may
+ * without keys that other rows have (S12). `rows` is a query of `ref`, which tells the row, `base`, and `ordinal`, the
+ * position of the row among those with its base id, from 1; `taken` is a query of `base` and each `number` that such a row may
  * not get.
  */
 export const sqlNumberKeys = (rows: string, taken: string): string => `
