@@ -7,13 +7,16 @@ const MIN_KEY_LENGTH = 32;
 
 type Known = (typeof known.columns)[number] & { readonly required?: boolean; readonly alternative?: string };
 
-const COLUMNS: readonly Known[] = known.columns;
+const KNOWN_COLUMNS: readonly Known[] = known.columns;
 /** Columns that may not be dropped: every export has them, and tables, keys and days are made of them. */
 const REQUIRED = new Set(
-  COLUMNS.filter((column) => column.required === true).flatMap(({ name, alternative }) => [name, alternative ?? name]),
+  KNOWN_COLUMNS.filter((column) => column.required === true).flatMap(({ name, alternative }) => [
+    name,
+    alternative ?? name,
+  ]),
 );
 /** Columns that may not be hashed: days, partitions and the cursor come from them. */
-const DATETIMES = new Set(COLUMNS.filter(({ type }) => type === 'datetime').map(({ name }) => name));
+const DATETIME_NAMES = new Set(KNOWN_COLUMNS.filter(({ type }) => type === 'datetime').map(({ name }) => name));
 
 /** The problems of `columns_drop`, `columns_hash` and `hash_key` in combination (S47). */
 export function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[] {
@@ -32,7 +35,7 @@ export function columnListProblems(filled: Readonly<Record<string, unknown>>): P
   );
   refuse(
     'columns_hash',
-    hash.filter((name) => DATETIMES.has(name)),
+    hash.filter((name) => DATETIME_NAMES.has(name)),
     (names) => `columns_hash has ${names}: days and the cursor come from such times, which cannot be hashed`,
   );
   refuse(

@@ -37,7 +37,7 @@ export const variablesOf = ({ properties }: ConfigSchema): Variable[] =>
 /** Secrets that commands read beside the configuration; each also as `_FILE`. */
 const OTHER_SECRETS = ['DFINERY_LEDGER_KEY', 'DFINERY_NOTIFY_URL', 'DFINERY_SUPPRESSION_KEY'];
 /** Variables of the scheduler examples. The command line inherits them there, but does not read them. */
-const EXAMPLES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL', 'DOCKER_NETWORK'].map(
+const EXAMPLE_NAMES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL', 'DOCKER_NETWORK'].map(
   (name) => `${PREFIX}${name}`,
 );
 /** Variables that Kubernetes sets in every pod of a namespace with a service called dfinery…. */
@@ -62,7 +62,7 @@ function knownNames(): string[] {
   const variables = allVariables();
   const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
   const files = [...secrets, ...OTHER_SECRETS].map((name) => `${name}${FILE}`);
-  return [...new Set([...variables.map(({ name }) => name), ...OTHER_SECRETS, ...files, ...EXAMPLES])];
+  return [...new Set([...variables.map(({ name }) => name), ...OTHER_SECRETS, ...files, ...EXAMPLE_NAMES])];
 }
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */

@@ -13,7 +13,7 @@ import type { Problem } from './problems.ts';
 /** How many days back the service exports, by default. */
 export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.default;
 
-export type Condition = 'all' | 'include' | 'exclude';
+export type NameCondition = 'all' | 'include' | 'exclude';
 export type SchemaMode = 'evolve' | 'freeze' | 'fail';
 
 /** Converts what the schema cannot express: types narrower than a text, and values that become others. */
@@ -29,8 +29,8 @@ function configOf({
   return {
     ...values,
     baseUrl: cleanBaseUrl(values.baseUrl),
-    eventsCondition: eventsConditionType as Condition,
-    propertiesCondition: propertiesConditionType as Condition,
+    eventsCondition: eventsConditionType as NameCondition,
+    propertiesCondition: propertiesConditionType as NameCondition,
     delivery: values.delivery as 'auto' | 'fresh' | 'settled',
     toDateInclusive: values.toDateInclusive as 'auto' | 'true' | 'false',
     onGap: values.onGap as 'fail' | 'warn',

@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
 import { sha256 } from '../base/json.ts';
-import type { Condition, SourceConfig } from '../config/source.ts';
+import type { NameCondition, SourceConfig } from '../config/source.ts';
 import { HashKey } from '../schema/hash-key.ts';
 import type { ExportRequest, Filters } from '../service/export/protocol.ts';
 
@@ -51,7 +51,7 @@ function canonical(filters: Filters): unknown[] {
   ];
 }
 
-function selection(names: readonly string[], condition: Condition): unknown {
+function selection(names: readonly string[], condition: NameCondition): unknown {
   if (condition === 'all' || names.length === 0) return ['all'];
   return [condition, [...new Set(names)].sort()];
 }

@@ -3,7 +3,7 @@ import { codeOf, configError, messageOf, transientError, UserError } from '../ba
 /** Codes of a disk, a quota or a file that takes no more bytes. */
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 /** Codes of a place that this user cannot write to, now or later. */
-const REFUSED: ReadonlySet<string> = new Set([
+const REFUSED_CODES: ReadonlySet<string> = new Set([
   'EACCES',
   'EPERM',
   'EROFS',
@@ -39,7 +39,7 @@ export function diskError(error: unknown, failed: FailedPath): unknown {
   const details = { cause: error, where: { file: failed.path }, internal: messageOf(error) };
   if (FULL.has(code)) return diskFull(failed, code, error);
   const after = failed.consequence === undefined ? '' : `; ${failed.consequence}`;
-  if (REFUSED.has(code)) {
+  if (REFUSED_CODES.has(code)) {
     const remedy = failed.remedy ?? 'give another, or give this user the right to';
     return configError(`${subject(failed)} cannot be written (${code}): ${remedy}${after}.`, details);
   }

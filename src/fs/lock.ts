@@ -30,7 +30,7 @@ export const HEARTBEAT_MS = 10_000;
 const SILENCE_MS = 60_000;
 const FIRST_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 200;
-const MAX_BYTES = 4_096;
+const MAX_LOCK_FILE_BYTES = 4_096;
 /** Between the name of a lock and the token of the owner from whom it is stolen. */
 const STEAL = '.steal-';
 const OWNER_ONLY = 0o600;
@@ -316,8 +316,8 @@ const ownerText = (token: string): string => JSON.stringify({ v: 1, ...OWN_IDENT
 const readOwner = (path: string): Owner | undefined => withFile(path, constants.O_RDONLY, ownerIn);
 
 function ownerIn(file: number): Owner {
-  const buffer = Buffer.alloc(MAX_BYTES);
-  const text = buffer.toString('utf8', 0, readSync(file, buffer, 0, MAX_BYTES, 0));
+  const buffer = Buffer.alloc(MAX_LOCK_FILE_BYTES);
+  const text = buffer.toString('utf8', 0, readSync(file, buffer, 0, MAX_LOCK_FILE_BYTES, 0));
   const { ino, mtimeMs, mtimeNs } = fstatSync(file, { bigint: true });
   return { identity: undefined, token: `${ino}-${mtimeNs}`, ...parseOwner(text), rewrittenAt: Number(mtimeMs) };
 }

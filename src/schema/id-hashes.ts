@@ -1,7 +1,7 @@
 import { Scratch } from '../base/scratch.ts';
 
 /** Maximum number of ids (64 MiB); beyond it nothing is known about repeated ids. */
-const MAX_IDS = 1 << 23;
+const MAX_HASHED_IDS = 1 << 23;
 const START_IDS = 1 << 16;
 
 /** Every id of an export whose hash is below `below`; two samples agree below both limits. */
@@ -46,7 +46,7 @@ export class IdHashes {
   /** Frees the memory; the number of ids and a sample of at most `most`, undefined if there were too many. Called once. */
   finish(most: number): { readonly distinct: number; readonly sample: IdSample } | undefined {
     try {
-      if (this.#count > MAX_IDS) return undefined;
+      if (this.#count > MAX_HASHED_IDS) return undefined;
       const distinct = sortDistinct(this.#hashes.subarray(0, this.#count));
       const below = distinct.length > most ? distinct[most] : HASH_END;
       return { distinct: distinct.length, sample: { below, hashes: distinct.slice(0, most) } };
@@ -57,7 +57,7 @@ export class IdHashes {
 
   #grow(): void {
     const count = this.#hashes.length * 2;
-    if (count > MAX_IDS) return;
+    if (count > MAX_HASHED_IDS) return;
     const [hashes, scratch] = [this.#hashes, this.#scratch];
     this.#scratch = new Scratch(count * Float64Array.BYTES_PER_ELEMENT);
     this.#hashes = new Float64Array(this.#scratch.buffer, 0, count);

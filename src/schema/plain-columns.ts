@@ -9,7 +9,7 @@ const SLOT_WORDS = 2;
 const HOUR_SECONDS = 3_600;
 const WORD_BYTES = 4;
 /** Index of the first column, behind the cached hours. */
-const COLUMNS = HOUR_SLOTS * SLOT_WORDS;
+const FIRST_COLUMN = HOUR_SLOTS * SLOT_WORDS;
 const COLUMN_WORDS = 1 << COLUMN_WORDS_SHIFT;
 /** Number of times of a column, from `FIRST` on. */
 const TIMES = 2;
@@ -31,7 +31,7 @@ export class PlainColumns {
     this.#hours = zone === undefined ? 0 : memory.observedAt;
     const words = memory.observed;
     clearHours(words);
-    words.fill(0, COLUMNS, COLUMNS + this.#count * COLUMN_WORDS);
+    words.fill(0, FIRST_COLUMN, FIRST_COLUMN + this.#count * COLUMN_WORDS);
     modes.forEach((mode, column) => {
       this.#set(column, MODE, mode);
       const times = this.#times(column);
@@ -42,7 +42,7 @@ export class PlainColumns {
 
   /** Opens the columns in a memory; undefined if it has no room for so many. `modes` has the mode of each column. */
   static open(memory: CsvMemory, modes: Uint8Array, zone: Zone | undefined): PlainColumns | undefined {
-    const room = (memory.observed.length - COLUMNS) / COLUMN_WORDS;
+    const room = (memory.observed.length - FIRST_COLUMN) / COLUMN_WORDS;
     return modes.length > room ? undefined : new PlainColumns(memory, modes, zone);
   }
 
@@ -54,7 +54,7 @@ export class PlainColumns {
   /** Processes cells [k, used) while they are plain and of a known class; returns the index of the first other. */
   observe(k: number, used: number): number {
     const { base, cellsAt, observedAt, functions } = this.#memory;
-    return functions.observeCells(base, cellsAt, k, used, observedAt + COLUMNS * WORD_BYTES, this.#hours);
+    return functions.observeCells(base, cellsAt, k, used, observedAt + FIRST_COLUMN * WORD_BYTES, this.#hours);
   }
 
   /** Number of cells that the last `observe` passed and that `Columns` must examine as well. */
@@ -84,7 +84,7 @@ export class PlainColumns {
   /** Adds the results, the filled cells of each column and its first and last time. The memory is not used after it. */
   addTo(filled: Float64Array, ranges: TimeRanges): void {
     for (let column = 0; column < this.#count; column++) {
-      filled[column] += this.#memory.observed[COLUMNS + column * COLUMN_WORDS + FILLED];
+      filled[column] += this.#memory.observed[FIRST_COLUMN + column * COLUMN_WORDS + FILLED];
       const [first, last] = this.#times(column);
       if (first > last) continue;
       for (const time of [first, last]) {
@@ -95,13 +95,13 @@ export class PlainColumns {
   }
 
   #set(column: number, word: number, value: number): void {
-    this.#memory.observed[COLUMNS + column * COLUMN_WORDS + word] = value;
+    this.#memory.observed[FIRST_COLUMN + column * COLUMN_WORDS + word] = value;
   }
 
   /** First and last time of a column. */
   #times(column: number): BigInt64Array {
     const { buffer, byteOffset } = this.#memory.observed;
-    return new BigInt64Array(buffer, byteOffset + (COLUMNS + column * COLUMN_WORDS + FIRST) * WORD_BYTES, TIMES);
+    return new BigInt64Array(buffer, byteOffset + (FIRST_COLUMN + column * COLUMN_WORDS + FIRST) * WORD_BYTES, TIMES);
   }
 }
 

@@ -64,7 +64,7 @@ export interface ProbeOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId'
 const COST =
   'One export of the hourly limit is spent on this check, or two where the service refuses the event that does not exist.';
 /** Maximum time from the first byte sent to the verdict (ms). */
-const TIMEOUT_MS = 4_000;
+const SOURCE_CHECK_TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
 
 /**
@@ -78,7 +78,7 @@ export async function probeExport(options: ProbeOptions, signal: AbortSignal): P
   const service = createExportService({
     ...options,
     quota: { enter: () => quota.enterNow(), close: async () => {} },
-    stallMs: TIMEOUT_MS * 2,
+    stallMs: SOURCE_CHECK_TIMEOUT_MS * 2,
     onConnect: () => {
       isConnected = true;
     },
@@ -92,7 +92,7 @@ export async function probeExport(options: ProbeOptions, signal: AbortSignal): P
   logger.info('check.cost', COST);
   try {
     signal.throwIfAborted();
-    return await withinTime(TIMEOUT_MS, { clock, signal }, probe);
+    return await withinTime(SOURCE_CHECK_TIMEOUT_MS, { clock, signal }, probe);
   } catch (error) {
     signal.throwIfAborted();
     return { ...unanswered(error, host, isConnected), limits: NO_LIMITS };
@@ -189,7 +189,7 @@ function unanswered(error: unknown, host: string, isConnected: boolean): Finding
     return fault(error.kind === 'config' ? 'wrong_token' : 'unreachable', error.kind, error.message);
   }
   if (!(error instanceof TimeLimitReached)) throw error;
-  const time = formatDuration(TIMEOUT_MS);
+  const time = formatDuration(SOURCE_CHECK_TIMEOUT_MS);
   if (!isConnected) {
     const away = `${host} did not take a connection within ${time}: is base_url right, and may this machine reach it?`;
     return fault('unreachable', 'connect_timeout', away);

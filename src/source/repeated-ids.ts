@@ -3,7 +3,7 @@ import type { Window } from '../extract/window.ts';
 import { HASH_END } from '../schema/id-hashes.ts';
 
 /** Maximum number of remembered ids, about 40 bytes each; of more a sample is, by the same rule for each window. */
-const MAX_IDS = 200_000;
+const MAX_REMEMBERED_IDS = 200_000;
 
 export interface WindowIds {
   readonly receipt: Pick<Window['receipt'], 'from' | 'to'>;
@@ -31,7 +31,7 @@ export class RepeatedIds {
         if (before === undefined) this.#lastDays.set(hash, last);
         else if (before < from) repeated ??= before;
       }
-      while (this.#lastDays.size > MAX_IDS) this.#lower(this.#below / 2);
+      while (this.#lastDays.size > MAX_REMEMBERED_IDS) this.#lower(this.#below / 2);
     }
     return repeated;
   }

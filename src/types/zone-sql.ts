@@ -1,4 +1,4 @@
-import { CYCLE, END_OF_INSTANTS, FIRST_INSTANT, type Span, type Zone } from './zone.ts';
+import { CYCLE, END_OF_INSTANTS, FIRST_INSTANT, type Zone, type ZoneSpan } from './zone.ts';
 
 // SQL between instants and wall-clock times. The changes of the zone stand in it as literals: DuckDB's own database of time
 // zones is never asked (S59). Nothing here has a lambda, which `ALTER … USING` does not take (DuckDB 1.5.6).
@@ -48,7 +48,7 @@ export function sqlFirstWall(instant: string, zone: Zone): string {
 }
 
 /** The spans of all instants in the zone's range; times after the first cycle have the spans of that cycle. */
-function spansOf(zone: Zone): Span[] {
+function spansOf(zone: Zone): ZoneSpan[] {
   const [first, last] = [zone.range.first - DAY_SECONDS, zone.range.last + DAY_SECONDS];
   const end = CYCLE.from + CYCLE.seconds;
   return last < end ? zone.spans(first, last) : zone.spans(Math.min(first, CYCLE.from), end - 1);
@@ -57,8 +57,8 @@ function spansOf(zone: Zone): Span[] {
 /** SQL of the offset (microseconds) at `micros`, or NULL. `changeAt`: when a span replaces the one before. */
 function offsetSql(
   micros: string,
-  spans: readonly Span[],
-  changeAt: (before: number, span: Span) => Omit<Change, 'offset'>,
+  spans: readonly ZoneSpan[],
+  changeAt: (before: number, span: ZoneSpan) => Omit<Change, 'offset'>,
 ): string {
   const changes = spans
     .slice(1)

@@ -21,7 +21,7 @@ const CYCLE_SECONDS = 146_097 * DAY_SECONDS;
 export const CYCLE = { from: Date.UTC(FIRST_CYCLE_YEAR, 0) / 1000, seconds: CYCLE_SECONDS } as const;
 
 /** Instants, in seconds from 1970, from `from` to the beginning of the next span. */
-export interface Span {
+export interface ZoneSpan {
   readonly from: number;
   /** Seconds that the wall clock is ahead of UTC. */
   readonly offset: number;
@@ -59,7 +59,7 @@ export class Zone {
   readonly range: WallRange;
   readonly #format: Intl.DateTimeFormat;
   /** Spans by calendar year, and pieces by year of the wall clock. */
-  readonly #spans: Map<number, readonly Span[]>;
+  readonly #spans: Map<number, readonly ZoneSpan[]>;
   readonly #pieces: Map<number, readonly Piece[]>;
   /** The span of the last instant and the piece of the last wall-clock time that were looked up. */
   #span = { from: 0, end: 0, offset: 0 };
@@ -110,8 +110,8 @@ export class Zone {
   }
 
   /** The spans of two instants and of all instants between them; the first span may begin before `first`. */
-  spans(first: number, last: number): Span[] {
-    const found: Span[] = [];
+  spans(first: number, last: number): ZoneSpan[] {
+    const found: ZoneSpan[] = [];
     for (let year = yearOf(first); year <= yearOf(last); year++) {
       for (const span of this.#spansOf(year)) if (span.offset !== found.at(-1)?.offset) found.push(span);
     }
@@ -142,13 +142,13 @@ export class Zone {
   }
 
   /** The spans of a year in UTC; the first begins with the year or before it. */
-  #spansOf(year: number): readonly Span[] {
+  #spansOf(year: number): readonly ZoneSpan[] {
     const found = this.#spans.get(year) ?? this.#findSpans(year);
     this.#spans.set(year, found);
     return found;
   }
 
-  #findSpans(year: number): readonly Span[] {
+  #findSpans(year: number): readonly ZoneSpan[] {
     const start = startOf(year);
     if (year < FIRST_CHANGING_YEAR) return [{ from: start, offset: this.#ask(startOf(FIRST_CHANGING_YEAR)) }];
     const cycles = Math.floor((year - FIRST_CYCLE_YEAR) / CYCLE_YEARS);

@@ -75,13 +75,13 @@ const OPTIONS = {
 type Values = ValuesOf<typeof OPTIONS>;
 
 type Name = keyof Values;
-const PEOPLE = ['id', 'file', 'query'] as const satisfies Name[];
+const PEOPLE_OPTIONS = ['id', 'file', 'query'] as const satisfies Name[];
 /** Each says what the command is to do: exactly one of these options must be given. */
-const SUBJECTS = [...PEOPLE, 'verifyLedger', 'proof'] as const satisfies Name[];
+const SUBJECTS = [...PEOPLE_OPTIONS, 'verifyLedger', 'proof'] as const satisfies Name[];
 
 /** Options that are refused unless one of the options in `of` is given, with the reason. */
 const COMPANIONS: readonly (readonly [keys: readonly string[], of: readonly Name[], why?: string])[] = [
-  [['execute', 'purge'], PEOPLE],
+  [['execute', 'purge'], PEOPLE_OPTIONS],
   [['confirm'], ['execute']],
   [['duckdb'], ['query']],
   [['column'], ['file']],

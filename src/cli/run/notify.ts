@@ -30,7 +30,7 @@ type Sender = Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>;
 
 const ENV_NAME = 'DFINERY_NOTIFY_URL';
 const NOTIFY_ATTEMPTS = 2;
-const TIMEOUT_MS = 10_000;
+const NOTIFY_TIMEOUT_MS = 10_000;
 
 /** The notification wanted by option or environment; undefined: none. Throws a configuration failure for a bad address. */
 export function notificationOf(
@@ -91,9 +91,11 @@ const withoutMarkup = (sentence: string): string =>
     .replaceAll(/@(?=\w)/g, '＠')
     .replaceAll('](', '] (');
 
-const SHOWN = 10;
+const MAX_SHOWN = 10;
 const some = (names: readonly string[]): string =>
-  names.length <= SHOWN ? names.join(', ') : `${names.slice(0, SHOWN).join(', ')} and ${names.length - SHOWN} more`;
+  names.length <= MAX_SHOWN
+    ? names.join(', ')
+    : `${names.slice(0, MAX_SHOWN).join(', ')} and ${names.length - MAX_SHOWN} more`;
 
 /** Sends the notification of a run, if there is a reason or `always` is set. Never throws: a failure to send is a warning. */
 export async function notify({ url, always }: Notification, run: NotifiedRun, sender: Sender): Promise<void> {
@@ -117,7 +119,7 @@ async function post(url: URL, body: string, sender: Sender) {
   const transport = new Transport({ baseUrl: url.origin, env: sender.env, clock: sender.clock, keptConnections: 0 });
   const request = { path: `${url.pathname}${url.search}`, headers: { 'content-type': 'application/json' }, body };
   try {
-    const answer = await withinTime(TIMEOUT_MS, sender, (signal) => transport.send(request, signal));
+    const answer = await withinTime(NOTIFY_TIMEOUT_MS, sender, (signal) => transport.send(request, signal));
     answer.disconnect();
     if (answer.status >= 200 && answer.status < 300) return undefined;
     const isTemporary = answer.status === 429 || answer.status >= 500;

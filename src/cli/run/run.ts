@@ -202,7 +202,7 @@ export interface WantedDays {
 
 export function planLocal(settings: SourceConfig, prior: PriorLoads, wanted: WantedDays, now: number): Plan {
   const { from, to, fullRefresh } = wanted;
-  return planRun({ settings, delivery: deliveryOf(settings.delivery, false), from, to, fullRefresh, prior, now });
+  return planRun({ settings, delivery: deliveryOf(settings.delivery), from, to, fullRefresh, prior, now });
 }
 
 const MAX_NAMED = 5;

@@ -10,7 +10,7 @@ import { networkProblem } from '../../service/http/network.ts';
 import { Transport } from '../../service/http/transport.ts';
 import { LedgerStore, requireLedger } from '../ledger/ledger.ts';
 
-const TIMEOUT_MS = 20_000;
+const DESTINATION_CHECK_TIMEOUT_MS = 20_000;
 
 /**
  * Checks the configuration, the ledger's folder and the connection to the host. Sends no request to the deletion endpoint,
@@ -43,7 +43,7 @@ export async function checkHost(baseUrl: string, env: Env, signal: AbortSignal):
   const transport = new Transport({ baseUrl: origin, env, clock: systemClock, keptConnections: 0 });
   try {
     const request = { method: 'HEAD', path: '/', headers: {}, body: '' } as const;
-    const answer = await withinTime(TIMEOUT_MS, { clock: systemClock, signal }, (limited) =>
+    const answer = await withinTime(DESTINATION_CHECK_TIMEOUT_MS, { clock: systemClock, signal }, (limited) =>
       transport.send(request, limited),
     );
     answer.disconnect();

@@ -63,7 +63,7 @@ const ID_BYTES = 150;
 const ROW_BYTES = 16;
 const STATE_BYTES = 300;
 /** Maximum memory of the whole input (bytes): about seven million ids, which take a day and a night at the usual rate. */
-const MAX_BYTES = 1024 ** 3;
+const MAX_INPUT_BYTES = 1024 ** 3;
 
 interface Entry extends ListedId {
   rows: number;
@@ -204,7 +204,7 @@ export class DeletionList {
     this.#steps.push(step);
     this.#streams.push(stream);
     this.#bytes += bytes;
-    if (this.#bytes <= MAX_BYTES) return;
+    if (this.#bytes <= MAX_INPUT_BYTES) return;
     throw configError(
       `Nothing was deleted: the list is larger than what one run can take (${this.#entries.size} ids in ` +
         `${this.#received} rows so far). Split it into several.`,

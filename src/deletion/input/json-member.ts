@@ -1,5 +1,5 @@
 /** The range [from, to) of a member's value in a JSON text. */
-export interface Span {
+export interface ByteSpan {
   readonly from: number;
   readonly to: number;
 }
@@ -8,8 +8,8 @@ export interface Span {
  * Finds the members of an object in its text, which is known to be valid JSON. Values are not parsed, so that numbers of any
  * size and any spelling can be passed on unchanged.
  */
-export function membersOf(text: string): Map<string, Span> {
-  const found = new Map<string, Span>();
+export function membersOf(text: string): Map<string, ByteSpan> {
+  const found = new Map<string, ByteSpan>();
   let depth = 0;
   let lastString = '';
   let value: { readonly key: string; readonly from: number } | undefined;

@@ -186,7 +186,7 @@ function startOf(input: PlanInput, state: ExportState | undefined, coverage: Cov
 }
 
 /** The days that a run may read, all of them or those that are not complete. */
-interface Span {
+interface WantedDays {
   /** The first wanted day, which the service may no longer export; then `first` is a later one. */
   readonly wanted: Day;
   readonly first: Day;
@@ -197,7 +197,7 @@ interface Span {
   readonly readsAll: boolean;
 }
 
-function spanOf(input: PlanInput, start: Start, coverage: Coverage): Span {
+function spanOf(input: PlanInput, start: Start, coverage: Coverage): WantedDays {
   const { from, to, fullRefresh, resume, now } = input;
   if (from !== undefined && to !== undefined && from > to) {
     throw configError(`--from ${from} is after --to ${to}: nothing lies between them.`);
@@ -229,14 +229,14 @@ function lastDayOf({ settings, delivery, to, now }: PlanInput): Day {
 }
 
 /** The days of a span that are gaps, where `oldest` is the first day that the service may still export. */
-function likelyGapsOf({ first, last, gapFrom }: Span, coverage: Coverage, oldest: Day): Day[] {
+function likelyGapsOf({ first, last, gapFrom }: WantedDays, coverage: Coverage, oldest: Day): Day[] {
   if (gapFrom === undefined) return [];
   const lost = daysOf(laterOf(gapFrom, first), earlierOf(last, addDays(oldest, -1)));
   return lost.filter((day) => !coverage.has(day));
 }
 
 /** The days of a span that are read. */
-function daysIn({ first, last, readsAll }: Span, input: PlanInput, coverage: Coverage): Day[] {
+function daysIn({ first, last, readsAll }: WantedDays, input: PlanInput, coverage: Coverage): Day[] {
   const all = daysOf(first, last);
   // Some days after the cursor may be complete already (mapped tasks). They are not requested again, unless there is a
   // lookback: a receipt does not show that all late rows have arrived.
@@ -244,7 +244,7 @@ function daysIn({ first, last, readsAll }: Span, input: PlanInput, coverage: Cov
   return all.filter((day) => !coverage.has(day));
 }
 
-function warningsOf(span: Span, likelyGaps: readonly Day[], cursor: Day, oldest: Day): PlanWarning[] {
+function warningsOf(span: WantedDays, likelyGaps: readonly Day[], cursor: Day, oldest: Day): PlanWarning[] {
   const { wanted, first, last } = span;
   const out: PlanWarning[] = [];
   if (likelyGaps.length > 0) out.push(gapWarning(likelyGaps));
@@ -280,7 +280,7 @@ function firstState(
 export type Delivery = 'fresh' | 'settled';
 
 /** The effective delivery (S7): `auto` is `settled` for a stream that only appends rows, else `fresh`. */
-export const deliveryOf = (configured: SourceConfig['delivery'], isPlainAppend: boolean): Delivery =>
+export const deliveryOf = (configured: SourceConfig['delivery'], { isPlainAppend = false } = {}): Delivery =>
   configured === 'auto' ? (isPlainAppend ? 'settled' : 'fresh') : configured;
 
 /** The part of the configuration that a plan needs. */

@@ -37,8 +37,8 @@ interface DeletionClientOptions
   readonly timeoutMs?: number;
 }
 
-const TIMEOUT_MS = 60_000;
-const MAX_BYTES = 64 * 1024;
+const DELETION_TIMEOUT_MS = 60_000;
+const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** The deletion operation over HTTP: one request and its answer; the caller retries and paces. */
 export class DeletionClient {
@@ -65,7 +65,7 @@ export class DeletionClient {
     if (!isSendable(externalId)) {
       return unanswered('rejected', 'not_text', 'The id is empty or no valid Unicode text: nothing was sent for it.');
     }
-    const { clock, serviceId, importToken, timeoutMs = TIMEOUT_MS } = this.#options;
+    const { clock, serviceId, importToken, timeoutMs = DELETION_TIMEOUT_MS } = this.#options;
     const post = deletionPost(externalId, clock.now(), serviceId, importToken);
     try {
       return await withinTime(timeoutMs, { clock, signal }, (limited) => this.#exchange(post, limited));
@@ -127,7 +127,7 @@ async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
   let length = 0;
   for await (const chunk of body) {
     length += chunk.length;
-    if (length > MAX_BYTES) return '';
+    if (length > MAX_ANSWER_BYTES) return '';
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -123,7 +123,7 @@ class ExportClient implements ExportService {
     const reason = reasonIn(body.toString('utf8'), exportToken.reveal());
     const facts: AnswerFacts = {
       status: answer.status,
-      content: contentOf(body, true) ?? 'other',
+      content: contentOf(body, { isAll: true }) ?? 'other',
       reason,
       host: this.#transport.host,
       location: originOf(oneOf(answer.headers.location), baseUrl),

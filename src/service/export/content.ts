@@ -3,7 +3,7 @@ import { bodyStart } from '../../csv/body-start.ts';
 import type { Content } from './outcomes.ts';
 
 /** The content that the first bytes show; undefined while there are too few of them. */
-export function contentOf(bytes: Uint8Array, isAll: boolean): Content | undefined {
+export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | undefined {
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
   const begin = bodyStart(bytes, 0, bytes.length, isAll);
   if (begin === undefined) return undefined;
@@ -33,7 +33,7 @@ export function originOf(location: string | undefined, base: string): string | u
 }
 
 /** Leading white space is read no further than this many bytes. */
-const MAX_BYTES = 64 * 1024;
+const MAX_SPACE_BYTES = 64 * 1024;
 
 /** Reads a body until its first bytes show what it is; `bytes` is the whole body. Throws what the body throws. */
 export async function peekBody(
@@ -43,13 +43,13 @@ export async function peekBody(
   const chunks: Uint8Array[] = [];
   let first: Uint8Array = new Uint8Array(0);
   let content: Content | undefined;
-  while (content === undefined && first.length < MAX_BYTES) {
+  while (content === undefined && first.length < MAX_SPACE_BYTES) {
     const next = await rest.next();
     if (next.done !== true) {
       chunks.push(next.value);
       first = chunks.length === 1 ? next.value : Buffer.concat(chunks);
     }
-    content = contentOf(first, next.done === true);
+    content = contentOf(first, { isAll: next.done === true });
   }
   return { content: content ?? 'other', bytes: rejoined(chunks, rest) };
 }

@@ -119,7 +119,7 @@ export async function* gunzip(raw: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
 }
 
 /** Limits for the body of a failure, in bytes and in time. */
-const MAX_BYTES = 64 * 1024;
+const MAX_FAILURE_BYTES = 64 * 1024;
 const MAX_MS = 30_000;
 
 /** Reads the first bytes of a body, as many as arrive in time and before an abort; errors of the body are ignored. */
@@ -133,9 +133,9 @@ export async function snippet(
     for await (const chunk of bytes) {
       chunks.push(chunk);
       length += chunk.length;
-      if (length >= MAX_BYTES) return;
+      if (length >= MAX_FAILURE_BYTES) return;
     }
   };
   await withinTime(MAX_MS, context, read).catch(() => {});
-  return Buffer.concat(chunks).subarray(0, MAX_BYTES);
+  return Buffer.concat(chunks).subarray(0, MAX_FAILURE_BYTES);
 }

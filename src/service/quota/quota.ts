@@ -13,10 +13,10 @@ import {
   type AnswerHead,
   afterAnswer,
   afterSending,
-  type Decision,
   decide,
   type ExportLimits,
   forecastOf,
+  type QuotaDecision,
 } from './rules.ts';
 import { pruned, type QuotaState, SLOT_GRACE_MS, type Slot } from './state.ts';
 import { QuotaStateFile, type QuotaStateOptions } from './state-file.ts';
@@ -107,7 +107,7 @@ export class ExportQuota {
       for (;;) {
         signal.throwIfAborted();
         const changed = this.#changed.signal;
-        const found = await this.#update<Permit | Decision>((state) => {
+        const found = await this.#update<Permit | QuotaDecision>((state) => {
           const decision = decide(state, this.#options, clock.now());
           return decision.kind === 'go' ? this.#grant(state) : [state, decision];
         }, signal);

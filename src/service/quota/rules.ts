@@ -33,13 +33,13 @@ export interface ExportLimits {
 }
 
 /** Send now, wait until an answer or the end of one of `slots` changes the state, or wait for an instant. */
-export type Decision =
+export type QuotaDecision =
   | { readonly kind: 'go' }
   | { readonly kind: 'change'; readonly slots: readonly Slot[] }
   | { readonly kind: 'until'; readonly at: number };
 
 /** Decides whether an export may be sent at `now`; the state is pruned. */
-export function decide(state: QuotaState, limits: ExportLimits, now: number): Decision {
+export function decide(state: QuotaState, limits: ExportLimits, now: number): QuotaDecision {
   if (state.blocked !== undefined && now < state.blocked.until) return { kind: 'until', at: state.blocked.until };
   const unanswered = state.slots.filter(({ answered }) => !answered);
   const budget = budgetOf(state, limits, now);

@@ -8,12 +8,12 @@ import type { SourceConfig } from '../../config/source.ts';
 import { replaceLockedFile } from '../../fs/atomic-file.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { makePrivateFolder } from '../../fs/private-folder.ts';
-import { EMPTY_STATE, parseState, type QuotaState } from './state.ts';
+import { EMPTY_STATE, parseQuotaState, type QuotaState } from './state.ts';
 
 /** Wait for the lock, which is held for a millisecond; after it the run continues without the shared state. */
 const LOCK_WAIT_MS = 4_000;
 /** Maximum size of the file; a state of thousands of exports has a tenth of this. */
-const MAX_BYTES = 1 << 20;
+const MAX_STATE_BYTES = 1 << 20;
 
 export interface QuotaStateOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId'> {
   /** Folder under which the processes of one user share their state; undefined if none is shared. */
@@ -47,13 +47,13 @@ export class QuotaStateFile {
     if (this.#folder === undefined) return this.#state;
     this.#text = undefined;
     try {
-      this.#text = statSync(this.#path).size > MAX_BYTES ? '' : readFileSync(this.#path, 'utf8');
+      this.#text = statSync(this.#path).size > MAX_STATE_BYTES ? '' : readFileSync(this.#path, 'utf8');
     } catch (error) {
       if (codeOf(error) === 'ENOENT') return EMPTY_STATE;
       this.#countAlone(error);
       return this.#state;
     }
-    const state = parseState(this.#text);
+    const state = parseQuotaState(this.#text);
     if (state !== undefined) return state;
     this.#warnOnce(`The state of the quota in ${this.#path} cannot be understood: counting starts again.`);
     return EMPTY_STATE;

@@ -52,7 +52,7 @@ export interface Report {
 export const EMPTY_STATE: QuotaState = { v: 1, sent: [], next: 1, slots: [], hourlyRefusals: 0, aloneRefusals: 0 };
 
 /** Undefined for anything that this version did not write. */
-export function parseState(text: string): QuotaState | undefined {
+export function parseQuotaState(text: string): QuotaState | undefined {
   const value = jsonOf(text);
   return isState<QuotaState>(value) ? value : undefined;
 }

@@ -17,10 +17,10 @@ export interface DeltaField {
 }
 
 /** Characters that readers refuse in a column's name. */
-const REFUSED = /[ ,;{}()\n\t=]/g;
+const REFUSED_CHARACTERS = /[ ,;{}()\n\t=]/g;
 
 /** A column's name, before equal names are numbered, as every reader of Delta accepts it (S43). */
-export const readableName = (source: string): string => source.replaceAll(REFUSED, '_');
+export const readableName = (source: string): string => source.replaceAll(REFUSED_CHARACTERS, '_');
 
 /** The columns that a table's files can have, in their order; the partition's column is not among them. */
 export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<DeltaField[]> {
@@ -51,16 +51,16 @@ export function fieldsIn(text: string | undefined, place: string): readonly Delt
 const READER = 3;
 const WRITER = 7;
 const DOMAINS = 'domainMetadata';
-const LOCAL_TIMES = 'timestampNtz';
-const KNOWN: ReadonlySet<string> = new Set([DOMAINS, LOCAL_TIMES]);
+const LOCAL_TIMES_FEATURE = 'timestampNtz';
+const KNOWN_FEATURES: ReadonlySet<string> = new Set([DOMAINS, LOCAL_TIMES_FEATURE]);
 
 /** The protocol of a new table: the features that it uses, and no others. `asInstants`: its datetimes are instants. */
 export function protocolOf(asInstants: boolean): Protocol {
   return {
     minReaderVersion: READER,
     minWriterVersion: WRITER,
-    readerFeatures: asInstants ? [] : [LOCAL_TIMES],
-    writerFeatures: asInstants ? [DOMAINS] : [DOMAINS, LOCAL_TIMES],
+    readerFeatures: asInstants ? [] : [LOCAL_TIMES_FEATURE],
+    writerFeatures: asInstants ? [DOMAINS] : [DOMAINS, LOCAL_TIMES_FEATURE],
   };
 }
 
@@ -73,7 +73,7 @@ export function supports(protocol: Protocol | undefined, asInstants: boolean): b
 export function checkProtocol(protocol: Protocol, table: string): void {
   const { minReaderVersion, minWriterVersion } = protocol;
   const features = [...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])];
-  const unknownFeatures = [...new Set(features)].filter((name) => !KNOWN.has(name));
+  const unknownFeatures = [...new Set(features)].filter((name) => !KNOWN_FEATURES.has(name));
   if (unknownFeatures.length > 0) {
     throw configError(
       `${table} uses the Delta feature ${unknownFeatures.map((name) => JSON.stringify(name)).join(', ')}, which this program does ` +

@@ -23,8 +23,8 @@ export interface TableInfo {
   readonly source_change_id?: string;
 }
 
-const OWN = 'dfinery.';
-const TABLE = `${OWN}table`;
+const DOMAIN_PREFIX = 'dfinery.';
+const TABLE = `${DOMAIN_PREFIX}table`;
 
 export type Domains = ReadonlyMap<string, string>;
 
@@ -43,13 +43,17 @@ export function tableInfoOf(domains: Domains, place: string): TableInfo | undefi
 }
 
 export const entriesOf = (domains: Iterable<readonly [string, string]>): Map<string, string> =>
-  new Map([...domains].flatMap(([domain, text]) => (domain.startsWith(OWN) ? [[domain.slice(OWN.length), text]] : [])));
+  new Map(
+    [...domains].flatMap(([domain, text]) =>
+      domain.startsWith(DOMAIN_PREFIX) ? [[domain.slice(DOMAIN_PREFIX.length), text]] : [],
+    ),
+  );
 
 /** Reads the state in the log of `events`; `liveRows` has the rows of each window in its files. Throws UserError. */
 export function stateOfDomains(domains: Domains, liveRows: ReadonlyMap<number, number>, place: string): TableState {
   const info = tableInfoOf(domains, place);
   const { receipts, ...stored } = stateFrom(entriesOf(domains), (name, why) =>
-    damaged(`${place} (${OWN}${name})`, why),
+    damaged(`${place} (${DOMAIN_PREFIX}${name})`, why),
   );
   return {
     ...stored,
@@ -67,8 +71,8 @@ export function stateActions(domains: Domains, state: TableState, changeId: stri
   const before = entriesOf(domains);
   const { written, removed } = entryChanges(before, stateEntries(state).set('table', JSON.stringify(info)));
   return [
-    ...written.map(([name, text]) => domainAction(OWN + name, text)),
-    ...removed.map((name) => domainAction(OWN + name, before.get(name) ?? '', { removed: true })),
+    ...written.map(([name, text]) => domainAction(DOMAIN_PREFIX + name, text)),
+    ...removed.map((name) => domainAction(DOMAIN_PREFIX + name, before.get(name) ?? '', { removed: true })),
   ];
 }
 

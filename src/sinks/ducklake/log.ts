@@ -57,8 +57,8 @@ import { fieldOf, fieldsOf, SnapshotWriter } from './snapshot-writer.ts';
 import { snapshotOf, stateRows } from './state.ts';
 
 /** Names of the state's rows with the path of the catalog, and with its id, which its copies share. */
-const PATH = 'catalog';
-const ID = 'id';
+const PATH_ENTRY = 'catalog';
+const ID_ENTRY = 'id';
 /** Path of the object beside the tables that holds the id of the catalog to which they belong. */
 const OWNER = '_dfinery/catalog';
 
@@ -106,7 +106,7 @@ export const DUCKLAKE: FilesFormat = {
  */
 async function refuseCopies(catalog: Catalog, lake: Lake | undefined, options: OpenFilesOptions): Promise<void> {
   if (typeof lake?.copyOf === 'string') throw copyError(COPIED, catalog.file);
-  const original = lake?.state.get(PATH);
+  const original = lake?.state.get(PATH_ENTRY);
   if (original === undefined || !(await isPlainCopy(COPIED, { file: catalog.file, original }, options))) return;
   throw configError(
     `${catalog.file} is a plain copy of ${original}, which has the same data: ` +
@@ -212,7 +212,7 @@ class LakeLog implements TableLog {
       if (!isDecided) await storage.erase(change.added.map(({ path }) => path));
       throw error;
     }
-    const isFirst = this.#lake?.state.get(ID) === undefined;
+    const isFirst = this.#lake?.state.get(ID_ENTRY) === undefined;
     await this.advanceTo(lake);
     if (!isFirst) return;
     await this.noteOwner().catch((error) => {
@@ -226,7 +226,7 @@ class LakeLog implements TableLog {
   /** Notes which catalog owns the data. Throws a configuration failure for another's, whose files would be removed. */
   async noteOwner(): Promise<void> {
     const { storage, catalog } = this.#parts;
-    const id = this.#lake?.state.get(ID);
+    const id = this.#lake?.state.get(ID_ENTRY);
     const owner = async () => (await storage.read(OWNER))?.toString('utf8');
     const found = await owner();
     if (found === id) return;
@@ -271,8 +271,8 @@ class LakeLog implements TableLog {
     const wanted = stateRows(state)
       .set('retention_ms', String(this.retentionMs))
       .set('change', randomUUID())
-      .set(PATH, this.#parts.catalog.file)
-      .set(ID, before.get(ID) ?? randomUUID());
+      .set(PATH_ENTRY, this.#parts.catalog.file)
+      .set(ID_ENTRY, before.get(ID_ENTRY) ?? randomUUID());
     const { written, removed } = entryChanges(before, wanted);
     const replaced = [...written.map(([name]) => name), ...removed].map(literal);
     await open.run(`DELETE FROM _dfinery_state WHERE name IN (${replaced.join(', ')})`);

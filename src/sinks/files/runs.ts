@@ -7,14 +7,14 @@ import { MAX_RUNS, type RunHistory, type RunRecord } from '../../table/runs.ts';
 import type { Storage } from '../storage/storage.ts';
 
 const FOLDER = '_dfinery/runs';
-const PATH = /^_dfinery\/runs\/\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}\.\d{3}Z-[0-9a-f]{8}\.json$/;
+const RUN_PATH = /^_dfinery\/runs\/\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}\.\d{3}Z-[0-9a-f]{8}\.json$/;
 /** Number of objects that are read at the same time. */
 const CONCURRENCY = 16;
 
 /** Paths of the runs of a place, oldest first. */
 async function listRuns(storage: Storage): Promise<string[]> {
   const paths: string[] = [];
-  for await (const { path } of storage.list(FOLDER)) if (PATH.test(path)) paths.push(path);
+  for await (const { path } of storage.list(FOLDER)) if (RUN_PATH.test(path)) paths.push(path);
   return paths;
 }
 

@@ -32,7 +32,7 @@ function all<T extends string>(shown: T): Record<ColumnGroup, T> {
 }
 
 const UNNAMED = 'column';
-const OWN: readonly string[] = [KEY, RESCUED];
+const OWN_NAMES: readonly string[] = [KEY, RESCUED];
 const HASH_DIGITS = 6;
 
 /**
@@ -56,7 +56,7 @@ export function propertyNames(
   });
   const bare = header.map((column) => shown[column.group] === 'bare');
   const fixed = wanted.filter((name, index): name is string => name !== undefined && !bare[index]);
-  const own = stream === 'event_items' ? [...OWN, ITEM_POSITION] : OWN;
+  const own = stream === 'event_items' ? [...OWN_NAMES, ITEM_POSITION] : OWN_NAMES;
   const names = unique(withoutPrefix(wanted, bare, [...own, ...fixed]), sources, own);
   if (configured === undefined) return distinctNames(names, sources, own);
   return names.map((name, i) => name && configuredName(name, sources[i], configured));

@@ -192,7 +192,7 @@ async function measure(
 }
 
 const LONGEST_TEXT = 200;
-const EXAMPLES = 3;
+const MAX_EXAMPLES = 3;
 
 /** SQL of a `Measured`, as a struct of aggregates. */
 function answerSql({ column, rescue }: CellSql, index: number, zone: Zone | undefined): string {
@@ -205,7 +205,7 @@ function answerSql({ column, rescue }: CellSql, index: number, zone: Zone | unde
   return `{'type': ${literal(type)}, 'filled': count(${typed}) + ${rescued},
     'distinct': least(approx_count_distinct(${typed}), count(${typed})),
     'minimum': ${extreme('min')}, 'maximum': ${extreme('max')},
-    'examples': coalesce(approx_top_k(left(${present}, ${LONGEST_TEXT}), ${EXAMPLES}), []), 'rescued': ${rescued}}`;
+    'examples': coalesce(approx_top_k(left(${present}, ${LONGEST_TEXT}), ${MAX_EXAMPLES}), []), 'rescued': ${rescued}}`;
 }
 
 /** Counts repeated and missing ids exactly; rows are read only if the scan saw either. */

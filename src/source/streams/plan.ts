@@ -68,7 +68,7 @@ export function planStream(
   const name = streamName(stream);
   const input: Input = {
     settings: config,
-    delivery: deliveryOf(config.delivery, isPlainAppend(stream)),
+    delivery: deliveryOf(config.delivery, { isPlainAppend: isPlainAppend(stream) }),
     // The destination keeps every record that it is given: it does not merge by key.
     appends: !/dedup/.test(stream.destinationSyncMode),
     now,

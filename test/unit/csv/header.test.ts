@@ -88,14 +88,14 @@ const bytes = (text: string) => Buffer.from(text);
 describe('a header whose first name begins with a bracket', () => {
   it.each(['[promo]', '{x}', '<tag>'])('is read as CSV: %s', (name) => {
     const body = bytes(`${name},${REST}\nv,1,2026-01-01 00:00:00.000,a,a,e,2026-01-01 00:00:00.000,u\n`);
-    expect(contentOf(body, false)).toBe('other');
+    expect(contentOf(body)).toBe('other');
     const scanner = new Scanner({ requireSystem: true });
     for (const byte of body) scanner.push(Uint8Array.of(byte));
     expect(scanner.finish().header[0]).toBe(name);
   });
 
   it('is waited for when it is incomplete', () => {
-    expect(contentOf(bytes(`[promo],df_api`), false)).toBeUndefined();
+    expect(contentOf(bytes(`[promo],df_api`))).toBeUndefined();
   });
 
   it.each([
@@ -103,7 +103,7 @@ describe('a header whose first name begins with a bracket', () => {
     ['[]\n', 'json'],
     ['<html>\n<body>,df_unified_id</body>', 'html'],
   ])('is not confused with %s', (text, content) => {
-    expect(contentOf(bytes(text), true)).toBe(content);
+    expect(contentOf(bytes(text), { isAll: true })).toBe(content);
     const scanner = new Scanner({ requireSystem: true });
     expect(() => {
       scanner.push(bytes(text));

@@ -137,8 +137,8 @@ describe('ranges of days', () => {
   });
 
   it('are settled for plain append alone, unless configured [R10]', () => {
-    expect([deliveryOf('auto', true), deliveryOf('auto', false)]).toEqual(['settled', 'fresh']);
-    expect([deliveryOf('fresh', true), deliveryOf('settled', false)]).toEqual(['fresh', 'settled']);
+    expect([deliveryOf('auto', { isPlainAppend: true }), deliveryOf('auto')]).toEqual(['settled', 'fresh']);
+    expect([deliveryOf('fresh', { isPlainAppend: true }), deliveryOf('settled')]).toEqual(['fresh', 'settled']);
   });
 });
 

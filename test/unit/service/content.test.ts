@@ -30,7 +30,7 @@ describe('the first bytes of a body', () => {
     [[0xef, 0xbb, 0x7b], false, 'other'],
     [[0xee, 0xbb], false, 'other'],
   ])('%j (all: %s) are %s', (bytes, isAll, content) => {
-    expect(contentOf(typeof bytes === 'string' ? Buffer.from(bytes) : Uint8Array.from(bytes), isAll)).toBe(content);
+    expect(contentOf(typeof bytes === 'string' ? Buffer.from(bytes) : Uint8Array.from(bytes), { isAll })).toBe(content);
   });
 
   it('are read until they are conclusive, and passed on with the others', async () => {

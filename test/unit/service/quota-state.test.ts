@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR_MS } from '../../../src/base/durations.ts';
 import { decide, forecastOf } from '../../../src/service/quota/rules.ts';
-import { EMPTY_STATE, parseState, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
+import { EMPTY_STATE, parseQuotaState, pruned, type QuotaState } from '../../../src/service/quota/state.ts';
 import { LIMITS, MINUTE, NOW, report, sent, slot, state } from '../../support/service/quota.ts';
 
 describe('a stored instant of the quota', () => {
@@ -16,7 +16,7 @@ describe('a stored instant of the quota', () => {
       unreportedAt: in2058,
     });
     for (const given of [wild, { ...wild, blocked: { at: in2058, until: 2 * in2058 } }]) {
-      const after = parseState(JSON.stringify(given));
+      const after = parseQuotaState(JSON.stringify(given));
       expect(after).toBeDefined();
       const { blocked, ...kept } = pruned(after ?? EMPTY_STATE, NOW, held);
       expect(blocked?.until).toBeLessThanOrEqual(NOW + HOUR_MS + 1_000);
@@ -47,16 +47,16 @@ function withValue(path: string, value: unknown): QuotaState | undefined {
   const last = keys.pop() ?? '';
   const owner = keys.reduce((at, key) => at[key] as Record<string, unknown>, root);
   owner[last] = value;
-  return parseState(JSON.stringify(root));
+  return parseQuotaState(JSON.stringify(root));
 }
 
 describe('a state file', () => {
   it('is read as it was written', () => {
-    expect(parseState(JSON.stringify(WHOLE))).toEqual(WHOLE);
+    expect(parseQuotaState(JSON.stringify(WHOLE))).toEqual(WHOLE);
   });
 
   it.each(['', '{', 'null', '[]', '{"v":1}'])('is invalid with %j alone', (text) => {
-    expect(parseState(text)).toBeUndefined();
+    expect(parseQuotaState(text)).toBeUndefined();
   });
 
   it.each(COUNTS)('is invalid when %s is not a count', (path) => {

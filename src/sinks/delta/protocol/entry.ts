@@ -92,7 +92,7 @@ export function filePathOf(path: string): string | undefined {
   }
 }
 
-const KNOWN = ['protocol', 'metaData', 'add', 'remove', 'txn', 'domainMetadata', 'commitInfo'] as const;
+const KNOWN_ACTIONS = ['protocol', 'metaData', 'add', 'remove', 'txn', 'domainMetadata', 'commitInfo'] as const;
 
 /** Parses the actions of a log entry. Throws a configuration failure that names the entry for anything else. */
 export function parseEntry(text: string, where: string): Action[] {
@@ -103,7 +103,7 @@ export function parseEntry(text: string, where: string): Action[] {
 /** Parses an action; gives none for an action of a later protocol, which that protocol lets readers ignore. */
 export function parseAction(value: unknown, where: string): Action[] {
   if (!isObject(value)) throw damaged(where, 'a line is no object');
-  const known = KNOWN.find((name) => Object.hasOwn(value, name) && value[name] !== null);
+  const known = KNOWN_ACTIONS.find((name) => Object.hasOwn(value, name) && value[name] !== null);
   if (known === undefined) return [];
   const action: unknown = { [known]: value[known] };
   if (!valid<Action>(action)) {

@@ -168,7 +168,7 @@ async function snapshotOf(logFolder: LogFolder, { checkpoint, entries }: Log): P
 const USUAL_LINE_BYTES = 16 * 1024 * 1024;
 
 /** The columns of a checkpoint, as the protocol's first kind has them. */
-const COLUMNS: Readonly<Record<string, string>> = {
+const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
   txn: 'STRUCT("appId" VARCHAR, "version" BIGINT, "lastUpdated" BIGINT)',
   add:
     'STRUCT("path" VARCHAR, "partitionValues" MAP(VARCHAR, VARCHAR), "size" BIGINT, "modificationTime" BIGINT, ' +
@@ -216,7 +216,7 @@ export async function writeCheckpoint(logFolder: LogFolder, version: number, act
   }
   try {
     await pipeline(linesOf, createWriteStream(lines, { flags: 'wx', mode: 0o600 }));
-    const columns = Object.entries(COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
+    const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
     const size = Math.max(USUAL_LINE_BYTES, longest * 2);
     await engine.run(
       `COPY (SELECT * FROM read_json(${pathLiteral(lines)}, format = 'newline_delimited', maximum_object_size = ${size},

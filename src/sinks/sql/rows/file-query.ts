@@ -32,7 +32,7 @@ export interface TypedRows {
   readonly values: readonly Expression[];
 }
 
-const ID = columnKey(DETAIL_LOG_ID, 1);
+const ID_KEY = columnKey(DETAIL_LOG_ID, 1);
 const NO_TEXTS: ReadonlySet<string> = new Set();
 
 interface FilePart {
@@ -60,9 +60,9 @@ export function filesQuery(
   const [{ load }] = parts;
   const columns = columnsOf(parts);
   const hasId = parts.every(everyRowHasId);
-  const cells = columns.map((c) => cellOf(parts, c, !hasId || c.key === ID || texts.has(c.key)));
+  const cells = columns.map((c) => cellOf(parts, c, !hasId || c.key === ID_KEY || texts.has(c.key)));
   const stored = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
-  const id = columns.find((column) => column.key === ID);
+  const id = columns.find((column) => column.key === ID_KEY);
   const hashed: KeyCell[] = hasId ? [] : columns.map(({ source, index: i }) => ({ source, expr: cell(i) }));
   const numbers = parts.map(({ file, load: own }) => `WHEN ${literal(file.path)} THEN ${own.windowNumber}`);
   return {
@@ -70,7 +70,7 @@ export function filesQuery(
     values: stored.map((c) => c.value),
     rescued: rescuedSql(cells.filter((c) => c !== undefined)),
     key: sqlBaseId(id && cell(id.index), hashed, hasId),
-    windowNumber: parts.length === 1 ? `${load.windowNumber}` : `CASE ${PATH} ${numbers.join(' ')} END`,
+    windowNumber: parts.length === 1 ? `${load.windowNumber}` : `CASE ${PATH_COLUMN} ${numbers.join(' ')} END`,
     from: readCsv(
       parts.map(({ file }) => file),
       cells.map((c) => c?.reader ?? 'VARCHAR'),
@@ -115,7 +115,7 @@ function zoneOfFiles(parts: readonly FilePart[], { index: i }: FileColumn): Zone
 }
 
 function everyRowHasId({ file, columns }: FilePart): boolean {
-  const id = columns.find((column) => column.key === ID);
+  const id = columns.find((column) => column.key === ID_KEY);
   return id !== undefined && id.filled === file.rows;
 }
 
@@ -129,7 +129,7 @@ const LINES_PER_BUFFER = 4;
 export const cell = (index: number): string => `c${index}`;
 
 /** The column that a reader of several files adds: the path of the row's file. */
-const PATH = '_dfinery_path';
+const PATH_COLUMN = '_dfinery_path';
 
 /**
  * `read_csv` of spool files with one header, with every option set, so that nothing is sniffed, padded or skipped.
@@ -138,7 +138,7 @@ const PATH = '_dfinery_path';
 export function readCsv(files: readonly Pick<SpoolFile, 'path' | 'longestRow'>[], types: readonly string[]): string {
   const columns = types.map((type, i) => `${literal(cell(i))}: ${literal(type)}`).join(', ');
   const paths = files.map(({ path }) => pathLiteral(path)).join(', ');
-  const withPath = files.length > 1 ? `, filename = ${literal(PATH)}` : '';
+  const withPath = files.length > 1 ? `, filename = ${literal(PATH_COLUMN)}` : '';
   const longestRow = Math.max(...files.map((file) => file.longestRow));
   return (
     `read_csv([${paths}], auto_detect = false, header = true, delim = ',', quote = '"', escape = '"', ` +
