@@ -7,6 +7,7 @@ import { Batch, type BatchLimits, ONE_WINDOW, type Waiting } from './batch.ts';
 import { discard, type Run } from './download/run.ts';
 import { Scheduler } from './download/schedule.ts';
 import { ServiceCache } from './download/service-cache.ts';
+import type { RequestHashes } from './export-request.ts';
 import type { Plan } from './plan/plan.ts';
 import type { ExtractDeps } from './ports.ts';
 import { Spool } from './spool/spool.ts';
@@ -108,11 +109,11 @@ type SpoolDeps = Pick<ExtractDeps, 'options' | 'spoolDir' | 'clock'>;
 
 /** Removes the downloads that a command kept for its targets; without a command all of the same filters. */
 export async function discardShared(
-  plan: Pick<Plan, 'hashes'>,
+  hashes: RequestHashes,
   deps: SpoolDeps,
   command: string | undefined,
 ): Promise<void> {
-  const spool = await openSpool(plan, deps);
+  const spool = await openSpool(hashes, deps);
   try {
     await spool.discardUnused(command);
   } finally {
@@ -120,7 +121,7 @@ export async function discardShared(
   }
 }
 
-function openSpool({ hashes }: Pick<Plan, 'hashes'>, { options, spoolDir, clock }: SpoolDeps): Promise<Spool> {
+function openSpool(hashes: RequestHashes, { options, spoolDir, clock }: SpoolDeps): Promise<Spool> {
   const fingerprint = sha256([SPOOL_VERSION, hashes.request, options.timezone, options.suppression?.digest]);
   return Spool.open(spoolDir, hashes.request, fingerprint, clock);
 }
@@ -130,7 +131,7 @@ async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Prom
     plan,
     deps,
     signal,
-    spool: await openSpool(plan, deps),
+    spool: await openSpool(plan.hashes, deps),
     limit: pLimit(deps.options.maxConcurrentExports),
     sentBefore: deps.service.sent,
     cache: new ServiceCache(plan, deps),

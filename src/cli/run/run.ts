@@ -133,7 +133,7 @@ async function removeShared(run: SyncRun, command: string, context: Context): Pr
   const isPartial = run.days.from !== undefined || run.days.to !== undefined;
   const { config } = run;
   const deps = { spoolDir: config.spoolDir, clock: context.clock, options: extractOptions(config) };
-  await discardShared({ hashes: hashesOf(settingsOf(run)) }, deps, isPartial ? command : undefined);
+  await discardShared(hashesOf(settingsOf(run)), deps, isPartial ? command : undefined);
 }
 
 /** The configuration of the plan and of the stored state, whose service address `storedBaseUrl` replaces. */
