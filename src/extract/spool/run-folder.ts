@@ -99,18 +99,22 @@ const FILE = /^\.?(r[0-9a-f]{16})-\d{6}\.(part|csv|json)(\.[0-9a-f]{12}\.tmp)?$/
 
 /** Removes the files of dead runs; verified files and malformed bodies kept for inspection only after seven days. */
 export async function sweepAll(folders: readonly string[], now: number): Promise<void> {
-  for (const folder of folders) await sweep(folder, now - RETENTION_MS);
+  for (const folder of folders) await sweep(folder, await namesIn(folder), now - RETENTION_MS);
 }
 
 /**
  * Removes all files of dead runs at once, verified or not: after a deletion no row of a person may stay. The verified
  * files of live runs stay, but lose their sidecars, so that no later run loads them. Returns the files that it could
- * not remove, and the folders of which a lease cannot be read, so that it is not known whose files are there.
+ * not remove, and the folders that it could not look through: of which a lease, or the folder itself, cannot be read.
  */
 export async function purgeSpools(folders: readonly string[]): Promise<string[]> {
   const left: string[] = [];
   for (const folder of folders) {
-    left.push(...(await sweep(folder, Number.POSITIVE_INFINITY).catch(() => [folder])));
+    try {
+      left.push(...(await sweep(folder, await readdir(folder), Number.POSITIVE_INFINITY)));
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') left.push(folder);
+    }
     const sidecars = (await namesIn(folder)).filter((name) => FILE.test(name) && name.endsWith('.json'));
     for (const name of sidecars) await removeFile(join(folder, name), left);
   }
@@ -125,8 +129,8 @@ async function removeFile(path: string, left: string[]): Promise<void> {
 }
 
 /** As `sweepAll`, for files from before `until` (ms). Returns the files that it could not remove. */
-async function sweep(folder: string, until: number): Promise<string[]> {
-  const names = new Set(await namesIn(folder));
+async function sweep(folder: string, listed: readonly string[], until: number): Promise<string[]> {
+  const names = new Set(listed);
   const alive = new Map<string, boolean>();
   const left: string[] = [];
   for (const name of names) {

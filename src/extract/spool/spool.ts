@@ -35,9 +35,15 @@ const SIDECAR_NAME = /^((r[0-9a-f]{16})-\d{6})\.json$/;
 export const spoolFolders = async (root: string): Promise<string[]> =>
   (await namedFolders(root)).filter(isPrivateFolder);
 
-/** Paths of spool folders that belong to another user, or that other users may read. */
-export const foreignSpoolFolders = async (root: string): Promise<string[]> =>
-  (await namedFolders(root)).filter((path) => folderOwner(path) === 'others').sort();
+/** Paths of spool folders that belong to another user, or that other users may read; `root` itself if it cannot be read. */
+export async function foreignSpoolFolders(root: string): Promise<string[]> {
+  try {
+    await readdir(root);
+  } catch (error) {
+    return codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR' ? [] : [root];
+  }
+  return (await namedFolders(root)).filter((path) => folderOwner(path) === 'others').sort();
+}
 
 async function namedFolders(root: string): Promise<string[]> {
   const names = await readdir(root).catch(() => []);

@@ -185,8 +185,7 @@ describe('a dry run', () => {
   it('knows what an unfinished run has done, with the key file or a given key', async () => {
     const { plans } = setup;
     for (const more of [{}, { ...KEY, ledger_dir: join(plans.folders.root, 'other') }]) {
-      const broken = plans.execute(['a'], done, more, () => Promise.reject(new Error('no purge')));
-      await expect(broken).rejects.toThrow('no purge');
+      await plans.execute(['a'], done, more, () => Promise.reject(new Error('no purge')));
       expect(await dry(more)).toMatchObject({ ids: 1, done_before: 1 });
     }
   });

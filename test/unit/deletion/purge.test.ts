@@ -1,3 +1,5 @@
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import type { Ledger } from '../../../src/deletion/ledger/ledger.ts';
@@ -43,4 +45,20 @@ it('purges the other places after a defect in one, of whose text neither report 
   ]);
   expect(JSON.stringify([lines, purge.reports])).not.toContain('no cell');
   expect(events.map(({ message }) => message).join()).toContain('TypeError: no cell of member-1');
+});
+
+it('names a spool directory that cannot be read before anybody is deleted [R617]', async () => {
+  const unreadable = join(folders.root, 'loop');
+  symlinkSync(unreadable, unreadable);
+  const logger = createLogger(
+    () => {},
+    'error',
+    (text) => text,
+  );
+  const io = { clock: quickClock(), logger, signal: new AbortController().signal };
+  const request = purgeBy(async () => {}, io, folders.root);
+  const service = { baseUrl: 'http://h', serviceId: 's' };
+  const purge = await Purge.open({ ...request, spoolDirs: [unreadable, join(folders.root, 'none')] }, [], service);
+  await purge.trial();
+  expect(purge.unreached).toEqual([expect.stringMatching(/out of reach.*: [^ ]*loop\.$/)]);
 });

@@ -327,6 +327,8 @@ describe('sweeping', () => {
     rmSync(join(folder, `${LIVING}.lease`));
     expect(await purgeSpools([folder, join(root, 'none')])).toEqual([]);
     expect(existsSync(folder)).toBe(false);
+    symlinkSync(folder, folder);
+    expect(await purgeSpools([folder])).toEqual([folder]);
   });
 
   it('removes the lease of a dead run, and stops at one that it cannot read', async () => {
