@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
-import { openWithoutLock } from '../files/file-table.ts';
+import { openWithoutLock, type PlaceWithoutLog } from '../files/file-table.ts';
 import { loggedColumns, rangedColumns } from '../files/log-entries.ts';
 import { checkErasable, eraseFiles, expiredFiles, type KnownFiles, storeFiles } from '../files/stored-files.ts';
 import {
@@ -31,10 +31,9 @@ export const DELTA: FilesFormat = {
   hasOneWriter: false,
   async open(options, mode) {
     const storage = options.storage ?? (await openStorage(options.place, options.env, options.signal));
-    const logOf = async (engine: Engine, folder: string) => {
+    const logOf = async ({ engine, folder }: PlaceWithoutLog) => {
       const log = new DeltaLog(storage, engine, folder, options);
-      await log.refresh();
-      return log;
+      return { log, snapshot: await log.read() };
     };
     return openWithoutLock(storage, options, mode, logOf, `events/${LOG_FOLDER}`);
   },
@@ -42,7 +41,6 @@ export const DELTA: FilesFormat = {
 
 class DeltaLog implements TableLog {
   readonly layout: Layout = { columnName: readableName };
-  snapshot: Snapshot | undefined;
   /** In the order of `TABLES`. */
   #tables: readonly DeltaTable[] = [];
   readonly #storage: Storage;
@@ -57,16 +55,16 @@ class DeltaLog implements TableLog {
     this.#options = options;
   }
 
-  async refresh(): Promise<void> {
+  async read(): Promise<Snapshot | undefined> {
     const parts = { storage: this.#storage, engine: this.#engine, work: this.#folder };
     const tables: DeltaTable[] = [];
     for (const folder of TABLES) tables.push(await DeltaTable.open({ ...parts, folder }, this.#options.logger));
     this.#tables = tables;
-    this.snapshot = this.#read();
+    return this.#events.exists ? this.#snapshot() : undefined;
   }
 
   /** Commits `events` last: if a run dies in between, it is unchanged and its windows are loaded again (S41). */
-  async commit(change: FileChange): Promise<void> {
+  async commit(change: FileChange): Promise<Snapshot> {
     const changeId = randomUUID();
     const now = this.#options.clock.now();
     const tables = this.#tables.filter(({ name }) => change.state.tables.includes(name)).reverse();
@@ -84,8 +82,9 @@ class DeltaLog implements TableLog {
       }
       done.push(table);
     }
-    this.snapshot = this.#read();
+    const snapshot = this.#snapshot();
     for (const table of tables) await table.checkpoint(this.#options.clock.now());
+    return snapshot;
   }
 
   /** False if a table has a later version: a purge removes files at once. */
@@ -95,10 +94,8 @@ class DeltaLog implements TableLog {
   }
 
   /** Compares the schemas in the log with the state; that of an outdated table may be older or newer. */
-  async check(): Promise<Difference[]> {
+  async check({ state, outdated }: Snapshot): Promise<Difference[]> {
     const found: Difference[] = [];
-    if (this.snapshot === undefined) return found;
-    const { state, outdated } = this.snapshot;
     for (const table of this.#tables) {
       if (!table.exists || outdated.has(table.name)) continue;
       const fields = await fieldsOf(this.#engine, table.name, state);
@@ -148,10 +145,9 @@ class DeltaLog implements TableLog {
     return this.#tables[0];
   }
 
-  #read(): Snapshot | undefined {
+  #snapshot(): Snapshot {
     const events = this.#events;
     const files = this.#tables.flatMap((table) => table.files());
-    if (!events.exists) return undefined;
     const state = stateOfDomains(events.domains, liveRows(files), events.address);
     const id = events.info?.change_id;
     const follows = ({ info }: DeltaTable) => info?.source === events.version && info.source_change_id === id;

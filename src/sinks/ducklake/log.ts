@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { basename, dirname, resolve } from 'node:path';
-import { configError, UserError } from '../../base/errors.ts';
+import { configError, internalError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { checkWritable } from '../../fs/private-folder.ts';
 import { TABLES } from '../../table/columns.ts';
@@ -13,7 +13,7 @@ import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import { refuseSecondName } from '../failures.ts';
 import { FieldIds } from '../files/field-ids.ts';
-import { FileTable, openWithoutLock } from '../files/file-table.ts';
+import { FileTable, openWithoutLock, type PlaceWithoutLog } from '../files/file-table.ts';
 import { entryChanges, type LoggedColumns, loggedColumns, rangedColumns } from '../files/log-entries.ts';
 import { NO_DATE, PARTITION_COLUMN } from '../files/parquet-file.ts';
 import {
@@ -48,13 +48,12 @@ import {
   isLatest,
   keptPaths,
   type Lake,
-  type LakeFile,
   lostNames,
   readLake,
 } from './lake.ts';
 import { checkShape, rewriteChanged } from './reconcile.ts';
 import { fieldOf, fieldsOf, SnapshotWriter } from './snapshot-writer.ts';
-import { snapshotOf, stateRows } from './state.ts';
+import { type LakeSnapshot, snapshotOf, stateRows } from './state.ts';
 
 /** Names of the state's rows with the path of the catalog, and with its id, which its copies share. */
 const PATH_ENTRY = 'catalog';
@@ -78,25 +77,11 @@ export const DUCKLAKE: FilesFormat = {
     }
     const data = dataOf(catalog, lake, options.data);
     const storage = options.storage ?? (await openStorage(data.schema, env, signal));
-    const open = await openWithoutLock(storage, options, mode, async (engine) => {
-      const parts = { storage, engine, dataPath: data.path, catalog: new Catalog(place, options, engine) };
-      const log = new LakeLog(parts, options);
-      await log.advanceTo(lake);
-      return log;
+    return openWithoutLock(storage, options, mode, async (open) => {
+      const parts = { ...open, dataPath: data.path, catalog: new Catalog(place, options, open.engine) };
+      const log = new LakeLog(parts, options, mode === 'read');
+      return { log, snapshot: await log.begin(lake) };
     });
-    try {
-      if (mode !== 'read') {
-        await open.log.noteOwner();
-        await open.log.checkLostFiles();
-      }
-      if (options.isStateEnough !== true) {
-        await open.log.takeInChangedFiles(new FileTable(place, open), mode === 'read');
-      }
-      return open;
-    } catch (error) {
-      await open.close();
-      throw error;
-    }
   },
 };
 
@@ -125,10 +110,8 @@ function dataOf(catalog: Catalog, lake: Lake | undefined, given: string | undefi
   return { path, schema: `${path}${lake?.schemaPath ?? 'main/'}`.replace(/\/+$/, '') };
 }
 
-interface Parts {
+interface Parts extends PlaceWithoutLog {
   readonly catalog: Catalog;
-  readonly storage: Storage;
-  readonly engine: Engine;
   readonly dataPath: string;
 }
 
@@ -137,21 +120,20 @@ class LakeLog implements TableLog {
     hasDateColumn: true,
     fieldIds: (table, columns) => this.#ids.option(table, columns.map(fieldOf)),
   };
-  snapshot: Snapshot | undefined;
   readonly #parts: Parts;
   readonly #options: OpenFilesOptions;
+  readonly #isReader: boolean;
   #lake: Lake | undefined;
-  /** Files of this program's tables that another program wrote, or of which it deleted rows. */
-  #changed: readonly LakeFile[] = [];
   #ids = new FieldIds(new Map());
   /** Paths of files that were removed from the catalog together with the snapshots that had them. */
   #expired: ReadonlySet<string> = new Set();
   /** Time of the store before the commit of the purge. */
   #purgedAt = 0;
 
-  constructor(parts: Parts, options: OpenFilesOptions) {
+  constructor(parts: Parts, options: OpenFilesOptions, isReader: boolean) {
     this.#parts = parts;
     this.#options = options;
+    this.#isReader = isReader;
   }
 
   get retentionMs(): number {
@@ -159,41 +141,52 @@ class LakeLog implements TableLog {
     return this.#options.retentionMs ?? (Number.isFinite(stored) ? stored : DEFAULT_RETENTION_MS);
   }
 
-  async refresh(): Promise<void> {
-    await this.advanceTo(await this.#parts.catalog.read(readLake));
+  /** Begins with what the catalog had when it was opened; a writer first makes sure that the data are its own, and whole. */
+  async begin(lake: Lake | undefined): Promise<Snapshot | undefined> {
+    const read = await this.#advanceTo(lake);
+    if (!this.#isReader) {
+      await this.#noteOwner();
+      if (read.snapshot !== undefined) await this.#checkLostFiles();
+    }
+    return this.#takeInChangedFiles(read);
+  }
+
+  async read(): Promise<Snapshot | undefined> {
+    return this.#takeInChangedFiles(await this.#advanceTo(await this.#parts.catalog.read(readLake)));
   }
 
   /** Takes contents as the latest version. Throws UserError for changes of others that cannot be followed. */
-  async advanceTo(lake: Lake | undefined): Promise<void> {
+  async #advanceTo(lake: Lake | undefined): Promise<LakeSnapshot> {
     const { catalog, engine } = this.#parts;
-    const { snapshot, changed } = snapshotOf(lake, catalog.file);
-    if (lake !== undefined && snapshot !== undefined) await checkShape(engine, lake, snapshot.state, catalog.file);
+    const read = snapshotOf(lake, catalog.file);
+    if (lake !== undefined && read.snapshot !== undefined) {
+      await checkShape(engine, lake, read.snapshot.state, catalog.file);
+    }
     this.#lake = lake;
-    this.#changed = changed;
     this.#ids = new FieldIds(lake?.tables ?? new Map());
-    this.snapshot = snapshot;
+    return read;
   }
 
   /** Rewrites the files that another program changed, and commits them; for a reader they stay in its run's folder. */
-  async takeInChangedFiles(table: FileTable, isReader: boolean): Promise<void> {
-    if (this.#changed.length === 0) return;
-    const { logger, signal } = this.#options;
-    const changed = this.#changed;
+  async #takeInChangedFiles({ snapshot, changed }: LakeSnapshot): Promise<Snapshot | undefined> {
+    const { logger, signal, isStateEnough, place } = this.#options;
+    if (changed.length === 0 || isStateEnough === true) return snapshot;
+    const table = new FileTable(place, { ...this.#parts, log: this, snapshot });
     const rewrite = () => rewriteChanged(table, changed, this.#parts.catalog.file);
     const change = await table.engine.transaction(rewrite, signal);
-    if (isReader) {
+    if (this.#isReader) {
       const leaving = new Set(change.removed.map(({ id }) => id));
       const files = [...table.snapshot.files.filter(({ id }) => !leaving.has(id)), ...change.added];
-      this.snapshot = { state: change.state, files, outdated: new Set() };
-      return;
+      return { state: change.state, files, outdated: new Set() };
     }
     await table.commit(change);
     const message = `Took in ${plainCount(changed.length, 'file')} that another program had changed.`;
     logger.info('ducklake.taken_in', message, { files: changed.length });
+    return table.snapshot;
   }
 
   /** Stores the files, then commits all tables at once. If it fails before the commit, nothing of them is left. */
-  async commit(change: FileChange): Promise<void> {
+  async commit(change: FileChange, from: Snapshot | undefined): Promise<Snapshot> {
     const { catalog, storage, engine } = this.#parts;
     const logged = await loggedColumns(engine, change.added, rangedColumns(change.state));
     const since = change.kind === 'purge' ? await storeTime(storage) : 0;
@@ -202,7 +195,7 @@ class LakeLog implements TableLog {
     try {
       await storeFiles(storage, change.added);
       lake = await catalog.write(async (open) => {
-        const made = await this.#write(open, change, logged);
+        const made = await this.#write(open, change, from, logged);
         this.#purgedAt = since;
         isDecided = true;
         return made;
@@ -213,18 +206,21 @@ class LakeLog implements TableLog {
       throw error;
     }
     const isFirst = this.#lake?.state.get(ID_ENTRY) === undefined;
-    await this.advanceTo(lake);
-    if (!isFirst) return;
-    await this.noteOwner().catch((error) => {
-      // The rows are committed: a temporary failure does not end the run.
-      if (!(error instanceof UserError) || error.kind !== 'transient') throw error;
-      const message = `${storage.address}: whose data these are could not be noted; the next run does.`;
-      this.#options.logger.warn('catalog.unclaimed', message, { error: error.message });
-    });
+    const { snapshot } = await this.#advanceTo(lake);
+    if (isFirst) {
+      await this.#noteOwner().catch((error) => {
+        // The rows are committed: a temporary failure does not end the run.
+        if (!(error instanceof UserError) || error.kind !== 'transient') throw error;
+        const message = `${storage.address}: whose data these are could not be noted; the next run does.`;
+        this.#options.logger.warn('catalog.unclaimed', message, { error: error.message });
+      });
+    }
+    if (snapshot !== undefined) return snapshot;
+    throw internalError(`${catalog.file} has no state after a commit of one.`);
   }
 
   /** Notes which catalog owns the data. Throws a configuration failure for another's, whose files would be removed. */
-  async noteOwner(): Promise<void> {
+  async #noteOwner(): Promise<void> {
     const { storage, catalog } = this.#parts;
     const id = this.#lake?.state.get(ID_ENTRY);
     const owner = async () => (await storage.read(OWNER))?.toString('utf8');
@@ -242,6 +238,7 @@ class LakeLog implements TableLog {
   async #write(
     open: Engine,
     change: FileChange,
+    from: Snapshot | undefined,
     logged: ReadonlyMap<NewFile, LoggedColumns>,
   ): Promise<Lake | undefined> {
     const { catalog, engine, dataPath } = this.#parts;
@@ -254,7 +251,7 @@ class LakeLog implements TableLog {
     const writer = new SnapshotWriter(open, lake, this.#ids);
     for (const table of TABLES.filter((name) => change.state.tables.includes(name))) {
       const fields = await fieldsOf(engine, table, change.state);
-      await writer.shape(table, fields, this.snapshot?.state.tables.includes(table) === true);
+      await writer.shape(table, fields, from?.state.tables.includes(table) === true);
     }
     await writer.replaceFiles(change, logged);
     const last = lake.snapshots.at(-1)?.time ?? 0;
@@ -288,14 +285,12 @@ class LakeLog implements TableLog {
   }
 
   /** Checks that the catalog's columns and numbers are those of the state and of the files. */
-  async check(): Promise<Difference[]> {
-    const { snapshot } = this;
-    if (snapshot === undefined) return [];
+  async check({ files }: Snapshot): Promise<Difference[]> {
     const found = (await this.#lostFiles()).map((path) =>
       difference('files', `${path} was loaded, and the catalog does not list it any more`),
     );
     // Files that another program changed are left out: their replacements were just written.
-    for (const { table, path, rows, date, windows } of snapshot.files.filter(({ local }) => local === undefined)) {
+    for (const { table, path, rows, date, windows } of files.filter(({ local }) => local === undefined)) {
       const noted = [...windows.values()].reduce((sum, n) => sum + n, 0);
       if (table === 'events' && noted !== rows) {
         found.push(
@@ -310,7 +305,7 @@ class LakeLog implements TableLog {
   }
 
   /** Throws a configuration failure for a catalog that lacks existing files: they would be removed as unused. */
-  async checkLostFiles(): Promise<void> {
+  async #checkLostFiles(): Promise<void> {
     const [path, ...others] = await this.#lostFiles();
     if (path === undefined) return;
     throw configError(
@@ -323,7 +318,7 @@ class LakeLog implements TableLog {
   /** Files of the tables that the catalog does not list, although no other program has deleted or expired them. */
   async #lostFiles(): Promise<string[]> {
     const { storage, catalog } = this.#parts;
-    const names = this.snapshot === undefined ? undefined : await catalog.read(lostNames);
+    const names = await catalog.read(lostNames);
     if (names === undefined || names.size === 0) return [];
     const found: string[] = [];
     for (const table of TABLES) {
@@ -332,11 +327,11 @@ class LakeLog implements TableLog {
     return found.sort();
   }
 
-  async expired(): Promise<readonly string[]> {
+  async expired(at: Snapshot | undefined): Promise<readonly string[]> {
     const { storage, catalog } = this.#parts;
     const now = this.#options.clock.now();
     const { retentionMs } = this;
-    this.#expired = new Set(await this.#expire(now - retentionMs));
+    this.#expired = new Set(at && (await this.#expire(now - retentionMs)));
     const lake = this.#lake;
     const kept = lake && (await catalog.read((engine) => keptPaths(engine, lake)));
     const paths = await expiredFiles(storage, this.#known(kept), { now, retentionMs });
@@ -355,14 +350,15 @@ class LakeLog implements TableLog {
     const { catalog } = this.#parts;
     const lake = this.#lake;
     const before = lake?.snapshots.findLast(({ time }, i) => i > 0 && time < until)?.id;
-    if (this.snapshot === undefined || before === undefined || lake?.snapshots[0]?.id === before) return [];
+    if (before === undefined || lake?.snapshots[0]?.id === before) return [];
     const { after, paths } = await catalog.write(async (open) => {
       const current = await readLake(open);
-      if (current === undefined) return { after: current, paths: [] };
+      // After a commit of another writer the next run does it: this one has not read that commit.
+      if (current === undefined || tokenOf(current) !== tokenOf(lake)) return { after: lake, paths: [] };
       const removed = await expireSnapshots(open, current, before, new Date(this.#options.clock.now()).toISOString());
       return { after: await readLake(open), paths: removed };
     });
-    await this.advanceTo(after);
+    this.#lake = after;
     return paths;
   }
 

@@ -27,14 +27,15 @@ export function stateRows(state: TableState): Map<string, string> {
     .set('event_names', JSON.stringify(eventNames));
 }
 
-/**
- * The snapshot in a catalog, and those files of its tables that another program wrote, or of which it deleted rows.
- * Undefined if the catalog has no state of this program. `file` names the catalog in messages. Throws UserError.
- */
-export function snapshotOf(
-  lake: Lake | undefined,
-  file: string,
-): { readonly snapshot: Snapshot | undefined; readonly changed: readonly LakeFile[] } {
+export interface LakeSnapshot {
+  /** Undefined if the catalog has no state of this program. */
+  readonly snapshot: Snapshot | undefined;
+  /** Files of the tables that another program wrote, or of which it deleted rows. */
+  readonly changed: readonly LakeFile[];
+}
+
+/** What a catalog says of the tables. `file` names the catalog in messages. Throws UserError. */
+export function snapshotOf(lake: Lake | undefined, file: string): LakeSnapshot {
   const text = lake?.state.get('table');
   if (lake === undefined || text === undefined) {
     const [foreign] = lake?.tables.keys() ?? [];

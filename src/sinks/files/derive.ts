@@ -37,7 +37,7 @@ export async function derive(
   const removed = [...change.removed];
   const added = [...change.added];
   for (const name of wanted) {
-    const isCurrent = table.log.snapshot?.outdated.has(name) === false;
+    const isCurrent = table.latest?.outdated.has(name) === false;
     const before = table.filesOf(name);
     const sources = new Set(isCurrent ? before.map(({ source }) => source) : []);
     const missing = events.filter(({ id }) => !sources.has(id));

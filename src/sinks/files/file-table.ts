@@ -53,11 +53,11 @@ export class FileTable {
   readonly log: TableLog;
   readonly engine: Engine;
   readonly #open: OpenPlace;
+  #latest: Snapshot | undefined;
   /** Local files with the content of stored ones, by path and columns. */
   readonly #copies = new Map<string, string>();
   /** Paths that `newPath` has returned and that may have a file. */
   readonly #written = new Set<string>();
-  #count = 0;
 
   constructor(place: string, open: OpenPlace) {
     this.place = place;
@@ -65,17 +65,22 @@ export class FileTable {
     this.storage = open.storage;
     this.log = open.log;
     this.engine = open.engine;
+    this.#latest = open.snapshot;
   }
 
-  /** The snapshot of a place; throws if nothing was loaded yet. */
+  /** The latest version that was read or committed here; undefined before the first commit. */
+  get latest(): Snapshot | undefined {
+    return this.#latest;
+  }
+
+  /** The same of a place that was loaded; throws if nothing was. */
   get snapshot(): Snapshot {
-    const { snapshot } = this.log;
-    if (snapshot !== undefined) return snapshot;
+    if (this.#latest !== undefined) return this.#latest;
     throw noTableError(this.place);
   }
 
   filesOf(table: TableName): DataFile[] {
-    return this.log.snapshot?.files.filter((file) => file.table === table) ?? [];
+    return this.#latest?.files.filter((file) => file.table === table) ?? [];
   }
 
   get zone(): Zone | undefined {
@@ -84,7 +89,7 @@ export class FileTable {
 
   /** Makes a new path in the folder of files that are not stored yet. */
   newPath(what: string): string {
-    const path = join(this.#open.folder, `${what}-${this.#count++}.part`);
+    const path = join(this.#open.folder, `${what}-${randomUUID()}.part`);
     this.#written.add(path);
     return path;
   }
@@ -103,7 +108,7 @@ export class FileTable {
   /** Commits a change; then removes local files that were written for it, and copies of removed files. */
   async commit(change: FileChange): Promise<void> {
     this.#open.checkHeld?.();
-    await this.log.commit(change);
+    this.#latest = await this.log.commit(change, this.#latest);
     const removed = new Set(change.removed.map(({ path }) => path));
     for (const key of [...this.#copies.keys()]) if (removed.has(key.split('\0')[0])) this.#copies.delete(key);
     const copies = new Set(this.#copies.values());
@@ -111,6 +116,11 @@ export class FileTable {
       await rm(path, { recursive: true, force: true });
       this.#written.delete(path);
     }
+  }
+
+  /** Reads the latest version: after a failure, and where another writer has committed. */
+  async refresh(): Promise<void> {
+    this.#latest = await this.log.read();
   }
 
   /** Makes a writer. `isAside`: it works beside other statements, and does not see their temporary tables. */
@@ -157,6 +167,8 @@ export class FileTable {
   }
 }
 
+export type PlaceWithoutLog = Omit<OpenPlace, 'log' | 'snapshot'>;
+
 export const copiesOf = (files: readonly ReadableFile[]): string[] => files.map(({ copy }) => copy);
 
 /**
@@ -164,13 +176,13 @@ export const copiesOf = (files: readonly ReadableFile[]): string[] => files.map(
  * decides between two writers. Where `logFolder` of the storage has no file there is nothing to rewrite, and nothing is
  * made. `close` closes the storage too, as does a failure. Throws what `logOf` throws, or UserError.
  */
-export async function openWithoutLock<L extends TableLog>(
+export async function openWithoutLock(
   storage: Storage,
   options: OpenFilesOptions,
   mode: 'read' | 'rewrite' | 'load',
-  logOf: (engine: Engine, folder: string) => Promise<L>,
+  logOf: (open: PlaceWithoutLog) => Promise<Pick<OpenPlace, 'log' | 'snapshot'>>,
   logFolder?: string,
-): Promise<OpenPlace & { readonly log: L }> {
+): Promise<OpenPlace> {
   let run: RunFolder | undefined;
   let engine: Engine | undefined;
   const checkHeld = () => run?.checkHeld();
@@ -191,7 +203,8 @@ export async function openWithoutLock<L extends TableLog>(
     engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
     await forgetReadFiles(engine);
     if (mode !== 'read' && logFolder !== undefined) await checkConditionalWrites(storage);
-    return { storage, log: await logOf(engine, run.path), engine, folder: run.path, checkHeld, close };
+    const open = { storage, engine, folder: run.path, checkHeld, close };
+    return { ...open, ...(await logOf(open)) };
   } catch (error) {
     await close();
     throw error;
@@ -225,7 +238,7 @@ export function readingTable<T>(
       if (attempt === READ_ATTEMPTS) {
         throw transientError(`${options.place} is written all the time: try again once its writer is done.`);
       }
-      await table.log.refresh();
+      await table.refresh();
     }
   };
   return withTable(format, options, 'read', (table) => table.engine.heeding(options.signal, () => read(table)));
@@ -233,7 +246,7 @@ export function readingTable<T>(
 
 /** Reads the state of a place; undefined if nothing was loaded yet. Read-only. Throws UserError. */
 export const readFilesState = (format: FilesFormat, options: OpenFilesOptions): Promise<TableState | undefined> =>
-  readingTable(format, { ...options, isStateEnough: true }, async ({ log }) => log.snapshot?.state);
+  readingTable(format, { ...options, isStateEnough: true }, async ({ latest }) => latest?.state);
 
 /** Opens an existing place, runs work and closes it. Throws UserError. */
 export async function withTable<T>(

@@ -41,7 +41,7 @@ export async function openFilesSink(format: FilesFormat, options: FilesSinkOptio
   let table: FileTable | undefined;
   try {
     table = new FileTable(options.place, await format.open(options, 'load'));
-    const state = table.log.snapshot?.state ?? newState(options.timezone ?? null, []);
+    const state = table.latest?.state ?? newState(options.timezone ?? null, []);
     const wanted = options.timezone ?? null;
     if (state.receipts.length > 0 && state.timezone !== wanted) {
       throw otherTimezone(options.place, format.noun, wanted, state.timezone);
@@ -52,7 +52,7 @@ export async function openFilesSink(format: FilesFormat, options: FilesSinkOptio
     );
     const initial = { ...state, timezone: wanted, tables };
     const sink = new FilesSink(table, initial, options, format.hasOneWriter);
-    if (table.log.snapshot !== undefined) await sink.addTables(options.signal);
+    if (table.latest !== undefined) await sink.addTables(options.signal);
     return sink;
   } catch (error) {
     await table?.close();
@@ -62,10 +62,10 @@ export async function openFilesSink(format: FilesFormat, options: FilesSinkOptio
 }
 
 /** Removes old records of runs, and files that no reader needs any more. A failure is only logged. */
-async function clean({ place, storage, log }: FileTable, logger: Logger): Promise<void> {
+async function clean({ place, storage, log, latest }: FileTable, logger: Logger): Promise<void> {
   try {
     await removeExpiredRuns(storage);
-    const paths = (await log.expired?.()) ?? [];
+    const paths = (await log.expired?.(latest)) ?? [];
     if (paths.length === 0) return;
     await storage.remove(paths);
     const message = `Removed ${plainCount(paths.length, 'file')} that no reader needs any more.`;
@@ -102,7 +102,7 @@ class FilesSink implements Sink {
   }
 
   async readPriorLoads(): Promise<PriorLoads> {
-    return priorLoadsOf(this.#table.log.snapshot?.state);
+    return priorLoadsOf(this.#table.latest?.state);
   }
 
   begin(window: Window): void {
@@ -118,7 +118,7 @@ class FilesSink implements Sink {
     this.#waiting = [];
     try {
       const prewritten = await table.engine.heeding(signal, () => this.#prewriter.drain());
-      if (this.#hasFailed) await table.log.refresh();
+      if (this.#hasFailed) await table.refresh();
       this.#hasFailed = false;
       const files = batch.map((window) => window.files);
       const count = this.#oneByOne > 0 ? 1 : plannedTogether(this.#state.columns, files, this.#rules);
@@ -154,7 +154,7 @@ class FilesSink implements Sink {
 
   get #state(): TableState {
     const { timezone, tables } = this.#initial;
-    return { ...(this.#table.log.snapshot?.state ?? this.#initial), timezone, tables };
+    return { ...(this.#table.latest?.state ?? this.#initial), timezone, tables };
   }
 
   #planned(windows: readonly Window[]): PlannedBatch {
@@ -196,7 +196,7 @@ class FilesSink implements Sink {
     const { state: after, commit } = await finishBatch(table.engine, state, batch, {
       rows: files.length === 0 ? undefined : readFiles(files.map(({ local }) => local)),
       idRepeats,
-      liveRows: liveRows(filesAfter(table.log.snapshot?.files ?? [], change)),
+      liveRows: liveRows(filesAfter(table.latest?.files ?? [], change)),
       now: this.#options.clock.now(),
     });
     return { change: { kind: 'load', ...change, state: after } as const, commit, columns };

@@ -83,16 +83,16 @@ export function purgeFiles(
     for (let attempt = 1; ; attempt++) {
       const before = sizeOf(table);
       const { lookup, change } = await prepared(table, query, options.signal);
-      await table.log.checkErase(change.removed);
+      await table.log.checkErase(change.removed, table.snapshot);
       await onFound(lookup.found);
       try {
         await table.commit(change);
       } catch (error) {
         if (!(error instanceof LostRace) || attempt >= PURGE_ATTEMPTS) throw error;
-        await table.log.refresh();
+        await table.refresh();
         continue;
       }
-      await table.log.erase().catch((error: unknown) => {
+      await table.log.erase(table.snapshot).catch((error: unknown) => {
         throw diskError(error, { what: table.place, path: table.place, consequence: NOT_ERASED });
       });
       const files = change.removed.filter((file) => file.table === 'events');
@@ -109,8 +109,8 @@ export function checkPurgeFiles(
 ): Promise<PurgeTrial> {
   return withTable(format, options, 'rewrite', async (table) => {
     const { lookup, change } = await prepared(table, query, options.signal);
-    await table.log.checkErase(change.removed);
-    return { found: lookup.found, foreignTables: (await table.log.foreign?.()) ?? [] };
+    await table.log.checkErase(change.removed, table.snapshot);
+    return { found: lookup.found, foreignTables: (await table.log.foreign?.(table.snapshot)) ?? [] };
   });
 }
 

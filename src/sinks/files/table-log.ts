@@ -100,30 +100,31 @@ export class LostRace extends UserError {
   }
 }
 
-/** Which files of a place are live, and how a change becomes visible in one step. All methods throw UserError. */
+/**
+ * Which files of a place are live, and how a change becomes visible in one step. `at` and `from` are the snapshot that the
+ * log returned last; undefined before the first commit. All methods throw UserError.
+ */
 export interface TableLog {
   readonly layout: Layout;
-  /** The latest version that this process has read or committed; undefined before the first commit. */
-  readonly snapshot: Snapshot | undefined;
-  /**
-   * Makes the change visible; once it returns, the change survives any crash. If another writer committed first it
-   * throws LostRace, and nothing of the change is left anywhere.
-   */
-  commit(change: FileChange): Promise<void>;
   /** Reads the latest version, after it finished a change of this process that the disk stopped half-way. */
-  refresh(): Promise<void>;
+  read(): Promise<Snapshot | undefined>;
+  /**
+   * Makes the change visible; once it returns the next snapshot, the change survives any crash. If another writer
+   * committed first it throws LostRace, and nothing of the change is left anywhere.
+   */
+  commit(change: FileChange, from: Snapshot | undefined): Promise<Snapshot>;
   /** False if files that were read may have been changed or removed since; absent if that cannot happen. */
   isUnchanged?(): Promise<boolean>;
   /** Differences between the log and the state or the files, for `verify`. Read-only. */
-  check(): Promise<Difference[]>;
+  check(at: Snapshot): Promise<Difference[]>;
   /** Names or paths that lie among the tables but are not part of them, so that a purge leaves them. */
-  foreign?(): Promise<readonly string[]>;
+  foreign?(at: Snapshot): Promise<readonly string[]>;
   /** Paths of files that no reader needs any more, or that dead runs left (S45, S46); may first remove old versions. */
-  expired?(): Promise<readonly string[]>;
+  expired?(at: Snapshot | undefined): Promise<readonly string[]>;
   /** Throws unless `erase` can remove these files of the snapshot. */
-  checkErase(removed: readonly DataFile[]): Promise<void>;
+  checkErase(removed: readonly DataFile[], at: Snapshot): Promise<void>;
   /** After the commit of a purge: removes files that left, older versions, entries that name values (S37, S44). */
-  erase(): Promise<void>;
+  erase(at: Snapshot): Promise<void>;
 }
 
 export interface OpenFilesOptions extends PlaceOptions {
@@ -144,6 +145,8 @@ export interface OpenFilesOptions extends PlaceOptions {
 export interface OpenPlace {
   readonly storage: Storage;
   readonly log: TableLog;
+  /** What the log has read; undefined before the first commit. */
+  readonly snapshot: Snapshot | undefined;
   readonly engine: Engine;
   /** An empty folder for files that are not stored yet. */
   readonly folder: string;

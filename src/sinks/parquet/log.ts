@@ -46,10 +46,9 @@ export const PARQUET: FilesFormat = {
     try {
       if (mode === 'read') {
         if (options.finishesChange === true) await finishChange(paths, options);
-        return await openWithoutLock(new DiskStorage(paths.root), options, mode, async (engine) => {
+        return await openWithoutLock(new DiskStorage(paths.root), options, mode, async ({ engine }) => {
           const log = new FolderLog(paths, engine, options);
-          await log.refresh();
-          return log;
+          return { log, snapshot: await log.read() };
         });
       }
       if (mode === 'rewrite' && !(await hasOwnFiles(paths))) {
@@ -88,8 +87,9 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
     makeFolders(paths.temporary);
     for (const path of [paths.journal, paths.manifest]) await removeTemporaries(path, 0, 0);
     const log = new FolderLog(paths, engine, options);
-    await log.refresh();
-    return { storage: new DiskStorage(paths.root), log, engine, folder: paths.temporary, close: () => log.close() };
+    const snapshot = await log.read();
+    const storage = new DiskStorage(paths.root);
+    return { storage, log, snapshot, engine, folder: paths.temporary, close: () => log.close() };
   } catch (error) {
     await engine?.close();
     throw error;
@@ -98,7 +98,6 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
 
 class FolderLog implements TableLog {
   readonly layout = LAYOUT;
-  snapshot: Snapshot | undefined;
   readonly #paths: FolderPaths;
   readonly #engine: Engine;
   readonly #options: OpenFilesOptions;
@@ -112,16 +111,16 @@ class FolderLog implements TableLog {
     this.#options = options;
   }
 
-  async commit({ removed, added, state }: FileChange): Promise<void> {
+  async commit(change: FileChange, from: Snapshot | undefined): Promise<Snapshot> {
     const { root } = this.#paths;
     if (this.#isPending) {
       throw transientError(`${root} has a change that the disk stopped half-way: run again, which finishes it.`);
     }
-    const files = filesAfter(this.snapshot?.files ?? [], { removed, added });
-    const snapshot = { state, files, outdated: new Set<never>() };
+    const files = filesAfter(from?.files ?? [], change);
+    const snapshot = { state: change.state, files, outdated: new Set<never>() };
     const manifest = manifestOf(snapshot);
     try {
-      const steps = await orderedSteps(this.#engine, { removed, added, state }, this.#paths);
+      const steps = await orderedSteps(this.#engine, change, this.#paths);
       const limit = pLimit(CONCURRENCY);
       const waiting = steps.flatMap((step) => ('from' in step ? [join(root, step.from)] : []));
       await Promise.all(waiting.map((path) => limit(() => chmod(path, OWNER_FILE).then(() => syncFile(path)))));
@@ -131,10 +130,10 @@ class FolderLog implements TableLog {
       throw folderError(error, root);
     }
     this.#isPending = false;
-    this.snapshot = snapshot;
+    return snapshot;
   }
 
-  async refresh(): Promise<void> {
+  async read(): Promise<Snapshot | undefined> {
     const { root, manifest, journal } = this.#paths;
     if (this.#isPending) await recover(this.#paths);
     this.#isPending = false;
@@ -142,7 +141,7 @@ class FolderLog implements TableLog {
     const pending = `${root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`;
     await waitWhile(async () => (await readIfThere(journal)) !== undefined, this.#options, pending);
     this.#text = await readIfThere(manifest);
-    this.snapshot = this.#text === undefined ? undefined : snapshotOf(parseManifest(this.#text, manifest));
+    return this.#text === undefined ? undefined : snapshotOf(parseManifest(this.#text, manifest));
   }
 
   async isUnchanged(): Promise<boolean> {
@@ -151,13 +150,13 @@ class FolderLog implements TableLog {
   }
 
   /** Finds files that readers see although they are not in the manifest, also behind a link. */
-  async check(): Promise<Difference[]> {
-    const found = (await this.foreign()).filter((path) => path.endsWith('.parquet'));
+  async check(at: Snapshot): Promise<Difference[]> {
+    const found = (await this.foreign(at)).filter((path) => path.endsWith('.parquet'));
     return found.map((path) => difference('files', `${path} is not in the manifest, and readers see it`));
   }
 
-  async foreign(): Promise<readonly string[]> {
-    const known = new Set(this.snapshot?.files.map(({ path }) => path));
+  async foreign({ files }: Snapshot): Promise<readonly string[]> {
+    const known = new Set(files.map(({ path }) => path));
     const found: string[] = [];
     for (const name of TABLES) {
       const folder = join(this.#paths.root, name);

@@ -77,8 +77,7 @@ export const EXAMPLE: FilesFormat = {
     const storage = options.storage ?? (await openStorage(options.place, options.env, options.signal));
     const logOf = async () => {
       const log = new ExampleLog(storage, options);
-      await log.refresh();
-      return log;
+      return { log, snapshot: await log.read() };
     };
     return openWithoutLock(storage, options, mode, logOf, NAMES.folder);
   },
@@ -86,7 +85,6 @@ export const EXAMPLE: FilesFormat = {
 
 class ExampleLog implements TableLog {
   readonly layout: Layout = {};
-  snapshot: Snapshot | undefined;
   #latest: Version | undefined;
   readonly #storage: Storage;
   readonly #options: OpenFilesOptions;
@@ -98,15 +96,15 @@ class ExampleLog implements TableLog {
     this.#versions = new Versions(storage, NAMES);
   }
 
-  async refresh(): Promise<void> {
-    const latest = await this.#read();
+  async read(): Promise<Snapshot | undefined> {
+    const latest = await this.#readVersion();
     this.#latest = latest;
-    this.snapshot = latest && snapshotOf(latest, await this.#filesOf(latest));
+    return latest && snapshotOf(latest, await this.#filesOf(latest));
   }
 
-  async commit(change: FileChange): Promise<void> {
+  async commit(change: FileChange, from: Snapshot | undefined): Promise<Snapshot> {
     const { state, added, removed } = change;
-    const files = filesAfter(this.snapshot?.files ?? [], change);
+    const files = filesAfter(from?.files ?? [], change);
     const entries = stateEntries(state);
     const now = this.#options.clock.now();
     const latest = this.#latest;
@@ -132,7 +130,7 @@ class ExampleLog implements TableLog {
       throw new LostRace(this.#storage.address);
     }
     this.#latest = version;
-    this.snapshot = { state, files, outdated: new Set() };
+    return { state, files, outdated: new Set() };
   }
 
   isUnchanged(): Promise<boolean> {
@@ -141,19 +139,19 @@ class ExampleLog implements TableLog {
 
   check = async () => [];
 
-  expired(): Promise<readonly string[]> {
+  expired(at: Snapshot | undefined): Promise<readonly string[]> {
     const { clock } = this.#options;
-    return expiredFiles(this.#storage, this.#known, { now: clock.now(), retentionMs: this.#retentionMs });
+    return expiredFiles(this.#storage, this.#known(at?.files), { now: clock.now(), retentionMs: this.#retentionMs });
   }
 
-  checkErase(removed: readonly DataFile[]): Promise<void> {
-    return checkErasable(this.#storage, removed, this.#known);
+  checkErase(removed: readonly DataFile[], { files }: Snapshot): Promise<void> {
+    return checkErasable(this.#storage, removed, this.#known(files));
   }
 
-  async erase(): Promise<void> {
+  async erase({ files }: Snapshot): Promise<void> {
     const { version = 0 } = this.#latest ?? {};
     const since = await this.#versions.storedAt(version);
-    for (const table of TABLES) await eraseFiles(this.#storage, table, this.#known, since);
+    for (const table of TABLES) await eraseFiles(this.#storage, table, this.#known(files), since);
     await this.#versions.eraseBefore(version, this.#options.clock.now());
   }
 
@@ -161,8 +159,8 @@ class ExampleLog implements TableLog {
     return this.#options.retentionMs ?? this.#latest?.retentionMs ?? DEFAULT_RETENTION_MS;
   }
 
-  get #known(): KnownFiles {
-    const live = new Set(this.snapshot?.files.map(({ path }) => path)).add(this.#latest?.manifest ?? '');
+  #known(files: readonly DataFile[] = []): KnownFiles {
+    const live = new Set(files.map(({ path }) => path)).add(this.#latest?.manifest ?? '');
     return {
       isLive: (path) => live.has(path),
       leftAt: (path) => this.#latest?.left[path],
@@ -171,13 +169,13 @@ class ExampleLog implements TableLog {
   }
 
   async #readLatest() {
-    const latest = await this.#read();
+    const latest = await this.#readVersion();
     const paths = new Set(latest && (await this.#filesOf(latest)).map(({ path }) => path));
     const entries = new Map(Object.entries(latest?.entries ?? {}));
     return { entries, knows: (path: string) => paths.has(path) || latest?.left[path] !== undefined };
   }
 
-  async #read(): Promise<Version | undefined> {
+  async #readVersion(): Promise<Version | undefined> {
     for (;;) {
       let path: string | undefined;
       for await (const stored of this.#storage.list(NAMES.folder)) path = stored.path;

@@ -189,17 +189,18 @@ export class FilesFixture extends TargetFixture {
 
   /** Reads the snapshot of the log; undefined if nothing was committed. */
   async snapshot(): Promise<Snapshot | undefined> {
-    const { log, close } = await this.format.open(this.options, 'read');
+    const { snapshot, close } = await this.format.open(this.options, 'read');
     await close();
-    return log.snapshot;
+    return snapshot;
   }
 
   async #opened(opening: ReturnType<FilesFormat['open']>) {
     const place = await opening;
     const commit = place.log.commit.bind(place.log);
-    place.log.commit = async (change) => {
-      await commit(change);
+    place.log.commit = async (...of) => {
+      const after = await commit(...of);
       this.commits++;
+      return after;
     };
     return place;
   }

@@ -366,6 +366,27 @@ describe('a purge of a catalog [R864]', () => {
     expect(fixture.dataFiles()).toHaveLength(1);
   });
 
+  it('also removes people from a file of which another program deleted rows while they were looked up [R911]', async () => {
+    const people = [{ id: 'a', df_unified_id: 'erna' }, { id: 'b', df_unified_id: 'otto' }, { id: 'c' }];
+    await fixture.store([fixture.windowOf('2026-01-01', ...people)], { tables: TABLES });
+    let lookUps = 0;
+    await purgeLake(fixture.lakeOptions, ERNA, async ({ rows }) => {
+      expect(rows).toBe(1);
+      lookUps++;
+      if (lookUps > 1) return;
+      await fixture.change(
+        'INSERT INTO ducklake_snapshot SELECT snapshot_id + 1, snapshot_time, schema_version, next_catalog_id, next_file_id FROM ducklake_snapshot ORDER BY 1 DESC LIMIT 1',
+        'CREATE TABLE ducklake_inlined_delete_1(file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT)',
+        'INSERT INTO ducklake_inlined_delete_1 SELECT data_file_id, 1, 2 FROM ducklake_data_file WHERE table_id = 1',
+      );
+    });
+    expect(lookUps).toBe(2);
+    expect(await keys()).toEqual(['c']);
+    const all = fixture.files().map((path) => readFileSync(join(fixture.root, path)));
+    expect(all.filter((bytes) => bytes.includes('erna'))).toEqual([]);
+    expect(await verifyLake(fixture.lakeOptions)).toEqual([]);
+  });
+
   it('is refused before anything changes when the catalog has a second hard link', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' })]);
     linkSync(fixture.place, join(fixture.dir, 'second'));
