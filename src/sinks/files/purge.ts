@@ -29,13 +29,13 @@ import {
 const PURGE_ATTEMPTS = 5;
 
 /** Finds people; finishes what a dead writer left half-way first: a purge that is run again begins here. */
-export function peopleInFiles(
+export async function peopleInFiles(
   format: FilesFormat,
   options: OpenFilesOptions,
   query: PeopleQuery,
 ): Promise<PeopleFound> {
-  const finishing = { ...options, finishesChange: true };
-  return readingTable(format, finishing, async (table) => (await lookUp(table, query)).lookup.found);
+  await format.finishChange?.(options);
+  return readingTable(format, options, async (table) => (await lookUp(table, query)).lookup.found);
 }
 
 /** Yields the rows of people from `events`: the other tables hold nothing that these lack. Throws UserError. */

@@ -136,8 +136,6 @@ export interface OpenFilesOptions extends PlaceOptions {
   readonly data?: string | undefined;
   /** Time that files which left the table stay for its readers (ms); undefined if that of the last load applies. */
   readonly retentionMs?: number | undefined;
-  /** True if a change that a dead writer left half-way is finished before the place is read. */
-  readonly finishesChange?: boolean | undefined;
   /** True if only the state is read, and no rows. */
   readonly isStateEnough?: boolean | undefined;
 }
@@ -163,6 +161,8 @@ export interface FilesFormat {
   readonly hasOneWriter: boolean;
   /** Opens a place for reading, for rewriting what is there, or for loading; only loading makes a missing place. */
   open(options: OpenFilesOptions, mode: 'read' | 'rewrite' | 'load'): Promise<OpenPlace>;
+  /** Finishes a change that a dead writer left half-way; absent if none can be left. Throws UserError. */
+  finishChange?(options: OpenFilesOptions): Promise<void>;
 }
 
 /** Sums the rows by window over several files. */

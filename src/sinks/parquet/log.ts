@@ -45,7 +45,6 @@ export const PARQUET: FilesFormat = {
     const paths = pathsIn(options.place);
     try {
       if (mode === 'read') {
-        if (options.finishesChange === true) await finishChange(paths, options);
         return await openWithoutLock(new DiskStorage(paths.root), options, mode, async ({ engine }) => {
           const log = new FolderLog(paths, engine, options);
           return { log, snapshot: await log.read() };
@@ -63,17 +62,18 @@ export const PARQUET: FilesFormat = {
       throw folderError(error, paths.root);
     }
   },
-};
 
-/** Finishes the change of a dead writer; if a live writer holds the lock, it finishes the change itself. */
-async function finishChange(paths: FolderPaths, options: OpenFilesOptions): Promise<void> {
-  if ((await readIfThere(paths.journal)) === undefined) return;
-  try {
-    await (await openForWriting(paths, { ...options, lockWaitMs: 0 })).close();
-  } catch (error) {
-    if (!(error instanceof UserError) || error.exitCode !== EXIT.later) throw error;
-  }
-}
+  /** If a live writer holds the lock, it finishes the change itself. */
+  async finishChange(options) {
+    const paths = pathsIn(options.place);
+    try {
+      if ((await readIfThere(paths.journal)) === undefined) return;
+      await (await openForWriting(paths, { ...options, lockWaitMs: 0 })).close();
+    } catch (error) {
+      if (!(error instanceof UserError) || error.exitCode !== EXIT.later) throw folderError(error, paths.root);
+    }
+  },
+};
 
 async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Promise<OpenPlace> {
   let engine: Engine | undefined;
