@@ -6,13 +6,11 @@ import { type PlannedColumn, planColumns, type Rules } from '../../table/plan.ts
 import { literal } from '../../types/sql.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import { DICTIONARY_VALUES, readFiles } from '../files/parquet-file.ts';
-import { castToColumn, typedNull } from '../sql/conversions.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineError } from '../sql/engine/faults.ts';
-import { identifier } from '../sql/engine/quote.ts';
 import { rereadDate } from '../sql/row-dates.ts';
 import { checkRowCount, rescuedOfBatch } from '../sql/rows/counts.ts';
-import { fileQuery, type WindowLoad } from '../sql/rows/file-query.ts';
+import { fileQuery, typedValues, type WindowLoad } from '../sql/rows/file-query.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import { baseId } from '../sql/rows/superseded.ts';
 import type { PlaceOptions } from '../target.ts';
@@ -111,15 +109,8 @@ class TypedFiles {
   async #rowsOf(load: WindowLoad): Promise<string> {
     const isPlain = !hasDuplicateOrMissingIds(load.window);
     const rows = isPlain ? fileQuery(load, 0) : await stageWindow(this.#engine, load);
-    const { key, columns, values, from } = rows;
-    const byKey = new Map(columns.map((column, i) => [column.key, values[i]]));
-    const select = typedColumns([...load.planned.values()]).map(({ key: column, name, type }) => {
-      const value = byKey.get(column);
-      const typed = value === undefined ? typedNull(type, load.zone) : castToColumn(value, type, load.zone);
-      return `${typed} AS ${identifier(name)}`;
-    });
-    const rescued = `CAST(${rows.rescued} AS VARCHAR) AS _rescued`;
-    return `SELECT ${[`${key} AS _key`, ...select, rescued].join(', ')} FROM ${from}${isPlain ? '' : ' ORDER BY s.rowid'}`;
+    const own = [`${rows.key} AS _key`, ...typedValues(rows, load), `CAST(${rows.rescued} AS VARCHAR) AS _rescued`];
+    return `SELECT ${own.join(', ')} FROM ${rows.from}${isPlain ? '' : ' ORDER BY s.rowid'}`;
   }
 
   /** Removes rows that the previous window had with the same id and date: they are not sent twice (S13). */

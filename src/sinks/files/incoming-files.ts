@@ -2,10 +2,9 @@ import pLimit from 'p-limit';
 import { daysBetween } from '../../base/days.ts';
 import { hasDuplicateOrMissingIds, type Window } from '../../extract/window.ts';
 import { typedColumns } from '../../table/columns.ts';
-import { castToColumn, typedNull } from '../sql/conversions.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount } from '../sql/rows/counts.ts';
-import { fileQuery, type TypedRows, type WindowLoad } from '../sql/rows/file-query.ts';
+import { fileQuery, type TypedRows, typedValues, type WindowLoad } from '../sql/rows/file-query.ts';
 import { type StagedExtra, withStaged } from '../sql/rows/staging.ts';
 import { eventColumns } from './file-columns.ts';
 import type { FileTable } from './file-table.ts';
@@ -110,26 +109,19 @@ function writeStaged(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
 }
 
 /** The query of rows as a file of `events` has them. `date` is SQL; undefined if there is no column of the date. */
-function queryOf(rows: TypedRows, date: string | undefined, { planned, zone, windowNumber }: WindowLoad): string {
-  const values = new Map(rows.columns.map(({ name }, i) => [name, rows.values[i]]));
-  const inner: string[] = [];
-  const outer: string[] = [];
-  let key: string | undefined;
-  for (const { name, type } of typedColumns([...planned.values()])) {
-    const [column, value] = [identifier(name), values.get(name)];
-    if (value !== undefined) inner.push(`${castToColumn(value, type, zone)} AS ${column}`);
-    outer.push(value === undefined ? `${typedNull(type, zone)} AS ${column}` : column);
-    if (value === rows.key) key ??= column;
-  }
+function queryOf(rows: TypedRows, date: string | undefined, load: WindowLoad): string {
+  const names = typedColumns([...load.planned.values()]).map(({ name }) => identifier(name));
+  const inner = [...typedValues(rows, load), `${rows.rescued} AS _rescued`];
+  // A column that is the key is computed once.
+  const key = rows.columns.find((_, i) => rows.values[i] === rows.key)?.name;
   if (key === undefined) inner.push(`${rows.key} AS _key`);
-  inner.push(`${rows.rescued} AS _rescued`);
   if (date !== undefined) inner.push(`${date} AS event_date`);
   const own = [
-    key === undefined ? '_key' : `${key} AS _key`,
-    `CAST(${windowNumber} AS BIGINT) AS _dfinery_window`,
+    key === undefined ? '_key' : `${identifier(key)} AS _key`,
+    `CAST(${load.windowNumber} AS BIGINT) AS _dfinery_window`,
     'CAST(_rescued AS VARCHAR) AS _rescued',
   ];
-  const all = [...own, ...outer, ...(date === undefined ? [] : ['event_date'])];
+  const all = [...own, ...names, ...(date === undefined ? [] : ['event_date'])];
   return `SELECT ${all.join(', ')} FROM (SELECT ${inner.join(', ')} FROM ${rows.from})`;
 }
 

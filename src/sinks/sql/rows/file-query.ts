@@ -3,12 +3,14 @@
 import { groupBy } from '../../../base/group.ts';
 import type { SpoolFile, Window } from '../../../extract/window.ts';
 import { columnKey, DETAIL_LOG_ID } from '../../../schema/groups.ts';
+import { typedColumns } from '../../../table/columns.ts';
 import type { FileColumn, IncomingColumns } from '../../../table/incoming.ts';
 import type { PlannedColumn } from '../../../table/plan.ts';
 import { literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
+import { castToColumn } from '../conversions.ts';
 import { READS_IN_PARALLEL } from '../engine/engine.ts';
-import { type Expression, pathLiteral, type Relation } from '../engine/quote.ts';
+import { type Expression, identifier, pathLiteral, type Relation } from '../engine/quote.ts';
 import { type CellSql, cellSql, rescuedSql } from './cells.ts';
 import { type KeyCell, sqlBaseId } from './keys.ts';
 
@@ -30,6 +32,14 @@ export interface TypedRows {
   readonly columns: readonly PlannedColumn[];
   /** A value for each of `columns`. */
   readonly values: readonly Expression[];
+}
+
+/** All typed columns that a window's rows have in the table, each in its own type under its name; NULL without a value. */
+export function typedValues({ columns, values }: TypedRows, { planned, zone }: WindowLoad): string[] {
+  const byKey = new Map(columns.map(({ key }, i) => [key, values[i]]));
+  return typedColumns([...planned.values()]).map(({ key, name, type }) => {
+    return `${castToColumn(byKey.get(key) ?? 'NULL', type, zone)} AS ${identifier(name)}`;
+  });
 }
 
 const ID_KEY = columnKey(DETAIL_LOG_ID, 1);
