@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { resolve as absolute } from 'node:path';
+import { environmentOfChild } from '../base/env.ts';
 import { transientError } from '../base/errors.ts';
 
 /** Copies one path to another, which must not exist; prints the code of the system's error. */
@@ -15,13 +16,12 @@ try {
 /**
  * Copies a file on which this process holds a lock. A file system that can share blocks shares them. Another process reads the
  * file: under POSIX a process that closes any descriptor of a file loses all its locks on it, and DuckDB would go on to write a
- * file that another process has locked. It gets no environment, since NODE_OPTIONS may hold what is meant for this process alone,
- * such as --inspect-brk. Throws the system's error.
+ * file that another process has locked. Throws the system's error.
  */
 export function copyLockedFile(from: string, to: string, signal: AbortSignal | undefined): Promise<void> {
   const paths = [absolute(from), absolute(to)];
   return new Promise((resolve, reject) => {
-    execFile(process.execPath, ['-e', COPY, ...paths], { signal, env: {} }, (error, code) => {
+    execFile(process.execPath, ['-e', COPY, ...paths], { signal, env: environmentOfChild() }, (error, code) => {
       if (error === null) resolve();
       else if (code !== '') reject(Object.assign(new Error(`copy ${paths.join(' to ')}: ${code}`), { code }));
       else if (error.signal == null) reject(error);
