@@ -23,7 +23,7 @@ export async function* linesOf(input: AsyncIterable<Uint8Array | string>): Async
     if (start === chunk.length) continue;
     begun.push(Buffer.from(chunk.subarray(start)));
     begunBytes += chunk.length - start;
-    if (begunBytes > MAX_LINE_BYTES) throw configError('A line of the input is longer than 64 MiB; nothing was sent.');
+    if (begunBytes > MAX_LINE_BYTES) throw configError('A line of the input is longer than 64 MiB; nothing was done.');
   }
   if (begun.length > 0) yield [Buffer.concat(begun)];
 }

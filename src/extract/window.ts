@@ -3,7 +3,7 @@ import type { ColumnScan } from '../schema/scan.ts';
 import type { ScanResult } from '../schema/scanner.ts';
 import type { HashedColumns } from './export-request.ts';
 
-/** The facts about one verified download, stored beside its data in every target. */
+/** The facts about one verified download; all but header and columns are stored beside its data in every target. */
 export interface Receipt {
   readonly v: 1;
   /** Unique for each verified download; the order of ids is that of the downloads. */

@@ -1,10 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const PAGES = ['README.md', 'CONTRIBUTING.md', 'docs/architecture.md', 'docs/commands.md'];
+const DOCS = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'));
+const PAGES = ['README.md', 'CONTRIBUTING.md', ...DOCS.map((name) => `docs/${name}`)];
 /** The folders of the repository: text that begins with one of them is a path. */
 const PATH = /(?<![\w./{}$-])(?:src|test|docs|spec|schemas|fixture|connectors|examples)\/[\w./-]*\w/g;
 

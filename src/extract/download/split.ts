@@ -8,7 +8,7 @@ import type { DaysRequest, Download, ExportFile } from './download.ts';
 import { fetchExport } from './fetch.ts';
 import type { Run } from './run.ts';
 
-/** Event names that the service is known to write (SERVICE.md); a split begins with them (S10). */
+/** Event names that the service is known to write, from its public pages; a split begins with them (S10). */
 const KNOWN_NAMES: readonly string[] = [
   'df_start_session',
   'df_end_session',

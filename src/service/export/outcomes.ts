@@ -16,8 +16,8 @@ export interface AnswerFacts {
 }
 
 /**
- * Matches answers with one of these reasons. A known reason outweighs the status, since failures come as 200, but not a 429,
- * nor a status that the service does not send itself.
+ * Matches answers with one of these reasons. A known reason outweighs the status, since failures come as 200, but neither
+ * a 429 nor any 5xx.
  */
 const known =
   (...reasons: string[]) =>

@@ -9,9 +9,11 @@ import type { ExportRefusal } from './protocol.ts';
 
 export const EXPORT_RETRY = {
   attempts: 5,
-  /** Answers that may mean "too big" before the request is split: of days; of a day once one before it was split; of a part of a day. */
+  /** Answers that may mean "too big" before the days of a request are divided. */
   splitAfter: 3,
+  /** The same for a single day, once a day before it was divided. */
   splitNextDayAfter: 1,
+  /** The same for a part of a day. */
   splitPartAfter: 2,
   /** Bodies malformed at the same place in the same way before the last is kept for inspection and the run fails. */
   malformedAfter: 3,
