@@ -14,7 +14,9 @@ import { parseConfiguredCatalog, parseStateInput } from './input.ts';
 import { traceOf } from './messages.ts';
 import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
 
-/** Time (ms) that work may take to close after an error that nobody caught: a second more than it gives its requests. */
+/**
+ * Time (ms) that work may take to close after an error that nobody caught: a second more than it gives its requests.
+ */
 const CLOSING_MS = 4_000;
 
 export interface ConnectorIo {
@@ -29,7 +31,9 @@ export interface ConnectorIo {
   readonly onUncaught: (listener: (error: unknown) => void) => () => void;
 }
 
-/** Runs one verb and returns the exit code. Failures are reported as the protocol requires, and all output is flushed. */
+/**
+ * Runs one verb and returns the exit code. Failures are reported as the protocol requires, and all output is flushed.
+ */
 export async function runConnector(connector: Connector, io: ConnectorIo): Promise<number> {
   const redactor = new Redactor();
   const controller = new AbortController();

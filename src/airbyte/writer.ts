@@ -24,7 +24,9 @@ export class ClosedPipe extends UserError {
   }
 }
 
-/** The one writer of stdout, in the order of the calls. If the pipe fails, every later call rejects with a ClosedPipe. */
+/**
+ * The one writer of stdout, in the order of the calls. If the pipe fails, every later call rejects with a ClosedPipe.
+ */
 export class MessageWriter {
   readonly #queue: OutputQueue;
   #closed: ClosedPipe | undefined;
@@ -92,8 +94,9 @@ export function openStdout(clock: Clock): Writable {
 }
 
 /**
- * Closes `out` when stdout has no reader any more: a run that rarely writes would otherwise go on for a long time. Linux
- * refuses to open a named pipe, which a platform gives us, for writing without a reader; else only the next write shows it.
+ * Closes `out` when stdout has no reader any more: a run that rarely writes would otherwise go on for a long time.
+ * Linux refuses to open a named pipe, which a platform gives us, for writing without a reader; else only the next write
+ * shows it.
  */
 function watchReader(out: Socket, clock: Clock): void {
   const ask = () =>

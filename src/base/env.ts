@@ -18,7 +18,10 @@ export function requireTrustedCertificates(): boolean {
   return wasOff;
 }
 
-/** The environment for a process that this one starts, without NODE_OPTIONS: it may hold what is meant for this process alone. */
+/**
+ * The environment for a process that this one starts, without NODE_OPTIONS: it may hold what is meant for this process
+ * alone.
+ */
 export function environmentOfChild(): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _, ...environment } = process.env;
   return environment;

@@ -4,7 +4,9 @@ import { printable } from './printable.ts';
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** One thing that happened. `event` is a stable, dotted name (`window.retry`); fields hold numbers and short texts only. */
+/**
+ * One thing that happened. `event` is a stable, dotted name (`window.retry`); fields hold numbers and short texts only.
+ */
 export interface LogEvent {
   readonly level: LogLevel;
   readonly event: string;
@@ -24,7 +26,10 @@ export interface Logger {
   error(event: string, message: string, fields?: LogFields): void;
 }
 
-/** A logger that drops what is below `level` and hands the rest to `sink`, with secrets masked, each text printable and one line (S65). */
+/**
+ * A logger that drops what is below `level` and hands the rest to `sink`, with secrets masked, each text printable and
+ * one line (S65).
+ */
 export function createLogger(sink: LogSink, level: LogLevel, mask: (text: string) => string): Logger {
   const least = LOG_LEVELS.indexOf(level);
   const clean = (text: string) => printable(mask(text));

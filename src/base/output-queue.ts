@@ -25,8 +25,8 @@ interface Waiter {
 
 /**
  * The output of a process on one stream, in the order of the calls, without blocking it. Log lines wait within a bound:
- * beyond it the oldest debug lines are dropped, then the oldest others, and `droppedLine` makes the line with their number.
- * After a failure of the stream every call rejects with it.
+ * beyond it the oldest debug lines are dropped, then the oldest others, and `droppedLine` makes the line with their
+ * number. After a failure of the stream every call rejects with it.
  */
 export class OutputQueue {
   readonly #out: Writable;

@@ -41,8 +41,8 @@ export interface WaitPolicy {
 }
 
 /**
- * Attempts `work` until it gives a value; undefined when the pauses between have come to `waitMs`. Pauses are counted, not
- * clocks compared: those may jump. Throws the signal's reason.
+ * Attempts `work` until it gives a value; undefined when the pauses between have come to `waitMs`. Pauses are counted,
+ * not clocks compared: those may jump. Throws the signal's reason.
  */
 export async function waitedFor<T>(
   { waitMs, pauseMs, maxPauseMs }: WaitPolicy,

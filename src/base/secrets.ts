@@ -29,7 +29,9 @@ export class Secret {
   }
 }
 
-/** Replaces every known secret in texts, as it stands and as a URL or JSON would spell it. One per run, never global. */
+/**
+ * Replaces every known secret in texts, as it stands and as a URL or JSON would spell it. One per run, never global.
+ */
 export class Redactor {
   readonly #texts = new Set<string>();
 

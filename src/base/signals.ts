@@ -16,8 +16,8 @@ export class Stopped extends Error {
 }
 
 /**
- * Runs `work` with a signal that aborts on SIGTERM or SIGINT. When the work has ended, or after a grace period of 4.5 s, the
- * process ends by that same signal, so that its parent sees it. A second signal ends it at once.
+ * Runs `work` with a signal that aborts on SIGTERM or SIGINT. When the work has ended, or after a grace period of 4.5
+ * s, the process ends by that same signal, so that its parent sees it. A second signal ends it at once.
  */
 export async function runUntilStopped(work: (signal: AbortSignal) => Promise<void>, clock: Clock): Promise<void> {
   const controller = new AbortController();
@@ -40,7 +40,8 @@ export async function runUntilStopped(work: (signal: AbortSignal) => Promise<voi
 /** Ends the process by the default action of a signal, so that its parent sees the signal. */
 function dieBySignal(signal: NodeJS.Signals): void {
   process.removeAllListeners(signal);
-  // The first process of a container is spared by signals that it does not handle: it ends with the shell's code for them.
+  // The first process of a container is spared by signals that it does not handle: it ends with the shell's code for
+  // them.
   if (process.pid === 1) process.exit(128 + constants.signals[signal]);
   process.kill(process.pid, signal);
 }

@@ -1,4 +1,7 @@
-/** Whether a value fits one of our schemas, and so has type T. A default of the schema is filled in where a value has none. */
+/**
+ * Whether a value fits one of our schemas, and so has type T. A default of the schema is filled in where a value has
+ * none.
+ */
 export interface Validator {
   <T>(value: unknown): value is T;
   /** The errors of the last value. */

@@ -45,7 +45,9 @@ const DESTINATION: Kind<DestinationConfig> = {
   parse: parseDestinationConfig,
 };
 
-/** The source configuration from the environment over `--config` (default: dfinery.json here); unknown keys are refused. */
+/**
+ * The source configuration from the environment over `--config` (default: dfinery.json here); unknown keys are refused.
+ */
 export const loadSourceConfig = (path: string | undefined, context: Context): SourceConfig =>
   load(SOURCE, path, context).config;
 
@@ -62,7 +64,9 @@ export const loadDestinationConfig = (path: string | undefined, context: Context
 export const findDestinationConfig = (path: string | undefined, context: Context): DestinationConfig | undefined =>
   find(DESTINATION, path, context, { import_token: '-' }, ['service_id']);
 
-/** For a command that reads a local file and calls no service; undefined if no file or list of columns is configured. */
+/**
+ * For a command that reads a local file and calls no service; undefined if no file or list of columns is configured.
+ */
 export function findSourceConfig(path: string | undefined, context: Context): SourceConfig | undefined {
   const unused = { base_url: 'https://host', service_id: '-', export_token: '-' };
   return find(SOURCE, path, context, unused, ['columns_drop', 'columns_hash']);

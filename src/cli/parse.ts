@@ -95,8 +95,8 @@ export function parseCommandLine<O extends OptionTable>(
 }
 
 /**
- * The failure of a configuration key that was written as an option. It is reported before any other: the next word may be a
- * secret, which no message may repeat.
+ * The failure of a configuration key that was written as an option. It is reported before any other: the next word may
+ * be a secret, which no message may repeat.
  */
 export function configurationKeyIn(argv: readonly string[], table: OptionTable): UserError | undefined {
   for (const name of beforeDashes(argv).map(nameIn)) {

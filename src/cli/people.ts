@@ -41,7 +41,10 @@ export function idsOf(
   return fromQuery(query, { file: duckdb, lockWaitMs: lockWait, clock, signal });
 }
 
-/** False if a word of the command line may be another than was given: Node puts U+FFFD in place of bytes that are no UTF-8. */
+/**
+ * False if a word of the command line may be another than was given: Node puts U+FFFD in place of bytes that are no
+ * UTF-8.
+ */
 export const isValidText = (word: string): boolean => !word.includes('\ufffd');
 
 async function* fromQuery(query: string, place: Omit<EngineOptions, 'readOnly'>): AsyncGenerator<unknown> {

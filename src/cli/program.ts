@@ -1,5 +1,5 @@
-// This folder: the command line. A run goes from main.ts through this file into one file of `commands/`; command.ts says what a
-// command and an option are. The other folders hold parts of single commands.
+// This folder: the command line. A run goes from main.ts through this file into one file of `commands/`; command.ts
+// says what a command and an option are. The other folders hold parts of single commands.
 
 import { configError, EXIT, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
@@ -60,7 +60,10 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   }
 }
 
-/** The words of a command line from its command on, without options and their values, and the commands that begin with the first. */
+/**
+ * The words of a command line from its command on, without options and their values, and the commands that begin with
+ * the first.
+ */
 async function commandsIn(argv: readonly string[]): Promise<{ words: string[]; commands: readonly Command[] }> {
   const all = wordsIn(argv, GLOBAL_OPTIONS);
   // A word before the command may be the value of an option.

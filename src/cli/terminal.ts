@@ -34,7 +34,9 @@ const READER_WAIT_MS = 3_000;
 /** Time to wait for such a reader after a signal to stop (ms). */
 const STOPPING_WAIT_MS = 1_000;
 
-/** Opens both streams of this process. A result is written after the notes before it, in case both are the same stream. */
+/**
+ * Opens both streams of this process. A result is written after the notes before it, in case both are the same stream.
+ */
 export function openTerminal(clock: Clock): ProcessTerminal {
   const droppedLine = (count: number) => `${count} lines of the log were dropped: their reader was too slow.\n`;
   const stdout = openOutputStream(1);
@@ -89,7 +91,9 @@ export const printableTerminal = (terminal: Terminal): Terminal => ({
 /** A reader of both streams may see lines that are written closer together than this in the wrong order. */
 const APART_MS = 50;
 
-/** Holds results back until everything else is written (S50): a scheduler takes the last line of both streams as result. */
+/**
+ * Holds results back until everything else is written (S50): a scheduler takes the last line of both streams as result.
+ */
 export function holdResults(outer: Terminal, clock: Clock) {
   const held: (() => void)[] = [];
   let lastNote = Number.NEGATIVE_INFINITY;

@@ -44,8 +44,8 @@ const EXAMPLE_NAMES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL',
 const OF_KUBERNETES = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
 
 /**
- * How to give a configuration key that was written as an option, `--window-days`; undefined if there is none, or if it is no
- * secret and the command does not read the whole configuration.
+ * How to give a configuration key that was written as an option, `--window-days`; undefined if there is none, or if it
+ * is no secret and the command does not read the whole configuration.
  */
 export function configurationHint(option: string, readsAll: boolean): string | undefined {
   const found = allVariables().find(({ key }) => key === option.replace(/^--/, '').replaceAll('-', '_'));

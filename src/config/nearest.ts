@@ -2,7 +2,9 @@ import { distance } from 'fastest-levenshtein';
 
 export const flat = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 
-/** The known name that was probably meant: one that holds the other, or else the fewest edits away, at most `farthest`. */
+/**
+ * The known name that was probably meant: one that holds the other, or else the fewest edits away, at most `farthest`.
+ */
 export function nearest(
   name: string,
   known: readonly string[],

@@ -15,7 +15,10 @@ type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`
   : K;
 
-/** The type of a value, by the keywords that its schema has: of a JSON file TypeScript knows the keywords and not their values. */
+/**
+ * The type of a value, by the keywords that its schema has: of a JSON file TypeScript knows the keywords and not their
+ * values.
+ */
 type ValueOf<P> = P extends { airbyte_secret: boolean }
   ? Secret | undefined
   : P extends { default: never[] }
@@ -86,8 +89,8 @@ interface Definition<S extends ConfigSchema, C> {
 }
 
 /**
- * Parses an untrusted configuration. Missing secrets are looked for in the environment; `names`: the variables that gave keys
- * already. Throws one configuration failure that lists every problem.
+ * Parses an untrusted configuration. Missing secrets are looked for in the environment; `names`: the variables that
+ * gave keys already. Throws one configuration failure that lists every problem.
  */
 export function parseConfig<S extends ConfigSchema, C extends object>(
   { schema, valid, configOf, problems, misspelt = () => [] }: Definition<S, C>,

@@ -21,7 +21,10 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [0xff, { kind: 'binary', found: 'binary data or UTF-16 text' }],
 ]);
 
-/** The index at which the text begins, behind a BOM; the format if it is no CSV; undefined while too few bytes are there. */
+/**
+ * The index at which the text begins, behind a BOM; the format if it is no CSV; undefined while too few bytes are
+ * there.
+ */
 export function bodyStart(b: Uint8Array, start: number, end: number, last: boolean): number | OtherFormat | undefined {
   if (end - start < BOM.length && !last && (start === end || b[start] === BOM[0])) return undefined;
   const hasBom = end - start >= BOM.length && BOM.every((byte, i) => b[start + i] === byte);

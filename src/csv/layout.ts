@@ -11,8 +11,8 @@ export const FLAG_BITS = 7;
 export const STRIDE = 3;
 
 /**
- * Entries of `CsvMemory.info`: of the row that was read the entries used in `cells`, the number of its cells, the end of
- * its text and its flags joined; the end of what `writeCells` wrote; the number of cells that `observeCells` left to
+ * Entries of `CsvMemory.info`: of the row that was read the entries used in `cells`, the number of its cells, the end
+ * of its text and its flags joined; the end of what `writeCells` wrote; the number of cells that `observeCells` left to
  * TypeScript, which follow it.
  */
 export const USED = 0;
@@ -38,7 +38,9 @@ export const BLOCK_BYTES = 64;
 /** Size of a job, a hash that is still to be written: address and length of the value, address of the hash. */
 export const JOB_BYTES = 16;
 
-/** Which cells of a column are examined: all, or none. With a higher number `observeCells` leaves them to TypeScript. */
+/**
+ * Which cells of a column are examined: all, or none. With a higher number `observeCells` leaves them to TypeScript.
+ */
 export const OPEN = 0;
 export const CLOSED = 1;
 /**
@@ -50,7 +52,9 @@ export const MODE = 1;
 export const KNOWN = 2;
 export const FIRST = 4;
 export const COLUMN_WORDS_SHIFT = 3;
-/** Number of cached wall-clock hours. Each is in the slot of its last bits: hours from 1970-01-01 00:00 on, offset (s). */
+/**
+ * Number of cached wall-clock hours. Each is in the slot of its last bits: hours from 1970-01-01 00:00 on, offset (s).
+ */
 export const HOUR_SLOTS = 256;
 
 /** How the cells of a column become JSON: not at all, as text, as they are. */

@@ -47,7 +47,8 @@ export class RowTokenizer {
 
   /**
    * Reads the row that starts at `at` and returns where the next one starts; INCOMPLETE when it does not end before
-   * `end` and more may come; BROKEN when it is no CSV. `bytes[end]` must hold SENTINEL. With `last`, `end` ends the row.
+   * `end` and more may come; BROKEN when it is no CSV. `bytes[end]` must hold SENTINEL. With `last`, `end` ends the
+   * row.
    */
   next(bytes: Uint8Array, at: number, end: number, last: boolean): number {
     const memory = this.#memory;
@@ -157,7 +158,9 @@ export class RowTokenizer {
     return this.crlf ? LINE_END : BARE_CR;
   }
 
-  /** Checks what follows the quote or sentinel at `i`, where a cell ends; returns the byte behind it if that is valid. */
+  /**
+   * Checks what follows the quote or sentinel at `i`, where a cell ends; returns the byte behind it if that is valid.
+   */
   #afterQuote(bytes: Uint8Array, i: number, end: number, last: boolean): number {
     if (i + 1 >= end) {
       if (!last) return INCOMPLETE;

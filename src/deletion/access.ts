@@ -15,8 +15,8 @@ export interface AccessOptions extends Pick<PurgeRequest, 'places' | 'column' | 
 }
 
 /**
- * Shows everything that places hold about people, found as by a purge: one JSON object a row (S58). With a ledger's folder each
- * id is recorded there before anything is shown. Throws UserError.
+ * Shows everything that places hold about people, found as by a purge: one JSON object a row (S58). With a ledger's
+ * folder each id is recorded there before anything is shown. Throws UserError.
  */
 export async function accessPeople(request: AccessOptions): Promise<{ readonly ids: number; readonly rows: number }> {
   const { places, column, hashKey, options, config, write } = request;
@@ -42,7 +42,9 @@ export async function accessPeople(request: AccessOptions): Promise<{ readonly i
   return { ids: listed.length, rows };
 }
 
-/** Records the access as a run of its own in the ledger; its list hash is another than that of a deletion of these ids. */
+/**
+ * Records the access as a run of its own in the ledger; its list hash is another than that of a deletion of these ids.
+ */
 async function record(
   list: DeletionList,
   places: readonly PurgePlace[],

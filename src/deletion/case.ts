@@ -30,7 +30,10 @@ export interface CaseOptions {
   readonly io: RunContext;
   /** Fills the list with the whole input. */
   readonly read: (list: DeletionList) => Promise<void>;
-  /** Undefined: a plan, which sends and changes nothing. `configured`: the configuration is the consent, as on a platform. */
+  /**
+   * Undefined: a plan, which sends and changes nothing. `configured`: the configuration is the consent, as on a
+   * platform.
+   */
   readonly consent: 'configured' | { readonly confirm: string } | undefined;
   readonly deleter: ProfileDeleter;
   readonly purge?: PurgeRequest | undefined;
@@ -54,9 +57,9 @@ type DeletionPlan = Awaited<ReturnType<typeof planCase>>;
 type OpenPurge = UserError | 'not begun' | undefined;
 
 /**
- * Deletes the people of a list: plans, tries, deletes, purges and proves, in this order. Rejects for what makes a plan or
- * the trial impossible, for a stop by the signal, and for defects; any other failure is part of the result, beside what was
- * done before it.
+ * Deletes the people of a list: plans, tries, deletes, purges and proves, in this order. Rejects for what makes a plan
+ * or the trial impossible, for a stop by the signal, and for defects; any other failure is part of the result, beside
+ * what was done before it.
  */
 export async function runDeletionCase(options: CaseOptions): Promise<CaseResult> {
   const { config, io, consent } = options;
@@ -75,8 +78,8 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     await plan.purge?.trial();
     options.onBegin?.(forecast);
 
-    // From here on a failure ends the step that it is in, and the case goes on with what is left of the others. An input
-    // without ids leaves no run behind.
+    // From here on a failure ends the step that it is in, and the case goes on with what is left of the others. An
+    // input without ids leaves no run behind.
     const { resumes } = plan.unfinished;
     const start = { list: plan.listName, resumes, ids: plan.wanted.length };
     const run = list.ids().length === 0 ? undefined : await ledgers.start(start);
@@ -145,7 +148,9 @@ async function tried(failures: UserError[], work: () => Promise<void>): Promise<
   }
 }
 
-/** Requests the deletion of all who are wanted, counted in `sent`; of a purge alone it only records whom it is about. */
+/**
+ * Requests the deletion of all who are wanted, counted in `sent`; of a purge alone it only records whom it is about.
+ */
 async function deleteAtService(
   { list, counts, wanted, isPurgeOnly }: DeletionPlan,
   ledger: Ledger | undefined,

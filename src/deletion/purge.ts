@@ -201,7 +201,10 @@ export class Purge {
     return this.#states.map(({ place, found }) => this.#problemOf(place, found)).find((one) => one !== undefined);
   }
 
-  /** Tries in each place all that a purge does, and names what it will not reach. Throws UserError before anybody is deleted. */
+  /**
+   * Tries in each place all that a purge does, and names what it will not reach. Throws UserError before anybody is
+   * deleted.
+   */
   async trial(): Promise<void> {
     const { options, places, spoolDirs, suppression } = this.#request;
     for (const { target, path } of places) {
@@ -273,7 +276,10 @@ export class Purge {
     }
   }
 
-  /** Also a defect ends the purge of its place alone. The report and the ledger get no text of it, which may name people. */
+  /**
+   * Also a defect ends the purge of its place alone. The report and the ledger get no text of it, which may name
+   * people.
+   */
   #failureOf(target: string, thrown: unknown): UserError {
     const error = unnamedDiskError(thrown);
     if (error instanceof UserError) return error;
@@ -304,8 +310,8 @@ export class Purge {
   }
 
   /**
-   * Removes the downloads of dead runs, which may hold rows of anybody; those of a live run are its own. Returns the failure
-   * to remove some.
+   * Removes the downloads of dead runs, which may hold rows of anybody; those of a live run are its own. Returns the
+   * failure to remove some.
    */
   async #purgeSpools(): Promise<UserError | undefined> {
     const { spoolDirs, options } = this.#request;
@@ -328,7 +334,9 @@ export class Purge {
     );
   }
 
-  /** Adds the people to the suppression list: one who is known by a hash alone, by that and the check value of its key. */
+  /**
+   * Adds the people to the suppression list: one who is known by a hash alone, by that and the check value of its key.
+   */
   async #suppress({ unifiedIds }: PeopleFound): Promise<void> {
     const { suppression, options } = this.#request;
     if (suppression === undefined) return;

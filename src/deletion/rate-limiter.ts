@@ -17,8 +17,8 @@ const MAX_RESET_MS = 400 * 24 * 60 * MINUTE_MS;
 export type RateLimits = Pick<DestinationConfig, 'requestsPerMinute' | 'maxConcurrentRequests'>;
 
 /**
- * Decides when the next request may be sent: evenly spread, below the rate, without using the reserve of the quota, and not
- * while the service's limit is exhausted. Shared by all workers.
+ * Decides when the next request may be sent: evenly spread, below the rate, without using the reserve of the quota, and
+ * not while the service's limit is exhausted. Shared by all workers.
  */
 export class RateLimiter {
   readonly #clock: Clock;
@@ -51,7 +51,9 @@ export class RateLimiter {
     return Math.max(0, this.#pausedUntil - this.#now());
   }
 
-  /** Resolves when a request may be announced: when it could be sent, so that a killed run leaves few requests in doubt. */
+  /**
+   * Resolves when a request may be announced: when it could be sent, so that a killed run leaves few requests in doubt.
+   */
   waitForTurn(signal: AbortSignal): Promise<void> {
     return this.#paced(this.#turns, signal);
   }
@@ -112,8 +114,8 @@ export class RateLimiter {
     this.#resetAt = resetAt;
     this.#quota = Math.max(this.#quota, remaining + 1);
     const free = this.#remaining - this.#active;
-    // The reserve is at most what the configured rate leaves of the quota: 9,500 of 10,000 are intended. A rate above the
-    // quota does not lower it.
+    // The reserve is at most what the configured rate leaves of the quota: 9,500 of 10,000 are intended. A rate above
+    // the quota does not lower it.
     const beside = this.#quota - this.#limits.requestsPerMinute;
     const share = this.#quota * RESERVE;
     const reserve = beside < 0 ? share : Math.min(share, beside);

@@ -17,7 +17,10 @@ const DELETION_RETRY = {
   unclearAttempts: 2,
   baseMs: 500,
   capMs: 30_000,
-  /** Consecutive ids without an answer, after all their attempts, after which the service counts as down and the run stops. */
+  /**
+   * Consecutive ids without an answer, after all their attempts, after which the service counts as down and the run
+   * stops.
+   */
   maxUnansweredInARow: 10,
   /** Consecutive waits for the limit after which the run stops: two hours where it does not say how long. */
   maxWaitsInARow: 120,
@@ -63,9 +66,9 @@ interface SendOptions {
 }
 
 /**
- * Requests every id of the list that is not decided: one at a time until one succeeds, then at the configured rate, each with
- * a line in the ledger before and after it. Returns early when the service refuses token or service, or is down, and when
- * the signal aborts; rejects when the ledger cannot be written.
+ * Requests every id of the list that is not decided: one at a time until one succeeds, then at the configured rate,
+ * each with a line in the ledger before and after it. Returns early when the service refuses token or service, or is
+ * down, and when the signal aborts; rejects when the ledger cannot be written.
  */
 export const sendRequests = (options: SendOptions): Promise<void> => new Sender(options).run();
 

@@ -1,5 +1,6 @@
-// This folder: from a plan to verified windows. `plan/` decides which days to request, `download/` requests them until there
-// is a verified answer, `spool/` stores it on disk; the files beside them make windows, each with its receipt and state.
+// This folder: from a plan to verified windows. `plan/` decides which days to request, `download/` requests them until
+// there is a verified answer, `spool/` stores it on disk; the files beside them make windows, each with its receipt and
+// state.
 
 import pLimit from 'p-limit';
 import { sha256 } from '../base/json.ts';

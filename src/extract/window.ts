@@ -21,7 +21,10 @@ export interface Receipt {
   readonly rows: number;
   /** Number of exports sent, retries and parts included; 0 if the download of an earlier run was used. */
   readonly exports: number;
-  /** Exact column names, in order; of a window in parts the union (`mergeColumns`). Empty for a body of zero bytes (`no_rows`). */
+  /**
+   * Exact column names, in order; of a window in parts the union (`mergeColumns`). Empty for a body of zero bytes
+   * (`no_rows`).
+   */
   readonly header: readonly string[];
   readonly columns: readonly ColumnScan[];
   /** `names` if a day was fetched in parts by event name. */

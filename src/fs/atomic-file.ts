@@ -30,8 +30,8 @@ export const temporaryPathOf = (path: string): string =>
   join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
 
 /**
- * Removes the temporary files of a file that killed writers left, as far as they are older than `ageMs`; 0: all of them. One that is the
- * file itself goes at any age: its writer has named it and died, or is about to remove this name.
+ * Removes the temporary files of a file that killed writers left, as far as they are older than `ageMs`; 0: all of
+ * them. One that is the file itself goes at any age: its writer has named it and died, or is about to remove this name.
  */
 export async function removeTemporaries(path: string, now: number, ageMs: number): Promise<void> {
   const prefix = `.${basename(path)}.`;
@@ -92,8 +92,9 @@ export function replaceablePath(path: string): string | undefined {
 }
 
 /**
- * Writes a small file that a user has named, and that others may read: it holds counts alone. A reader sees the old text or the new
- * one, whole; a device, a pipe or a file mounted alone is written as it is. Throws a UserError, which calls the file `what`.
+ * Writes a small file that a user has named, and that others may read: it holds counts alone. A reader sees the old
+ * text or the new one, whole; a device, a pipe or a file mounted alone is written as it is. Throws a UserError, which
+ * calls the file `what`.
  */
 export function writeNamedFile(path: string, text: string, what: string): void {
   try {

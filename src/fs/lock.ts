@@ -19,10 +19,10 @@ import { waitedFor } from '../base/retry.ts';
 import { hasNoLinks, removeIfThere, writeWhole } from './atomic-file.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
 
-// A lock and a lease are a file that names the process that owns it. It is created exclusively, whole from the moment on in which it
-// has its name, and rewritten every ten seconds. An owner is dead if that can be seen here (same boot and namespaces), else if its
-// file was not rewritten for a minute. The lock of a dead owner is stolen: by the one process that creates `LOCK.steal-TOKEN`, where
-// TOKEN is the dead owner's.
+// A lock and a lease are a file that names the process that owns it. It is created exclusively, whole from the moment
+// on in which it has its name, and rewritten every ten seconds. An owner is dead if that can be seen here (same boot
+// and namespaces), else if its file was not rewritten for a minute. The lock of a dead owner is stolen: by the one
+// process that creates `LOCK.steal-TOKEN`, where TOKEN is the dead owner's.
 
 /** How often an owner rewrites its file. */
 export const HEARTBEAT_MS = 10_000;
@@ -93,8 +93,8 @@ export class LockFile {
   }
 
   /**
-   * Throws a transient failure once another process stole the lock, as from a process that was suspended for long. Called right before
-   * each step that others see.
+   * Throws a transient failure once another process stole the lock, as from a process that was suspended for long.
+   * Called right before each step that others see.
    */
   checkHeld(): void {
     if (this.isHeld()) return;
@@ -138,8 +138,9 @@ export class LockFile {
 }
 
 /**
- * Runs `work` while no other process that uses the lock does; it asks `checkHeld` right before each step that others see. If the lock
- * is free, work that waits for nothing is done before this returns its promise. Throws what `work` throws, and what `acquire` throws.
+ * Runs `work` while no other process that uses the lock does; it asks `checkHeld` right before each step that others
+ * see. If the lock is free, work that waits for nothing is done before this returns its promise. Throws what `work`
+ * throws, and what `acquire` throws.
  */
 export async function withLockFile<T>(
   path: string,
@@ -215,7 +216,10 @@ function removeLeftovers(lock: string): void {
 const temporaryIn = (folder: string, kind: 'time' | 'owner'): string =>
   join(folder, `.${kind}-${randomBytes(6).toString('hex')}.tmp`);
 
-/** Takes the lock of a dead owner and returns the new token; undefined if the owner lives, or if another process steals it. */
+/**
+ * Takes the lock of a dead owner and returns the new token; undefined if the owner lives, or if another process steals
+ * it.
+ */
 function steal(path: string, what: string): string | undefined {
   const owner = checkedOwner(path, what);
   // The lock was released meanwhile.
@@ -251,8 +255,8 @@ function checkedOwner(path: string, what: string): Owner | undefined {
 }
 
 /**
- * True if an owner is dead: provably, or, if it cannot be seen from here, by its silence, which is measured by the clock of the file
- * system alone, so that machines whose clocks differ agree.
+ * True if an owner is dead: provably, or, if it cannot be seen from here, by its silence, which is measured by the
+ * clock of the file system alone, so that machines whose clocks differ agree.
  */
 function isDead({ identity, rewrittenAt }: Owner, path: string): boolean {
   const liveness = identity === undefined ? 'unknown' : livenessOf(identity);

@@ -14,9 +14,9 @@ try {
 }`;
 
 /**
- * Copies a file on which this process holds a lock. A file system that can share blocks shares them. Another process reads the
- * file: under POSIX a process that closes any descriptor of a file loses all its locks on it, and DuckDB would go on to write a
- * file that another process has locked. Throws the system's error.
+ * Copies a file on which this process holds a lock. A file system that can share blocks shares them. Another process
+ * reads the file: under POSIX a process that closes any descriptor of a file loses all its locks on it, and DuckDB
+ * would go on to write a file that another process has locked. Throws the system's error.
  */
 export function copyLockedFile(from: string, to: string, signal: AbortSignal | undefined): Promise<void> {
   const paths = [absolute(from), absolute(to)];

@@ -52,9 +52,9 @@ export function makePrivateFolder(path: string, what: string, remedy: string): v
 }
 
 /**
- * Makes a folder and those above it for this user alone, as far as they are missing; their names are on the disk when this
- * returns. Throws the system's error. Node's own recursion never ends where a parent exists and still nothing can be made in
- * it, as under /proc.
+ * Makes a folder and those above it for this user alone, as far as they are missing; their names are on the disk when
+ * this returns. Throws the system's error. Node's own recursion never ends where a parent exists and still nothing can
+ * be made in it, as under /proc.
  */
 export function makeFolders(path: string): void {
   if (isFolder(path)) return;

@@ -49,8 +49,8 @@ export interface ColumnsOptions {
 }
 
 /**
- * Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column. Methods get a
- * cell as several numbers, so that no object is made for it.
+ * Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column. Methods
+ * get a cell as several numbers, so that no object is made for it.
  */
 export class Columns {
   readonly #header: readonly HeaderColumn[];

@@ -43,7 +43,9 @@ export class IdHashes {
     this.#hashes[this.#count++] = (mix(high ^ low) >>> 0) * 2 ** 21 + (mix(low) >>> 11);
   }
 
-  /** Frees the memory; the number of ids and a sample of at most `most`, undefined if there were too many. Called once. */
+  /**
+   * Frees the memory; the number of ids and a sample of at most `most`, undefined if there were too many. Called once.
+   */
   finish(most: number): { readonly distinct: number; readonly sample: IdSample } | undefined {
     try {
       if (this.#count > MAX_HASHED_IDS) return undefined;

@@ -9,7 +9,10 @@ export interface RequestFacts {
   readonly externalId?: string;
 }
 
-/** The faults of a scenario, in order: the first whose conditions hold happens. Counts requests from when the faults were set. */
+/**
+ * The faults of a scenario, in order: the first whose conditions hold happens. Counts requests from when the faults
+ * were set.
+ */
 export class FaultRules {
   readonly #faults: readonly Fault[];
   readonly #seed: number;

@@ -35,7 +35,10 @@ export interface Simulator {
   /** Yields the existing rows, one at a time, with the raw text of every cell that has one. */
   truth(days: Day | TruthRange, filter?: TruthFilter): Iterable<TrueRow>;
   countRows(days: Day | TruthRange, filter?: TruthFilter): number;
-  /** Replaces keys of the scenario, section by section; new `faults` replace all of them and start counting requests at zero. */
+  /**
+   * Replaces keys of the scenario, section by section; new `faults` replace all of them and start counting requests at
+   * zero.
+   */
   setScenario(patch: ScenarioPatch): void;
   /** Reissues tokens: the old ones no longer work. */
   setTokens(tokens: Partial<Tokens>): void;

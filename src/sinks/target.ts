@@ -1,5 +1,6 @@
 // This folder: where windows are loaded into. Each target is a folder with a descriptor, listed in targets.ts; `sql/`
-// (DuckDB), `files/` (tables of Parquet files) and `storage/` (disk, bucket) are shared, and `records/` writes Airbyte records.
+// (DuckDB), `files/` (tables of Parquet files) and `storage/` (disk, bucket) are shared, and `records/` writes Airbyte
+// records.
 
 import type { Writable } from 'node:stream';
 import type { Clock } from '../base/clock.ts';
@@ -14,8 +15,9 @@ import type { RunRecord } from '../table/runs.ts';
 import type { TableState } from '../table/state.ts';
 import type { Sink, StreamSink } from './sink.ts';
 
-// A target is a kind of place that windows are loaded into. Each has one descriptor, listed in targets.ts; the commands loop over
-// that list and do not depend on single targets. docs/targets.md is the contract. All methods throw UserError.
+// A target is a kind of place that windows are loaded into. Each has one descriptor, listed in targets.ts; the commands
+// loop over that list and do not depend on single targets. docs/targets.md is the contract. All methods throw
+// UserError.
 
 /** The name of a target, and the way to open a place of it for loading. */
 export interface Target {
@@ -86,8 +88,9 @@ export interface People {
 }
 
 /**
- * Options of operations on a place other than loading. A place is shown in messages and stored, so that a secret is never
- * part of it: a target that needs one reads it from `env`, and keeps it out of its messages, where nothing masks it.
+ * Options of operations on a place other than loading. A place is shown in messages and stored, so that a secret is
+ * never part of it: a target that needs one reads it from `env`, and keeps it out of its messages, where nothing masks
+ * it.
  */
 export interface PlaceOptions {
   /** Maximum wait for the lock of a place (ms). */

@@ -16,7 +16,9 @@ import { type Limits, NO_LIMITS } from '../service/http/headers.ts';
 import type { ExportQuota } from '../service/quota/quota.ts';
 import { readHeader } from './header.ts';
 
-/** The `check` verb: one smallest export. An exhausted quota is reported as such, not as a fault of the configuration. */
+/**
+ * The `check` verb: one smallest export. An exhausted quota is reported as such, not as a fault of the configuration.
+ */
 export const checkVerb: CheckVerb = async (value, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
   const { clock, logger, env, signal } = context;
@@ -68,8 +70,9 @@ const SOURCE_CHECK_TIMEOUT_MS = 4_000;
 const NO_EVENT = 'dfinery_elt_check_no_such_event';
 
 /**
- * Requests one day of an event that does not exist, and reads the header line alone. If that is refused as invalid, a second
- * request without any filter decides (S39). Waits for no quota, never retries. Rejects only with the signal's reason.
+ * Requests one day of an event that does not exist, and reads the header line alone. If that is refused as invalid, a
+ * second request without any filter decides (S39). Waits for no quota, never retries. Rejects only with the signal's
+ * reason.
  */
 export async function probeExport(options: ProbeOptions, signal: AbortSignal): Promise<ProbeVerdict> {
   const { clock, baseUrl, quota, logger } = options;

@@ -15,8 +15,8 @@ type HeaderDeps = Pick<ExtractDeps, 'service' | 'clock' | 'random' | 'logger' | 
 const MAX_MOVES = 2;
 
 /**
- * The column names of one export, of which no more is read; undefined when the service cannot export so many days at once. A
- * last day that has perhaps not begun there is left out. Throws a UserError.
+ * The column names of one export, of which no more is read; undefined when the service cannot export so many days at
+ * once. A last day that has perhaps not begun there is left out. Throws a UserError.
  */
 export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Promise<readonly string[] | undefined> {
   let { from, to } = request;

@@ -17,7 +17,9 @@ export class RepeatedIds {
   readonly #lastDays = new Map<number, Day>();
   #below = HASH_END;
 
-  /** Remembers a window's ids; returns the last day of an earlier one that has one of them and no day in common with it. */
+  /**
+   * Remembers a window's ids; returns the last day of an earlier one that has one of them and no day in common with it.
+   */
   add({ receipt, files, state }: WindowIds): Day | undefined {
     const { from, to } = receipt;
     const last = to > from && state.ranges_inclusive === false ? addDays(to, -1) : to;

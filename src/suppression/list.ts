@@ -160,7 +160,10 @@ function lockOf(path: string): string {
   return `${found ?? join(realpathSync(dirname(path)), basename(path))}.lock`;
 }
 
-/** Throws a configuration failure for a key that is too short, a path where no list can be, and a file that is something else. */
+/**
+ * Throws a configuration failure for a key that is too short, a path where no list can be, and a file that is something
+ * else.
+ */
 export function checkSuppression(path: string, key: Secret): void {
   checkKey(key);
   const found = statSync(path, { throwIfNoEntry: false });

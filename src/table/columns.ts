@@ -1,5 +1,5 @@
-// This folder: the model of what a target holds (columns, receipts, cursor, event names, column changes, runs) and what a
-// batch of windows makes of it. Pure: no DuckDB, no disk.
+// This folder: the model of what a target holds (columns, receipts, cursor, event names, column changes, runs) and what
+// a batch of windows makes of it. Pure: no DuckDB, no disk.
 
 import { type ColumnGroup, KNOWN_COLUMNS } from '../schema/groups.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';

@@ -22,7 +22,9 @@ export const MAX_RUNS = 1_000;
 export interface RunHistory {
   /** True if other runs may be at work at the same time. */
   readonly isShared?: boolean;
-  /** Stores the record of a run that begins. Returns when the runs just before it began that never ended, oldest first. */
+  /**
+   * Stores the record of a run that begins. Returns when the runs just before it began that never ended, oldest first.
+   */
   begin(run: RunRecord): Promise<string[]>;
   end(run: RunRecord): Promise<void>;
 }

@@ -34,7 +34,9 @@ export const newState = (timezone: string | null, tables: readonly TableName[]):
   changes: [],
 });
 
-/** What a batch of windows adds to a state: all columns as planned, its receipts and changes, the last window's state. */
+/**
+ * What a batch of windows adds to a state: all columns as planned, its receipts and changes, the last window's state.
+ */
 export interface StoredBatch extends Pick<TableState, 'columns' | 'receipts' | 'changes'> {
   readonly eventNames: Iterable<string>;
   readonly exportState: ExportState;

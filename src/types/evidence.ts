@@ -1,6 +1,7 @@
 // The classes of cells, as bits of `Evidence` (type.ts). AssemblyScript compiles this file too (assembly/).
 //
-// The bits are stored, with the columns of every target and beside spool files: a new one is added at the end, none is renumbered.
+// The bits are stored, with the columns of every target and beside spool files: a new one is added at the end, none is
+// renumbered.
 
 /** The text `null`. */
 export const NULL_TEXT = 1 << 0;

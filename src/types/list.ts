@@ -117,8 +117,8 @@ function hexDigit(c: number): number {
 }
 
 /**
- * Writes one element of a list, [start, end) of its text; returns the index behind it in `out`. Numbers, not an object, say
- * where it is, so that none is made for each element.
+ * Writes one element of a list, [start, end) of its text; returns the index behind it in `out`. Numbers, not an object,
+ * say where it is, so that none is made for each element.
  */
 type WriteElement = (b: Uint8Array, start: number, end: number, out: Uint8Array, at: number) => number;
 

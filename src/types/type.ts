@@ -1,8 +1,8 @@
 import { DOUBLE, LIST_DOUBLE, LIST_LONG, LIST_LONG_WIDE, LIST_STRING, LONG, LONG_WIDE, STRING } from './evidence.ts';
 
 /**
- * The closed set of column types, a narrower one before every type that it can widen to: a column has the first that holds
- * all its cells (`typeOf`). `string` holds every cell and is the last.
+ * The closed set of column types, a narrower one before every type that it can widen to: a column has the first that
+ * holds all its cells (`typeOf`). `string` holds every cell and is the last.
  */
 export const COLUMN_TYPES = [
   'boolean',

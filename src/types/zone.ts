@@ -44,7 +44,10 @@ export interface WallRange {
 /** All times that a column can hold. */
 const ALL_TIMES: WallRange = { first: FIRST_INSTANT - DAY_SECONDS, last: END_OF_INSTANTS + DAY_SECONDS };
 
-/** The zone of that name, if there is one: without it datetimes have none. Throws RangeError for a name that the runtime does not know. */
+/**
+ * The zone of that name, if there is one: without it datetimes have none. Throws RangeError for a name that the runtime
+ * does not know.
+ */
 export const zoneOf = (name: string | null | undefined): Zone | undefined =>
   name === null || name === undefined ? undefined : new Zone(name);
 

@@ -118,7 +118,9 @@ function refuseIdleOptions(values: Values): void {
   }
 }
 
-/** Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. Prints the report. */
+/**
+ * Plans a deletion, or with `--execute --confirm HASH` carries it out and purges what was loaded. Prints the report.
+ */
 async function forgetPeople(values: Values, context: Context): Promise<ExitCode> {
   const { clock, random, logger, signal, env, terminal } = context;
   const { execute, confirm } = values;
@@ -257,7 +259,10 @@ async function printLedgerVerdict(path: string, values: Values, context: Context
 const ledgerKeyOf = (config: DestinationConfig | undefined, context: Context): Secret | undefined =>
   config?.ledgerKey ?? secretOf('DFINERY_LEDGER_KEY', context);
 
-/** `--proof ID --ledger-dir DIR`: when, and with what answer, that id was erased at the configured service, and purged where. */
+/**
+ * `--proof ID --ledger-dir DIR`: when, and with what answer, that id was erased at the configured service, and purged
+ * where.
+ */
 async function printProof(id: string, values: Values, context: Context): Promise<ExitCode> {
   if (!isValidText(id))
     throw configError('The ID of --proof is not valid UTF-8, or holds the character U+FFFD itself.');

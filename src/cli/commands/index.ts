@@ -3,8 +3,8 @@
 import type { Command } from '../command.ts';
 
 /**
- * The file of each command by its first word, in the order of help: loaded when the command is chosen or listed. It imports
- * DuckDB only where the command runs, since the list does not need it.
+ * The file of each command by its first word, in the order of help: loaded when the command is chosen or listed. It
+ * imports DuckDB only where the command runs, since the list does not need it.
  */
 export const COMMANDS: Readonly<Record<string, () => Promise<{ readonly commands: readonly Command[] }>>> = {
   demo: () => import('./demo.ts'),

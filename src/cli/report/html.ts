@@ -18,7 +18,10 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Template of HTML: every text put into it is printable and escaped, for element content and for quoted attributes alike. */
+/**
+ * Template of HTML: every text put into it is printable and escaped, for element content and for quoted attributes
+ * alike.
+ */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(strings.map((string, i) => string + (i < parts.length ? htmlOf(parts[i]) : '')).join(''));
 }
@@ -34,7 +37,10 @@ type Columns<T> = Readonly<Record<string, (row: T) => string | number>>;
 
 const NUMERIC = /^\d[\d,]*(\.\d+)?( %| MB)?$/;
 
-/** A table, which scrolls by itself if it is wider than the page. Numbers get separators, and a column of them is aligned right. */
+/**
+ * A table, which scrolls by itself if it is wider than the page. Numbers get separators, and a column of them is
+ * aligned right.
+ */
 export function list<T>(label: string, columns: Columns<T>, rows: readonly T[]): Html {
   const cells = rows.map((row) => Object.values(columns).map((cell) => textIn(cell(row))));
   const alignmentOf = (i: number) => (cells.every((row) => NUMERIC.test(row[i])) ? 'number' : 'text');

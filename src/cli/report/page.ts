@@ -1,5 +1,5 @@
-// This folder: the page that `report` writes, one file of HTML without a script or a request. It shows names of events and
-// columns, counts and dates, but no values of people.
+// This folder: the page that `report` writes, one file of HTML without a script or a request. It shows names of events
+// and columns, counts and dates, but no values of people.
 
 import { dayAt } from '../../base/days.ts';
 import { count, megabytes } from '../../base/quantities.ts';

@@ -4,7 +4,9 @@ const SERIES = [1, 2, 3, 4, 5, 6, 7, 8, 9]
   .map((n) => `.series-${n} { fill: var(--series-${n}); background: var(--series-${n}); }`)
   .join('\n');
 
-/** The page's only style sheet: light and dark by the reader's own choice, one column on a narrow screen, and for paper. */
+/**
+ * The page's only style sheet: light and dark by the reader's own choice, one column on a narrow screen, and for paper.
+ */
 export const STYLE = new Html(`
 :root { color-scheme: light dark; --page: #fff; --panel: #f6f7f9; --text: #1c2128; --quiet: #57606a; --line: #d0d7de;
   --loaded: #c5e8ca; --again: #9fd0f5; --so-far: #e3f4d7; --gap: #f4b8b4; --open: #e6e8eb; --soon: #ffd479;

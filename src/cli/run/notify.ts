@@ -32,7 +32,9 @@ const ENV_NAME = 'DFINERY_NOTIFY_URL';
 const NOTIFY_ATTEMPTS = 2;
 const NOTIFY_TIMEOUT_MS = 10_000;
 
-/** The notification wanted by option or environment; undefined: none. Throws a configuration failure for a bad address. */
+/**
+ * The notification wanted by option or environment; undefined: none. Throws a configuration failure for a bad address.
+ */
 export function notificationOf(
   option: string | undefined,
   always: boolean,
@@ -83,7 +85,9 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
   return reasons;
 }
 
-/** One printable line (S65) without what chats take for a link or a call: `<!channel>`, `@everyone`, `[text](address)`. */
+/**
+ * One printable line (S65) without what chats take for a link or a call: `<!channel>`, `@everyone`, `[text](address)`.
+ */
 const withoutMarkup = (sentence: string): string =>
   printable(sentence)
     .replaceAll('<', '‹')
@@ -97,7 +101,10 @@ const some = (names: readonly string[]): string =>
     ? names.join(', ')
     : `${names.slice(0, MAX_SHOWN).join(', ')} and ${names.length - MAX_SHOWN} more`;
 
-/** Sends the notification of a run, if there is a reason or `always` is set. Never throws: a failure to send is a warning. */
+/**
+ * Sends the notification of a run, if there is a reason or `always` is set. Never throws: a failure to send is a
+ * warning.
+ */
 export async function notify({ url, always }: Notification, run: NotifiedRun, sender: Sender): Promise<void> {
   const { summary, command, target, historyDays } = run;
   const reasons = reasonsOf(summary, dayAt(sender.clock.now()), historyDays).map(withoutMarkup);

@@ -79,9 +79,10 @@ interface TargetResult extends TargetPlace, RunResult {
 }
 
 /**
- * Loads several targets one after the other from the same exports: what one has downloaded, the others read from the spool
- * (S54). Each has its own plan, cursor and run record; one that fails is named, and the others go on. The summary is that of
- * the first, with the others in `also` and the requests of all; the error is the one with the worst exit code.
+ * Loads several targets one after the other from the same exports: what one has downloaded, the others read from the
+ * spool (S54). Each has its own plan, cursor and run record; one that fails is named, and the others go on. The summary
+ * is that of the first, with the others in `also` and the requests of all; the error is the one with the worst exit
+ * code.
  */
 export async function syncAll(run: SyncRun, targets: readonly TargetPlace[], context: Context): Promise<RunResult> {
   const { logger, signal } = context;
@@ -208,8 +209,8 @@ export function planLocal(settings: SourceConfig, prior: PriorLoads, wanted: Wan
 const MAX_NAMED = 5;
 
 /**
- * Runs `work` with a record in the target's run history (S49): opened before the first request, closed however `work` ends,
- * and changed if `afterwards` fails. If `work` failed, a record that cannot be closed is only a warning.
+ * Runs `work` with a record in the target's run history (S49): opened before the first request, closed however `work`
+ * ends, and changed if `afterwards` fails. If `work` failed, a record that cannot be closed is only a warning.
  */
 export async function withRunRecord(
   runs: RunHistory | undefined,

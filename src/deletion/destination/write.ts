@@ -19,7 +19,10 @@ import { type InputStream, type InputStreams, inputStreams } from './catalog.ts'
 /** A CDC source sets this column on a row that was deleted there, which withdraws the deletion request. */
 const WITHDRAWN = '_ab_cdc_deleted_at';
 
-/** The verb `write` of the Airbyte destination: runs the case of a deletion, and returns each state once its rows are decided. */
+/**
+ * The verb `write` of the Airbyte destination: runs the case of a deletion, and returns each state once its rows are
+ * decided.
+ */
 export const write: WriteVerb = async (value, catalog, input, context) => {
   const { clock, env, logger, random, signal, writer } = context;
   const parsed = parseDestinationConfig(value, env);

@@ -62,7 +62,9 @@ export interface ListedId {
 const ID_BYTES = 150;
 const ROW_BYTES = 16;
 const STATE_BYTES = 300;
-/** Maximum memory of the whole input (bytes): about seven million ids, which take a day and a night at the usual rate. */
+/**
+ * Maximum memory of the whole input (bytes): about seven million ids, which take a day and a night at the usual rate.
+ */
 const MAX_INPUT_BYTES = 1024 ** 3;
 
 interface Entry extends ListedId {
@@ -81,8 +83,8 @@ interface State {
 const EMITTED: State = { stream: undefined, text: '' };
 
 /**
- * The input of a deletion, read whole before the first request: ids, each once, and the states between the rows. Streams are
- * numbers. Memory: the texts and 150 bytes an id, 16 a row, 300 a state, a gigabyte at most.
+ * The input of a deletion, read whole before the first request: ids, each once, and the states between the rows.
+ * Streams are numbers. Memory: the texts and 150 bytes an id, 16 a row, 300 a state, a gigabyte at most.
  */
 export class DeletionList {
   readonly #entries = new Map<string, Entry>();
@@ -169,7 +171,9 @@ export class DeletionList {
     this.#advance();
   }
 
-  /** Allows states to be emitted: called when the service has accepted the first id, or when there is none to request. */
+  /**
+   * Allows states to be emitted: called when the service has accepted the first id, or when there is none to request.
+   */
   start(): void {
     this.#isStarted = true;
     this.#advance();

@@ -7,7 +7,10 @@ import { isObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 
 export interface ListOptions {
-  /** Column of a CSV, or member of JSON Lines (which begin with a brace), whatever the file's name; absent for one id a line. */
+  /**
+   * Column of a CSV, or member of JSON Lines (which begin with a brace), whatever the file's name; absent for one id a
+   * line.
+   */
   readonly column?: string | undefined;
   /** Name of the id field: a first line with this text is the header of a plain list. */
   readonly header?: string | undefined;

@@ -5,8 +5,8 @@ export interface ByteSpan {
 }
 
 /**
- * Finds the members of an object in its text, which is known to be valid JSON. Values are not parsed, so that numbers of any
- * size and any spelling can be passed on unchanged.
+ * Finds the members of an object in its text, which is known to be valid JSON. Values are not parsed, so that numbers
+ * of any size and any spelling can be passed on unchanged.
  */
 export function membersOf(text: string): Map<string, ByteSpan> {
   const found = new Map<string, ByteSpan>();

@@ -24,7 +24,10 @@ export interface LedgerFile {
   readonly run: string;
 }
 
-/** The files of a folder in the order of the chain. Throws a configuration failure for a link or a folder of such a name. */
+/**
+ * The files of a folder in the order of the chain. Throws a configuration failure for a link or a folder of such a
+ * name.
+ */
 export function ledgerFiles(folder: string): LedgerFile[] {
   const files = readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const found = fileOf(folder, entry.name);
@@ -45,8 +48,8 @@ export function fileOf(folder: string, name: string): LedgerFile | undefined {
 }
 
 /**
- * The file of a new run (0600), after those that are there. Its name is on disk when this returns; so is each line when its
- * `write` returns. Nothing is written once another run has taken the lock, while this process was suspended.
+ * The file of a new run (0600), after those that are there. Its name is on disk when this returns; so is each line when
+ * its `write` returns. Nothing is written once another run has taken the lock, while this process was suspended.
  */
 export async function createLedgerFile(
   folder: string,

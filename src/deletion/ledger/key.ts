@@ -60,7 +60,10 @@ const randomKey = (): string => randomBytes(32).toString('hex');
 /** A random key for a dry run without a key, which writes nothing. */
 export const temporaryKey = (): LedgerKey => new LedgerKey(new Secret(randomKey()));
 
-/** The key in a ledger's folder, if one was made there. Refuses one that others can read: with it, a ledger can be forged. */
+/**
+ * The key in a ledger's folder, if one was made there. Refuses one that others can read: with it, a ledger can be
+ * forged.
+ */
 export function storedKey(folder: string): Secret | undefined {
   const path = join(folder, KEY_FILE);
   try {
@@ -83,7 +86,9 @@ export function storedKey(folder: string): Secret | undefined {
   }
 }
 
-/** The key of a ledger: the one given, else the one in its folder. Throws a configuration failure when there is neither. */
+/**
+ * The key of a ledger: the one given, else the one in its folder. Throws a configuration failure when there is neither.
+ */
 export function givenOrStoredKey(folder: string, given: Secret | undefined): LedgerKey {
   const secret = given ?? storedKey(folder);
   if (secret) return new LedgerKey(secret);
@@ -94,8 +99,9 @@ export function givenOrStoredKey(folder: string, given: Secret | undefined): Led
 }
 
 /**
- * Makes a random key in a ledger's folder; one that is there all the same stays. The caller holds the ledger's lock: without it, on a
- * file system without hard links, two processes could each put a key there and sign with different ones.
+ * Makes a random key in a ledger's folder; one that is there all the same stays. The caller holds the ledger's lock:
+ * without it, on a file system without hard links, two processes could each put a key there and sign with different
+ * ones.
  */
 export async function makeKey(folder: string): Promise<Secret> {
   await createFile(join(folder, KEY_FILE), `${randomKey()}\n`, { mayRename: true });

@@ -25,8 +25,8 @@ interface LedgerOptions {
 }
 
 /**
- * The ledger of one run. Lines are signed in the order of the calls; those that wait for the disk at the same time share one
- * `fsync`. After a write has failed nothing more is written and every call fails.
+ * The ledger of one run. Lines are signed in the order of the calls; those that wait for the disk at the same time
+ * share one `fsync`. After a write has failed nothing more is written and every call fails.
  */
 export class Ledger {
   readonly run: string;

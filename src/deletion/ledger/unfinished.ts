@@ -53,8 +53,8 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
   const chain = latest === undefined || end === 'done' ? [] : chainOf(latest, runs);
   const left = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
   const { decisions, purging } = await outcomesOf(chain, query);
-  // If the run ended with undecided ids, only those are requested again. Of any other run only the deleted ids count: who
-  // was rejected is asked for again (S35, S57).
+  // If the run ended with undecided ids, only those are requested again. Of any other run only the deleted ids count:
+  // who was rejected is asked for again (S35, S57).
   const known = end === 'undecided' ? ['done', 'rejected'] : ['done'];
   return {
     resumes: latest !== undefined && chain.length > 0 ? latest.run : undefined,
@@ -67,7 +67,10 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
 export const isOfService = (open: OpenLine, { baseUrl, serviceId }: ServiceName): boolean =>
   open.base_url === baseUrl && open.service_id === serviceId;
 
-/** The difference is absolute: after the clock was set back, a run that seems to begin a day ahead is not resumed either. */
+/**
+ * The difference is absolute: after the clock was set back, a run that seems to begin a day ahead is not resumed
+ * either.
+ */
 const isResumable = (open: OpenLine, { list, now }: UnfinishedQuery): boolean =>
   open.list === list && Math.abs(now - Date.parse(open.at ?? '')) < RESUMABLE_MS;
 

@@ -39,8 +39,8 @@ export interface VerifyOptions {
 }
 
 /**
- * Verifies a ledger: a folder whole, or one file and all files before it in the chain. Finds every edit; with `head`, the
- * code that a run printed, also a tail that was cut off.
+ * Verifies a ledger: a folder whole, or one file and all files before it in the chain. Finds every edit; with `head`,
+ * the code that a run printed, also a tail that was cut off.
  */
 export async function verifyLedger(
   path: string,

@@ -162,13 +162,18 @@ export class EndRule {
     }
   }
 
-  /** The download [D,D] that was requested ahead, if single days have been proved complete since: it is the window of D. */
+  /**
+   * The download [D,D] that was requested ahead, if single days have been proved complete since: it is the window of D.
+   */
   ahead(day: Day): Download | undefined {
     const { day: requested, answer } = this.#ahead ?? {};
     return requested === day && answer?.kind === 'rows' && this.#run.cache.inclusive === true ? answer : undefined;
   }
 
-  /** Leaves the download that was requested ahead to the caller, who took it from `ahead`: `close` no longer discards it. */
+  /**
+   * Leaves the download that was requested ahead to the caller, who took it from `ahead`: `close` no longer discards
+   * it.
+   */
   releaseAhead(): void {
     this.#ahead = undefined;
   }

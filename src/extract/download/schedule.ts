@@ -10,7 +10,10 @@ const PROOF_ATTEMPTS = 3;
 const GONE = 'it is older than the service exports, by the clock of the service';
 const UNSETTLED = 'it has not been over for settle_hours, by the earlier of this clock and the service’s';
 
-/** What is done with the next days. `isAlone`: only while no download is in progress, since its result decides on later days. */
+/**
+ * What is done with the next days. `isAlone`: only while no download is in progress, since its result decides on later
+ * days.
+ */
 type Step = { readonly days: DayRange; readonly isAlone: boolean } & (
   | { readonly kind: 'gone' | 'request' | 'tryRange' | 'proveRange' | 'proveDay' }
   | { readonly kind: 'ahead'; readonly download: Download }

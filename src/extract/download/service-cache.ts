@@ -5,7 +5,10 @@ import type { Plan } from '../plan/plan.ts';
 import type { ExtractDeps } from '../ports.ts';
 import type { ExportState } from '../window.ts';
 
-/** Facts about the service that the answers of a run show, from those of the stored state on. Only its methods change them. */
+/**
+ * Facts about the service that the answers of a run show, from those of the stored state on. Only its methods change
+ * them.
+ */
 export class ServiceCache {
   /** True if an export of a single day contains that day (S2); undefined while it is not known. */
   readonly inclusive: boolean | undefined;

@@ -59,7 +59,9 @@ interface PlannedDays {
   readonly days: readonly Day[];
   /** Days of `days` that are gaps unless this machine's clock is ahead: the answer to their request decides (S5). */
   readonly likelyGaps: readonly Day[];
-  /** True if a day is a gap once the service no longer exports it: wanted and not complete. Else the plan is clamped. */
+  /**
+   * True if a day is a gap once the service no longer exports it: wanted and not complete. Else the plan is clamped.
+   */
   readonly isGap: (day: Day) => boolean;
   readonly onGap: 'fail' | 'warn';
   /** First wanted day; the cursor is the first incomplete day from here on. */
@@ -168,7 +170,10 @@ interface Start {
   readonly day: Day;
   /** The start that is configured, else the stored one; undefined without either. */
   readonly given: Day | undefined;
-  /** True if no start is configured and nothing has been read since it was stored: it is no older than what can be exported. */
+  /**
+   * True if no start is configured and nothing has been read since it was stored: it is no older than what can be
+   * exported.
+   */
   readonly followsOldest: boolean;
 }
 
@@ -184,6 +189,22 @@ function startOf(input: PlanInput, state: ExportState | undefined, coverage: Cov
   const isClamped = followsOldest || (fullRefresh === true && state === undefined);
   return { day: isClamped ? laterOf(given, oldest) : given, given, followsOldest };
 }
+
+/*
+ * Which days a run reads. `start` is the day of `startOf`, `oldest` the first day that the service probably still has.
+ *
+ *   run                     wanted from                        read from                      gaps from
+ *   --from D                D                                  D                              D
+ *   full refresh            the given start, or `start` where  the same, not before `oldest`  none
+ *                           it follows the oldest day
+ *   full refresh, resumed   the cursor                         the same, not before `oldest`  none
+ *   resumed                 the cursor, not before `start`     the same                       the cursor, unless the
+ *                                                                                             start follows the oldest
+ *   any other               the cursor less `lookback_days`,   the same, not before `oldest`  as above
+ *                           not before `start`                 unless the cursor is there
+ *
+ * In the last two, a stored start before `oldest` is still wanted: a run then says that its days are not exported.
+ */
 
 /** The days that a run may read, all of them or those that are not complete. */
 interface WantedDays {

@@ -44,8 +44,8 @@ export class RunFolder {
   }
 
   /**
-   * Removes the folder and everything in it. The lease goes last: without it the next run takes this one for dead. Throws as `open` does,
-   * and then leaves the rest to the next run.
+   * Removes the folder and everything in it. The lease goes last: without it the next run takes this one for dead.
+   * Throws as `open` does, and then leaves the rest to the next run.
    */
   async remove(): Promise<void> {
     try {
@@ -63,7 +63,10 @@ export class RunFolder {
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
-/** Removes the folders that dead runs left under a spool directory; they hold only copies. Returns those that it could not remove. */
+/**
+ * Removes the folders that dead runs left under a spool directory; they hold only copies. Returns those that it could
+ * not remove.
+ */
 export async function sweepRunFolders(root: string, now: number): Promise<string[]> {
   const left: string[] = [];
   for (const name of await namesIn(root)) {

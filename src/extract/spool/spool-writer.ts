@@ -13,7 +13,10 @@ const LEAST_FREE_BYTES = 256_000_000;
 /** Number of buffers between two looks at the free space; the first look is before the first buffer. */
 const BUFFERS_A_LOOK = 8;
 
-/** Writes one spool file (exclusive, mode 0600) with at most two buffers in memory. Throws a UserError for a full or failing disk. */
+/**
+ * Writes one spool file (exclusive, mode 0600) with at most two buffers in memory. Throws a UserError for a full or
+ * failing disk.
+ */
 export class SpoolWriter {
   readonly path: string;
   readonly #folder: string;
@@ -40,7 +43,9 @@ export class SpoolWriter {
     }
   }
 
-  /** Copies the chunk into the buffer. Returns a promise only when a buffer is full: wait for it before the next call. */
+  /**
+   * Copies the chunk into the buffer. Returns a promise only when a buffer is full: wait for it before the next call.
+   */
   write(chunk: Uint8Array): Promise<void> | undefined {
     if (chunk.length <= BUFFER_BYTES - this.#used) {
       this.#filling.set(chunk, this.#used);

@@ -35,7 +35,9 @@ const SIDECAR_NAME = /^((r[0-9a-f]{16})-\d{6})\.json$/;
 export const spoolFolders = async (root: string): Promise<string[]> =>
   (await namedFolders(root)).filter(isPrivateFolder);
 
-/** Paths of spool folders that belong to another user, or that other users may read; `root` itself if it cannot be read. */
+/**
+ * Paths of spool folders that belong to another user, or that other users may read; `root` itself if it cannot be read.
+ */
 export async function foreignSpoolFolders(root: string): Promise<string[]> {
   try {
     await readdir(root);
@@ -50,7 +52,10 @@ async function namedFolders(root: string): Promise<string[]> {
   return names.filter((name) => FOLDER_NAME.test(name)).map((name) => join(root, name));
 }
 
-/** The private folder in which one run stores its downloads; a later run uses the verified ones that it leaves (S11, S40). */
+/**
+ * The private folder in which one run stores its downloads; a later run uses the verified ones that it leaves (S11,
+ * S40).
+ */
 export class Spool {
   readonly folder: string;
   readonly #lease: Lease;
@@ -77,8 +82,9 @@ export class Spool {
   }
 
   /**
-   * Opens the folder of an export request, named by its hash, under `root` and removes the unusable files that dead runs left there.
-   * `fingerprint` is a hash of everything that makes two spool files of the same days differ. Throws a UserError that names the folder.
+   * Opens the folder of an export request, named by its hash, under `root` and removes the unusable files that dead
+   * runs left there. `fingerprint` is a hash of everything that makes two spool files of the same days differ. Throws a
+   * UserError that names the folder.
    */
   static async open(root: string, requestHash: string, fingerprint: string, clock: Clock): Promise<Spool> {
     // All users of a machine share its temporary folder: each gets a folder name of their own.
@@ -125,7 +131,9 @@ export class Spool {
     return join(this.folder, `${this.#lease.run}-${id.slice(-6)}`);
   }
 
-  /** Writes the sidecar of a verified file, so that a later run can reuse it if this one ends before it is committed. */
+  /**
+   * Writes the sidecar of a verified file, so that a later run can reuse it if this one ends before it is committed.
+   */
   async saveForReuse(file: ExportFile): Promise<void> {
     const { path, exports: _exports, spoolCrc, scan, ...rest } = file;
     if (path === undefined) return;
@@ -184,7 +192,9 @@ export class Spool {
     await unlink(path).catch(() => {});
   }
 
-  /** Renames a malformed body to a path that is kept for seven days, so that a person can inspect it; returns the path. */
+  /**
+   * Renames a malformed body to a path that is kept for seven days, so that a person can inspect it; returns the path.
+   */
   async keepForInspection(writer: SpoolWriter): Promise<string> {
     await writer.close();
     const path = join(this.folder, `malformed-${this.nextId()}.csv`);

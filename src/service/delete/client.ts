@@ -57,8 +57,8 @@ export class DeletionClient {
   }
 
   /**
-   * Sends one deletion. Rejects when aborted, with the signal's reason, and with a configuration failure if nothing can be
-   * sent at all; never because of the service or the network.
+   * Sends one deletion. Rejects when aborted, with the signal's reason, and with a configuration failure if nothing can
+   * be sent at all; never because of the service or the network.
    */
   async deleteProfile(externalId: string, signal: AbortSignal): Promise<DeletionAnswer> {
     signal.throwIfAborted();
@@ -102,7 +102,9 @@ const unanswered = (kind: DeletionKind, code: string, message: string): Deletion
   limits: NO_LIMITS,
 });
 
-/** True for an id that JSON carries unchanged: any other would name somebody else at the service, an empty one nobody. */
+/**
+ * True for an id that JSON carries unchanged: any other would name somebody else at the service, an empty one nobody.
+ */
 const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
 
 /** The request as specified, made at an instant (ms since 1970). */

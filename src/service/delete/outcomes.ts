@@ -29,8 +29,8 @@ const TOKEN =
 const BASE = 'nothing more is sent. Is base_url right?';
 
 /**
- * A code outweighs the HTTP status, since failures come as 200; but `rejected`, which is final for an id, is believed only if
- * the status does not concern the whole service.
+ * A code outweighs the HTTP status, since failures come as 200; but `rejected`, which is final for an id, is believed
+ * only if the status does not concern the whole service.
  */
 export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>[] = [
   { when: ({ allFour }) => allFour, kind: 'done', message: () => 'The service says that the profile is deleted.' },

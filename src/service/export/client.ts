@@ -32,8 +32,8 @@ export interface ExportServiceOptions extends Pick<SourceConfig, 'baseUrl' | 'se
 }
 
 /**
- * Makes the export operation over HTTP: one request and its answer; the caller retries. `close` closes every connection and
- * releases the permits of the quota.
+ * Makes the export operation over HTTP: one request and its answer; the caller retries. `close` closes every connection
+ * and releases the permits of the quota.
  */
 export function createExportService(options: ExportServiceOptions): ExportService & { close(): Promise<void> } {
   return new ExportClient(options);

@@ -16,8 +16,8 @@ export interface AnswerFacts {
 }
 
 /**
- * Matches answers with one of these reasons. A known reason outweighs the status, since failures come as 200, but neither
- * a 429 nor any 5xx.
+ * Matches answers with one of these reasons. A known reason outweighs the status, since failures come as 200, but
+ * neither a 429 nor any 5xx.
  */
 const known =
   (...reasons: string[]) =>
@@ -35,10 +35,10 @@ const TOKEN =
 const BASE = 'is base_url right?';
 
 /**
- * Every answer but a 200 that begins like CSV or has no byte at all: that is data until the scan finds it broken. The message
- * of `retry` and `retry_or_split` is a clause that can follow "because"; the others are sentences. `retry_or_split`, such as
- * 500, 504 and 524, may mean that the export is too large: not the fifth attempt but the third such answer (`splitAfter` of
- * `EXPORT_RETRY`) is the last, and smaller exports are requested.
+ * Every answer but a 200 that begins like CSV or has no byte at all: that is data until the scan finds it broken. The
+ * message of `retry` and `retry_or_split` is a clause that can follow "because"; the others are sentences.
+ * `retry_or_split`, such as 500, 504 and 524, may mean that the export is too large: not the fifth attempt but the
+ * third such answer (`splitAfter` of `EXPORT_RETRY`) is the last, and smaller exports are requested.
  */
 export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerFacts, ExportRefusal['kind']>[] = [
   {

@@ -13,8 +13,8 @@ export interface ExportBody {
    */
   readonly bytes: AsyncIterable<Uint8Array>;
   /**
-   * True if the Content-Length of a body that is not compressed declared the length of the CSV. The trailer of a gzip stream
-   * does not: a generator that dies closes its stream all the same (S60).
+   * True if the Content-Length of a body that is not compressed declared the length of the CSV. The trailer of a gzip
+   * stream does not: a generator that dies closes its stream all the same (S60).
    */
   readonly endDeclared: boolean;
   /** Closes the connection; safe at any time, and needed unless `bytes` was read to its end. */
@@ -25,8 +25,8 @@ export interface ExportBody {
 export interface ExportRefusal {
   /**
    * `retry`: the same again after a pause. `retry_or_split`: the same again, and after a few times a smaller export.
-   * `wait`: nothing more is sent before the quota allows it. `config`: the user must act. `gone`: older than the service
-   * exports. `invalid`: a 400 that may come from a day that has not begun, or from the request itself.
+   * `wait`: nothing more is sent before the quota allows it. `config`: the user must act. `gone`: older than the
+   * service exports. `invalid`: a 400 that may come from a day that has not begun, or from the request itself.
    */
   readonly kind: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid';
   readonly code: string;
@@ -42,8 +42,8 @@ export type ExportAnswer = (ExportBody | ExportRefusal) & {
 
 export interface ExportService {
   /**
-   * Sends one export, without any retry, under a permit of the quota. `uncompressed` asks for a body that is not compressed, so
-   * that its length may be declared.
+   * Sends one export, without any retry, under a permit of the quota. `uncompressed` asks for a body that is not
+   * compressed, so that its length may be declared.
    */
   exportEvents(request: ExportRequest, signal: AbortSignal, uncompressed?: boolean): Promise<ExportAnswer>;
   /** Requests sent so far by this object. */

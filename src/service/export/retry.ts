@@ -61,9 +61,9 @@ interface RetryOptions {
 }
 
 /**
- * Calls `request`, which sends one export, until what it received is believed to be complete, or until an answer after which the
- * export is not sent again. A body that may have been cut is believed if the one before it was the same. Throws a UserError
- * when the user must act, or when all attempts were made; throws the signal's reason.
+ * Calls `request`, which sends one export, until what it received is believed to be complete, or until an answer after
+ * which the export is not sent again. A body that may have been cut is believed if the one before it was the same.
+ * Throws a UserError when the user must act, or when all attempts were made; throws the signal's reason.
  */
 export async function retrying<T>(
   options: RetryOptions,

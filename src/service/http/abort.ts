@@ -3,8 +3,8 @@ import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
 
 /**
- * Calls `listener` when the signal aborts, at once if it already has; the result removes the listener. A whole run shares one
- * signal, so that Node's warning about many listeners (a presumed leak) is turned off for it.
+ * Calls `listener` when the signal aborts, at once if it already has; the result removes the listener. A whole run
+ * shares one signal, so that Node's warning about many listeners (a presumed leak) is turned off for it.
  */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   if (signal.aborted) {
@@ -16,7 +16,9 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   return () => signal.removeEventListener('abort', listener);
 }
 
-/** Settles as `work` does, but rejects with the signal's reason as soon as it aborts, even where `work` never settles. */
+/**
+ * Settles as `work` does, but rejects with the signal's reason as soon as it aborts, even where `work` never settles.
+ */
 export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let unlink = () => {};
   const aborted = new Promise<never>((_, reject) => {

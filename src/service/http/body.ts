@@ -25,8 +25,8 @@ export function declaredLength(answer: RawAnswer): number | undefined {
 }
 
 /**
- * The bytes of a body after content decoding. Throws what the network threw, `TimeLimitReached`, `BadGzip`, `WrongLength`, or
- * the caller's reason; `bodyProblem` classifies it.
+ * The bytes of a body after content decoding. Throws what the network threw, `TimeLimitReached`, `BadGzip`,
+ * `WrongLength`, or the caller's reason; `bodyProblem` classifies it.
  */
 export async function* bytesOf(
   answer: RawAnswer,
@@ -89,7 +89,10 @@ export function bodyProblem(error: unknown, host: string): { readonly code: stri
 
 const CHUNK_BYTES = 64 * 1024;
 
-/** Decodes gzip of one or several members. Throws `BadGzip` unless the data ends with a valid trailer and nothing after it. */
+/**
+ * Decodes gzip of one or several members. Throws `BadGzip` unless the data ends with a valid trailer and nothing after
+ * it.
+ */
 export async function* gunzip(raw: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   const decoder = createGunzip({ chunkSize: CHUNK_BYTES });
   const source = { received: 0, isOver: false, error: undefined as unknown };

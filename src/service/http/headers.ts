@@ -62,8 +62,8 @@ function instantOf(text: string): number | undefined {
 }
 
 /**
- * A reset, an instant of the service's clock, by this machine's clock: if it is within the next hour by the answer's own
- * `Date` alone, its distance from that is added to `now`.
+ * A reset, an instant of the service's clock, by this machine's clock: if it is within the next hour by the answer's
+ * own `Date` alone, its distance from that is added to `now`.
  */
 function onLocalClock(reset: number | undefined, now: number, serverTime: number | undefined): number | undefined {
   if (reset === undefined) return undefined;

@@ -41,7 +41,9 @@ class ConnectTimeout extends Error {
 }
 
 const CONNECT_TIMEOUT_MS = 30_000;
-/** Bytes of a body that are read ahead of its reader: with Node's own 16 KiB reading stops and starts at every chunk. */
+/**
+ * Bytes of a body that are read ahead of its reader: with Node's own 16 KiB reading stops and starts at every chunk.
+ */
 const READ_AHEAD_BYTES = 1 << 20;
 /** Turns of the event loop until trailing bytes are reported, or the agent learns of a closed connection. */
 const TURNS = 3;

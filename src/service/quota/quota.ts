@@ -1,6 +1,6 @@
-// This folder: the Export group's limits, counted over all processes of this machine: how many exports may still be sent, and how
-// many at the same time. `state.ts` is what is known, `rules.ts` what may be sent now and what an answer changes, `state-file.ts`
-// where the processes share it; this file waits, gives permits and reports.
+// This folder: the Export group's limits, counted over all processes of this machine: how many exports may still be
+// sent, and how many at the same time. `state.ts` is what is known, `rules.ts` what may be sent now and what an answer
+// changes, `state-file.ts` where the processes share it; this file waits, gives permits and reports.
 
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
@@ -77,8 +77,8 @@ export class ExportQuota {
   }
 
   /**
-   * Resolves when an export may be sent, in the order of the calls. Rejects with the signal's reason, or with a transient
-   * UserError that names the wait if it is longer than allowed.
+   * Resolves when an export may be sent, in the order of the calls. Rejects with the signal's reason, or with a
+   * transient UserError that names the wait if it is longer than allowed.
    */
   async enter(signal: AbortSignal): Promise<Permit> {
     signal.throwIfAborted();

@@ -1,6 +1,6 @@
-// The rules of the quota, pure functions of its state: whether an export may be sent now (`decide`), and what an answer changes
-// (`afterAnswer`). Two limits count: how many exports are left of the hour (`budgetOf`), and how many run at once
-// (`concurrencyOf`).
+// The rules of the quota, pure functions of its state: whether an export may be sent now (`decide`), and what an answer
+// changes (`afterAnswer`). Two limits count: how many exports are left of the hour (`budgetOf`), and how many run at
+// once (`concurrencyOf`).
 
 import { HOUR_MS } from '../../base/durations.ts';
 import type { Random } from '../../base/random.ts';
@@ -18,7 +18,9 @@ export const REFUSAL_POLICY = {
    * most `times` refusals in a row; the pause doubles each time, and is up to twice as long by chance.
    */
   alone: { times: 3, baseMs: 2_000 },
-  /** The hourly limit is reached and no reset was named: pauses by refusals in a row, up to a quarter longer by chance. */
+  /**
+   * The hourly limit is reached and no reset was named: pauses by refusals in a row, up to a quarter longer by chance.
+   */
   hourlyMs: [60_000, 120_000, 240_000, 480_000, 900_000],
   /** After a reduction one more may run at once every `afterMs`; with each further reduction that time doubles. */
   raise: { afterMs: 900_000, maxDoublings: 5 },
@@ -58,7 +60,9 @@ interface Budget {
   readonly known: boolean;
 }
 
-/** The exports left in this hour: as the service reported, while the report is current, else by this machine's count. */
+/**
+ * The exports left in this hour: as the service reported, while the report is current, else by this machine's count.
+ */
 export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, now: number): Budget {
   const { report, sent } = state;
   if (report !== undefined && isCurrent(report, now)) {
@@ -80,7 +84,9 @@ export function budgetOf(state: QuotaState, { exportsPerHour }: ExportLimits, no
 const isCurrent = (report: Report, now: number): boolean =>
   report.resetAt === undefined ? now < report.at + HOUR_MS : now < report.resetAt + RESET_MARGIN_MS;
 
-/** How many exports may run at once: as configured, or fewer after refusals, and one more after each time without one. */
+/**
+ * How many exports may run at once: as configured, or fewer after refusals, and one more after each time without one.
+ */
 export function concurrencyOf({ reduced }: QuotaState, limits: ExportLimits, now: number): number {
   if (reduced === undefined) return limits.maxConcurrentExports;
   const { afterMs, maxDoublings } = REFUSAL_POLICY.raise;
@@ -135,8 +141,9 @@ export function afterAnswer(state: QuotaState, n: number, head: AnswerHead, cont
 }
 
 /**
- * The state after a refusal. First fewer exports run at once; only then is a refusal taken for the hourly limit (S9). Until then
- * Reset and Retry-After are not waited for: a service that refuses for exports at once may name the end of the hour all the same.
+ * The state after a refusal. First fewer exports run at once; only then is a refusal taken for the hourly limit (S9).
+ * Until then Reset and Retry-After are not waited for: a service that refuses for exports at once may name the end of
+ * the hour all the same.
  */
 function afterRefusal(state: QuotaState, n: number, reported: LimitHeaders, context: AnswerContext): QuotaState {
   const { limits, now, random } = context;
@@ -166,7 +173,9 @@ const withReduced = (state: QuotaState, limit: number, until: number, now: numbe
   blocked: { at: now, until },
 });
 
-/** Stores how many exports are left, unless the service reported fewer to one that was sent later or at the same time. */
+/**
+ * Stores how many exports are left, unless the service reported fewer to one that was sent later or at the same time.
+ */
 function withReport(state: QuotaState, n: number, { remaining, resetAt }: LimitHeaders, now: number): QuotaState {
   if (remaining === undefined) return state;
   const { report } = state;

@@ -60,8 +60,8 @@ export class QuotaStateFile {
   }
 
   /**
-   * Changes the state while no other process does. Throws a configuration failure for a folder of somebody else; if the disk
-   * or a lock fails, this process counts alone from then on.
+   * Changes the state while no other process does. Throws a configuration failure for a folder of somebody else; if the
+   * disk or a lock fails, this process counts alone from then on.
    */
   async update<T>(change: (state: QuotaState) => readonly [QuotaState, T], signal?: AbortSignal): Promise<T> {
     const apply = () => {

@@ -63,8 +63,8 @@ const MAX_WAIT_MS = HOUR_MS + 1_000;
 export const SLOT_GRACE_MS = 50;
 
 /**
- * The part of a state that still matters at `now`; `isOwned`: the process of a slot lives. After a jump of the clock no instant
- * is believed that is more than an hour ahead of the time at which it was written.
+ * The part of a state that still matters at `now`; `isOwned`: the process of a slot lives. After a jump of the clock no
+ * instant is believed that is more than an hour ahead of the time at which it was written.
  */
 export function pruned(state: QuotaState, now: number, isOwned: (slot: Slot) => boolean): QuotaState {
   const { blocked, report, reduced, unreportedAt, ...rest } = state;

@@ -104,7 +104,9 @@ export const batchRows = (columns: number, rowBytes: number): number =>
 /** Loads the decoder of Parquet: 5 MB of WebAssembly, which take 35 ms and are needed only here. */
 export const loadDecoder = () => import('parquet-wasm');
 
-/** Yields the rows of a Parquet file as messages, a row group at a time, in record batches of at most `batchSize` rows. */
+/**
+ * Yields the rows of a Parquet file as messages, a row group at a time, in record batches of at most `batchSize` rows.
+ */
 export async function* recordBatches(path: string, batchSize: number) {
   const { ParquetFile } = await loadDecoder();
   const file = await ParquetFile.fromFile(await openAsBlob(path));

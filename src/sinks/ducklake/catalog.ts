@@ -40,7 +40,10 @@ export class Catalog {
     return this.#open({ beside: this.#beside }, inTransaction);
   }
 
-  /** Throws UserError unless the catalog can be written, or made if there is none: a run finds out before its first export. */
+  /**
+   * Throws UserError unless the catalog can be written, or made if there is none: a run finds out before its first
+   * export.
+   */
   async checkWritable(): Promise<void> {
     const folder = dirname(this.file);
     try {

@@ -1,5 +1,5 @@
-// This folder: the target `ducklake`: tables of DuckLake, whose catalog is plain tables in a DuckDB file. No extension is
-// needed to write them: a commit is INSERTs in one transaction.
+// This folder: the target `ducklake`: tables of DuckLake, whose catalog is plain tables in a DuckDB file. No extension
+// is needed to write them: a commit is INSERTs in one transaction.
 
 import { randomUUID } from 'node:crypto';
 import { basename, dirname, resolve } from 'node:path';
@@ -141,7 +141,10 @@ class LakeLog implements TableLog {
     return this.#options.retentionMs ?? (Number.isFinite(stored) ? stored : DEFAULT_RETENTION_MS);
   }
 
-  /** Begins with what the catalog had when it was opened; a writer first makes sure that the data are its own, and whole. */
+  /**
+   * Begins with what the catalog had when it was opened; a writer first makes sure that the data are its own, and
+   * whole.
+   */
   async begin(lake: Lake | undefined): Promise<Snapshot | undefined> {
     const read = await this.#advanceTo(lake);
     if (!this.#isReader) {
@@ -339,7 +342,9 @@ class LakeLog implements TableLog {
     return paths;
   }
 
-  /** Publishes each copy for readers again that ends before the oldest snapshot: it may name files that are about to go. */
+  /**
+   * Publishes each copy for readers again that ends before the oldest snapshot: it may name files that are about to go.
+   */
   async #publishOlder(): Promise<void> {
     const lake = this.#lake;
     if (lake?.hasCopies === true) await this.#parts.catalog.publishOlder(lake.snapshots[0].id);
@@ -370,8 +375,8 @@ class LakeLog implements TableLog {
   }
 
   /**
-   * Rewrites the catalog and publishes its copies, so that none names what is erased; then erases all files that it does not list, also
-   * of tables that others dropped.
+   * Rewrites the catalog and publishes its copies, so that none names what is erased; then erases all files that it
+   * does not list, also of tables that others dropped.
    */
   async erase(): Promise<void> {
     const { storage, catalog } = this.#parts;

@@ -17,8 +17,8 @@ export interface ChangedFiles {
 const SHARED = '_dfinery_shared';
 
 /**
- * Extends a change of `events` to all tables, in which each file of `events` has a file. A table that is new, or outdated
- * in the snapshot, is written as a whole. Called inside a transaction.
+ * Extends a change of `events` to all tables, in which each file of `events` has a file. A table that is new, or
+ * outdated in the snapshot, is written as a whole. Called inside a transaction.
  */
 export async function derive(
   table: FileTable,

@@ -23,7 +23,10 @@ import type { ReadableFile } from './table-log.ts';
 
 const OWN_TYPES = { _key: 'VARCHAR', _dfinery_window: 'BIGINT', _rescued: 'VARCHAR' } as const;
 
-/** All columns of a file of `events` that has these columns of the export, in their order; the column of the date is not among them. */
+/**
+ * All columns of a file of `events` that has these columns of the export, in their order; the column of the date is not
+ * among them.
+ */
 export const eventColumns = (columns: readonly StoredColumn[], zone: Zone | undefined): DescribedColumn[] => [
   ...OWN_COLUMNS.map((name) => ({ name, type: OWN_TYPES[name] })),
   ...typedColumns(columns).map(({ name, type }) => ({ name, type: TYPES[type].duckdb(zone !== undefined) })),

@@ -69,8 +69,8 @@ const layoutOf = ({ windowNumber, planned }: WindowLoad): string =>
   JSON.stringify([windowNumber, ...typedColumns([...planned.values()]).map(({ name, type }) => [name, type])]);
 
 /**
- * Writes all rows of the windows, typed and with keys, one file for each window and date; files in `prewritten` that fit are
- * used. Called inside a transaction. Throws UserError if a count differs.
+ * Writes all rows of the windows, typed and with keys, one file for each window and date; files in `prewritten` that
+ * fit are used. Called inside a transaction. Throws UserError if a count differs.
  */
 export async function writeIncoming(
   table: FileTable,

@@ -48,7 +48,10 @@ export interface KnownFiles {
   isLive(path: string): boolean;
   /** When a file left its table (ms); infinite if older versions need it; undefined if it was part of none. */
   leftAt(path: string): number | undefined;
-  /** True for a path that only a file of this log has, such as a manifest; absent for a log without files beside its versions. */
+  /**
+   * True for a path that only a file of this log has, such as a manifest; absent for a log without files beside its
+   * versions.
+   */
   isLogFile?(path: string): boolean;
 }
 

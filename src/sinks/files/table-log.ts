@@ -101,8 +101,8 @@ export class LostRace extends UserError {
 }
 
 /**
- * Which files of a place are live, and how a change becomes visible in one step. `at` and `from` are the snapshot that the
- * log returned last; undefined before the first commit. All methods throw UserError.
+ * Which files of a place are live, and how a change becomes visible in one step. `at` and `from` are the snapshot that
+ * the log returned last; undefined before the first commit. All methods throw UserError.
  */
 export interface TableLog {
   readonly layout: Layout;
@@ -148,7 +148,10 @@ export interface OpenPlace {
   readonly engine: Engine;
   /** An empty folder for files that are not stored yet. */
   readonly folder: string;
-  /** Throws a transient failure if another run took this one for dead, and removed the folder; absent where a lock keeps it out. */
+  /**
+   * Throws a transient failure if another run took this one for dead, and removed the folder; absent where a lock keeps
+   * it out.
+   */
   checkHeld?(): void;
   /** Closes engine, log and storage; may be called after any failure. */
   close(): Promise<void>;

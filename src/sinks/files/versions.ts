@@ -7,7 +7,10 @@ export interface VersionNames {
   pathOf(version: number): string;
   /** The version that a file of the folder belongs to; undefined for any other file. */
   versionOf(path: string): number | undefined;
-  /** A text that comes before the paths of this version and later ones; empty if the paths are not in the order of versions. */
+  /**
+   * A text that comes before the paths of this version and later ones; empty if the paths are not in the order of
+   * versions.
+   */
   before(version: number): string;
 }
 
@@ -50,7 +53,8 @@ export class Versions {
       (await this.#storage.create(path, text)) || (await this.#storage.read(path))?.toString('utf8') === text;
     if (!isOurs) return false;
     if (version === 0 || (await this.#isThere(version - 1))) return true;
-    // A purge has removed the version before: one that came before this version, or one that came after it and follows from it.
+    // A purge has removed the version before: one that came before this version, or one that came after it and follows
+    // from it.
     if (follows(await readLatest(), content)) return true;
     await this.#storage.erase([path]);
     return false;
@@ -70,7 +74,10 @@ export class Versions {
     return 0;
   }
 
-  /** Erases all files of the folder but those of this version and later ones, and the files to keep. `until`: ms since 1970. */
+  /**
+   * Erases all files of the folder but those of this version and later ones, and the files to keep. `until`: ms since
+   * 1970.
+   */
   async eraseBefore(version: number, until: number, isKept: (path: string) => boolean = () => false): Promise<void> {
     const { folder, versionOf } = this.#names;
     const stays = ({ path }: Pick<Stored, 'path'>) => isKept(path) || (versionOf(path) ?? -1) >= version;

@@ -1,5 +1,5 @@
-// This folder: the target `parquet`: a folder of Parquet files that readers find by a glob pattern. Its log is a manifest;
-// a change is a journal of moves.
+// This folder: the target `parquet`: a folder of Parquet files that readers find by a glob pattern. Its log is a
+// manifest; a change is a journal of moves.
 
 import { chmod, lstat, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';

@@ -12,7 +12,10 @@ import type { RecordMemory } from './record-memory.ts';
 import { CHECKED, OFFSETS_ONLY, type RecordPlan } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
-/** Room (bytes) for a cell beside `BYTE_ROOM` for each of its bytes, enough for a cell that is rescued and so written twice. */
+/**
+ * Room (bytes) for a cell beside `BYTE_ROOM` for each of its bytes, enough for a cell that is rescued and so written
+ * twice.
+ */
 const CELL_ROOM = 100;
 const BYTE_ROOM = 16;
 const ESCAPE_ROOM = 6;

@@ -1,5 +1,5 @@
-// This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell, a
-// block of whole rows at a time, on threads where there is enough to do.
+// This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell,
+// a block of whole rows at a time, on threads where there is enough to do.
 
 import { statSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';

@@ -177,7 +177,8 @@ async function databaseAt(format: CopiedFormat, file: string, options: Options):
   for (;;) {
     const identity = identityOf(realFile(file));
     const mark = await markOf(format, file, options);
-    // A purge or `compact` may have put a new file in its place meanwhile: its mark is then to be read, not that of the former one.
+    // A purge or `compact` may have put a new file in its place meanwhile: its mark is then to be read, not that of the
+    // former one.
     if (identityOf(realFile(file)) === identity) return databaseOf(mark, file);
   }
 }
@@ -208,7 +209,8 @@ export async function publish(
   if (existsSync(path)) await checkCopyTarget(format, { name, path, file, database: known }, options);
   await engine.transaction(async () => {
     if (known === undefined) {
-      // A plain copy of a database becomes one of its own with its first copy for readers, and forgets those of the other.
+      // A plain copy of a database becomes one of its own with its first copy for readers, and forgets those of the
+      // other.
       await engine.run(`UPDATE ${format.marks} SET database = CAST(uuid() AS VARCHAR), file = $1, copy_of = NULL`, [
         identityOf(file),
       ]);

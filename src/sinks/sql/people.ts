@@ -17,8 +17,8 @@ import { rescueKey } from './rows/cells.ts';
 // The one look-up of people, for all targets (S37). It gives a condition on rows, so that what is found and what is
 // removed cannot differ.
 //
-// Texts are compared by keys. The keys of a cell are its text and the canonical text of its value. The keys of an id are
-// its text, the canonical text that each type gives it, and the hashes of these if the column is hashed. So every
+// Texts are compared by keys. The keys of a cell are its text and the canonical text of its value. The keys of an id
+// are its text, the canonical text that each type gives it, and the hashes of these if the column is hashed. So every
 // spelling of a number, a boolean or a datetime is found. A text column that once had another type is compared by the
 // values of that type, too.
 

@@ -42,7 +42,10 @@ export async function countEvents(engine: Engine, source: ReportSource): Promise
   };
 }
 
-/** Events of each day on which they arrived, the most frequent names apart. `logs`: a row an event; `arrived`, `name`: SQL of its columns. */
+/**
+ * Events of each day on which they arrived, the most frequent names apart. `logs`: a row an event; `arrived`, `name`:
+ * SQL of its columns.
+ */
 async function eventsByDay(engine: Engine, logs: string, arrived: string, name: string): Promise<ReportedEvents[]> {
   const found = await engine.rows(
     `WITH counted AS (SELECT CAST(${arrived} AS DATE) AS day, ${name} AS name, count(*) AS n FROM (${logs}) GROUP BY ALL),

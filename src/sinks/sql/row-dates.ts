@@ -5,13 +5,17 @@ import type { Zone } from '../../types/zone.ts';
 import { sqlWall } from '../../types/zone-sql.ts';
 import { columnOfSource } from './views.ts';
 
-// The times and dates of a row, which may differ: which column each is read from, and by which clock. docs/architecture.md, "The
-// dates of a row", says which of them answers which question. The dates of an export are in its receipt.
+// The times and dates of a row, which may differ: which column each is read from, and by which clock.
+// docs/architecture.md, "The dates of a row", says which of them answers which question. The dates of an export are in
+// its receipt.
 
 /** SQL of a column, by its name in the export. */
 type ColumnSql = (source: string) => string;
 
-/** The columns whose text has the date of the partition, the first that holds one (S29): `src/sinks/files/partition-date.ts`. */
+/**
+ * The columns whose text has the date of the partition, the first that holds one (S29):
+ * `src/sinks/files/partition-date.ts`.
+ */
 export const PARTITION_SOURCES = [SERVER_DATETIME, CORRECTION_DATETIME] as const;
 
 /** When the event arrived at the service: events of a day and the newest event in `report`. */
@@ -22,8 +26,9 @@ export const occurredAt = (column: ColumnSql): string =>
   `coalesce(${column(CORRECTION_DATETIME)}, ${column(SERVER_DATETIME)})`;
 
 /**
- * The times between which the changes of a zone are known to SQL; for others it has the nearest offset. Events are younger, unless
- * the clock of a device is wrong. The changes are at most 70 KB of SQL, but for zones that change with Ramadan (up to 400 KB).
+ * The times between which the changes of a zone are known to SQL; for others it has the nearest offset. Events are
+ * younger, unless the clock of a device is wrong. The changes are at most 70 KB of SQL, but for zones that change with
+ * Ramadan (up to 400 KB).
  */
 const LOCAL_TIMES = ['1970-01-01T00:00:00', '2100-01-01T00:00:00'] as const;
 

@@ -18,12 +18,14 @@ import { type ExportState, NO_PRIOR_LOADS } from '../../extract/window.ts';
 import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
 
 /**
- * Key of the states that are written during an incremental read, but not of its last one: when the read began (ISO, UTC). A
- * run that starts from such a state resumes that read and skips the lookback.
+ * Key of the states that are written during an incremental read, but not of its last one: when the read began (ISO,
+ * UTC). A run that starts from such a state resumes that read and skips the lookback.
  */
 const READING_SINCE = 'reading_since';
 
-/** When the interrupted read began; undefined without one, or if late rows of the lookback days would be missed since. */
+/**
+ * When the interrupted read began; undefined without one, or if late rows of the lookback days would be missed since.
+ */
 function readingSince(saved: JsonObject, state: ExportState, { settings, now }: Input): string | undefined {
   const text = textIn(saved[READING_SINCE]);
   const since = text === undefined ? Number.NaN : Date.parse(text);
@@ -56,8 +58,8 @@ export type StreamPlan =
 type Input = Pick<PlanInput, 'delivery' | 'appends' | 'now'> & { readonly settings: SourceConfig };
 
 /**
- * Plans one configured stream from its saved state. A state of other filters, or of another full refresh, is not continued; an
- * interrupted read is, without its lookback (S6, S7, S25, S26). Throws a UserError.
+ * Plans one configured stream from its saved state. A state of other filters, or of another full refresh, is not
+ * continued; an interrupted read is, without its lookback (S6, S7, S25, S26). Throws a UserError.
  */
 export function planStream(
   stream: ConfiguredStream,
@@ -152,7 +154,10 @@ function resumable(
 /** Keys that concern a single read and are removed before the next one. */
 const OURS = new Set([WAITING_UNTIL, READING_SINCE]);
 
-/** A saved state without markers of a read, and those that other connectors' kits leave behind; undefined if that is all. */
+/**
+ * A saved state without markers of a read, and those that other connectors' kits leave behind; undefined if that is
+ * all.
+ */
 function usable(saved: JsonObject | undefined): JsonObject | undefined {
   if (saved === undefined) return undefined;
   const kept = Object.entries(saved).filter(([key]) => !key.startsWith('__ab_') && !OURS.has(key));

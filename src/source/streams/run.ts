@@ -59,13 +59,17 @@ export class StreamRun {
     await this.#messages.status('RUNNING');
   }
 
-  /** Writes the state that goes with the records of a window just written; `primary` is the plan that it was extracted for. */
+  /**
+   * Writes the state that goes with the records of a window just written; `primary` is the plan that it was extracted
+   * for.
+   */
   async advance({ receipt, state: found }: Window, primary: Plan, records: number): Promise<void> {
     for (const day of found.gaps ?? []) this.#cursor.recordLost(day);
     if (primary.start === this.plan.start && found.start_date !== undefined) this.#cursor.moveStart(found.start_date);
     const isEndIncluded = receipt.from === receipt.to || found.ranges_inclusive === true;
     const last = isEndIncluded ? receipt.to : addDays(receipt.to, -1);
-    // The last day that a full refresh has delivered; it may not be over yet, but is not read again within the same job.
+    // The last day that a full refresh has delivered; it may not be over yet, but is not read again within the same
+    // job.
     const refreshed = { refreshed_through: laterOf(this.#state.refreshed_through ?? receipt.from, last) };
     const recorded = this.#cursor.record(receipt, factsIn(found), this.#clock.now());
     const state: ExportState = { ...recorded, ...(this.plan.fullRefresh && refreshed) };
@@ -129,7 +133,10 @@ export class StreamSet {
     this.#deps = deps;
   }
 
-  /** Writes STARTED for every configured stream, and the final status of those that have nothing to read or cannot be read. */
+  /**
+   * Writes STARTED for every configured stream, and the final status of those that have nothing to read or cannot be
+   * read.
+   */
   async open(catalog: ConfiguredCatalog, saved: StateInput, config: SourceConfig): Promise<void> {
     this.#count = catalog.streams.length;
     const now = this.#deps.clock.now();

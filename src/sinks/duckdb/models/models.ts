@@ -1,5 +1,5 @@
-// This folder: ready views and one macro over the events, in the schema `analytics` of a DuckDB file. Each is a SELECT statement
-// in a file of its own. The dbt project under examples/ has the same files.
+// This folder: ready views and one macro over the events, in the schema `analytics` of a DuckDB file. Each is a SELECT
+// statement in a file of its own. The dbt project under examples/ has the same files.
 
 import dailyActive from './daily_active.sql';
 import eventDictionary from './event_dictionary.sql';

@@ -30,9 +30,9 @@ export function fileAt(path: string): string | undefined {
 const openFiles = new Set<string>();
 
 /**
- * Notes that this process opens a database file; returns a function that ends this, or undefined if the process has the file open
- * already. DuckDB's lock excludes other processes alone; and under POSIX a process that closes any descriptor of a file loses all its
- * locks on it, so that whoever opened the file first would go on without one.
+ * Notes that this process opens a database file; returns a function that ends this, or undefined if the process has the
+ * file open already. DuckDB's lock excludes other processes alone; and under POSIX a process that closes any descriptor
+ * of a file loses all its locks on it, so that whoever opened the file first would go on without one.
  */
 export function claimFile(file: string): (() => void) | undefined {
   const key = fileAt(file) ?? file;
@@ -148,8 +148,8 @@ export function makeFile(connection: DuckDBConnection, file: string, how = newFi
 export const sweepNewFiles = (file: string, now: number): Promise<void> => removeTemporaries(file, now, ABANDONED_MS);
 
 /**
- * Moves the write-ahead log of the attached database into its file. What then remains is the beginning of a transaction whose writer was
- * killed: DuckDB neither replays nor removes it, but would replay it into another file of this name.
+ * Moves the write-ahead log of the attached database into its file. What then remains is the beginning of a transaction
+ * whose writer was killed: DuckDB neither replays nor removes it, but would replay it into another file of this name.
  */
 export async function emptyLog(connection: DuckDBConnection, file: string): Promise<void> {
   await connection.run('CHECKPOINT target');

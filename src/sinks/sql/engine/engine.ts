@@ -65,8 +65,8 @@ export interface EngineOptions {
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
   /**
-   * The engine in whose instance of DuckDB the file is opened, with its settings; undefined: the file gets an instance of
-   * its own, which takes 10 to 30 ms to make.
+   * The engine in whose instance of DuckDB the file is opened, with its settings; undefined: the file gets an instance
+   * of its own, which takes 10 to 30 ms to make.
    */
   readonly beside?: Engine | undefined;
 }
@@ -121,7 +121,9 @@ export class Engine {
     return result.rowsChanged;
   }
 
-  /** Appends rows to a table, in a fifth of the time of an INSERT that spells them (measured, 190 rows of 10 columns). */
+  /**
+   * Appends rows to a table, in a fifth of the time of an INSERT that spells them (measured, 190 rows of 10 columns).
+   */
   async append(table: string, rows: readonly (readonly Value[])[]): Promise<void> {
     this.#signal?.throwIfAborted();
     const appender = await this.#connection.createAppender(table);
@@ -284,7 +286,9 @@ export class Engine {
     });
   }
 
-  /** Moves the write-ahead log into the file. Called between transactions, by the only process that has the file open. */
+  /**
+   * Moves the write-ahead log into the file. Called between transactions, by the only process that has the file open.
+   */
   async emptyLog(): Promise<void> {
     await this.guarded(() => emptyLog(this.#connection, this.file));
   }
@@ -295,8 +299,8 @@ export class Engine {
   }
 
   /**
-   * Recreates the file for a table of very many columns, with its rows. Called between transactions. For a moment the file is not
-   * locked: afterwards another process may have written to it.
+   * Recreates the file for a table of very many columns, with its rows. Called between transactions. For a moment the
+   * file is not locked: afterwards another process may have written to it.
    */
   async remakeForWideTables(): Promise<void> {
     await remakeForWideTables(this.#connection, this.file);
@@ -396,7 +400,10 @@ function createInstance({ file, memoryLimit, readOnly }: EngineOptions): Promise
   });
 }
 
-/** Attaches a file once this process has it for itself, and its lock; returns a function that ends this process's claim to it. */
+/**
+ * Attaches a file once this process has it for itself, and its lock; returns a function that ends this process's claim
+ * to it.
+ */
 async function attach(connection: DuckDBConnection, database: string, o: EngineOptions): Promise<() => void> {
   // The type is given because DuckDB would open a CSV or JSON file as a view of its rows, in memory, so that loaded
   // rows would be lost.
@@ -413,7 +420,8 @@ async function attach(connection: DuckDBConnection, database: string, o: EngineO
     try {
       await connection.run(`ATTACH ${literal(o.file)} AS ${database} (${how})`);
       if (o.readOnly === true || fileAt(o.file) === before) return release;
-      // A purge or `compact` has replaced the file after DuckDB opened it and before it had the lock: that is one of the former file.
+      // A purge or `compact` has replaced the file after DuckDB opened it and before it had the lock: that is one of
+      // the former file.
       locked = transientError(`${o.file} was replaced while it was opened: run again.`);
       await connection.run(`DETACH ${database}`);
     } catch (error) {

@@ -8,7 +8,10 @@ import {
 } from '../../../base/errors.ts';
 import { diskError, diskFull } from '../../../fs/disk-failure.ts';
 
-/** DuckDB's messages about a disk that fails. After `fsync failed!` every statement of the instance fails, with this message in its text. */
+/**
+ * DuckDB's messages about a disk that fails. After `fsync failed!` every statement of the instance fails, with this
+ * message in its text.
+ */
 const DISK_FAILED = /Input\/output error|Stale file handle|fsync failed!/;
 const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
 /** DuckDB's messages about Parquet files whose bytes were changed. */
@@ -16,8 +19,8 @@ const DAMAGED_PARQUET =
   /^Invalid Input Error: (Failed to read file ".*\.parquet"|Invalid string encoding found in Parquet file|.*too small to be a Parquet file|No magic bytes found|Invalid footer length)|Could not read enough bytes from file ".*\.parquet"|^(TProtocolException|Out of buffer$|don't know what type)/;
 
 /**
- * The consequence of a disk that fails under any command on a place. Between the commits of several tables, or among the moves of
- * a change, a part of that change may stay: the next run finishes or removes it.
+ * The consequence of a disk that fails under any command on a place. Between the commits of several tables, or among
+ * the moves of a change, a part of that change may stay: the next run finishes or removes it.
  */
 export const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
 

@@ -20,7 +20,10 @@ export interface PlannedBatch extends RereadBatch {
   readonly loads: readonly WindowLoad[];
 }
 
-/** Plans windows that one plan of columns serves. `columnsOf` chooses the columns of the plan that the rows of the batch have. */
+/**
+ * Plans windows that one plan of columns serves. `columnsOf` chooses the columns of the plan that the rows of the batch
+ * have.
+ */
 export function planBatch(
   { columns: stored, receipts }: TableState,
   windows: readonly Window[],

@@ -34,7 +34,9 @@ export interface TypedRows {
   readonly values: readonly Expression[];
 }
 
-/** All typed columns that a window's rows have in the table, each in its own type under its name; NULL without a value. */
+/**
+ * All typed columns that a window's rows have in the table, each in its own type under its name; NULL without a value.
+ */
 export function typedValues({ columns, values }: TypedRows, { planned, zone }: WindowLoad): string[] {
   const byKey = new Map(columns.map(({ key }, i) => [key, values[i]]));
   return typedColumns([...planned.values()]).map(({ key, name, type }) => {
@@ -57,7 +59,10 @@ const partOf = (load: WindowLoad, index: number): FilePart => ({
   columns: load.incoming.files[index],
 });
 
-/** The SQL that reads one file, with base ids as keys. `texts` has the keys of columns that the reader must keep as text. */
+/**
+ * The SQL that reads one file, with base ids as keys. `texts` has the keys of columns that the reader must keep as
+ * text.
+ */
 export function fileQuery(load: WindowLoad, index: number, texts = NO_TEXTS): TypedRows {
   return filesQuery([partOf(load, index)], texts);
 }

@@ -35,8 +35,8 @@ export function sqlBaseId(id: string | undefined, cells: readonly KeyCell[], eve
 /**
  * A query that gives rows with the same base id their keys (`ref`, `key`): `base`, `base#2`, `base#3`… in their order,
  * without keys that other rows have (S12). `rows` is a query of `ref`, which tells the row, `base`, and `ordinal`, the
- * position of the row among those with its base id, from 1; `taken` is a query of `base` and each `number` that such a row may
- * not get.
+ * position of the row among those with its base id, from 1; `taken` is a query of `base` and each `number` that such a
+ * row may not get.
  */
 export const sqlNumberKeys = (rows: string, taken: string): string => `
     WITH mine AS MATERIALIZED (${rows}),
@@ -50,7 +50,9 @@ export const sqlNumberKeys = (rows: string, taken: string): string => `
     SELECT ref, CASE WHEN number = 1 THEN base ELSE base || '#' || number END AS key
     FROM (SELECT ref, base, coalesce(number, ordinal) AS number FROM mine LEFT JOIN free USING (base, ordinal))`;
 
-/** A query of the keys of the form `base#number` in the column `key` of a source, with the columns `base` and `number`. */
+/**
+ * A query of the keys of the form `base#number` in the column `key` of a source, with the columns `base` and `number`.
+ */
 export function sqlNumbersIn(source: string): string {
   const pattern = literal('(?s)^(.*)#([1-9][0-9]{0,17})$');
   return `SELECT regexp_extract(key, ${pattern}, 1) AS base, try_cast(regexp_extract(key, ${pattern}, 2) AS BIGINT) AS number
