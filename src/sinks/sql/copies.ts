@@ -298,8 +298,8 @@ export async function republish(
 }
 
 /**
- * Publishes each copy again that is there and of which `isOld` is true. Throws UserError if one cannot be replaced, and
- * for a plain copy of the database that has them.
+ * Publishes each copy again that is there and of which `isOld` is true. Throws UserError if one cannot be replaced, once
+ * all others are, and for a plain copy of the database that has them.
  */
 export function publishOld(
   format: CopiedFormat,
@@ -314,10 +314,17 @@ export function publishOld(
           '--publish once, which makes it one of its own, or remove these copies.',
       );
     }
+    const failures: UserError[] = [];
     for (const copy of copies) {
-      if (!(await format.withFile({ ...options, file: copy, readOnly: true }, isOld))) continue;
-      await publish(format, engine, copy, options, `The copy for readers ${copy}`);
+      try {
+        if (!(await format.withFile({ ...options, file: copy, readOnly: true }, isOld))) continue;
+        await publish(format, engine, copy, options, `The copy for readers ${copy}`);
+      } catch (error) {
+        if (!(error instanceof UserError)) throw error;
+        failures.push(error);
+      }
     }
+    if (failures.length > 0) throw failures[0];
   });
 }
 

@@ -176,6 +176,18 @@ describe('a copy of a catalog for readers [R865]', () => {
     },
   );
 
+  it('is published before a purge erases files, also beside one that cannot be replaced [R900]', async () => {
+    const blocked = join(fixture.dir, 'blocked.ducklake');
+    await publishFrom(fixture.place, blocked);
+    await publishFrom(fixture.place);
+    linkSync(blocked, join(fixture.dir, 'second'));
+    vi.spyOn(DiskStorage.prototype, 'eraseAllBut').mockRejectedValueOnce(transientError('killed'));
+    await expect(purge()).rejects.toThrow('killed');
+    const snapshots = (file: string) => query(file, 'SELECT max(snapshot_id) AS latest FROM ducklake_snapshot');
+    expect(await snapshots(copy)).toEqual(await snapshots(fixture.place));
+    expect(await snapshots(blocked)).not.toEqual(await snapshots(fixture.place));
+  });
+
   it('is published again by a purge, also after the catalog was rewritten', async () => {
     await publishFrom(fixture.place);
     for (let times = 0; times < 2; times++) {
