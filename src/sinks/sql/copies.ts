@@ -132,10 +132,14 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
   checkLogPath(copy);
   const path = realFile(copy);
   if (!existsSync(dirname(path))) throw configError(`The folder of --publish ${copy} does not exist.`);
+  if (path === realFile(file)) throw loadedFileError(`--publish ${copy}`);
   if (!existsSync(path)) return;
   const database = fileExists(file) ? await databaseAt(format, file, options) : undefined;
   await checkCopyTarget(format, { name: `--publish ${copy}`, path, file, database }, options);
 }
+
+const loadedFileError = (name: string): UserError =>
+  configError(`${name} is the file that is loaded: give another path.`);
 
 interface CopyTarget {
   readonly name: string;
@@ -152,9 +156,7 @@ async function checkCopyTarget(
 ): Promise<void> {
   const found = statSync(path);
   if (!found.isFile()) throw configError(`${name} is no file.`);
-  if (fileAt(path) === fileAt(file)) {
-    throw configError(`${name} is the file that is loaded: give another path.`);
-  }
+  if (fileAt(path) === fileAt(file)) throw loadedFileError(name);
   if (found.nlink > 1) {
     throw configError(
       `${name} has another name (a hard link), under which the old copy would stay: remove that first. It was not changed.`,

@@ -101,11 +101,15 @@ describe('the path of a copy for readers', () => {
     await expect(check(copy)).rejects.toMatchObject(refused(/is no file\.$/));
   });
 
-  it('is not the database itself, in any spelling', async () => {
+  it('is not the database itself, in any spelling, before the first load and after it', async () => {
+    const isRefused = async () => {
+      for (const path of [fixture.file, relative(process.cwd(), fixture.file)]) {
+        await expect(check(path), path).rejects.toMatchObject(refused(/is the file that is loaded/));
+      }
+    };
+    await isRefused();
     await with1('a', async () => {});
-    for (const path of [fixture.file, relative(process.cwd(), fixture.file)]) {
-      await expect(check(path), path).rejects.toMatchObject(refused(/is the file that is loaded/));
-    }
+    await isRefused();
   });
 
   it('holds nothing foreign: no text, no other database, no file with fewer rows than its receipts', async () => {
