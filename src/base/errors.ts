@@ -64,6 +64,12 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
+/** The text of a defect with its stack, in one line. */
+export function defectText(thrown: unknown): string {
+  const text = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+  return text.split(/\s*\n\s*/).join(' | ');
+}
+
 /** The `code` of a Node system error (`ENOSPC`, `ECONNRESET`, …), looked for along the chain of causes. */
 export function codeOf(thrown: unknown): string | undefined {
   for (let at = thrown, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {

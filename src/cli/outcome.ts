@@ -1,4 +1,4 @@
-import { EXIT, type ExitCode, messageOf, UserError } from '../base/errors.ts';
+import { defectText, EXIT, type ExitCode, messageOf, UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { Stopped } from '../base/signals.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
@@ -24,8 +24,7 @@ export function outcomeOf(thrown: unknown, signal: AbortSignal): Outcome {
     };
     return { exit: error.exitCode, message, log };
   }
-  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  const message = `a defect of dfinery-elt, please report it: ${stack.split(/\s*\n\s*/).join(' | ')}`;
+  const message = `a defect of dfinery-elt, please report it: ${defectText(error)}`;
   return { exit: EXIT.failed, message, log: (logger) => logger.error('run.defect', message) };
 }
 

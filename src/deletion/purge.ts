@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { configError, EXIT, internalError, transientError, UserError } from '../base/errors.ts';
+import { configError, defectText, EXIT, internalError, transientError, UserError } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import { count } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
@@ -123,7 +123,7 @@ export class Purge {
   #ids: readonly string[];
   #states: readonly PlaceState[] = [];
   /** Sentences about what may still hold the people and is out of reach. */
-  readonly unreached: string[] = [];
+  readonly #unreached: string[] = [];
 
   private constructor(
     request: PurgeRequest,
@@ -149,6 +149,10 @@ export class Purge {
   /** The places, as the ledger names them. */
   get names(): readonly string[] {
     return this.#request.places.map(placeName);
+  }
+
+  get unreached(): readonly string[] {
+    return this.#unreached;
   }
 
   get reports(): readonly PlaceReport[] {
@@ -206,7 +210,7 @@ export class Purge {
    * deleted.
    */
   async trial(): Promise<void> {
-    const { options, places, spoolDirs, suppression } = this.#request;
+    const { options, places, suppression } = this.#request;
     for (const { target, path } of places) {
       const people = await target.people();
       const { foreignTables, copiesOfOriginal = [] } = await people.tryPurge(path, this.#query, options);
@@ -217,17 +221,23 @@ export class Purge {
       }
       if (copiesOfOriginal.length > 0) {
         this.#outOfReach(
-          `${path} is a plain copy of a database, or was put back from one: the copies for readers of that ` +
-            `database (${copiesOfOriginal.join(', ')}) stay as they are, and may name the people. Purge the ` +
+          `${path} is a plain copy of another file, or was put back from one: the copies for readers of that ` +
+            `file (${copiesOfOriginal.join(', ')}) stay as they are, and may name the people. Purge the ` +
             'database itself, or remove them if this file is in its place.',
         );
       }
     }
-    const foreign = (await Promise.all(spoolDirs.map(foreignSpoolFolders))).flat();
-    if (foreign.length > 0) {
-      this.#outOfReach(`Spool folders of other users are out of reach and may name the people: ${foreign.join(', ')}.`);
-    }
+    await this.#nameForeignSpools();
     if (suppression !== undefined) await suppress(suppression.file, [], suppression.key, options);
+  }
+
+  /** Names the spool folders that this user cannot look into. */
+  async #nameForeignSpools(): Promise<void> {
+    const foreign = (await Promise.all(this.#request.spoolDirs.map(foreignSpoolFolders))).flat();
+    if (foreign.length === 0) return;
+    this.#outOfReach(
+      `Spool folders of other users, or that cannot be read, are out of reach and may name the people: ${foreign.join(', ')}.`,
+    );
   }
 
   /**
@@ -283,8 +293,7 @@ export class Purge {
   #failureOf(target: string, thrown: unknown): UserError {
     const error = unnamedDiskError(thrown);
     if (error instanceof UserError) return error;
-    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    this.#request.options.logger.error('purge.defect', `${target}: ${stack.split(/\s*\n\s*/).join(' | ')}`);
+    this.#request.options.logger.error('purge.defect', `${target}: ${defectText(error)}`);
     return internalError(`${target} could not be purged by a defect of dfinery-elt: please report it.`, {
       cause: error,
     });
@@ -294,7 +303,7 @@ export class Purge {
   async #record({ place, isBegun, done, failure }: PlaceState, ledger: Ledger, before?: Counts): Promise<void> {
     const isRemovedBefore = done !== undefined && before !== undefined && done.found.rows < before.rows;
     const missed = done?.unreached ?? (failure === undefined ? [] : [failure.message]);
-    const unreached = [...missed, ...this.unreached].slice(0, MAX_NAMED);
+    const unreached = [...missed, ...this.#unreached].slice(0, MAX_NAMED);
     await ledger.write({
       kind: 'purge',
       target: placeName(place),
@@ -314,6 +323,7 @@ export class Purge {
    * failure to remove some.
    */
   async #purgeSpools(): Promise<UserError | undefined> {
+    await this.#nameForeignSpools();
     const { spoolDirs, options } = this.#request;
     const now = options.clock.now();
     const left: string[] = [];
@@ -386,7 +396,7 @@ export class Purge {
   }
 
   #outOfReach(sentence: string): void {
-    if (!this.unreached.includes(sentence)) this.unreached.push(sentence);
+    if (!this.#unreached.includes(sentence)) this.#unreached.push(sentence);
     this.#warn('purge.unreached', sentence);
   }
 

@@ -38,7 +38,7 @@ export type Decision = 'done' | 'rejected' | 'undecided';
 /** Counts of a list, with the names of a report. */
 export interface ListCounts {
   readonly received: number;
-  /** Refused rows by `Refusal`. */
+  /** Refused rows by `IdRefusal`. */
   readonly refused: Readonly<Record<string, number>>;
   readonly duplicates: number;
   /** Different ids among the accepted rows. */

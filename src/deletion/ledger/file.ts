@@ -57,6 +57,7 @@ export async function createLedgerFile(
   lock: Pick<LockFile, 'checkHeld'>,
 ): Promise<LedgerOutput> {
   const number = (ledgerFiles(folder).at(-1)?.number ?? 0) + 1;
+  lock.checkHeld();
   const file = await open(join(folder, fileName(number, run)), 'ax', 0o600);
   await syncFolder(folder);
   return {

@@ -38,7 +38,7 @@ export class RunFolder {
     }
   }
 
-  /** Throws a transient failure if another run took this one for dead, and removes its folder. */
+  /** Throws a transient failure if another run took this one for dead, and removed its folder. */
   checkHeld(): void {
     this.#lease.checkHeld();
   }
@@ -72,12 +72,12 @@ export async function sweepRunFolders(root: string, now: number): Promise<string
   for (const name of await namesIn(root)) {
     const folder = join(root, name);
     if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
-    const changedAt = (await lstat(folder).catch(() => undefined))?.mtimeMs ?? 0;
     try {
-      const isInUse = (await hasLiveRun(folder)) ?? now - changedAt < GRACE_MS;
+      const { mtimeMs } = await lstat(folder);
+      const isInUse = (await hasLiveRun(folder)) ?? now - mtimeMs < GRACE_MS;
       if (!isInUse) await rm(folder, { recursive: true, force: true });
-    } catch {
-      left.push(folder);
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') left.push(folder);
     }
   }
   return left;
@@ -85,7 +85,7 @@ export async function sweepRunFolders(root: string, now: number): Promise<string
 
 /** True if a run with a lease in the folder is alive; undefined if there is no lease. Throws the system's error. */
 async function hasLiveRun(folder: string): Promise<boolean | undefined> {
-  const runs = (await namesIn(folder)).flatMap((name) => leaseOf(name) ?? []);
+  const runs = (await readdir(folder)).flatMap((name) => leaseOf(name) ?? []);
   return runs.length === 0 ? undefined : runs.some((run) => isLeased(folder, run));
 }
 

@@ -33,22 +33,22 @@ const SIDECAR_NAME = /^((r[0-9a-f]{16})-\d{6})\.json$/;
 
 /** Paths of the spool folders (one for each service with its filters) under a spool directory. */
 export const spoolFolders = async (root: string): Promise<string[]> =>
-  (await namedFolders(root)).filter(isPrivateFolder);
+  (await namedFolders(root).catch(() => [])).filter(isPrivateFolder);
 
 /**
  * Paths of spool folders that belong to another user, or that other users may read; `root` itself if it cannot be read.
  */
 export async function foreignSpoolFolders(root: string): Promise<string[]> {
-  try {
-    await readdir(root);
-  } catch (error) {
-    return codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR' ? [] : [root];
-  }
-  return (await namedFolders(root)).filter((path) => folderOwner(path) === 'others').sort();
+  const folders = await namedFolders(root).catch(() => undefined);
+  return folders?.filter((path) => folderOwner(path) === 'others').sort() ?? [root];
 }
 
+/** Throws the system's error for a directory that is there and cannot be read. */
 async function namedFolders(root: string): Promise<string[]> {
-  const names = await readdir(root).catch(() => []);
+  const names = await readdir(root).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return [];
+    throw error;
+  });
   return names.filter((name) => FOLDER_NAME.test(name)).map((name) => join(root, name));
 }
 

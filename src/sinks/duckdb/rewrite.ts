@@ -5,7 +5,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { refuseSecondName } from '../failures.ts';
-import { copiesOfOriginal, refuseCopy, withRewritten } from '../sql/copies.ts';
+import { refuseCopy, withRewritten } from '../sql/copies.ts';
 import { fileExists, newFile, REWRITING, realFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
@@ -44,7 +44,6 @@ export function checkPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Pr
   return withCopy(options, find, async (engine, _copied, { found }) => ({
     found,
     foreignTables: await foreignTables(engine),
-    copiesOfOriginal: await copiesOfOriginal(COPIED, engine),
   }));
 }
 
@@ -144,13 +143,13 @@ async function foreignTables(engine: Engine): Promise<string[]> {
 async function copyWithout(engine: Engine, { condition }: Lookup): Promise<number> {
   await engine.run('COPY FROM DATABASE target TO rewritten (SCHEMA)');
   const name = columnOfSource((await eventRowsIn(engine)).columns, EVENT_NAME);
-  const kept: Readonly<Record<string, string>> = {
-    events: ` WHERE NOT (${condition})`,
+  const kept = new Map([
+    ['events', ` WHERE NOT (${condition})`],
     // The name of an event that only these people had is left out with their rows.
-    [EVENT_NAMES_TABLE]: ` WHERE name IN (SELECT CAST(${name} AS VARCHAR) FROM events WHERE NOT (${condition}))`,
-  };
+    [EVENT_NAMES_TABLE, ` WHERE name IN (SELECT CAST(${name} AS VARCHAR) FROM events WHERE NOT (${condition}))`],
+  ]);
   for (const { name: table, sql } of await tablesOf(engine)) {
-    await engine.run(`INSERT INTO rewritten.${sql} SELECT * FROM target.${sql}${kept[table] ?? ''}`);
+    await engine.run(`INSERT INTO rewritten.${sql} SELECT * FROM target.${sql}${kept.get(table) ?? ''}`);
   }
   const gone = await rowsByWindow(engine, `events WHERE ${condition}`);
   for (const [windowNumber, rows] of gone) {

@@ -87,7 +87,8 @@ export const COPIED: CopiedFormat = {
 };
 
 async function checkOurs(engine: Engine): Promise<void> {
-  if ((await readLake(engine))?.copyOf !== undefined) return;
+  const lake = await readLake(engine).catch(damaged(engine.file));
+  if (lake?.copyOf !== undefined) return;
   throw configError(`${engine.file} holds no tables loaded by this program: nothing was done.`);
 }
 

@@ -355,7 +355,7 @@ class LakeLog implements TableLog {
     const { catalog } = this.#parts;
     const lake = this.#lake;
     const before = lake?.snapshots.findLast(({ time }, i) => i > 0 && time < until)?.id;
-    if (before === undefined || lake?.snapshots[0]?.id === before) return [];
+    if (before === undefined) return [];
     const { after, paths } = await catalog.write(async (open) => {
       const current = await readLake(open);
       // After a commit of another writer the next run does it: this one has not read that commit.
@@ -382,7 +382,7 @@ class LakeLog implements TableLog {
     const { storage, catalog } = this.#parts;
     await catalog.rewrite();
     await this.#publishOlder().catch((error: unknown) => {
-      // A copy that cannot be replaced must not keep the people's files; who purges names it.
+      // A copy that cannot be replaced must not keep the people's files: `withCopies` names it after the purge.
       if (!(error instanceof UserError)) throw error;
     });
     for (const table of TABLES) await eraseFiles(storage, table, this.#known(), this.#purgedAt);

@@ -14,6 +14,7 @@ import {
   fileExists,
   REWRITING,
   realFile,
+  spillFolder,
   sweep,
 } from './engine/database-file.ts';
 import type { Engine, EngineOptions } from './engine/engine.ts';
@@ -52,6 +53,14 @@ export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFor
     const [people, format] = await Promise.all([target.people(), load()]);
     return {
       ...people,
+      async tryPurge(file, query, options) {
+        const trial = await people.tryPurge(file, query, options);
+        const reading = { ...options, file, readOnly: true };
+        return {
+          ...trial,
+          copiesOfOriginal: await format.withFile(reading, (engine) => copiesOfOriginal(format, engine)),
+        };
+      },
       async purge(file, query, options) {
         const purged = await people.purge(file, query, options);
         return { ...purged, unreached: await republish(format, { ...options, file }, options.forgetCopies) };
@@ -251,7 +260,7 @@ const unfinishedCopyOf = (path: string): string => join(dirname(path), `.${basen
 function removeUnfinishedCopy(path: string): void {
   const draft = unfinishedCopyOf(path);
   sweep(draft);
-  rmSync(`${draft}.tmp`, { force: true, recursive: true });
+  rmSync(spillFolder(draft), { force: true, recursive: true });
 }
 
 /**
@@ -319,7 +328,11 @@ export function publishOld(
     const failures: UserError[] = [];
     for (const copy of copies) {
       try {
-        if (!(await format.withFile({ ...options, file: copy, readOnly: true }, isOld))) continue;
+        const isOldCopy = async (open: Engine) => {
+          await format.check(open);
+          return isOld(open);
+        };
+        if (!(await format.withFile({ ...options, file: copy, readOnly: true }, isOldCopy))) continue;
         await publish(format, engine, copy, options, `The copy for readers ${copy}`);
       } catch (error) {
         if (!(error instanceof UserError)) throw error;
@@ -331,7 +344,10 @@ export function publishOld(
 }
 
 /** The copies of the database of which an open file is a plain copy; empty if the file is the database itself. */
-export async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Promise<string[]> {
+async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Promise<string[]> {
+  // Catalogs that were never published had no such table once.
+  const table = `duckdb_tables() WHERE database_name = current_database() AND table_name = ${literal(COPIES_TABLE)}`;
+  if ((await engine.count(table)) === 0) return [];
   if (databaseOf(await readMark(format, engine), engine.file) !== undefined) return [];
   return (await copiesIn(engine)).filter((path) => existsSync(path));
 }

@@ -13,13 +13,14 @@ import {
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { serviceHash } from '../../../src/extract/export-request.ts';
-import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
+import { DEFAULT_RETENTION_MS } from '../../../src/sinks/files/stored-files.ts';
+import type { Sink } from '../../../src/sinks/sink.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { type Cells, csvOf, on } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
-import { openParquetSink } from '../../support/targets/files.ts';
 import { query } from '../../support/targets/query.ts';
+import { statefulTarget } from '../../support/targets/target-fixture.ts';
 
 let server: DeletionServer;
 let fixture: DuckDbFixture;
@@ -57,17 +58,24 @@ async function load(
   day = DAY,
   { copy, service }: { copy?: string; service?: string } = {},
 ): Promise<void> {
-  const options = { ...fixture.targetOptions, tables: [], lockWaitMs: 0, spoolDir: at('spool'), env: () => undefined };
-  const file = name.endsWith('.duckdb') ? await openDuckDbSink({ ...options, file: at(name) }) : undefined;
-  const sink = file ?? (await openParquetSink({ ...options, place: at(name) }));
+  const more = {
+    tables: [],
+    spoolDir: at('spool'),
+    env: () => undefined,
+    retentionMs: DEFAULT_RETENTION_MS,
+    stdout: process.stdout,
+  };
+  const options = { ...fixture.targetOptions, ...more, signal: fixture.signal };
+  const sink = (await statefulTarget(targetOf(name)).open(at(name), options)) as Sink;
   const window = fixture.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
   await sink.commit([{ ...window, state: { ...window.state, ...(service && { service }) } }], fixture.signal);
-  if (copy !== undefined) await file?.publish(copy);
+  if (copy !== undefined) await sink.publish?.(copy);
   await sink.close();
 }
 
-const placeWords = (...names: string[]) =>
-  names.flatMap((name) => ['--purge', name.endsWith('.duckdb') ? 'duckdb' : 'parquet', at(name)]);
+/** The target of a place: `duckdb` of `a.duckdb`, `ducklake` of `a.ducklake`, `parquet` of any other name. */
+const targetOf = (name: string) => /\.(duckdb|ducklake)$/.exec(name)?.[1] ?? 'parquet';
+const placeWords = (...names: string[]) => names.flatMap((name) => ['--purge', targetOf(name), at(name)]);
 const BY_MEMBER = ['--purge-column', 'member'];
 
 const run = (words: readonly string[]) =>
@@ -352,6 +360,16 @@ describe('a purge', () => {
     expect([again.code, again.report.requests, lines().at(-1)?.kind]).toEqual([0, 0, 'close']);
   });
 
+  it('names a spool directory that cannot be read any more when the people are deleted [R617]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
+    onDeletion = async () => {
+      rmSync(at('spool'), { recursive: true });
+      symlinkSync('spool', at('spool'));
+    };
+    const { report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
+    expect([report.unreached, await keysIn('a.duckdb')]).toEqual([[expect.stringContaining(at('spool'))], []]);
+  });
+
   it('purges the places also where a lease of a spool folder cannot be read, and names the folder [R952]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     const folder = join(at('spool'), `dfinery-elt-${'0'.repeat(16)}`);
@@ -413,14 +431,17 @@ it('names a copy for readers that has a second hard link, and why it is kept [R7
   expect([await keysIn('a.duckdb'), await keysIn('copy')]).toEqual([[], ['e1']]);
 });
 
-it('of a restored plain copy names the copies for readers that it cannot replace [R880]', async () => {
-  await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });
-  copyFileSync(at('a.duckdb'), at('backup'));
-  rmSync(at('a.duckdb'));
-  copyFileSync(at('backup'), at('a.duckdb'));
-  const { code, report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
-  expect([code, report.unreached]).toEqual([0, [expect.stringContaining(at('copy'))]]);
-});
+it.each(['a.duckdb', 'a.ducklake'])(
+  'of a restored plain copy, %s, names the copies for readers that it cannot replace [R880]',
+  async (name) => {
+    await load(name, [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });
+    copyFileSync(at(name), at('backup'));
+    rmSync(at(name));
+    copyFileSync(at('backup'), at(name));
+    const { code, report } = await forget(['m1'], ...placeWords(name), ...BY_MEMBER);
+    expect([code, report.unreached]).toEqual([0, [expect.stringContaining(at('copy'))]]);
+  },
+);
 
 describe('person', () => {
   it('writes every row of the people, found as by a purge, and a line of the ledger [R619][R996]', async () => {

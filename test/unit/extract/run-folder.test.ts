@@ -1,4 +1,4 @@
-import {
+import fs, {
   chmodSync,
   existsSync,
   mkdirSync,
@@ -17,6 +17,7 @@ import { RunFolder, sweepRunFolders } from '../../../src/extract/spool/run-folde
 import { foreignSpoolFolders, Spool, spoolFolders } from '../../../src/extract/spool/spool.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { ManualClock } from '../../support/service/service.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 
 const NOW = 1_700_000_000_000;
 const RUN = 'r0123456789abcdef';
@@ -87,6 +88,18 @@ describe('the folder of a run', () => {
     expect([...kept, both, join(root, 'dfinery-files-00link')].every(existsSync)).toBe(true);
     expect(readdirSync(kept[0])).toContain('below');
     await expect(sweepRunFolders(join(root, 'none'), NOW)).resolves.toEqual([]);
+  });
+});
+
+describe('the folder of a live run', () => {
+  it('stays, and is named, where it cannot be listed or looked at [R952]', async () => {
+    const live = leave('dfinery-files-000001', ownerText());
+    for (const call of ['readdir', 'lstat']) {
+      const failing = (real: (...all: unknown[]) => unknown, path: unknown, ...more: unknown[]) =>
+        path === live ? Promise.reject(systemError('EIO')) : real(path, ...more);
+      const left = await withCall(fs.promises, call, failing, () => sweepRunFolders(root, NOW));
+      expect([left, existsSync(live)], call).toEqual([[live], true]);
+    }
   });
 });
 
