@@ -66,7 +66,10 @@ export function protocolOf(asInstants: boolean): Protocol {
 
 /** True if a protocol has the features of the columns: a first run that died may have had another time zone. */
 export function supports(protocol: Protocol | undefined, asInstants: boolean): boolean {
-  return protocolOf(asInstants).writerFeatures?.every((name) => protocol?.writerFeatures?.includes(name)) === true;
+  const needed = protocolOf(asInstants);
+  return (['readerFeatures', 'writerFeatures'] as const).every((kind) =>
+    needed[kind]?.every((name) => protocol?.[kind]?.includes(name) === true),
+  );
 }
 
 /** Throws a configuration failure for a table that requires features which this program does not know. */

@@ -11,7 +11,7 @@ import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
-import { folderError, linkError, secondNameError } from '../failures.ts';
+import { filesError, folderError, linkError, secondNameError } from '../failures.ts';
 import { forgetReadFiles, openWithoutLock } from '../files/file-table.ts';
 import { FILE, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
 import {
@@ -70,7 +70,8 @@ export const PARQUET: FilesFormat = {
       if ((await readIfThere(paths.journal)) === undefined) return;
       await (await openForWriting(paths, { ...options, lockWaitMs: 0 })).close();
     } catch (error) {
-      if (!(error instanceof UserError) || error.exitCode !== EXIT.later) throw folderError(error, paths.root);
+      options.signal?.throwIfAborted();
+      if (!(error instanceof UserError) || error.exitCode !== EXIT.later) throw filesError(error, paths.root);
     }
   },
 };
