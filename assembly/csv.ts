@@ -39,8 +39,8 @@ function putCell(cells: usize, used: i32, head: i32, start: i32, end: i32): void
 
 /**
  * Reads the row at `base + at`, as RowTokenizer.next does: filled cells into `cells` (room for `capacity` numbers), the
- * rest into the results. Returns where the next row starts, relative to `base`; NOT_PLAIN for a row that does not end in
- * LF or CRLF before `end`, has a CR of its own outside of quotes, is broken, or has too many cells.
+ * rest into the results. Returns where the next row starts, relative to `base`; NOT_PLAIN for a row that does not end
+ * in LF or CRLF before `end`, has a CR of its own outside of quotes, is broken, or has too many cells.
  */
 export function nextRow(base: usize, at: i32, end: i32, cells: usize, capacity: i32): i32 {
   let i = at;
@@ -49,7 +49,10 @@ export function nextRow(base: usize, at: i32, end: i32, cells: usize, capacity: 
   /** Column of the byte at `i`, shifted as a cell's head is. */
   let head = 0;
   let openHead = 0;
-  /** Start of the unquoted cell that the byte before `i` belongs to; -1: that byte is a comma, a quote or before the row. */
+  /**
+   * Start of the unquoted cell that the byte before `i` belongs to; -1: that byte is a comma, a quote or before the
+   * row.
+   */
   let open = -1;
   while (i < end && used + STEP_NUMBERS <= capacity) {
     const v = v128.load(base + <usize>i);
@@ -131,9 +134,9 @@ const TRUE: u32 = 0x65757274;
 const FALS: u32 = 0x736c6166;
 
 /**
- * Writes cells [k, used) of a row as `,"name":value` to `out` while they are plain: text, numbers, columns that are left
- * out, booleans, datetimes of 23 bytes, and lists without escapes or white space between items. Returns the first cell that
- * is not, or `used`; OUT_END is behind what was written. Up to fifteen bytes more may be overwritten.
+ * Writes cells [k, used) of a row as `,"name":value` to `out` while they are plain: text, numbers, columns that are
+ * left out, booleans, datetimes of 23 bytes, and lists without escapes or white space between items. Returns the first
+ * cell that is not, or `used`; OUT_END is behind what was written. Up to fifteen bytes more may be overwritten.
  */
 export function writeCells(
   base: usize,
@@ -202,7 +205,10 @@ function writeBoolean(from: usize, to: usize): usize {
   return to + 4 + usize(!isTrue);
 }
 
-/** Copies a JSON list, each pair of quotes as one, and returns where it ends; 0 for one with an escape, or white space between items. */
+/**
+ * Copies a JSON list, each pair of quotes as one, and returns where it ends; 0 for one with an escape, or white space
+ * between items.
+ */
 function writeList(from: usize, length: i32, out: usize): usize {
   let to = out;
   let inString = false;

@@ -1,5 +1,5 @@
-// Rows without dropped columns and with hashes for values, with 128-bit SIMD, in AssemblyScript: `npm run wasm` compiles
-// this file into src/csv/csv.wasm. It handles the plain case and hands every other one back to the code in
+// Rows without dropped columns and with hashes for values, with 128-bit SIMD, in AssemblyScript: `npm run wasm`
+// compiles this file into src/csv/csv.wasm. It handles the plain case and hands every other one back to the code in
 // TypeScript. All memory is the caller's: see src/csv/csv-memory.ts.
 
 import { COMMA } from '../src/base/ascii';
@@ -31,10 +31,11 @@ function commas(count: i32, to: usize): usize {
 }
 
 /**
- * Writes the row [start, contentEnd), whose `used` numbers of cells are at `cells`, to `out`, without its line end: room is
- * left for each hash, and a job for it stored at `jobs`. The cells that stay get their new columns in place. `info`: the
- * numbers used of the cells, and the end of the jobs, are stored there. Returns where the row ends; NOT_PLAIN for one with a
- * value that is too long or is not as it is written. Up to fifteen bytes more may be overwritten.
+ * Writes the row [start, contentEnd), whose `used` numbers of cells are at `cells`, to `out`, without its line end:
+ * room is left for each hash, and a job for it stored at `jobs`. The cells that stay get their new columns in place.
+ * `info`: the numbers used of the cells, and the end of the jobs, are stored there. Returns where the row ends;
+ * NOT_PLAIN for one with a value that is too long or is not as it is written. Up to fifteen bytes more may be
+ * overwritten.
  */
 export function editRow(
   base: usize,
@@ -159,7 +160,7 @@ function isShort(cell: usize, head: i32, action: i32): bool {
 
 // SHA-256 of four values at once: each 32-bit lane is one of them.
 
-/** Addresses in the caller's tables, behind the constants of the rounds; src/csv/layout.ts has those of the key and of four blocks. */
+/** Places in the tables, behind the constants of the rounds; src/csv/layout.ts has those of the key and of blocks. */
 const WORDS_AT: usize = 256;
 const STATE_AT: usize = 1_280;
 /** Bits of the block of the key, and of the digest behind it. */
@@ -279,7 +280,10 @@ function loadWords(tables: usize): void {
   for (let i: usize = 0; i < 4; i++) transpose(tables + BLOCKS_AT + (i << 4), tables + WORDS_AT + (i << 6));
 }
 
-/** Makes the state of a key of `INNER_AT` or `OUTER_AT` from the initial one there, and its block in the first of the blocks. */
+/**
+ * Makes the state of a key of `INNER_AT` or `OUTER_AT` from the initial one there, and its block in the first of the
+ * blocks.
+ */
 export function prepareKey(tables: usize, isOuter: bool): void {
   const at = tables + (isOuter ? OUTER_AT : INNER_AT);
   loadWords(tables);
@@ -318,25 +322,25 @@ function jobAt(jobs: usize, end: usize, lane: usize): usize {
   return job < end ? job : end - JOB_BYTES;
 }
 
-/** Writes the hashes of the jobs in [jobs, end). */
-export function hashJobs(base: usize, tables: usize, jobs: usize, end: usize): void {
-  const blocks = tables + BLOCKS_AT;
-  const words = tables + WORDS_AT;
-  const state = tables + STATE_AT;
+/** Writes the hashes of the jobs in [jobs, end), with the tables at `base`. */
+export function hashJobs(base: usize, jobs: usize, end: usize): void {
+  const blocks = base + BLOCKS_AT;
+  const words = base + WORDS_AT;
+  const state = base + STATE_AT;
   for (; jobs < end; jobs += 4 * JOB_BYTES) {
     for (let lane: usize = 0; lane < 4; lane++) {
       const job = jobAt(jobs, end, lane);
       putBlock(blocks + lane * BLOCK_BYTES, base + <usize>load<i32>(job), load<i32>(job, 4));
     }
-    loadWords(tables);
-    setState(tables, tables + INNER_AT);
-    compress(tables);
+    loadWords(base);
+    setState(base, base + INNER_AT);
+    compress(base);
     for (let i: usize = 0; i < 8; i++) v128.store(words + (i << 4), v128.load(state + (i << 4)));
     v128.store(words, i32x4.splat(<i32>0x80000000), 128);
     for (let i: usize = 9; i < 15; i++) v128.store(words + (i << 4), i32x4.splat(0));
     v128.store(words, i32x4.splat(OUTER_BITS), 240);
-    setState(tables, tables + OUTER_AT);
-    compress(tables);
+    setState(base, base + OUTER_AT);
+    compress(base);
     for (let lane: usize = 0; lane < 4; lane++) {
       const job = jobAt(jobs, end, lane);
       const out = base + <usize>load<i32>(job, 8);

@@ -59,8 +59,8 @@ const SHORTEST_TIME: i32 = 10;
 
 /**
  * Counts cells [k, used) of a row and takes them in while they are plain and of a kind that is known of their column.
- * `hours`: those that are known of the zone; 0 where none is configured. Returns the first cell that is not, or `used`; LISTED is left with the cells that
- * the caller must look at by itself.
+ * `hours`: those that are known of the zone; 0 where none is configured. Returns the first cell that is not, or `used`;
+ * LISTED is left with the cells that the caller must look at by itself.
  */
 export function observeCells(base: usize, cells: usize, k: i32, used: i32, columns: usize, hours: usize): i32 {
   let listed: i32 = 0;
@@ -134,7 +134,9 @@ function wordClass(from: usize, length: i32): i32 {
   return word === FALS_LOWER && last === LOWER_E ? BOOL_LOWER : 0;
 }
 
-/** The bits of a JSON list without white space between its items and without escapes, its quotes doubled as in the cell. */
+/**
+ * The bits of a JSON list without white space between its items and without escapes, its quotes doubled as in the cell.
+ */
 function listClass(from: usize, length: i32): i32 {
   const last = length - 1;
   if (byteAt(from + <usize>last) !== CLOSE_BRACKET) return 0;
@@ -162,7 +164,10 @@ function commaFrom(from: usize, start: i32, last: i32): i32 {
   return i;
 }
 
-/** Behind the string whose text begins at `start`; more than `last` where it has an escape or a control, or does not end. */
+/**
+ * Behind the string whose text begins at `start`; more than `last` where it has an escape or a control, or does not
+ * end.
+ */
 function stringEnd(from: usize, start: i32, last: i32): i32 {
   for (let i = start; i < last; i++) {
     const c = byteAt(from + <usize>i);

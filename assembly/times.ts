@@ -1,4 +1,5 @@
-// Dates and times without a zone of their own, for the modules that read them. src/types/calendar.ts says what they are.
+// Dates and times without a zone of their own, for the modules that read them. src/types/calendar.ts says what they
+// are.
 
 import { COLON, DOT, HYPHEN, SPACE, UPPER_T, ZERO } from '../src/base/ascii';
 import { HOUR_SLOTS } from '../src/csv/layout';

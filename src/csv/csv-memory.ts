@@ -46,13 +46,14 @@ export interface CsvFunctions {
     info: number,
   ): number;
   prepareKey(tables: number, isOuter: number): void;
-  hashJobs(base: number, tables: number, jobs: number, end: number): void;
+  hashJobs(base: number, jobs: number, end: number): void;
 }
 
 /*
- * One memory, from byte 0 on: results (`info`), the cells of a row (`cells`), what is known of columns (`observed`), and `bytes`,
- * which begin at DATA_AT. In `bytes` lie, for a body: where columns are edited the tables of `EditMemory` and the edited rows,
- * then the rows as they came; for RECORDs: rows, tables and lines (src/sinks/records/record-memory.ts).
+ * One memory, from byte 0 on: results (`info`), the cells of a row (`cells`), what is known of columns (`observed`), and
+ * `bytes`, which begin at DATA_AT. In `bytes` lie, for a body: where columns are edited the tables of `EditMemory` and
+ * the edited rows, then the rows as they came; for RECORDs: rows, tables and lines
+ * (src/sinks/records/record-memory.ts).
  */
 const PAGE_BYTES = 65_536;
 /** Number of entries in `info`: those of layout.ts, the last followed by two cells. */
@@ -259,10 +260,7 @@ export class EditMemory {
   /** Writes all hashes that are still missing. */
   hash(): void {
     const { base, functions } = this.#memory;
-    if (this.#jobs > JOBS_AT) {
-      const [from, to] = [base + JOBS_AT, base + this.#jobs];
-      functions.hashJobs(base, base, from, to);
-    }
+    if (this.#jobs > JOBS_AT) functions.hashJobs(base, base + JOBS_AT, base + this.#jobs);
     this.#jobs = JOBS_AT;
   }
 

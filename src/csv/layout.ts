@@ -29,14 +29,14 @@ export const DROP = 2;
 /** Does the same as HASH, but keeps the text `null`, which is no value there. */
 export const HASH_BUT_NULL = 3;
 
-/** What hashes values, from the begin of the memory on (bytes): tables of SHA-256, then the jobs. */
+/** Indices in `CsvMemory.bytes` of tables of SHA-256: the states of the key, inner and outer, then four blocks. */
 export const INNER_AT = 1_408;
 export const OUTER_AT = 1_440;
 export const BLOCKS_AT = 1_472;
 /** Size of a block of SHA-256. */
 export const BLOCK_BYTES = 64;
 /** Size of a job, a hash that is still to be written: address and length of the value, address of the hash. */
-export const JOB_BYTES = 16;
+export const JOB_BYTES = 12;
 
 /**
  * Which cells of a column are examined: all, or none. With a higher number `observeCells` leaves them to TypeScript.

@@ -33,9 +33,10 @@ export async function accessPeople(request: AccessOptions): Promise<{ readonly i
   let rows = 0;
   for (const place of places) {
     const people = await place.target.people();
+    const name = JSON.stringify(placeName(place));
     for await (const { table, row } of people.rows(place.path, query, options)) {
       options.signal?.throwIfAborted();
-      await write(`{"place":${JSON.stringify(placeName(place))},"table":${JSON.stringify(table)},"row":${row}}`);
+      await write(`{"place":${name},"table":${JSON.stringify(table)},"row":${row}}`);
       rows++;
     }
   }
@@ -55,10 +56,9 @@ async function record(
   try {
     const name = ledgers.key.listHash(sha256(['dfinery-elt person v1', list.digest]));
     const ledger = await ledgers.start({ list: name, ids: 0 });
-    for (const { id } of list.ids()) {
-      ledger.add({ kind: 'access', id: ledgers.key.idHash(id), places: places.map(placeName) });
-    }
-    await ledger.write({ kind: 'close', counts: { ids: list.ids().length } });
+    const [ids, names] = [list.ids(), places.map(placeName)];
+    for (const { id } of ids) ledger.add({ kind: 'access', id: ledgers.key.idHash(id), places: names });
+    await ledger.write({ kind: 'close', counts: { ids: ids.length } });
   } finally {
     await ledgers.close();
   }

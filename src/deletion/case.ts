@@ -82,7 +82,7 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     // input without ids leaves no run behind.
     const { resumes } = plan.unfinished;
     const start = { list: plan.listName, resumes, ids: plan.wanted.length };
-    const run = list.ids().length === 0 ? undefined : await ledgers.start(start);
+    const run = plan.counts.ids === 0 ? undefined : await ledgers.start(start);
     const failures: UserError[] = [];
     try {
       // Delete at the service. The purge may take long: the last answers are proof before it begins.

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { DAY_MS } from '../base/durations.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import type { DeletionAnswer } from '../service/delete/client.ts';
 
@@ -12,7 +13,7 @@ const RESERVE = 0.2;
 /** Pause if the service does not say when its limit resets. */
 const UNKNOWN_RESET_MS = MINUTE_MS;
 /** A reset further in the future than this is ignored. */
-const MAX_RESET_MS = 400 * 24 * 60 * MINUTE_MS;
+const MAX_RESET_MS = 400 * DAY_MS;
 
 export type RateLimits = Pick<DestinationConfig, 'requestsPerMinute' | 'maxConcurrentRequests'>;
 
@@ -31,8 +32,7 @@ export class RateLimiter {
   /** The last reading of the machine's clock, and the time by which it was set back in all. */
   #lastClock = Number.NEGATIVE_INFINITY;
   #setBackMs = 0;
-  /** How often the service said to wait; the answers of requests that were in progress together count as one. */
-  waits = 0;
+  #waits = 0;
   #active = 0;
   #waiters: (() => void)[] = [];
   /** The latest remaining quota, and the largest one seen, which is assumed to be the whole quota. */
@@ -44,6 +44,11 @@ export class RateLimiter {
     this.#clock = clock;
     this.#limits = limits;
     this.#gapMs = (MINUTE_MS / limits.requestsPerMinute) * SLACK;
+  }
+
+  /** How often the service said to wait; the answers of requests that were in progress together count as one. */
+  get waits(): number {
+    return this.#waits;
   }
 
   /** Time (ms) during which nothing is sent; 0 when sending is allowed. */
@@ -103,7 +108,7 @@ export class RateLimiter {
     const now = this.#now();
     const resetAt = limits.resetAt === undefined ? undefined : limits.resetAt + this.#setBackMs;
     if (kind === 'wait') {
-      if (now >= this.#pausedUntil) this.waits++;
+      if (now >= this.#pausedUntil) this.#waits++;
       this.#pause(resetAt, now);
       return;
     }

@@ -14,7 +14,7 @@ export interface FirstSeen {
 
 /** The result of a scan for one column, from all of its cells. */
 export interface ColumnScan {
-  /** The name in the export. */
+  /** The name in the export (`HeaderColumn.name`); of exports that differ in it, `HeaderColumn.source`. */
   readonly source: string;
   readonly group: ColumnGroup;
   /** True if the values were replaced by hashes (S47): then the column is a string, whatever its name. */

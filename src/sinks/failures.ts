@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { configError, type UserError } from '../base/errors.ts';
+import { plainCount } from '../base/quantities.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { COMMITTED_IS_KEPT, engineError } from './sql/engine/faults.ts';
 
@@ -19,7 +20,7 @@ export const noTableError = (place: string): UserError =>
 /** A purge would leave the old contents under these other names. `names`: all that the file has. */
 export function secondNameError(file: string, names: number): UserError {
   return configError(
-    `${file} has ${names - 1} more name${names === 2 ? '' : 's'} (hard links), which would keep the old contents: ` +
+    `${file} has ${plainCount(names - 1, 'more name')} (hard links), which would keep the old contents: ` +
       'remove them first. It was not changed.',
     { where: { file } },
   );

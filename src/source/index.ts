@@ -8,7 +8,7 @@ import type { WorkerOptions } from '../sinks/records/worker-pool.ts';
 const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/source-dfinery';
 
 /**
- * `read` plans each stream, cuts the plans into segments of days that the same streams want, and writes records and
+ * The Airbyte source. `read` plans each stream, cuts the plans into segments of days that the same streams want, and writes records and
  * states.
  */
 export function sourceConnector(threads: WorkerOptions): Connector {

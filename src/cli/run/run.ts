@@ -75,7 +75,7 @@ interface TargetPlace {
 }
 
 interface TargetResult extends TargetPlace, RunResult {
-  readonly outcome?: Outcome;
+  readonly outcome?: Outcome | undefined;
 }
 
 /**
@@ -95,15 +95,14 @@ export async function syncAll(run: SyncRun, targets: readonly TargetPlace[], con
     const keep = i < targets.length - 1 || results.some(({ outcome }) => outcome !== undefined);
     const publish = i === 0 ? run.publish : undefined;
     const { summary, error } = await sync({ ...run, publish, sharing: { ...shared, keep } }, one.open, context);
-    results[i] = { ...one, summary };
-    if (error === undefined) continue;
-    const outcome = outcomeOf(error, signal);
+    const outcome = error === undefined ? undefined : outcomeOf(error, signal);
+    results[i] = { ...one, summary, error, outcome };
+    if (outcome === undefined) continue;
     if (signal.aborted) {
       // The targets that were not begun are no more loaded than this one.
       const stopped = results.map((result, at) => (at < i ? result : { ...result, outcome }));
       return { summary: joined(stopped, context), error };
     }
-    results[i] = { ...one, summary, error, outcome };
     const fields = { target, place, exit: outcome.exit };
     logger.error('sync.target', `${target} ${place} failed: ${outcome.message}`, fields);
   }

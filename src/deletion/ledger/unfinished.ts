@@ -68,8 +68,8 @@ export const isOfService = (open: OpenLine, { baseUrl, serviceId }: ServiceName)
   open.base_url === baseUrl && open.service_id === serviceId;
 
 /**
- * The difference is absolute: after the clock was set back, a run that seems to begin a day ahead is not resumed
- * either.
+ * True for a run of this list that began less than a day before now, or after now: the clock may have been set back
+ * since, by less than a day.
  */
 const isResumable = (open: OpenLine, { list, now }: UnfinishedQuery): boolean =>
   open.list === list && Math.abs(now - Date.parse(open.at ?? '')) < RESUMABLE_MS;

@@ -144,13 +144,13 @@ function planDays(
   const { settings, prior, now } = input;
   const coverage = startsOver ? new Coverage([], undefined) : Coverage.of(state, prior.covered);
   const start = startOf(input, startsOver ? undefined : state, coverage);
-  const span = spanOf(input, start, coverage);
-  const likelyGaps = likelyGapsOf(span, coverage, oldestOf(input).surely);
+  const wanted = wantedDaysOf(input, start, coverage);
+  const likelyGaps = likelyGapsOf(wanted, coverage, oldestOf(input).surely);
   const cursor = coverage.cursor(start.day, now);
   return {
-    days: daysIn(span, input, coverage),
+    days: daysIn(wanted, input, coverage),
     likelyGaps,
-    isGap: (day) => span.gapFrom !== undefined && day >= span.gapFrom && !coverage.has(day),
+    isGap: (day) => wanted.gapFrom !== undefined && day >= wanted.gapFrom && !coverage.has(day),
     onGap: settings.onGap,
     start: start.day,
     startIsClamped: start.followsOldest && start.day === oldestOf(input).probably,
@@ -158,7 +158,7 @@ function planDays(
     cursor,
     coverage,
     rowsOf: prior.rowsOf,
-    warnings: warningsOf(span, likelyGaps, cursor, oldestOf(input).probably),
+    warnings: warningsOf(wanted, likelyGaps, cursor, oldestOf(input).probably),
   };
 }
 
@@ -201,7 +201,7 @@ function startOf(input: PlanInput, state: ExportState | undefined, coverage: Cov
  *   resumed                 the cursor, not before `start`     the same                       the cursor, unless the
  *                                                                                             start follows the oldest
  *   any other               the cursor less `lookback_days`,   the same, not before `oldest`  as above
- *                           not before `start`                 unless the cursor is there
+ *                           not before `start`                 but from the cursor, if earlier
  *
  * In the last two, a stored start before `oldest` is still wanted: a run then says that its days are not exported.
  */
@@ -218,7 +218,7 @@ interface WantedDays {
   readonly readsAll: boolean;
 }
 
-function spanOf(input: PlanInput, start: Start, coverage: Coverage): WantedDays {
+function wantedDaysOf(input: PlanInput, start: Start, coverage: Coverage): WantedDays {
   const { from, to, fullRefresh, resume, now } = input;
   if (from !== undefined && to !== undefined && from > to) {
     throw configError(`--from ${from} is after --to ${to}: nothing lies between them.`);
@@ -249,14 +249,14 @@ function lastDayOf({ settings, delivery, to, now }: PlanInput): Day {
   return wanted === undefined ? latest : earlierOf(wanted, latest);
 }
 
-/** The days of a span that are gaps, where `oldest` is the first day that the service may still export. */
+/** The wanted days that are gaps, where `oldest` is the first day that the service may still export. */
 function likelyGapsOf({ first, last, gapFrom }: WantedDays, coverage: Coverage, oldest: Day): Day[] {
   if (gapFrom === undefined) return [];
   const lost = daysOf(laterOf(gapFrom, first), earlierOf(last, addDays(oldest, -1)));
   return lost.filter((day) => !coverage.has(day));
 }
 
-/** The days of a span that are read. */
+/** The wanted days that are read. */
 function daysIn({ first, last, readsAll }: WantedDays, input: PlanInput, coverage: Coverage): Day[] {
   const all = daysOf(first, last);
   // Some days after the cursor may be complete already (mapped tasks). They are not requested again, unless there is a
@@ -265,12 +265,12 @@ function daysIn({ first, last, readsAll }: WantedDays, input: PlanInput, coverag
   return all.filter((day) => !coverage.has(day));
 }
 
-function warningsOf(span: WantedDays, likelyGaps: readonly Day[], cursor: Day, oldest: Day): PlanWarning[] {
-  const { wanted, first, last } = span;
+function warningsOf(days: WantedDays, likelyGaps: readonly Day[], cursor: Day, oldest: Day): PlanWarning[] {
+  const { wanted, first, last } = days;
   const out: PlanWarning[] = [];
   if (likelyGaps.length > 0) out.push(gapWarning(likelyGaps));
   if (wanted < first && first <= last) out.push(clampWarning(wanted, first));
-  if (span.gapFrom !== undefined && !span.readsAll) out.push(...retentionLimitWarnings(cursor, last, oldest));
+  if (days.gapFrom !== undefined && !days.readsAll) out.push(...retentionLimitWarnings(cursor, last, oldest));
   return out;
 }
 

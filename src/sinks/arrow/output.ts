@@ -2,11 +2,12 @@ import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
+import { DAY_MS } from '../../base/durations.ts';
 import { codeOf } from '../../base/errors.ts';
 import { moveFile, OWNER_FILE, removeTemporaries, replaceablePath, temporaryPathOf } from '../../fs/atomic-file.ts';
 
 /** Age (ms) from which an unfinished file is abandoned: a younger one's run may wait for its first window. */
-const ABANDONED_MS = 86_400_000;
+const ABANDONED_MS = DAY_MS;
 
 /** A file or a stream that receives bytes. */
 export interface ArrowOutput {

@@ -47,7 +47,7 @@ export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDb
   }
 }
 
-/** A DuckDB file that is open for loading. No other process writes to it meanwhile: the state is read once. */
+/** A DuckDB file that is open for loading. Others can write to it only while a new file is remade for many columns. */
 export class DuckDbSink implements Sink {
   readonly #engine: Engine;
   readonly #zone: Zone | undefined;

@@ -1,5 +1,6 @@
 import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
+import { plainCount } from '../../base/quantities.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
@@ -98,6 +99,6 @@ export const changedFile = ({ table, path, rows, bytes, date = null }: LakeFile)
 /** The failure for rows that belong to no window: this program cannot tell what would supersede or purge them. */
 export const insertedError = (file: string, table: TableName, rows: number) =>
   configError(
-    `${file}: another program inserted ${rows} row${rows === 1 ? '' : 's'} into ${table}, which this one cannot ` +
+    `${file}: another program inserted ${plainCount(rows, 'row')} into ${table}, which this one cannot ` +
       'keep: they belong to no export. Delete them there, or move them into another table, and run again.',
   );

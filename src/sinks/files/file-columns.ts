@@ -6,14 +6,7 @@ import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
-import {
-  castToColumn,
-  type DescribedColumn,
-  describe,
-  rescuedAfter,
-  typedNull,
-  valueAfter,
-} from '../sql/conversions.ts';
+import { castToColumn, type DescribedColumn, describe, rescuedAfter, valueAfter } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
@@ -59,13 +52,13 @@ export function selectOf<C extends StoredColumn>(
   sqlOf = (column: Typed<C>) => identifier(column.name),
 ): string {
   const values = typedColumns(columns).map((column) => {
-    const value = names.has(column.name) ? sqlOf(column) : typedNull(column.type, zone);
+    const value = names.has(column.name) ? sqlOf(column) : castToColumn('NULL', column.type, zone);
     return `${value} AS ${identifier(column.name)}`;
   });
   return [...own, ...values].join(', ');
 }
 
-/** The same of a stored file after a plan, with the values that it makes of the stored ones. */
+/** A select list of a stored file after a plan, with the values that the plan makes of the stored ones. */
 export function selectAfter(
   columns: readonly PlannedColumn[],
   names: ReadonlySet<string>,

@@ -73,7 +73,7 @@ export class FileTable {
     return this.#latest;
   }
 
-  /** The same of a place that was loaded; throws if nothing was. */
+  /** The latest version. Throws UserError if nothing was loaded yet. */
   get snapshot(): Snapshot {
     if (this.#latest !== undefined) return this.#latest;
     throw noTableError(this.place);
@@ -159,9 +159,12 @@ export class FileTable {
   }
 
   async #copyOf({ path, bytes }: DataFile, columns?: ReadonlySet<string>): Promise<string> {
-    const key = `${path}\0${columns === undefined ? '' : JSON.stringify([...columns].sort())}`;
+    const keyOf = (names: string) => `${path}\0${names}`;
+    const key = keyOf(columns === undefined ? '' : JSON.stringify([...columns].sort()));
     const part = columns && { bytes, columns };
-    const local = this.#copies.get(key) ?? (await this.storage.localFile(path, this.newPath('copy'), part));
+    // A copy of the whole file has all columns.
+    const known = this.#copies.get(keyOf('')) ?? this.#copies.get(key);
+    const local = known ?? (await this.storage.localFile(path, this.newPath('copy'), part));
     this.#copies.set(key, local);
     return local;
   }

@@ -5,10 +5,10 @@ import { typedColumns } from '../../table/columns.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount } from '../sql/rows/counts.ts';
 import { fileQuery, type TypedRows, typedValues, type WindowLoad } from '../sql/rows/file-query.ts';
-import { type StagedExtra, withStaged } from '../sql/rows/staging.ts';
+import { type Staged, type StagedExtra, withStaged } from '../sql/rows/staging.ts';
 import { eventColumns } from './file-columns.ts';
 import type { FileTable } from './file-table.ts';
-import { type Writer, writeDates, writeFile } from './parquet-file.ts';
+import { PARTITION_COLUMN, type Writer, writeDates, writeFile } from './parquet-file.ts';
 import { onlyDate, partitionSql } from './partition-date.ts';
 import type { NewFile } from './table-log.ts';
 
@@ -18,7 +18,7 @@ const CONCURRENCY = 2;
 /** Files that were written before the batch of their window was complete. */
 export interface PrewrittenFiles {
   /** The number of the window, and the names and types of the columns, as text. */
-  readonly layout: string;
+  readonly planText: string;
   readonly files: readonly NewFile[];
 }
 
@@ -41,7 +41,7 @@ export class Prewriter {
     if (load.window.receipt.rows === 0 || hasDuplicateOrMissingIds(load.window)) return;
     const write = async () => {
       if (this.#isClosed || this.#table.engine.isLowOnMemory) return undefined;
-      return { layout: layoutOf(load), files: await writePlain(this.#table, load) };
+      return { planText: planTextOf(load), files: await writePlain(this.#table, load) };
     };
     this.#files.set(
       load.window,
@@ -65,7 +65,7 @@ export class Prewriter {
 }
 
 /** A text that is equal for two files of a window only if they have the same rows. */
-const layoutOf = ({ windowNumber, planned }: WindowLoad): string =>
+const planTextOf = ({ windowNumber, planned }: WindowLoad): string =>
   JSON.stringify([windowNumber, ...typedColumns([...planned.values()]).map(({ name, type }) => [name, type])]);
 
 /**
@@ -81,7 +81,7 @@ export async function writeIncoming(
   const limit = pLimit(table.engine.isLowOnMemory ? 1 : CONCURRENCY);
   const beside = filled.map((load) => {
     const written = prewritten.get(load.window);
-    if (written?.layout === layoutOf(load)) return written.files;
+    if (written?.planText === planTextOf(load)) return written.files;
     return hasDuplicateOrMissingIds(load.window) ? undefined : limit(() => writePlain(table, load));
   });
   const plain = await Promise.all(beside);
@@ -101,7 +101,7 @@ function writePlain(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
 function writeStaged(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
   const date = onlyDate(load);
   const partition: StagedExtra = { type: 'DATE', valueOf: (index) => partitionSql(load, index) };
-  const write = (staged: TypedRows & { readonly extra: string | undefined }) => {
+  const write = (staged: Staged) => {
     const query = queryOf(staged, date === undefined ? staged.extra : undefined, load);
     return writeDatesOf(table, table.writer(), query, load, date);
   };
@@ -115,13 +115,13 @@ function queryOf(rows: TypedRows, date: string | undefined, load: WindowLoad): s
   // A column that is the key is computed once.
   const key = rows.columns.find((_, i) => rows.values[i] === rows.key)?.name;
   if (key === undefined) inner.push(`${rows.key} AS _key`);
-  if (date !== undefined) inner.push(`${date} AS event_date`);
+  if (date !== undefined) inner.push(`${date} AS ${PARTITION_COLUMN}`);
   const own = [
     key === undefined ? '_key' : `${identifier(key)} AS _key`,
     `CAST(${load.windowNumber} AS BIGINT) AS _dfinery_window`,
     'CAST(_rescued AS VARCHAR) AS _rescued',
   ];
-  const all = [...own, ...names, ...(date === undefined ? [] : ['event_date'])];
+  const all = [...own, ...names, ...(date === undefined ? [] : [PARTITION_COLUMN])];
   return `SELECT ${all.join(', ')} FROM (SELECT ${inner.join(', ')} FROM ${rows.from})`;
 }
 

@@ -141,10 +141,10 @@ const keyOf = (path: string, column: string): string => `${path}\0${column}`;
 /** Counts the rows without a list, by the local path of their file and the column; a file without rows has no entry. */
 async function countAbsentLists(engine: Engine, files: readonly NewFile[]): Promise<Map<string, number>> {
   const absent = new Map<string, number>();
-  const layouts = groupBy(files, ({ statistics }) =>
+  const byColumns = groupBy(files, ({ statistics }) =>
     JSON.stringify([...statistics].map(([name, own]) => [name, own.isList])),
   );
-  for (const group of layouts.values()) {
+  for (const group of byColumns.values()) {
     const lists = [...group[0].statistics].filter(([, { isList }]) => isList).map(([name]) => name);
     if (lists.length === 0) continue;
     const counts = lists.map((name) => `count(*) - count(${identifier(name)})`);

@@ -145,7 +145,7 @@ export const FILE = '_dfinery_file';
 /** `read_parquet` of files with the same schema. */
 export const readFiles = (paths: readonly string[]): string => `read_parquet(${filesToRead(paths)})`;
 
-/** Does the same, with the column FILE. */
+/** `read_parquet` of files with the same schema, and the path of each row's file in the column FILE. */
 export const readFilesWithPaths = (paths: readonly string[]): string =>
   `read_parquet(${filesToRead(paths)}, filename = ${literal(FILE)})`;
 

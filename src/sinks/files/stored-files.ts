@@ -1,4 +1,5 @@
 import pLimit from 'p-limit';
+import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { linkError, secondNameError } from '../failures.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
@@ -8,9 +9,9 @@ import type { DataFile, NewFile } from './table-log.ts';
 // The files of tables whose log lists them: each file has a name of its own, which it keeps as long as it exists.
 
 /** Default time that files which left a table stay for its readers (ms). */
-export const DEFAULT_RETENTION_MS = 86_400_000;
+export const DEFAULT_RETENTION_MS = DAY_MS;
 /** Minimum age (ms) of a file that is removed since no commit names it: a run may be about to commit a younger one. */
-const UNCOMMITTED_MS = 3_600_000;
+const UNCOMMITTED_MS = HOUR_MS;
 /** Number of files that are stored at the same time. */
 const CONCURRENCY = 4;
 const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/part-[0-9a-f-]{36}\.parquet$/;

@@ -12,7 +12,8 @@ export type Step = { readonly from: string; readonly to: string } | { readonly r
 /**
  * The journal of a change, written when every new file is complete and on the disk, and before any live file is
  * touched: from then on the change happens, by this run or the next, which executes the steps that are left. A reader
- * that globs finds whole old and whole new files, never a row twice (S29), at the end the new ones alone.
+ * that globs finds files that are old, old without the rows that move to other dates, or new: never a row twice (S29),
+ * at the end the new ones alone.
  */
 export interface Journal {
   readonly v: 1;

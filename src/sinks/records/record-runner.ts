@@ -3,6 +3,7 @@ import { internalError } from '../../base/errors.ts';
 import { COLUMN_SHIFT, STRIDE } from '../../csv/layout.ts';
 import { RowTokenizer } from '../../csv/tokenizer.ts';
 import { headerColumns } from '../../schema/groups.ts';
+import { isItem } from '../../table/columns.ts';
 import { isNull } from '../../types/json-text.ts';
 import { RecordEncoder } from './record-encoder.ts';
 import { RecordMemory } from './record-memory.ts';
@@ -104,7 +105,7 @@ class RecordFile {
   constructor({ path, header, streams, timezone, emittedAt }: FileJob) {
     this.#encoders = streams.map((plan) => new RecordEncoder(plan, timezone, emittedAt));
     const columns = headerColumns(header);
-    this.#isItem = Uint8Array.from(columns, ({ group }) => (group.endsWith('_item') ? 1 : 0));
+    this.#isItem = Uint8Array.from(columns, ({ group }) => (isItem(group) ? 1 : 0));
     this.#key = new RowKey(columns);
     const tableBytes = this.#encoders.reduce((sum, encoder) => sum + encoder.tableBytes, 0);
     const lineBytes = Math.max(LINES_BYTES, ...this.#encoders.map(({ room }) => room * LINES_ROWS));

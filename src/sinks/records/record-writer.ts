@@ -81,7 +81,10 @@ export class RecordWriter {
   }
 }
 
-type Counts = Record<'records', Map<StreamName, number>> & Record<'rescued', Map<string, number>>;
+interface Counts {
+  readonly records: Map<StreamName, number>;
+  readonly rescued: Map<string, number>;
+}
 
 function emptyWindow(jobs: readonly FileJob[], streams: readonly RecordStream[]): WrittenWindow & Counts {
   const unsent = streams.map(({ name }, i) => {

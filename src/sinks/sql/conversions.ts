@@ -7,8 +7,6 @@ import type { Engine } from './engine/engine.ts';
 import { anyOf, identifier, jsonMember } from './engine/quote.ts';
 import { rescueKey } from './rows/cells.ts';
 
-export const typedNull = (type: ColumnType, zone: Zone | undefined): string => castToColumn('NULL', type, zone);
-
 /** SQL of a value in a column's own type, which a file of a dataset must have. */
 export const castToColumn = (value: string, type: ColumnType, zone: Zone | undefined): string =>
   `CAST(${value} AS ${TYPES[type].duckdb(zone !== undefined)})`;

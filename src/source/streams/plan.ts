@@ -155,8 +155,8 @@ function resumable(
 const OURS = new Set([WAITING_UNTIL, READING_SINCE]);
 
 /**
- * A saved state without markers of a read, and those that other connectors' kits leave behind; undefined if that is
- * all.
+ * A saved state without our markers of a read and without the keys that other connectors' kits leave behind; undefined
+ * if nothing else is in it.
  */
 function usable(saved: JsonObject | undefined): JsonObject | undefined {
   if (saved === undefined) return undefined;

@@ -171,11 +171,19 @@ export class StreamSet {
     for (const run of this.runs) await run.open();
   }
 
-  /** Signs of life in every stream that is still being read; these writes are not waited for. */
-  limited = (until: number): void => this.#inEach((run) => run.limited(until));
-  resumed = (): void => this.#inEach((run) => run.resumed());
-  repeat = (): void => this.#inEach((run) => run.repeat());
+  limited(until: number): void {
+    this.#inEach((run) => run.limited(until));
+  }
 
+  resumed(): void {
+    this.#inEach((run) => run.resumed());
+  }
+
+  repeat(): void {
+    this.#inEach((run) => run.repeat());
+  }
+
+  /** Signs of life in every stream that is still being read; these writes are not waited for. */
   #inEach(say: (run: StreamRun) => Promise<void>): void {
     for (const run of this.runs) if (run.isOpen) say(run).catch(() => {});
   }

@@ -5,7 +5,7 @@ import fc from '../../support/property.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
-import type { WindowFixture } from '../../support/targets/place.ts';
+import type { PlaceFixture } from '../../support/targets/place.ts';
 
 const RUNS = 2;
 const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
@@ -21,7 +21,7 @@ const ORDERS = [
 /** The rows of three days, each under an id that names its day. */
 type ThreeDays = readonly (readonly Cells[])[];
 
-const windowsOf = (fixture: WindowFixture, days: ThreeDays, order: readonly number[], timezone?: string): Window[] =>
+const windowsOf = (fixture: PlaceFixture, days: ThreeDays, order: readonly number[], timezone?: string): Window[] =>
   order.map((d) => fixture.window(DAYS[d], csvOf(days[d]), timezone));
 
 async function inOrder(days: ThreeDays, order: readonly number[], timezone?: string) {

@@ -4,6 +4,7 @@ import type { Window } from '../../../src/extract/window.ts';
 import { type LogFolder, readSnapshot, writeCheckpoint } from '../../../src/sinks/delta/protocol/snapshot.ts';
 import { DeltaTable } from '../../../src/sinks/delta/table.ts';
 import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
+import { DEFAULT_RETENTION_MS } from '../../../src/sinks/files/stored-files.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { openEngine } from '../../../src/sinks/sql/engine/engine.ts';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
@@ -45,7 +46,7 @@ export class DeltaFixture extends FolderFixture {
   }
 
   openLake(options: Partial<FilesSinkOptions> = {}): Promise<Sink> {
-    const more = { tables: ['events' as const], retentionMs: 86_400_000 };
+    const more = { tables: ['events' as const], retentionMs: DEFAULT_RETENTION_MS };
     return openDeltaSink({ ...this.targetOptions, ...this.lakeOptions, ...more, ...options });
   }
 

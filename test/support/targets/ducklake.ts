@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Window } from '../../../src/extract/window.ts';
 import { DUCKLAKE } from '../../../src/sinks/ducklake/log.ts';
 import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
+import { DEFAULT_RETENTION_MS } from '../../../src/sinks/files/stored-files.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
 import { literal } from '../../../src/types/sql.ts';
@@ -36,7 +37,7 @@ export class DuckLakeFixture extends FolderFixture {
   }
 
   openLake(options: Partial<FilesSinkOptions> = {}): Promise<Sink> {
-    const more = { tables: ['events' as const], retentionMs: 86_400_000 };
+    const more = { tables: ['events' as const], retentionMs: DEFAULT_RETENTION_MS };
     return openLakeSink({ ...this.targetOptions, ...this.lakeOptions, ...more, ...options });
   }
 

@@ -12,12 +12,20 @@ import type { ColumnType } from '../../../src/types/type.ts';
 import { scanIn } from '../scan.ts';
 import { type Cells, csvOf, on } from './csv.ts';
 
-/** A folder with the spool files of the windows made here. */
-export class WindowFixture {
+/** A place of a target, and a folder with the spool files of the windows made here. */
+export abstract class PlaceFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-place-'));
   readonly log: LogEvent[] = [];
   readonly signal: AbortSignal = new AbortController().signal;
   #files = 0;
+  /** The place as a command gets it. */
+  abstract readonly place: string;
+
+  /** A query over `events`, `event_items` or `event_logs` as a reader of the place sees them. */
+  abstract read(sql: string): Promise<Record<string, unknown>[]>;
+
+  /** Every file of the place, by its whole path. */
+  abstract stored(): string[];
 
   /** A window over `day` whose files hold these CSV texts. */
   window(day: Day, csv: string | readonly string[], timezone?: string, days = 1): Window {
@@ -90,18 +98,6 @@ export class WindowFixture {
   close(): void {
     rmSync(this.dir, { recursive: true, force: true });
   }
-}
-
-/** A place of a target. */
-export abstract class PlaceFixture extends WindowFixture {
-  /** The place as a command gets it. */
-  abstract readonly place: string;
-
-  /** A query over `events`, `event_items` or `event_logs` as a reader of the place sees them. */
-  abstract read(sql: string): Promise<Record<string, unknown>[]>;
-
-  /** Every file of the place, by its whole path. */
-  abstract stored(): string[];
 }
 
 /** A place whose files all lie below one folder. */

@@ -6,6 +6,7 @@ import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { DUCKLAKE } from '../../../src/sinks/ducklake/log.ts';
 import { filesTarget } from '../../../src/sinks/files/files-target.ts';
 import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
+import { DEFAULT_RETENTION_MS } from '../../../src/sinks/files/stored-files.ts';
 import type { FilesFormat, Snapshot } from '../../../src/sinks/files/table-log.ts';
 import { PARQUET } from '../../../src/sinks/parquet/log.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
@@ -45,9 +46,6 @@ export const LOGS_WITHOUT_LOCK = (Object.keys(LOGS) as (keyof typeof LOGS)[]).fi
 );
 export const TARGETS: readonly TargetName[] = ['duckdb', ...FILE_TARGETS];
 
-/** The default of `retention`. */
-const RETENTION_MS = 86_400_000;
-
 /** A target by the name that commands know it by. */
 export function statefulTarget(name: string): StatefulTarget {
   const target = STATEFUL_TARGETS.find((one) => one.name === name);
@@ -78,13 +76,13 @@ export class TargetFixture {
 
   get options(): FilesSinkOptions {
     const { targetOptions, place, dir } = this.fixture;
-    const more = { place, spoolDir: join(dir, 'spool'), env: () => undefined, retentionMs: RETENTION_MS };
+    const more = { place, spoolDir: join(dir, 'spool'), env: () => undefined, retentionMs: DEFAULT_RETENTION_MS };
     return { ...targetOptions, ...more, tables: TABLES };
   }
 
   /** Opens the place for loading. */
   open(options: Partial<FilesSinkOptions> = {}): Promise<Sink> {
-    const { place = this.place, signal = this.fixture.signal, retentionMs = RETENTION_MS } = options;
+    const { place = this.place, signal = this.fixture.signal, retentionMs = DEFAULT_RETENTION_MS } = options;
     const more = { retentionMs, signal, stdout: process.stdout };
     return this.target.open(place, { ...this.options, ...options, ...more });
   }

@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
+import { HOUR_MS } from '../../../base/durations.ts';
 import { codeOf, configError, messageOf } from '../../../base/errors.ts';
 import { moveFile, nameTemporary, OWNER_FILE, removeTemporaries, temporaryPathOf } from '../../../fs/atomic-file.ts';
 import { literal } from '../../../types/sql.ts';
@@ -129,7 +130,7 @@ export const newFile = (columns: number): string =>
   `STORAGE_VERSION ${literal(STORAGE_VERSION)}, BLOCK_SIZE ${isWide(columns) ? WIDE_BLOCK_SIZE : BLOCK_SIZE}`;
 export const SMALL_BLOCKS = newFile(WIDE_COLUMNS + 1);
 /** Age (ms) from which a half-made file counts as abandoned; making a file takes moments. */
-const ABANDONED_MS = 3_600_000;
+const ABANDONED_MS = HOUR_MS;
 
 /**
  * Makes an empty database under a temporary name and renames it when it is complete: DuckDB does not accept a file

@@ -417,21 +417,21 @@ async function attach(connection: DuckDBConnection, database: string, o: EngineO
       locked = transientError(`${o.file} is in use: this process has it open. Close it there, or wait, and run again.`);
       return undefined;
     }
+    let isAttached = false;
     try {
       await connection.run(`ATTACH ${literal(o.file)} AS ${database} (${how})`);
-      if (o.readOnly === true || fileAt(o.file) === before) return release;
+      isAttached = o.readOnly === true || fileAt(o.file) === before;
+      if (isAttached) return release;
       // A purge or `compact` has replaced the file after DuckDB opened it and before it had the lock: that is one of
       // the former file.
       locked = transientError(`${o.file} was replaced while it was opened: run again.`);
       await connection.run(`DETACH ${database}`);
     } catch (error) {
+      if (!isLocked(error)) throw error;
       locked = error;
-      if (!isLocked(error)) {
-        release();
-        throw error;
-      }
+    } finally {
+      if (!isAttached) release();
     }
-    release();
     return undefined;
   });
   if (attached === undefined) throw locked;

@@ -14,7 +14,7 @@ export interface StagedExtra {
   valueOf(index: number): { readonly sql: Expression; readonly texts: ReadonlySet<string> };
 }
 
-interface Staged extends TypedRows {
+export interface Staged extends TypedRows {
   /** The further column. */
   readonly extra: Expression;
 }
