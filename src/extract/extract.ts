@@ -4,6 +4,7 @@
 
 import pLimit from 'p-limit';
 import { sha256 } from '../base/json.ts';
+import { EVIDENCE_BITS } from '../schema/scan.ts';
 import { Batch, type BatchLimits, ONE_WINDOW, type Waiting } from './batch.ts';
 import { discard, type Run } from './download/run.ts';
 import { Scheduler } from './download/schedule.ts';
@@ -16,8 +17,8 @@ import type { Window } from './window.ts';
 import { WindowBuilder } from './window-builder.ts';
 
 /**
- * Version of spool files; a run does not use those of another one. It is raised with each change of what an export
- * gives: the bytes of its spool file, or the scan in its sidecar. A bit of evidence for cells that had another is one.
+ * Version of spool files; a run does not use those of another one, nor those with other bits of evidence. It is raised
+ * with each other change of what an export gives: the bytes of its spool file, or the scan in its sidecar.
  */
 const SPOOL_VERSION = 3;
 
@@ -123,7 +124,8 @@ export async function discardShared(
 }
 
 function openSpool(hashes: RequestHashes, { options, spoolDir, clock }: SpoolDeps): Promise<Spool> {
-  const fingerprint = sha256([SPOOL_VERSION, hashes.request, options.timezone, options.suppression?.digest]);
+  const { timezone, suppression } = options;
+  const fingerprint = sha256([SPOOL_VERSION, EVIDENCE_BITS, hashes.request, timezone, suppression?.digest]);
   return Spool.open(spoolDir, hashes.request, fingerprint, clock);
 }
 

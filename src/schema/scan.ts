@@ -1,6 +1,10 @@
+import * as evidence from '../types/evidence.ts';
 import { typeOf } from '../types/index.ts';
 import type { ColumnType, Evidence } from '../types/type.ts';
 import { type ColumnGroup, headerColumns } from './groups.ts';
+
+/** The names and bits of all classes of cells. A scan that was stored by a program with others means other cells. */
+export const EVIDENCE_BITS: Readonly<Record<string, Evidence>> = { ...evidence };
 
 /** The first cell of a column that had a new class. */
 export interface FirstSeen {

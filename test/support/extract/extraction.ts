@@ -76,7 +76,7 @@ export type Fault =
   /** What the body throws behind its first bytes. */
   | { readonly breaks: unknown };
 
-export const DEFAULTS: FakeServiceSettings = {
+const DEFAULTS: FakeServiceSettings = {
   rows: [],
   inclusive: true,
   singleDays: 'as_ranges',

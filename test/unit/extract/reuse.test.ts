@@ -10,8 +10,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
+import { extractWindows } from '../../../src/extract/extract.ts';
 import { purgeSpools } from '../../../src/extract/spool/run-folder.ts';
 import { spoolFolders } from '../../../src/extract/spool/spool.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
@@ -22,6 +23,7 @@ import {
   FakeTarget,
   Fixture,
   HOUR,
+  planFor,
   steadyRows,
 } from '../../support/extract/extraction.ts';
 import { failureOf } from '../../support/failure.ts';
@@ -109,6 +111,27 @@ describe('a download of a run that ended early', () => {
       await fixture.run(settings);
       expect(fixture.events('window.reused')).toEqual([]);
     }
+  });
+
+  it('is removed by a program that has other bits of evidence, and its days are exported again [R14]', async () => {
+    await open().run(DAYS, {}, 1);
+    const left = filesIn();
+    expect(left.length).toBeGreaterThan(0);
+    vi.resetModules();
+    vi.doMock('../../../src/types/evidence.ts', async (original) => ({ ...(await original()), LATER: 1 << 18 }));
+    try {
+      const later = await import('../../../src/extract/extract.ts');
+      const windows = later.extractWindows(planFor(fixture.clock, fixture.target.prior(), DAYS), fixture.deps());
+      for await (const window of windows) {
+        expect(left.filter((name) => existsSync(join(fixture.spoolDir, name)))).toEqual([]);
+        await fixture.target.commit(window);
+      }
+    } finally {
+      vi.doUnmock('../../../src/types/evidence.ts');
+      vi.resetModules();
+    }
+    expect(fixture.events('window.reused')).toEqual([]);
+    expect(fixture.target.ids().length).toBe(36);
   });
 
   it('is not reused while its run is alive [R480]', async () => {
@@ -221,14 +244,8 @@ describe('an unusable spool folder', () => {
     open();
     const path = join(fixture.spoolDir, 'file');
     writeFileSync(path, '');
-    const failure = await failureOf(
-      (async () => {
-        for await (const _ of (await import('../../../src/extract/extract.ts')).extractWindows(
-          (await import('../../support/extract/extraction.ts')).planFor(fixture.clock, fixture.target.prior(), DAYS),
-          { ...fixture.deps(), spoolDir: path },
-        ));
-      })(),
-    );
+    const plan = planFor(fixture.clock, fixture.target.prior(), DAYS);
+    const failure = await failureOf(extractWindows(plan, { ...fixture.deps(), spoolDir: path }).next());
     expect([failure.exitCode, failure.kind]).toEqual([2, 'config']);
     expect(failure.message).toContain(path);
   });
