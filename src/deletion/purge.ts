@@ -10,7 +10,14 @@ import { foreignSpoolFolders, spoolFolders } from '../extract/spool/spool.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
 import { UNIFIED_ID } from '../schema/groups.ts';
 import type { HashKey } from '../schema/hash-key.ts';
-import type { PeopleFound, PeopleQuery, PlaceOptions, Purged, StatefulTarget } from '../sinks/target.ts';
+import {
+  NOBODY,
+  type PeopleFound,
+  type PeopleQuery,
+  type PlaceOptions,
+  type Purged,
+  type StatefulTarget,
+} from '../sinks/target.ts';
 import { suppress } from '../suppression/list.ts';
 import type { ListedId } from './input/deletion-list.ts';
 import { rowsFromFile } from './input/id-list.ts';
@@ -118,6 +125,8 @@ export class Purge {
   readonly #mapping: Mapping | undefined;
   /** Hash of the service whose ids these are. */
   readonly #service: string;
+  /** True if nobody is left to be deleted at the service: then a place that fails keeps no other from its purge. */
+  readonly #isLate: boolean;
   readonly #warned = new Set<string>();
   /** Who is looked for: first the whole list, then those who are deleted. */
   #ids: readonly string[];
@@ -130,18 +139,28 @@ export class Purge {
     listed: readonly ListedId[],
     mapping: Mapping | undefined,
     service: string,
+    isLate: boolean,
   ) {
     this.#request = request;
     this.#listed = listed;
     this.#mapping = mapping;
     this.#service = service;
+    this.#isLate = isLate;
     this.#ids = listed.map(({ id }) => id);
   }
 
-  /** Counts what each place holds now. Throws UserError for a place that cannot be looked into. */
-  static async open(request: PurgeRequest, listed: readonly ListedId[], service: ServiceName): Promise<Purge> {
+  /**
+   * Counts what each place holds now. `isLate`: an earlier run has decided all ids, or begun to purge them; unless it
+   * is true, throws UserError for a place that cannot be looked into.
+   */
+  static async open(
+    request: PurgeRequest,
+    listed: readonly ListedId[],
+    service: ServiceName,
+    { isLate = false } = {},
+  ): Promise<Purge> {
     const mapping = request.mapping === undefined ? undefined : await readMapping(request.mapping, listed);
-    const purge = new Purge(request, listed, mapping, serviceHash(service));
+    const purge = new Purge(request, listed, mapping, serviceHash(service), isLate);
     await purge.#forecast();
     return purge;
   }
@@ -188,16 +207,30 @@ export class Purge {
   }
 
   async #forecast(): Promise<void> {
-    for (const place of this.#request.places) {
-      const people = await place.target.people();
-      const found = await people.find(place.path, this.#query, this.#request.options);
-      this.#warnOfFindings(place, found);
-      this.#states = [...this.#states, { place, found }];
-    }
-    if (this.#ids.length > 0 && this.#states.every(({ found }) => found.rows === 0)) {
+    for (const place of this.#request.places) this.#states = [...this.#states, await this.#forecastOf(place)];
+    const isNobodyThere = this.#states.every(({ found, failure }) => found.rows === 0 && failure === undefined);
+    if (this.#ids.length > 0 && isNobodyThere) {
       const how = this.#mapping === undefined ? '--purge-column' : '--mapping';
       this.#warn('purge.nobody', `None of these IDs was found by ${how}: no rows would be removed.`);
     }
+  }
+
+  async #forecastOf(place: PurgePlace): Promise<PlaceState> {
+    try {
+      const people = await place.target.people();
+      const found = await people.find(place.path, this.#query, this.#request.options);
+      this.#warnOfFindings(place, found);
+      return { place, found };
+    } catch (error) {
+      return { place, found: NOBODY, failure: this.#lateFailure(place, error) };
+    }
+  }
+
+  /** The failure of a place before its purge, which finds it, too; throws it while it can still stop the deletion. */
+  #lateFailure(place: PurgePlace, error: unknown): UserError {
+    this.#request.options.signal?.throwIfAborted();
+    if (!this.#isLate) throw error;
+    return this.#failureOf(placeName(place), error);
   }
 
   /** The limit that a place exceeds, of people or of shared rows, as a sentence; undefined if none does (S55). */
@@ -211,24 +244,29 @@ export class Purge {
    */
   async trial(): Promise<void> {
     const { options, places, suppression } = this.#request;
-    for (const { target, path } of places) {
-      const people = await target.people();
-      const { foreignTables, copiesOfOriginal = [] } = await people.tryPurge(path, this.#query, options);
-      if (foreignTables.length > 0) {
-        this.#outOfReach(
-          `${path} also has tables that are not ours (${foreignTables.join(', ')}): they stay as they are, and may name the people.`,
-        );
-      }
-      if (copiesOfOriginal.length > 0) {
-        this.#outOfReach(
-          `${path} is a plain copy of another file, or was put back from one: the copies for readers of that ` +
-            `file (${copiesOfOriginal.join(', ')}) stay as they are, and may name the people. Purge the ` +
-            'database itself, or remove them if this file is in its place.',
-        );
-      }
+    for (const place of places) {
+      await this.#tryPlace(place).catch((error: unknown) => void this.#lateFailure(place, error));
     }
     await this.#nameForeignSpools();
     if (suppression !== undefined) await suppress(suppression.file, [], suppression.key, options);
+  }
+
+  async #tryPlace({ target, path }: PurgePlace): Promise<void> {
+    const people = await target.people();
+    const trial = await people.tryPurge(path, this.#query, this.#request.options);
+    const { foreignTables, copiesOfOriginal = [] } = trial;
+    if (foreignTables.length > 0) {
+      this.#outOfReach(
+        `${path} also has tables that are not ours (${foreignTables.join(', ')}): they stay as they are, and may name the people.`,
+      );
+    }
+    if (copiesOfOriginal.length > 0) {
+      this.#outOfReach(
+        `${path} is a plain copy of another file, or was put back from one: the copies for readers of that ` +
+          `file (${copiesOfOriginal.join(', ')}) stay as they are, and may name the people. Purge the ` +
+          'database itself, or remove them if this file is in its place.',
+      );
+    }
   }
 
   /** Names the spool folders that this user cannot look into. */

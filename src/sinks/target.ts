@@ -157,6 +157,17 @@ export interface PeopleFound {
   readonly warnings: readonly string[];
 }
 
+export const NOBODY: PeopleFound = {
+  unifiedIds: [],
+  people: 0,
+  ids: [],
+  idsWithoutUnifiedId: [],
+  rows: 0,
+  shared: 0,
+  service: undefined,
+  warnings: [],
+};
+
 export interface PurgeTrial {
   readonly found: PeopleFound;
   /** Tables in the place that are not this program's: they stay, and may name the people. */

@@ -9,7 +9,7 @@ import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../types/type.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
-import type { PeopleFound, PeopleQuery, UnifiedId } from '../target.ts';
+import { NOBODY, type PeopleFound, type PeopleQuery, type UnifiedId } from '../target.ts';
 import type { Engine } from './engine/engine.ts';
 import { anyOf, type Condition, type Expression, identifier, type Relation, textLiteral } from './engine/quote.ts';
 import { rescueKey } from './rows/cells.ts';
@@ -110,17 +110,6 @@ export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<L
   };
   return { found, condition };
 }
-
-const NOBODY: PeopleFound = {
-  unifiedIds: [],
-  people: 0,
-  ids: [],
-  idsWithoutUnifiedId: [],
-  rows: 0,
-  shared: 0,
-  service: undefined,
-  warnings: [],
-};
 
 /** Yields the rows that meet a look-up's condition, as JSON objects without the columns that are null. */
 export async function* jsonOfRows(

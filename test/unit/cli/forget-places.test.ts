@@ -183,6 +183,40 @@ describe('a purge', () => {
     expect(server.ids()).toEqual(['m1']);
   });
 
+  it.each(['a hard link', 'no database'])(
+    'once its people are deleted purges the other locations although one has %s, and names that one [R960]',
+    async (obstacle) => {
+      for (const name of ['a.duckdb', 'b.duckdb']) await load(name, [person('e1', 'u1', 'm1')]);
+      const [first, second] = ['a.duckdb', 'b.duckdb'].map((name) => readFileSync(at(name)));
+      const words = [...placeWords('a.duckdb', 'b.duckdb'), ...BY_MEMBER];
+      const { hash } = JSON.parse((await run(['--id', 'm1', ...words])).stdout);
+      const execute = () => run(['--id', 'm1', ...words, '--execute', '--confirm', hash]);
+      const obstruct = () => {
+        if (obstacle === 'no database') writeFileSync(at('a.duckdb'), 'no database');
+        else linkSync(at('a.duckdb'), at('other'));
+      };
+      obstruct();
+      expect([(await execute()).code, server.ids(), await keysIn('b.duckdb')]).toEqual([2, [], ['e1']]);
+      rmSync(at('other'), { force: true });
+      writeFileSync(at('a.duckdb'), first ?? '');
+      onDeletion = async () => {
+        obstruct();
+        writeFileSync(at('b.duckdb'), 'no database');
+      };
+      expect((await execute()).code).toBe(2);
+      writeFileSync(at('b.duckdb'), second ?? '');
+      const resumed = await execute();
+      expect([resumed.code, JSON.parse(resumed.stdout).places]).toMatchObject([
+        2,
+        [{ error: expect.stringContaining('a.duckdb') }, { rows_removed: 1, error: null }],
+      ]);
+      expect(await keysIn('b.duckdb')).toEqual([]);
+      rmSync(at('other'), { force: true });
+      writeFileSync(at('a.duckdb'), first ?? '');
+      expect([(await execute()).code, await keysIn('a.duckdb'), server.ids()]).toEqual([0, [], ['m1']]);
+    },
+  );
+
   it('looks people up at the moment of their removal: rows loaded during the deletion are removed too [R612]', async () => {
     for (const name of ['a.duckdb', 'lake']) await load(name, [person('e1', 'u1', 'm1')]);
     onDeletion = async () => {
