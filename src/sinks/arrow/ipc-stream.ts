@@ -1,4 +1,4 @@
-import { openAsBlob } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import {
   Bool,
@@ -50,12 +50,17 @@ function dataType(type: DuckDbType): DataType {
 /** Bytes of the end of a stream, a message without content. */
 const END_BYTES = 8;
 
-/** Writes the messages of an Arrow IPC stream to a Node stream; `write` resolves once the stream has accepted them. */
+/**
+ * Writes the messages of an Arrow IPC stream to a Node stream. Those of one call are written while the caller makes the
+ * next: `write` resolves once the messages of the call before were accepted, `end` once all were.
+ */
 export class IpcStream {
   /** The schema, which is written together with the first message. */
   #begin: Uint8Array | undefined;
   readonly #end: Uint8Array;
   readonly #out: Writable;
+  #accepted: Promise<void> = Promise.resolve();
+  #rows = 0;
   #failed: Error | undefined;
   readonly #onError = (error: Error) => {
     this.#failed ??= error;
@@ -72,17 +77,28 @@ export class IpcStream {
     this.#end = empty.subarray(-END_BYTES);
   }
 
-  async write(messages: Uint8Array): Promise<void> {
+  /** Number of rows that the Node stream has accepted. */
+  get rows(): number {
+    return this.#rows;
+  }
+
+  async write(messages: Uint8Array, rows: number): Promise<void> {
+    await this.#accepted;
     if (this.#failed) throw this.#failed;
     if (this.#begin !== undefined) this.#out.write(this.#begin);
     this.#begin = undefined;
-    await new Promise<void>((resolve, reject) => {
+    this.#accepted = new Promise<void>((resolve, reject) => {
       this.#out.write(messages, (error) => (error ? reject(error) : resolve()));
+    }).then(() => {
+      this.#rows += rows;
     });
+    // A failure is thrown by the next call.
+    this.#accepted.catch(() => undefined);
   }
 
-  end(): Promise<void> {
-    return this.write(this.#end);
+  async end(): Promise<void> {
+    await this.write(this.#end, 0);
+    await this.#accepted;
   }
 
   /** Removes its listener from the Node stream, which stays usable. */
@@ -104,12 +120,36 @@ export const batchRows = (columns: number, rowBytes: number): number =>
 /** Loads the decoder of Parquet: 5 MB of WebAssembly, which take 35 ms and are needed only here. */
 export const loadDecoder = () => import('parquet-wasm');
 
+/** A part of an open file, read in one call: Node's own Blob of a file reads it in many, beside other work of the loop. */
+class FilePart extends Blob {
+  override readonly size: number;
+  readonly #file: FileHandle;
+  readonly #begin: number;
+
+  constructor(file: FileHandle, begin: number, size: number) {
+    super([]);
+    this.size = size;
+    this.#file = file;
+    this.#begin = begin;
+  }
+
+  override slice(begin = 0, end = this.size): Blob {
+    return new FilePart(this.#file, this.#begin + begin, Math.min(end, this.size) - begin);
+  }
+
+  override async arrayBuffer(): Promise<ArrayBuffer> {
+    const { buffer, bytesRead } = await this.#file.read(new Uint8Array(this.size), 0, this.size, this.#begin);
+    return buffer.buffer.slice(0, bytesRead);
+  }
+}
+
 /**
  * Yields the rows of a Parquet file as messages, a row group at a time, in record batches of at most `batchSize` rows.
  */
 export async function* recordBatches(path: string, batchSize: number) {
   const { ParquetFile } = await loadDecoder();
-  const file = await ParquetFile.fromFile(await openAsBlob(path));
+  const handle = await open(path);
+  const file = await ParquetFile.fromFile(new FilePart(handle, 0, (await handle.stat()).size));
   try {
     for (const [i, group] of file.metadata().rowGroups().entries()) {
       const table = await file.read({ rowGroups: [i], batchSize });
@@ -117,6 +157,7 @@ export async function* recordBatches(path: string, batchSize: number) {
     }
   } finally {
     file.free();
+    await handle.close();
   }
 }
 

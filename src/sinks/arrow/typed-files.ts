@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { hasDuplicateOrMissingIds, type Window } from '../../extract/window.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
-import { type IncomingColumns, incomingColumns } from '../../table/incoming.ts';
-import { type PlannedColumn, planColumns, type Rules } from '../../table/plan.ts';
+import { incomingColumns } from '../../table/incoming.ts';
+import { planColumns, type Rules } from '../../table/plan.ts';
 import { literal } from '../../types/sql.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import { DICTIONARY_VALUES, readFiles } from '../files/parquet-file.ts';
@@ -10,14 +10,17 @@ import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineError } from '../sql/engine/faults.ts';
 import { rereadDate } from '../sql/row-dates.ts';
 import { checkRowCount, rescuedOfBatch } from '../sql/rows/counts.ts';
-import { fileQuery, typedValues, type WindowLoad } from '../sql/rows/file-query.ts';
+import { fileQuery, type TypedRows, typedValues, type WindowLoad } from '../sql/rows/file-query.ts';
+import { Prewriter } from '../sql/rows/prewriter.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import { baseId } from '../sql/rows/superseded.ts';
 import type { PlaceOptions } from '../target.ts';
-import { loadDecoder } from './ipc-stream.ts';
+import { batchRows, loadDecoder } from './ipc-stream.ts';
 
 interface TypedFile {
   readonly path: string;
+  /** Number of rows of a row group. */
+  readonly groupRows: number;
   /** Cells in `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
 }
@@ -25,55 +28,57 @@ interface TypedFile {
 interface TypedFilesOptions extends Rules, Pick<PlaceOptions, 'clock' | 'memoryLimit' | 'signal'> {
   /** A private folder. */
   readonly folder: string;
-  /** All columns of the stream, also those without a type. */
-  readonly columns: readonly StoredColumn[];
-  readonly groupRows: number;
 }
 
 const PLACE = 'the Arrow stream';
 /** Temporary table: base id and date of rows of the previous window, which the next one may contain again. */
 const SENT = '_dfinery_sent';
 
-/** Yields each window that has rows, in order, as a Parquet file with the columns of a stream. Throws UserError. */
-export async function* typedFiles(
-  windows: AsyncIterable<Window>,
-  options: TypedFilesOptions,
-): AsyncGenerator<TypedFile> {
-  const engine = await openEngine({ ...options, file: join(options.folder, 'engine'), lockWaitMs: 0 });
-  try {
-    // A stream has the rows in the order of the export, also those of `#withoutSent`.
-    await engine.run('SET preserve_insertion_order = true');
-    await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
-    await engine.run('SET enable_external_file_cache = false');
-    const files = new TypedFiles(engine, options);
-    for await (const window of windows) if (window.receipt.rows > 0) yield await files.write(window);
-  } finally {
-    await engine.close();
-  }
-}
-
-class TypedFiles {
+/** Writes windows as Parquet files with the columns of a stream, in the order of their rows. Throws UserError. */
+export class TypedFiles {
   readonly #options: TypedFilesOptions;
   readonly #engine: Engine;
   readonly #zone: Zone | undefined;
+  readonly #prewriter: Prewriter<string>;
   #count = 0;
   #hasSent = false;
 
-  constructor(engine: Engine, options: TypedFilesOptions) {
+  private constructor(engine: Engine, options: TypedFilesOptions) {
     this.#engine = engine;
     this.#options = options;
     this.#zone = zoneOf(options.timezone);
+    this.#prewriter = new Prewriter(engine, (load) => this.#writePlain(load));
   }
 
-  async write(window: Window): Promise<TypedFile> {
-    const incoming = incomingColumns(window.files);
-    const plan = this.#planOf(incoming);
-    const load = { window, windowNumber: 0, incoming, planned: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
+  static async open(options: TypedFilesOptions): Promise<TypedFiles> {
+    const engine = await openEngine({ ...options, file: join(options.folder, 'engine'), lockWaitMs: 0 });
+    const files = new TypedFiles(engine, options);
+    try {
+      // A stream has the rows in the order of the export, also those of `#withoutSent`.
+      await engine.run('SET preserve_insertion_order = true');
+      await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
+      await engine.run('SET enable_external_file_cache = false');
+      return files;
+    } catch (error) {
+      await files.close();
+      throw engineError(error, PLACE);
+    }
+  }
+
+  /** Begins to write a window before the stream is known; `columns` are those of the windows so far. */
+  begin(window: Window, columns: readonly StoredColumn[]): void {
+    this.#prewriter.begin(this.#loadOf(window, columns));
+  }
+
+  /** Writes the next window that has rows; `columns` are all of the stream, also those without a type. */
+  async write(window: Window, columns: readonly StoredColumn[]): Promise<TypedFile> {
+    const load = this.#loadOf(window, columns);
     const work = async () => {
-      const all = await this.#writeRows(load);
-      const path = this.#hasSent ? await this.#withoutSent(all) : all;
-      await this.#remember(all, isOpen(window));
-      return { path, rescued: await rescuedOfBatch(this.#engine, readFiles([path]), plan) };
+      const all = (await this.#prewriter.resultFor(load)) ?? (await this.#writeRows(load));
+      const path = this.#hasSent ? await this.#withoutSent(all, load) : all;
+      await this.#remember(all, load);
+      const rescued = await rescuedOfBatch(this.#engine, readFiles([path]), [...load.planned.values()]);
+      return { path, groupRows: groupRowsOf(load), rescued };
     };
     const { signal } = this.#options;
     try {
@@ -86,70 +91,91 @@ class TypedFiles {
     }
   }
 
-  /** Plans how the window's cells become values of the stream, whose columns and types no longer change. */
-  #planOf({ columns }: IncomingColumns): PlannedColumn[] {
-    const stored = this.#options.columns;
-    return planColumns(stored, columns, this.#options, { isFirst: false }).map((planned, i) => {
-      const type = stored[i]?.type ?? null;
+  async close(): Promise<void> {
+    await this.#prewriter.close();
+    await this.#engine.close();
+  }
+
+  /** Plans how the window's cells become values of a stream with these columns and types. */
+  #loadOf(window: Window, columns: readonly StoredColumn[]): WindowLoad {
+    const incoming = incomingColumns(window.files);
+    const plan = planColumns(columns, incoming.columns, this.#options, { isFirst: false }).map((planned, i) => {
+      const type = columns[i]?.type ?? null;
       if (planned.type === type) return planned;
       if (type === null) return { ...planned, type, readAs: null, isRefused: planned.readAs !== null };
       return { ...planned, type, readAs: type, isClean: false };
     });
+    return { window, windowNumber: 0, incoming, planned: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
   }
 
-  async #writeRows(load: WindowLoad): Promise<string> {
+  #writeRows(load: WindowLoad): Promise<string> {
+    return hasDuplicateOrMissingIds(load.window) ? this.#writeStaged(load) : this.#writePlain(load);
+  }
+
+  #writePlain(load: WindowLoad): Promise<string> {
+    return this.#writeWindow(load, queryOf(fileQuery(load, 0), load), async (sql) => {
+      const [row] = await this.#engine.rowsAside(sql);
+      return Number(row.Count);
+    });
+  }
+
+  async #writeStaged(load: WindowLoad): Promise<string> {
+    const query = `${queryOf(await stageWindow(this.#engine, load), load)} ORDER BY s.rowid`;
+    const path = await this.#writeWindow(load, query, (sql) => this.#engine.run(sql));
+    await dropStaging(this.#engine);
+    return path;
+  }
+
+  /** Writes all rows of a window. `run` returns how many rows a statement wrote. */
+  async #writeWindow(load: WindowLoad, query: string, run: (sql: string) => Promise<number>): Promise<string> {
     const path = this.#newPath();
-    const rows = await this.#copy(await this.#rowsOf(load), path);
-    if (hasDuplicateOrMissingIds(load.window)) await dropStaging(this.#engine);
+    // What will read the file is loaded while it is written.
+    const [rows] = await Promise.all([run(copySql(query, path, load)), loadDecoder()]);
     checkRowCount(load.window, rows, PLACE);
     return path;
   }
 
-  /** The query of a window's rows: `_key`, the columns of the stream, `_rescued`. */
-  async #rowsOf(load: WindowLoad): Promise<string> {
-    const isPlain = !hasDuplicateOrMissingIds(load.window);
-    const rows = isPlain ? fileQuery(load, 0) : await stageWindow(this.#engine, load);
-    const own = [`${rows.key} AS _key`, ...typedValues(rows, load), `CAST(${rows.rescued} AS VARCHAR) AS _rescued`];
-    return `SELECT ${own.join(', ')} FROM ${rows.from}${isPlain ? '' : ' ORDER BY s.rowid'}`;
-  }
-
   /** Removes rows that the previous window had with the same id and date: they are not sent twice (S13). */
-  async #withoutSent(all: string): Promise<string> {
+  async #withoutSent(all: string, load: WindowLoad): Promise<string> {
     const path = this.#newPath();
-    const { base, date } = this.#identity();
-    await this.#copy(
-      `SELECT r.* FROM ${readFiles([all])} r WHERE NOT EXISTS (SELECT 1 FROM ${SENT} s WHERE s.base = ${base} AND s.date = ${date})`,
-      path,
-    );
+    const { base, date } = this.#identityOf(load);
+    const isSent = `EXISTS (SELECT 1 FROM ${SENT} s WHERE s.base = ${base} AND s.date = ${date})`;
+    await this.#engine.run(copySql(`SELECT r.* FROM ${readFiles([all])} r WHERE NOT ${isSent}`, path, load));
     return path;
   }
 
-  async #remember(all: string, isOpened: boolean): Promise<void> {
+  async #remember(all: string, load: WindowLoad): Promise<void> {
     if (this.#hasSent) await this.#engine.run(`DROP TABLE ${SENT}`);
-    if (!isOpened) return;
-    const { base, date } = this.#identity();
+    if (!isOpen(load.window)) return;
+    const { base, date } = this.#identityOf(load);
     await this.#engine.run(
       `CREATE TEMP TABLE ${SENT} AS SELECT ${base} AS base, ${date} AS date FROM ${readFiles([all])}`,
     );
   }
 
-  #identity(): { readonly base: string; readonly date: string } {
-    const columns = typedColumns(this.#options.columns);
+  #identityOf({ planned }: WindowLoad): { readonly base: string; readonly date: string } {
+    const columns = typedColumns([...planned.values()]);
     return { base: baseId(columns), date: rereadDate(columns, this.#zone) };
-  }
-
-  /** Writes a query into a file; returns the number of its rows. */
-  async #copy(query: string, path: string): Promise<number> {
-    const size = `ROW_GROUP_SIZE ${this.#options.groupRows}, DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES}`;
-    const sql = `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION snappy, ${size})`;
-    // What will read the file is loaded while it is written.
-    const [rows] = await Promise.all([this.#engine.run(sql), loadDecoder()]);
-    return rows;
   }
 
   #newPath(): string {
     return join(this.#options.folder, `${++this.#count}.parquet`);
   }
+}
+
+/** The query of a window's rows: `_key`, the columns of the stream, `_rescued`. */
+function queryOf(rows: TypedRows, load: WindowLoad): string {
+  const own = [`${rows.key} AS _key`, ...typedValues(rows, load), `CAST(${rows.rescued} AS VARCHAR) AS _rescued`];
+  return `SELECT ${own.join(', ')} FROM ${rows.from}`;
+}
+
+const copySql = (query: string, path: string, load: WindowLoad): string =>
+  `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE ${groupRowsOf(load)}, ` +
+  `DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES})`;
+
+/** Number of rows of a row group, which becomes one record batch. */
+function groupRowsOf({ window: { receipt }, planned }: WindowLoad): number {
+  return batchRows(typedColumns([...planned.values()]).length, receipt.bytes / receipt.rows);
 }
 
 /** True if the next window may contain rows of this one again. */

@@ -15,9 +15,9 @@ import { incomingColumns } from '../../table/incoming.ts';
 import { planColumns, type Rules } from '../../table/plan.ts';
 import type { Streamed } from '../sink.ts';
 import type { PlaceOptions } from '../target.ts';
-import { batchRows, IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
+import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
 import { fileOutput, isReaderGone, streamOutput } from './output.ts';
-import { typedFiles } from './typed-files.ts';
+import { TypedFiles } from './typed-files.ts';
 
 export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | 'env'> {
   /** A file's path, or a stream that stays open. */
@@ -25,13 +25,10 @@ export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | '
   readonly signal: AbortSignal;
 }
 
-const USUAL_ROW_BYTES = 400;
-
 /** The windows and the form of a stream: its columns are known and no longer change. */
 interface Stream {
   readonly windows: AsyncIterable<Window>;
   readonly columns: readonly StoredColumn[];
-  readonly rowBytes: number;
 }
 
 /**
@@ -42,17 +39,15 @@ export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowO
   const { out, pinned } = options;
   const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
   const output = typeof out === 'string' ? fileOutput(out, options.clock.now()) : streamOutput(out);
+  let files: TypedFiles | undefined;
   try {
     await output.ready();
+    files = await TypedFiles.open({ ...options, folder: folder.path });
     const stream =
       pinned === undefined
-        ? await keepAll(windows, folder.path, options)
-        : {
-            windows,
-            columns: planColumns(FIRST_COLUMNS, new Map(), options, { isFirst: true }),
-            rowBytes: USUAL_ROW_BYTES,
-          };
-    const result = await send(stream, output.stream, folder.path, options);
+        ? await keepAll(windows, folder.path, files, options)
+        : { windows, columns: planColumns(FIRST_COLUMNS, new Map(), options, { isFirst: true }) };
+    const result = await send(stream, files, output.stream, options);
     // A pipe whose reader has left accepts no more bytes.
     if (result.readerLeft) await output.drop();
     else await output.end();
@@ -62,6 +57,7 @@ export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowO
     options.signal.throwIfAborted();
     throw outputError(error, out);
   } finally {
+    await files?.close();
     await folder.remove();
   }
 }
@@ -72,8 +68,16 @@ function outputError(error: unknown, out: string | Writable): unknown {
   return diskError(error, { what: name, path: name });
 }
 
-/** Keeps copies of the files of all windows, which the extraction removes, until the columns of all are known. */
-async function keepAll(windows: AsyncIterable<Window>, folder: string, options: ArrowOptions): Promise<Stream> {
+/**
+ * Keeps copies of the files of all windows, which the extraction removes, until the columns of all are known, and begins
+ * to write their rows: most windows have the columns of all.
+ */
+async function keepAll(
+  windows: AsyncIterable<Window>,
+  folder: string,
+  typedFiles: TypedFiles,
+  options: ArrowOptions,
+): Promise<Stream> {
   const kept: Window[] = [];
   let columns: readonly StoredColumn[] = FIRST_COLUMNS;
   for await (const window of windows) {
@@ -86,10 +90,11 @@ async function keepAll(windows: AsyncIterable<Window>, folder: string, options: 
       await linkOrCopy(file.path, path);
       files.push({ ...file, path });
     }
-    kept.push({ ...window, files });
+    const copy = { ...window, files };
+    kept.push(copy);
+    if (options.schemaMode === 'evolve') typedFiles.begin(copy, columns);
   }
-  const [bytes, rows] = kept.reduce(([b, r], { receipt }) => [b + receipt.bytes, r + receipt.rows], [0, 0]);
-  return { windows: released(kept), columns, rowBytes: bytes / Math.max(1, rows) };
+  return { windows: released(kept), columns };
 }
 
 async function linkOrCopy(from: string, to: string): Promise<void> {
@@ -109,25 +114,21 @@ async function* released(kept: readonly Window[]): AsyncGenerator<Window> {
 }
 
 async function send(
-  { windows, columns, rowBytes }: Stream,
+  { windows, columns }: Stream,
+  typedFiles: TypedFiles,
   out: Writable,
-  folder: string,
   options: ArrowOptions,
 ): Promise<Streamed & { readonly readerLeft: boolean }> {
   const typed = typedColumns(columns);
   const schema = streamSchema(typed, options.timezone !== undefined, manifest.version);
-  const groupRows = batchRows(schema.fields.length, rowBytes);
   const stream = new IpcStream(out, schema);
-  const files = typedFiles(windows, { ...options, folder, columns, groupRows });
   const rescued = new Map<string, number>();
-  let rows = 0;
   let readerLeft = false;
   try {
-    for await (const file of ahead(files)) {
-      for await (const batches of recordBatches(file.path, groupRows)) {
+    for await (const file of ahead(written(windows, columns, typedFiles))) {
+      for await (const batches of recordBatches(file.path, file.groupRows)) {
         options.signal.throwIfAborted();
-        await stream.write(batches.messages);
-        rows += batches.rows;
+        await stream.write(batches.messages, batches.rows);
       }
       for (const [name, cells] of file.rescued) rescued.set(name, (rescued.get(name) ?? 0) + cells);
       await rm(file.path);
@@ -139,7 +140,11 @@ async function send(
   } finally {
     stream.release();
   }
-  return { rows, columnsAdded: typed.map(({ name }) => name), rescued, readerLeft };
+  return { rows: stream.rows, columnsAdded: typed.map(({ name }) => name), rescued, readerLeft };
+}
+
+async function* written(windows: AsyncIterable<Window>, columns: readonly StoredColumn[], typedFiles: TypedFiles) {
+  for await (const window of windows) if (window.receipt.rows > 0) yield await typedFiles.write(window, columns);
 }
 
 /** Requests the next item while the last one is in use. */

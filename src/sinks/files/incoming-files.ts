@@ -1,10 +1,11 @@
 import pLimit from 'p-limit';
 import { daysBetween } from '../../base/days.ts';
-import { hasDuplicateOrMissingIds, type Window } from '../../extract/window.ts';
+import { hasDuplicateOrMissingIds } from '../../extract/window.ts';
 import { typedColumns } from '../../table/columns.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount } from '../sql/rows/counts.ts';
 import { fileQuery, type TypedRows, typedValues, type WindowLoad } from '../sql/rows/file-query.ts';
+import { CONCURRENCY, type Prewriter } from '../sql/rows/prewriter.ts';
 import { type Staged, type StagedExtra, withStaged } from '../sql/rows/staging.ts';
 import { eventColumns } from './file-columns.ts';
 import type { FileTable } from './file-table.ts';
@@ -12,77 +13,20 @@ import { PARTITION_COLUMN, type Writer, writeDates, writeFile } from './parquet-
 import { onlyDate, partitionSql } from './partition-date.ts';
 import type { NewFile } from './table-log.ts';
 
-/** Number of statements that run at the same time; each works in one thread. */
-const CONCURRENCY = 2;
-
-/** Files that were written before the batch of their window was complete. */
-export interface PrewrittenFiles {
-  /** The number of the window, and the names and types of the columns, as text. */
-  readonly planText: string;
-  readonly files: readonly NewFile[];
-}
-
 /**
- * Writes the files of windows while others are still downloaded. They serve a batch whose plan gives the same types to
- * the same columns: then the values are the same, too.
- */
-export class Prewriter {
-  readonly #table: FileTable;
-  readonly #limit = pLimit(CONCURRENCY);
-  readonly #files = new Map<Window, Promise<PrewrittenFiles | undefined>>();
-  #isClosed = false;
-
-  constructor(table: FileTable) {
-    this.#table = table;
-  }
-
-  /** Begins to write the rows of a window; those that fail are written again for the batch, which reports it. */
-  begin(load: WindowLoad): void {
-    if (load.window.receipt.rows === 0 || hasDuplicateOrMissingIds(load.window)) return;
-    const write = async () => {
-      if (this.#isClosed || this.#table.engine.isLowOnMemory) return undefined;
-      return { planText: planTextOf(load), files: await writePlain(this.#table, load) };
-    };
-    this.#files.set(
-      load.window,
-      this.#limit(write).catch(() => undefined),
-    );
-  }
-
-  /** Waits for the files that were begun, and removes and returns them. */
-  async drain(): Promise<Map<Window, PrewrittenFiles | undefined>> {
-    const begun = [...this.#files];
-    this.#files.clear();
-    return new Map(await Promise.all(begun.map(async ([window, files]) => [window, await files] as const)));
-  }
-
-  /** Interrupts what is being written, and waits for its end. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    if (this.#files.size > 0) this.#table.engine.interrupt();
-    await this.drain();
-  }
-}
-
-/** A text that is equal for two files of a window only if they have the same rows. */
-const planTextOf = ({ windowNumber, planned }: WindowLoad): string =>
-  JSON.stringify([windowNumber, ...typedColumns([...planned.values()]).map(({ name, type }) => [name, type])]);
-
-/**
- * Writes all rows of the windows, typed and with keys, one file for each window and date; files in `prewritten` that
- * fit are used. Called inside a transaction. Throws UserError if a count differs.
+ * Writes all rows of the windows, typed and with keys, one file for each window and date, unless the prewriter has
+ * them. Called inside a transaction. Throws UserError if a count differs.
  */
 export async function writeIncoming(
   table: FileTable,
   loads: readonly WindowLoad[],
-  prewritten: ReadonlyMap<Window, PrewrittenFiles | undefined>,
+  prewriter: Prewriter<NewFile[]>,
 ): Promise<NewFile[]> {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
   const limit = pLimit(table.engine.isLowOnMemory ? 1 : CONCURRENCY);
-  const beside = filled.map((load) => {
-    const written = prewritten.get(load.window);
-    if (written?.planText === planTextOf(load)) return written.files;
-    return hasDuplicateOrMissingIds(load.window) ? undefined : limit(() => writePlain(table, load));
+  const beside = filled.map(async (load) => {
+    if (hasDuplicateOrMissingIds(load.window)) return undefined;
+    return (await prewriter.resultFor(load)) ?? limit(() => writePlain(table, load));
   });
   const plain = await Promise.all(beside);
   const files: NewFile[] = [];
@@ -90,7 +34,8 @@ export async function writeIncoming(
   return files;
 }
 
-function writePlain(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
+/** Writes a window whose ids are its keys, beside other statements. */
+export function writePlain(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
   const date = onlyDate(load);
   const partition = date === undefined ? partitionSql(load, 0) : undefined;
   const source = fileQuery(load, 0, partition?.texts);

@@ -11,11 +11,12 @@ import { type Zone, zoneOf } from '../../types/zone.ts';
 import { filesError, otherTimezone } from '../failures.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { finishBatch, type PlannedBatch, planBatch } from '../sql/rows/batch.ts';
+import { Prewriter } from '../sql/rows/prewriter.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
 import { type ChangedFiles, derive } from './derive.ts';
 import { columnsIn, selectAfter } from './file-columns.ts';
 import { FileTable } from './file-table.ts';
-import { Prewriter, type PrewrittenFiles, writeIncoming } from './incoming-files.ts';
+import { writeIncoming, writePlain } from './incoming-files.ts';
 import { readFiles } from './parquet-file.ts';
 import { RunObjects, removeExpiredRuns } from './runs.ts';
 import { findSuperseded, type Superseded } from './superseded.ts';
@@ -87,7 +88,7 @@ class FilesSink implements Sink {
   #hasFailed = false;
   /** Number of next windows that are stored one by one, since some of them share ids. */
   #oneByOne = 0;
-  readonly #prewriter: Prewriter;
+  readonly #prewriter: Prewriter<NewFile[]>;
   #waiting: Window[] = [];
   readonly runs: RunObjects;
 
@@ -97,7 +98,7 @@ class FilesSink implements Sink {
     this.#options = options;
     this.#rules = { ...options, columnName: table.log.layout.columnName };
     this.#zone = zoneOf(options.timezone);
-    this.#prewriter = new Prewriter(table);
+    this.#prewriter = new Prewriter(table.engine, (load) => writePlain(table, load));
     this.runs = new RunObjects(table.storage, !hasOneWriter);
   }
 
@@ -117,18 +118,20 @@ class FilesSink implements Sink {
     const table = this.#table;
     this.#waiting = [];
     try {
-      const prewritten = await table.engine.heeding(signal, () => this.#prewriter.drain());
+      await table.engine.heeding(signal, () => this.#prewriter.settled());
       if (this.#hasFailed) await table.refresh();
       this.#hasFailed = false;
       const files = batch.map((window) => window.files);
       const count = this.#oneByOne > 0 ? 1 : plannedTogether(this.#state.columns, files, this.#rules);
       const windows = batch.slice(0, count);
       this.#oneByOne = Math.max(0, this.#oneByOne - 1);
-      return await this.#store(windows, prewritten, signal);
+      return await this.#store(windows, signal);
     } catch (error) {
       this.#hasFailed = true;
       signal.throwIfAborted();
       throw filesError(error, table.place);
+    } finally {
+      this.#prewriter.clear();
     }
   }
 
@@ -162,17 +165,13 @@ class FilesSink implements Sink {
     return planBatch(this.#state, windows, this.#rules, this.#zone, columnsOf);
   }
 
-  async #store(
-    windows: readonly Window[],
-    prewritten: ReadonlyMap<Window, PrewrittenFiles | undefined>,
-    signal: AbortSignal,
-  ): Promise<Commit> {
+  async #store(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
     const table = this.#table;
-    const prepared = await table.engine.transaction(() => this.#prepare(windows, prewritten), signal);
+    const prepared = await table.engine.transaction(() => this.#prepare(windows), signal);
     // Rows of two windows have the same id: the later window must supersede committed rows.
     if (prepared === undefined) {
       this.#oneByOne = windows.length - 1;
-      return this.#store(windows.slice(0, 1), prewritten, signal);
+      return this.#store(windows.slice(0, 1), signal);
     }
     const { change, commit, columns } = prepared;
     await table.commit(change);
@@ -181,12 +180,12 @@ class FilesSink implements Sink {
   }
 
   /** Writes every file that the windows add or change, beside the tables; undefined if some windows share ids. */
-  async #prepare(windows: readonly Window[], prewritten: ReadonlyMap<Window, PrewrittenFiles | undefined>) {
+  async #prepare(windows: readonly Window[]) {
     const table = this.#table;
     const state = this.#state;
     const batch = this.#planned(windows);
     const { columns, loads } = batch;
-    const incoming = await writeIncoming(table, loads, prewritten);
+    const incoming = await writeIncoming(table, loads, this.#prewriter);
     const stored = await table.fetch(table.filesOf('events'), keyColumns(columns));
     const superseded = await findSuperseded(table, stored, batch, incoming);
     if (superseded === undefined) return undefined;
