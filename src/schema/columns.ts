@@ -7,11 +7,12 @@ import {
   DATETIME_DOT,
   DATETIME_GAP,
   DATETIME_OFFSET,
+  type Evidence,
   NULL_TEXT,
   STRING,
 } from '../types/evidence.ts';
 import { acceptedBy, classify, typeOf } from '../types/index.ts';
-import type { ColumnType, Evidence } from '../types/type.ts';
+import type { ColumnType } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, type HeaderColumn, hashed } from './groups.ts';
 import { IdHashes, type IdSample } from './id-hashes.ts';

@@ -1,7 +1,7 @@
 import type { CsvMemory } from '../csv/csv-memory.ts';
 import { COLUMN_WORDS_SHIFT, FILLED, FIRST, HOUR_SLOTS, KNOWN, LISTED, MODE } from '../csv/layout.ts';
 import { civilSeconds } from '../types/calendar.ts';
-import type { Evidence } from '../types/type.ts';
+import type { Evidence } from '../types/evidence.ts';
 import type { Zone } from '../types/zone.ts';
 import type { TimeRanges } from './time-range.ts';
 

@@ -1,6 +1,7 @@
+import type { Evidence } from '../types/evidence.ts';
 import * as evidence from '../types/evidence.ts';
 import { typeOf } from '../types/index.ts';
-import type { ColumnType, Evidence } from '../types/type.ts';
+import type { ColumnType } from '../types/type.ts';
 import { type ColumnGroup, headerColumns } from './groups.ts';
 
 /** The names and bits of all classes of cells. A scan that was stored by a program with others means other cells. */

@@ -11,8 +11,7 @@ import {
   setCivil,
   YEAR,
 } from '../types/calendar.ts';
-import { DATETIME_OFFSET } from '../types/evidence.ts';
-import type { Evidence } from '../types/type.ts';
+import { DATETIME_OFFSET, type Evidence } from '../types/evidence.ts';
 import type { Zone } from '../types/zone.ts';
 
 const MICROS_PER_SECOND = 1_000_000;

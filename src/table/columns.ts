@@ -2,7 +2,8 @@
 // a batch of windows makes of it. Pure: no DuckDB, no disk.
 
 import { type ColumnGroup, KNOWN_COLUMNS } from '../schema/groups.ts';
-import type { ColumnType, Evidence } from '../types/type.ts';
+import type { Evidence } from '../types/evidence.ts';
+import type { ColumnType } from '../types/type.ts';
 
 /** The tables that a target may have. */
 export const TABLES = ['events', 'event_items', 'event_logs'] as const;

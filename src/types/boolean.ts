@@ -1,8 +1,7 @@
 import { LOWER_E, UPPER_E } from '../base/ascii.ts';
-import { codecOf } from './codec.ts';
-import { BOOL_LOWER, BOOL_UPPER } from './evidence.ts';
+import { BOOL_LOWER, BOOL_UPPER, type Evidence } from './evidence.ts';
 import { writeBytes } from './json-text.ts';
-import type { Evidence } from './type.ts';
+import { codecOf } from './type.ts';
 
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');

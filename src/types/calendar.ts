@@ -1,6 +1,5 @@
 import { COLON, DOT, HYPHEN, NINE, SPACE, ZERO } from '../base/ascii.ts';
-import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './evidence.ts';
-import type { Evidence } from './type.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, type Evidence } from './evidence.ts';
 
 /** The fields that `parseTime` reads: one shared array, so that no cell costs an object. */
 export const FIELDS = new Int32Array(8);

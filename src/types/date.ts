@@ -1,7 +1,7 @@
-import { codecOf } from './codec.ts';
 import { DATE, DATETIME_GAP, DATETIME_OVERLAP } from './evidence.ts';
 import { writeString } from './json-text.ts';
 import { asText, castTo, matches } from './sql.ts';
+import { codecOf } from './type.ts';
 import { sqlInstant } from './zone-sql.ts';
 
 /** A day has a date even if the zone skips its midnight. */

@@ -13,10 +13,9 @@ import {
   setCivil,
   YEAR,
 } from './calendar.ts';
-import { codecOf } from './codec.ts';
-import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, DATETIME_OVERLAP } from './evidence.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, DATETIME_OVERLAP, type Evidence } from './evidence.ts';
 import { matches } from './sql.ts';
-import type { Evidence } from './type.ts';
+import { codecOf } from './type.ts';
 import type { Zone } from './zone.ts';
 import { sqlFirstWall, sqlInstant } from './zone-sql.ts';
 

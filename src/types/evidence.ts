@@ -1,7 +1,10 @@
-// The classes of cells, as bits of `Evidence` (type.ts). AssemblyScript compiles this file too (assembly/).
+// The classes of cells. AssemblyScript compiles this file too (assembly/).
 //
 // The bits are stored, with the columns of every target and beside spool files: a new one is added at the end, none is
 // renumbered.
+
+/** The classes of cells that a column has, as a set of bits. Sets join by union, so that no order matters. */
+export type Evidence = number;
 
 /** The text `null`. */
 export const NULL_TEXT = 1 << 0;

@@ -4,15 +4,14 @@ import { DOT, HYPHEN, NINE, OPEN_BRACKET, ZERO } from '../base/ascii.ts';
 import { internalError } from '../base/errors.ts';
 import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
 import { civilSeconds, FIELDS, OFFSET, parseTime } from './calendar.ts';
-import type { ColumnCodec } from './codec.ts';
 import { DATE_CODEC } from './date.ts';
 import { DATETIME_CODEC } from './datetime.ts';
-import { DATETIME_GAP, DATETIME_OFFSET, DATETIME_OVERLAP, NULL_TEXT, STRING } from './evidence.ts';
+import { DATETIME_GAP, DATETIME_OFFSET, DATETIME_OVERLAP, type Evidence, NULL_TEXT, STRING } from './evidence.ts';
 import { isNull, isSpace } from './json-text.ts';
 import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listClass, STRING_LIST_CODEC } from './list.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberClass } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
-import { COLUMN_TYPES, type ColumnType, type Evidence } from './type.ts';
+import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from './type.ts';
 import { isInstant, type Zone } from './zone.ts';
 
 /** Index of the dash or dot behind the year of a date or datetime. */

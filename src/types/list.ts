@@ -1,18 +1,35 @@
 import { BACKSLASH, CLOSE_BRACKET, COMMA, DOT, LOWER_N, LOWER_U, OPEN_BRACKET, QUOTE } from '../base/ascii.ts';
-import { type ColumnCodec, codecOf, type DuckDbScalar } from './codec.ts';
-import { LIST_EMPTY, LIST_STRING, STRING } from './evidence.ts';
+import {
+  type Evidence,
+  LIST_DOUBLE,
+  LIST_EMPTY,
+  LIST_LONG,
+  LIST_LONG_WIDE,
+  LIST_STRING,
+  LONG,
+  LONG_WIDE,
+  STRING,
+} from './evidence.ts';
 import { copyBytes, isNull, isSpace, writeQuoted } from './json-text.ts';
 import { canonicalDouble, DOUBLE_CODEC, LONG_CODEC, latin1, numberClass, sqlDouble, sqlLong } from './numbers.ts';
 import { castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';
-import { type Evidence, LIST_OF } from './type.ts';
+import { type ColumnCodec, codecOf, type DuckDbScalar } from './type.ts';
+
+/** Every class that a double takes and a long does not has one bit in lists, as `double[]` takes all of them. */
+const DOUBLES = DOUBLE_CODEC.cells(false) & ~LONG;
+
+/** The evidence of a list from that of its elements; 0 for an element of another class, whose list is text. */
+function listsOf(elements: Evidence): Evidence {
+  return (
+    ((elements & LONG) !== 0 ? LIST_LONG : 0) |
+    ((elements & LONG_WIDE) !== 0 ? LIST_LONG_WIDE : 0) |
+    ((elements & DOUBLES) !== 0 ? LIST_DOUBLE : 0) |
+    ((elements & STRING) !== 0 ? LIST_STRING : 0)
+  );
+}
 
 const NUMBERS = listsOf(~STRING);
-
-/** The evidence of a list from that of its elements. */
-function listsOf(elements: Evidence): Evidence {
-  return [...LIST_OF].reduce((lists, [element, list]) => ((element & elements) === 0 ? lists : lists | list), 0);
-}
 
 function skipSpace(b: Uint8Array, start: number, end: number): number {
   let i = start;
@@ -56,7 +73,7 @@ function listEvidence(seen: Evidence): Evidence {
 function elementClass(b: Uint8Array, start: number, end: number): Evidence {
   if (b[start] === QUOTE) return LIST_STRING;
   if (b[start] === LOWER_N) return LIST_EMPTY;
-  return LIST_OF.get(numberClass(b, start, end)) ?? BAD_ELEMENT;
+  return listsOf(numberClass(b, start, end)) || BAD_ELEMENT;
 }
 
 /** The index behind the string, the `null` or the number-like text at `start`; -1 if there is none. */

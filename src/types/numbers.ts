@@ -1,9 +1,8 @@
 import { DOT, HYPHEN, NINE, UPPER_E, ZERO } from '../base/ascii.ts';
-import { codecOf } from './codec.ts';
-import { DOUBLE, LONG, LONG_WIDE } from './evidence.ts';
+import { DOUBLE, type Evidence, LONG, LONG_WIDE } from './evidence.ts';
 import { copyBytes } from './json-text.ts';
 import { asText, castTo, matches } from './sql.ts';
-import type { Evidence } from './type.ts';
+import { codecOf } from './type.ts';
 
 /** Every integer of up to this many digits is exact as a double. */
 const EXACT_DIGITS = 15;

@@ -1,6 +1,5 @@
 import { daysFromCivil } from './calendar.ts';
-import { DATETIME_GAP, DATETIME_OVERLAP } from './evidence.ts';
-import type { Evidence } from './type.ts';
+import { DATETIME_GAP, DATETIME_OVERLAP, type Evidence } from './evidence.ts';
 
 const DAY_SECONDS = 86_400;
 const HOUR_SECONDS = 3600;

@@ -1,6 +1,7 @@
+import type { Evidence } from '../../src/types/evidence.ts';
 import * as bits from '../../src/types/evidence.ts';
 import { cellFits, TYPES } from '../../src/types/index.ts';
-import type { ColumnType, Evidence } from '../../src/types/type.ts';
+import type { ColumnType } from '../../src/types/type.ts';
 import type { Zone } from '../../src/types/zone.ts';
 
 export type EvidenceName = keyof typeof bits;

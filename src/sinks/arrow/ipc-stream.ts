@@ -1,50 +1,30 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
-import {
-  Bool,
-  type DataType,
-  DateDay,
-  Field,
-  Float64,
-  Int64,
-  List,
-  RecordBatchStreamWriter,
-  Schema,
-  TimestampMicrosecond,
-  Utf8,
-} from 'apache-arrow';
+import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import type { Typed } from '../../table/columns.ts';
-import type { DuckDbScalar, DuckDbType } from '../../types/codec.ts';
 import { TYPES } from '../../types/index.ts';
+import { DUCKDB_SCALARS, type DuckDbType } from '../../types/type.ts';
 import { scalarOf } from '../sql/conversions.ts';
 
 /** The schema of a stream: `_key`, the columns of the export in their order, `_rescued`. */
 export function streamSchema(columns: readonly Typed[], asInstants: boolean, version: string): Schema {
-  const fields = columns.map(({ name, source, group, type }) => {
-    return new Field(
-      name,
-      dataType(TYPES[type].duckdb(asInstants)),
-      true,
-      new Map(Object.entries({ source, group, type })),
-    );
-  });
-  const all = [new Field('_key', new Utf8(), true), ...fields, new Field('_rescued', new Utf8(), true)];
+  const fields = columns.map(({ name, source, group, type }) =>
+    fieldOf(name, TYPES[type].duckdb(asInstants), { source, group, type }),
+  );
+  const all = [fieldOf('_key', 'VARCHAR'), ...fields, fieldOf('_rescued', 'VARCHAR')];
   return new Schema(all, new Map([['dfinery.version', version]]));
 }
 
-const ARROW: Readonly<Record<DuckDbScalar, DataType>> = {
-  BOOLEAN: new Bool(),
-  BIGINT: new Int64(),
-  DOUBLE: new Float64(),
-  DATE: new DateDay(),
-  TIMESTAMP: new TimestampMicrosecond(),
-  TIMESTAMPTZ: new TimestampMicrosecond('UTC'),
-  VARCHAR: new Utf8(),
-};
-
-function dataType(type: DuckDbType): DataType {
+function fieldOf(name: string, type: DuckDbType, metadata: Readonly<Record<string, string>> = {}): Field {
   const { scalar, isList } = scalarOf(type);
-  return isList ? new List(new Field('item', ARROW[scalar], true)) : ARROW[scalar];
+  const { arrow } = DUCKDB_SCALARS[scalar];
+  const item = { name: 'item', type: arrow, nullable: true };
+  return Field.fromJSON({
+    ...(isList ? { type: { name: 'list' }, children: [item] } : { type: arrow }),
+    name,
+    nullable: true,
+    metadata: Object.entries(metadata).map(([key, value]) => ({ key, value })),
+  });
 }
 
 /** Bytes of the end of a stream, a message without content. */

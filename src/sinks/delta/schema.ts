@@ -1,7 +1,7 @@
 import { configError } from '../../base/errors.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
-import { DUCKDB_SCALARS, type DuckDbType } from '../../types/codec.ts';
+import { DUCKDB_SCALARS, type DuckDbType } from '../../types/type.ts';
 import { describeTable } from '../files/file-columns.ts';
 import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { scalarOf } from '../sql/conversions.ts';

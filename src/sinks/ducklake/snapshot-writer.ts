@@ -4,7 +4,7 @@ import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { foldName } from '../../table/names.ts';
 import type { TableState } from '../../table/state.ts';
-import { DUCKDB_SCALARS } from '../../types/codec.ts';
+import { DUCKDB_SCALARS } from '../../types/type.ts';
 import type { Field, FieldIds, IdentifiedColumn } from '../files/field-ids.ts';
 import { describeTable } from '../files/file-columns.ts';
 import type { LoggedColumns } from '../files/log-entries.ts';

@@ -7,11 +7,11 @@ import {
   DATETIME_GAP,
   DATETIME_OFFSET,
   DATETIME_OVERLAP,
+  type Evidence,
   NULL_TEXT,
 } from '../../types/evidence.ts';
 import { TYPES } from '../../types/index.ts';
 import { withoutNullText } from '../../types/sql.ts';
-import type { Evidence } from '../../types/type.ts';
 import { PARTITION_SOURCES } from '../sql/row-dates.ts';
 import { cell, type WindowLoad } from '../sql/rows/file-query.ts';
 

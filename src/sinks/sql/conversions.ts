@@ -1,7 +1,6 @@
 import { isRetyped, isWidening, type PlannedColumn, type Retyped } from '../../table/plan.ts';
-import type { DuckDbScalar, DuckDbType } from '../../types/codec.ts';
 import { sqlWiden, TYPES } from '../../types/index.ts';
-import type { ColumnType } from '../../types/type.ts';
+import type { ColumnType, DuckDbScalar, DuckDbType } from '../../types/type.ts';
 import type { Zone } from '../../types/zone.ts';
 import type { Engine } from './engine/engine.ts';
 import { anyOf, identifier, jsonMember } from './engine/quote.ts';

@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { ColumnType } from '../../../src/types/type.ts';
 import * as forms from '../../support/column-types.ts';
 import fc from '../../support/property.ts';
 import { AgreementFixture, type Held } from '../../support/targets/agreement.ts';
+import { type CellVector, VECTORS } from '../../support/vectors.ts';
 
 const RUNS = 6;
 
@@ -138,18 +137,6 @@ describe('records, DuckDB rows, the Parquet file and the Arrow stream', () => {
   });
 });
 
-interface CellVector {
-  readonly cell: string;
-  readonly timezone?: string;
-  readonly type: ColumnType | null;
-  readonly json: Partial<Record<ColumnType, string>>;
-}
-interface ColumnVector {
-  readonly cells: readonly string[];
-  readonly timezone?: string;
-}
-const vectors = (name: string) =>
-  JSON.parse(readFileSync(new URL(`../../../spec/vectors/${name}`, import.meta.url), 'utf8'));
 const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
 function byZone<T extends { readonly timezone?: string }>(all: readonly T[]): [string | undefined, T[]][] {
   const zones = [...new Set(all.map((vector) => vector.timezone))];
@@ -157,8 +144,7 @@ function byZone<T extends { readonly timezone?: string }>(all: readonly T[]): [s
 }
 
 describe('the vectors in every sink [R33]', () => {
-  const cells: readonly CellVector[] = vectors('cells.json');
-  for (const [timezone, own] of byZone(cells)) {
+  for (const [timezone, own] of byZone(VECTORS.cells)) {
     it(`agree when each cell is alone in its column (${timezone ?? 'no zone'})`, async () => {
       const header = own.map((_, i) => `v${i}`);
       const csv = `df_event_detail_log_id,${header.join(',')}\nkey,${own.map((v) => quoted(v.cell)).join(',')}\n`;
@@ -170,8 +156,7 @@ describe('the vectors in every sink [R33]', () => {
     });
   }
 
-  const columns: readonly ColumnVector[] = vectors('columns.json');
-  for (const [timezone, own] of byZone(columns)) {
+  for (const [timezone, own] of byZone(VECTORS.columns)) {
     it(`agree for each whole column (${timezone ?? 'no zone'})`, async () => {
       const most = Math.max(...own.map((v) => v.cells.length));
       const lines = Array.from({ length: most }, (_, r) =>
@@ -185,9 +170,10 @@ describe('the vectors in every sink [R33]', () => {
 
 /** What a vector says of the value, in the words of the sinks under test. */
 function expectedOf({ cell, type, json }: CellVector): unknown {
-  if (type === null || isSkipped({ cell, type, json })) return null;
+  if (type === null || isSkipped({ type, json })) return null;
   return type === 'string' ? cell : forms.canonical(type, forms.exactJson(json[type] ?? '"missing"'));
 }
 
 /** A local time that the zone skips: a datetime that no value stands for. */
-const isSkipped = ({ type, json }: CellVector): boolean => type === 'datetime' && json.datetime === undefined;
+const isSkipped = ({ type, json }: Pick<CellVector, 'type' | 'json'>): boolean =>
+  type === 'datetime' && json.datetime === undefined;

@@ -1,18 +1,15 @@
-import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TYPES } from '../../../src/types/index.ts';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
+import { COLUMN_TYPES } from '../../../src/types/type.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
-
-const vectors: { readonly cells: readonly string[]; readonly type: ColumnType | null; readonly timezone?: string }[] =
-  JSON.parse(readFileSync(new URL('../../../spec/vectors/columns.json', import.meta.url), 'utf8'));
+import { VECTORS } from '../../support/vectors.ts';
 
 /** Cells that make a column of each type. */
 const columns = COLUMN_TYPES.map((type, i) => ({
   name: `c${i}`,
   type,
-  cells: vectors.find((vector) => vector.type === type && vector.timezone === undefined)?.cells ?? [],
+  cells: VECTORS.columns.find((vector) => vector.type === type && vector.timezone === undefined)?.cells ?? [],
 }));
 const most = Math.max(...columns.map(({ cells }) => cells.length));
 const rows = Array.from({ length: most }, (_, row) => ({

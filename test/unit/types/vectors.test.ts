@@ -1,30 +1,13 @@
-import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { cellFits, classify, TYPES, typeOf } from '../../../src/types/index.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/types/type.ts';
 import { Zone } from '../../../src/types/zone.ts';
-import { EVIDENCE_BITS, type EvidenceName, evidenceNames, jsonBound } from '../../support/evidence.ts';
+import { EVIDENCE_BITS, evidenceNames, jsonBound } from '../../support/evidence.ts';
+import { type CellVector, type ColumnVector, VECTORS, VECTORS_PATH } from '../../support/vectors.ts';
 
-interface CellVector {
-  readonly cell: string;
-  readonly timezone?: string;
-  readonly evidence: readonly EvidenceName[];
-  readonly type: ColumnType | null;
-  readonly json: Partial<Record<ColumnType, string>>;
-}
-interface ColumnVector {
-  readonly cells: readonly string[];
-  readonly timezone?: string;
-  readonly type: ColumnType | null;
-}
-
-const read = (name: string) =>
-  JSON.parse(readFileSync(new URL(`../../../spec/vectors/${name}`, import.meta.url), 'utf8'));
-const cells: CellVector[] = read('cells.json');
-const columns: ColumnVector[] = read('columns.json');
-const zoneOf = (vector: { readonly timezone?: string }) =>
-  vector.timezone === undefined ? undefined : new Zone(vector.timezone);
-const show = (cell: string, zone?: string) => JSON.stringify(cell) + (zone === undefined ? '' : ` in ${zone}`);
+const zoneOf = ({ timezone }: { readonly timezone?: string }) =>
+  timezone === undefined ? undefined : new Zone(timezone);
 
 /** Digits, dots and minus signs around the cell must never be read. */
 const embed = (cell: string) => new TextEncoder().encode(`-9.${cell}.9-9:99Z]"`);
@@ -36,54 +19,83 @@ const evidenceOf = (cell: string, zone: Zone | undefined) => {
   return classify(bytes, START, bytes.length - AFTER, zone);
 };
 
-describe('a test vector', () => {
-  for (const vector of cells) {
-    it(`${show(vector.cell, vector.timezone)} gives ${vector.evidence.join(' ')}`, () => {
-      const zone = zoneOf(vector);
-      const evidence = evidenceOf(vector.cell, zone);
-      expect(evidenceNames(evidence)).toEqual([...vector.evidence]);
-      expect(typeOf(evidence, zone !== undefined) ?? null).toBe(vector.type);
-      const bytes = embed(vector.cell);
-      const out = new Uint8Array(jsonBound(bytes.length));
-      const json: Partial<Record<ColumnType, string>> = {};
-      for (const type of COLUMN_TYPES) {
-        if (!cellFits(type, bytes, START, bytes.length - AFTER, zone)) continue;
-        const end = TYPES[type].writeJson(bytes, START, bytes.length - AFTER, out, 0, zone);
-        json[type] = new TextDecoder('utf-8', { ignoreBOM: true }).decode(out.subarray(0, end));
-      }
-      const { string, ...others } = json;
-      expect(JSON.parse(string ?? '')).toBe(vector.cell);
-      expect(others).toEqual(vector.json);
-    });
-  }
+/** The JSON of a cell in each type that accepts it. */
+function jsonOf(cell: string, zone: Zone | undefined): Partial<Record<ColumnType, string>> {
+  const bytes = embed(cell);
+  const out = new Uint8Array(jsonBound(bytes.length));
+  const accepting = COLUMN_TYPES.filter((type) => cellFits(type, bytes, START, bytes.length - AFTER, zone));
+  return Object.fromEntries(
+    accepting.map((type) => {
+      const end = TYPES[type].writeJson(bytes, START, bytes.length - AFTER, out, 0, zone);
+      return [type, new TextDecoder('utf-8', { ignoreBOM: true }).decode(out.subarray(0, end))];
+    }),
+  );
+}
 
-  it('is absent in every type if it is empty [R29]', () => {
-    for (const type of COLUMN_TYPES) {
-      const out = new Uint8Array(8);
-      expect(cellFits(type, out, 3, 3)).toBe(true);
-      const end = TYPES[type].writeJson(out, 3, 3, out, 0);
-      expect(new TextDecoder().decode(out.subarray(0, end))).toBe('null');
-    }
+/** The vector of a cell as the types have it. */
+function cellVector(vector: CellVector): CellVector {
+  const zone = zoneOf(vector);
+  const evidence = evidenceOf(vector.cell, zone);
+  const { string: _, ...json } = jsonOf(vector.cell, zone);
+  return { ...vector, evidence: evidenceNames(evidence), type: typeOf(evidence, zone !== undefined) ?? null, json };
+}
+
+const typeOfAll = (cells: readonly string[], zone: Zone | undefined): ColumnType | null =>
+  typeOf(
+    cells.reduce((all, cell) => all | evidenceOf(cell, zone), 0),
+    zone !== undefined,
+  ) ?? null;
+
+const columnVector = (vector: ColumnVector): ColumnVector => ({
+  ...vector,
+  type: typeOfAll(vector.cells, zoneOf(vector)),
+});
+
+/** JSON in one line, with a space behind each comma and colon. A byte order mark, which editors hide, is escaped. */
+const line = (vector: object): string =>
+  JSON.stringify(vector, null, 1)
+    .replaceAll(/([[{])\n */g, '$1')
+    .replaceAll(/\n *([\]}])/g, '$1')
+    .replaceAll(/\n */g, ' ')
+    .replaceAll('\ufeff', '\\ufeff');
+
+const list = (vectors: readonly object[]): string => vectors.map((vector) => `    ${line(vector)}`).join(',\n');
+
+describe('the vectors', () => {
+  it('are what the types make of their cells and columns (written by vitest --update) [R30]', async () => {
+    const cells = list(VECTORS.cells.map(cellVector));
+    const columns = list(VECTORS.columns.map(columnVector));
+    const text = `{\n  "cells": [\n${cells}\n  ],\n  "columns": [\n${columns}\n  ]\n}\n`;
+    await expect(text).toMatchFileSnapshot(fileURLToPath(VECTORS_PATH));
   });
-});
 
-describe('a column', () => {
-  for (const vector of columns) {
-    it(`of ${vector.cells.map((cell) => show(cell)).join(' ')} is ${vector.type}, in either order`, () => {
-      const zone = zoneOf(vector);
-      for (const order of [vector.cells, [...vector.cells].reverse()]) {
-        const evidence = order.reduce((all, cell) => all | evidenceOf(cell, zone), 0);
-        expect(typeOf(evidence, zone !== undefined) ?? null).toBe(vector.type);
-      }
-    });
-  }
-});
+  it('have every cell as it is in a string', () => {
+    const changed = VECTORS.cells.filter(
+      (vector) => JSON.parse(jsonOf(vector.cell, zoneOf(vector)).string ?? '') !== vector.cell,
+    );
+    expect(changed).toEqual([]);
+  });
 
-describe('the test vectors', () => {
+  it('have columns whose type does not depend on the order of their cells', () => {
+    const changed = VECTORS.columns.filter(
+      (vector) => typeOfAll([...vector.cells].reverse(), zoneOf(vector)) !== typeOfAll(vector.cells, zoneOf(vector)),
+    );
+    expect(changed).toEqual([]);
+  });
+
   it('cover every bit of evidence and every type [R30]', () => {
-    const bits = new Set(cells.flatMap((vector) => vector.evidence));
+    const bits = new Set(VECTORS.cells.flatMap((vector) => cellVector(vector).evidence));
     expect([...bits].sort()).toEqual(Object.keys(EVIDENCE_BITS).sort());
-    const types = new Set(columns.map((vector) => vector.type));
+    const types = new Set(VECTORS.columns.map((vector) => columnVector(vector).type));
     expect(COLUMN_TYPES.filter((type) => !types.has(type))).toEqual([]);
   });
+});
+
+it('an empty cell is absent in every type [R29]', () => {
+  for (const type of COLUMN_TYPES) {
+    const out = new Uint8Array(8);
+    expect(cellFits(type, out, 3, 3)).toBe(true);
+    const end = TYPES[type].writeJson(out, 3, 3, out, 0);
+    expect(new TextDecoder().decode(out.subarray(0, end))).toBe('null');
+  }
 });

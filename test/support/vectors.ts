@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs';
+import type { ColumnType } from '../../src/types/type.ts';
+import type { EvidenceName } from './evidence.ts';
+
+/** A cell that is alone in its column. */
+export interface CellVector {
+  readonly cell: string;
+  readonly timezone?: string;
+  readonly evidence: readonly EvidenceName[];
+  readonly type: ColumnType | null;
+  readonly json: Partial<Record<ColumnType, string>>;
+}
+
+/** The cells of a column, in any order. */
+export interface ColumnVector {
+  readonly cells: readonly string[];
+  readonly timezone?: string;
+  readonly type: ColumnType | null;
+}
+
+/** What every engine makes of cells and columns: see spec/vectors/README.md. */
+export interface TypeVectors {
+  readonly cells: readonly CellVector[];
+  readonly columns: readonly ColumnVector[];
+}
+
+export const VECTORS_PATH = new URL('../../spec/vectors/types.json', import.meta.url);
+export const VECTORS: TypeVectors = JSON.parse(readFileSync(VECTORS_PATH, 'utf8'));
