@@ -50,8 +50,7 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
-  // The other dependencies stay outside. The parser of the command line, whose fifty files would take most of a short
-  // command's time, is a development dependency.
+  // The other dependencies stay outside. What lays out help, fifty files, is a development dependency.
   external: external.flatMap((name) => [name, `${name}/*`]),
   plugins: [asciiWidth, validators],
   loader: LOADERS,

@@ -26,6 +26,13 @@ export interface Command<O extends OptionTable = OptionTable> {
 /** The words of a command: `verify`, `duckdb`. */
 export const wordsOf = ({ usage }: Command): string[] => usage.replace(/ [<[].*/, '').split(' ');
 
+/** The command whose name these words begin with. */
+export const commandAt = (words: readonly string[], commands: readonly Command[]): Command | undefined =>
+  commands.find((one) => wordsOf(one).every((word, i) => word === words[i]));
+
+/** The targets that commands of one verb are for. */
+export const targetsOf = (commands: readonly Command[]): string[] => commands.flatMap((one) => wordsOf(one).slice(1));
+
 export type ValuesOf<O extends OptionTable> = {
   readonly [N in keyof O]: NonNullable<O[N]> extends Option<infer T> ? T : never;
 };
@@ -53,7 +60,7 @@ export type OptionTable = Readonly<Record<string, Option<unknown> | undefined>>;
 export const flag = (describe: string): Option<boolean> => ({
   describe,
   words: 0,
-  read: ([word]) => word === 'true',
+  read: ([word]) => word !== undefined && word !== 'false',
 });
 
 /** An option of one word, undefined when left out; `parse` returns undefined for a word that is not `wanted`. */

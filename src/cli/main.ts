@@ -4,8 +4,7 @@ import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/en
 import { EXIT, messageOf, UserError } from '../base/errors.ts';
 import { letHeapGrow } from '../base/heap.ts';
 import { endNow, runUntilStopped } from '../base/signals.ts';
-import { VERSION } from '../base/version.ts';
-import type { Io } from './context.ts';
+import { runCommandLine } from './program.ts';
 import { systemPrompts } from './prompts.ts';
 import { openTerminal } from './terminal.ts';
 
@@ -16,7 +15,7 @@ const terminal = openTerminal(systemClock);
 if (requireTrustedCertificates()) terminal.note(TRUST_MESSAGE);
 await runUntilStopped(async (signal) => {
   const io = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal) };
-  let code: number = await run(process.argv.slice(2), io);
+  let code: number = await runCommandLine(process.argv.slice(2), io);
   try {
     await terminal.drain(signal);
   } catch (error) {
@@ -26,10 +25,3 @@ await runUntilStopped(async (signal) => {
   }
   if (!signal.aborted) endNow(code);
 }, systemClock);
-
-/** `--version` alone is answered here: to load the parser takes as long as to start Node. */
-async function run(argv: readonly string[], io: Io): Promise<number> {
-  if (argv.length !== 1 || argv[0] !== '--version') return (await import('./program.ts')).runCommandLine(argv, io);
-  io.terminal.result(VERSION);
-  return EXIT.done;
-}

@@ -1,4 +1,3 @@
-import yargs, { type Argv } from 'yargs';
 import { configError, UserError } from '../base/errors.ts';
 import { configurationHint } from '../config/environment.ts';
 import { nearest } from '../config/nearest.ts';
@@ -10,39 +9,54 @@ interface ParsedOptions<V> {
   readonly problem: UserError | undefined;
 }
 
-/** `max-wait` for `maxWait`. */
-const dashed = (key: string): string => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
-
 /** The name of an option in messages: `--max-wait` for `maxWait`, `FILE` for an argument. */
 export const optionName = (key: string, { argument }: Option<unknown>): string =>
-  argument?.toUpperCase() ?? `--${dashed(key)}`;
+  argument?.toUpperCase() ?? `--${key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;
 
-/** A parser that knows these options; it neither prints nor ends the process. */
-export function parserOf(table: OptionTable): Argv {
-  const parser = yargs().detectLocale(false).exitProcess(false).help(false).version(false);
-  for (const [key, option] of Object.entries(table)) {
-    if (option === undefined || option.argument !== undefined) continue;
-    const { words, short, describe, isRequired, fallback } = option;
-    const note = isRequired ? ' [required]' : fallback === undefined ? '' : ` [${fallback}]`;
-    const kind = words === 0 ? ({ type: 'boolean' } as const) : ({ type: 'string', nargs: words } as const);
-    parser.option(dashed(key), { ...kind, describe: describe + note, ...(short && { alias: short.slice(1) }) });
-  }
-  return parser;
+/** An option as a command line has it. */
+interface GivenOption {
+  /** The name as it was written: `-o` or `--output`. */
+  readonly name: string;
+  /** Its key in the table; undefined for an unknown option. */
+  readonly key?: string | undefined;
+  /** The words of its value, fewer than it needs where the next option follows too soon. A flag has `true` or `false`. */
+  readonly value: readonly string[];
 }
 
-const PARSING = {
-  'parse-numbers': false,
-  'parse-positional-numbers': false,
-  'boolean-negation': false,
-  'camel-case-expansion': false,
-  'dot-notation': false,
-  // A value may begin with a dash; one that looks like an option is refused below.
-  'nargs-eats-options': true,
-};
+/** `--name`, `--name=value`, `-n`, `-n=value` and `-nvalue`. */
+const OPTION = /^(--[^=]*|-[^-])(?:=(.*)|(.+))?$/s;
+/** The next words that belong to an option of one word or two, and to a flag. A value may begin with one dash. */
+const VALUE = /^(?!--)/;
+const TRUTH = /^(true|false)$/;
 
-/** The words of a command line that are neither options nor, as far as these options are known, their values. */
-export const wordsIn = (argv: readonly string[], known: OptionTable): string[] =>
-  parsedBy(known, argv, { 'unknown-options-as-args': true }).words.filter((word) => !/^-./.test(word));
+/** Divides a command line into the options, with their values where the table has them, and all other words. */
+export function divide(argv: readonly string[], table: OptionTable) {
+  const words: string[] = [];
+  const options: GivenOption[] = [];
+  const rest = [...argv];
+  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
+    const [, name, afterSign, afterLetter] = OPTION.exec(word) ?? [];
+    if (word === '--') words.push(...rest.splice(0));
+    else if (name === undefined) words.push(word);
+    else {
+      const [key, option] = optionAt(name, table);
+      const count = option?.words ?? 0;
+      const value = [afterSign ?? afterLetter ?? []].flat();
+      const isValue = (next = '--') => (count === 0 ? TRUTH : VALUE).test(next);
+      while (value.length < Math.max(1, count) && isValue(rest[0])) value.push(...rest.splice(0, 1));
+      options.push({ name, key, value: count === 0 && value.length === 0 ? ['true'] : value });
+    }
+  }
+  return { words, options };
+}
+
+function optionAt(name: string, table: OptionTable): readonly [string, Option<unknown>] | readonly [] {
+  for (const [key, option] of Object.entries(table)) {
+    if (option === undefined || option.argument !== undefined) continue;
+    if (name === option.short || name === optionName(key, option)) return [key, option];
+  }
+  return [];
+}
 
 /** Reads a command line under the options of a command, whose name is its first words. */
 export function parseCommandLine<O extends OptionTable>(
@@ -50,91 +64,77 @@ export function parseCommandLine<O extends OptionTable>(
   table: O,
   command: readonly string[],
 ): ParsedOptions<ValuesOf<O>> {
-  const problems: UserError[] = [];
-  const refuse = (message: string) => void problems.push(configError(message));
   const help = `see ${['dfinery-elt', ...command].join(' ')} --help`;
-  const misplaced = configurationKeyIn(argv, table);
-  if (misplaced !== undefined) problems.push(misplaced);
-  const { words, given, unknown } = parsedBy(table, argv);
-  for (const name of unknown) {
-    const near = nearest(name, namesOf(table), name.length / 3);
-    refuse(`there is no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}: ${help}.`);
-  }
+  const { words, options } = divide(argv, table);
   const surplus = words.slice(command.length);
   const values: Record<string, unknown> = {};
+  const problems = [configurationKeyIn(argv, table), unknownOption(options, table, help)];
   for (const [key, option] of Object.entries(table)) {
     if (option === undefined) continue;
-    const { words: count, argument, isList, isRequired, fallback, short } = option;
+    const { argument, isList, fallback } = option;
     const name = optionName(key, option);
-    const texts = argument === undefined ? (given.get(name) ?? []) : surplus.splice(0, 1);
-    // An option that is given twice has its first value, and a flag that is given a value is on: `--json` and `--xcom`
-    // must take effect, so that scripts are told of the failure.
-    const times = beforeDashes(argv).filter((word) => [name, short].includes(nameIn(word))).length;
-    if (isList !== true && times > 1) refuse(`${short ?? name} is given more than once.`);
-    if (texts.some((text) => text === '' || (text.startsWith('--') && !argv.includes(`${name}=${text}`))))
-      refuse(`${name} is empty.`);
-    else if (isRequired === true && texts.length === 0) refuse(`${name} is missing: ${help}.`);
-    else if (count === 0 && argv.some((word) => word.startsWith(`${name}=`) && !/=(true|false)$/.test(word))) {
-      refuse(`${name} takes no value.`);
-      values[key] = true;
-    } else
-      try {
-        values[key] = option.read(texts.length === 0 && fallback !== undefined ? [fallback] : texts, name);
-      } catch (error) {
-        if (!(error instanceof UserError)) throw error;
-        problems.push(error);
-      }
+    const given =
+      argument === undefined
+        ? options.filter((one) => one.key === key)
+        : surplus.splice(0, 1).map((word) => ({ name, value: [word] }));
+    problems.push(problemOf(given, name, option, help));
+    // Of an option that is given twice the first value is read: `--json` and `--xcom` must take effect, so that scripts
+    // are told of the failure.
+    const texts = (isList === true ? given : given.slice(0, 1)).filter((one) => !isEmpty(one, option));
+    const read = texts.length === 0 && fallback !== undefined ? [fallback] : texts.flatMap(({ value }) => value);
+    try {
+      values[key] = option.read(read, name);
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      problems.push(error);
+    }
   }
   // Where a command takes an id, the surplus word may be one, so that no log may show it.
   const tooMany =
     'id' in table
       ? 'there is a word too many (an ID is given with --id)'
       : `${JSON.stringify(surplus[0])} is a word too many`;
-  if (surplus.length > 0) refuse(`${tooMany}: ${help}.`);
-  return { values: values as Partial<ValuesOf<O>>, problem: problems[0] };
+  if (surplus.length > 0) problems.push(configError(`${tooMany}: ${help}.`));
+  return { values: values as Partial<ValuesOf<O>>, problem: problems.find((problem) => problem !== undefined) };
 }
+
+/** The failure of the first option that the table does not have, with the one that was probably meant. */
+function unknownOption(options: readonly GivenOption[], table: OptionTable, help: string): UserError | undefined {
+  const unknown = options.find(({ key }) => key === undefined);
+  if (unknown === undefined) return undefined;
+  const { name } = unknown;
+  const known = Object.entries(table).flatMap(([key, option]) => (option ? [optionName(key, option)] : []));
+  const near = nearest(name, known, name.length / 3);
+  return configError(`there is no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}: ${help}.`);
+}
+
+/** The failure of an option that is given in a wrong way, whatever its value means. */
+function problemOf(
+  given: readonly GivenOption[],
+  name: string,
+  option: Option<unknown>,
+  help: string,
+): UserError | undefined {
+  if (given.length > 1 && option.isList !== true) return configError(`${given[0].name} is given more than once.`);
+  if (given.some((one) => isEmpty(one, option))) return configError(`${name} is empty.`);
+  if (given.length === 0 && option.isRequired === true) return configError(`${name} is missing: ${help}.`);
+  const isTruth = given.every(({ value: [word] }) => TRUTH.test(word));
+  return option.words > 0 || isTruth ? undefined : configError(`${name} takes no value.`);
+}
+
+/** True for an option that lacks a word of its value; a flag needs none. */
+const isEmpty = ({ value }: GivenOption, { words }: Option<unknown>): boolean =>
+  words > 0 && (value.length < words || value.includes(''));
 
 /**
  * The failure of a configuration key that was written as an option. It is reported before any other: the next word may
  * be a secret, which no message may repeat.
  */
 export function configurationKeyIn(argv: readonly string[], table: OptionTable): UserError | undefined {
-  for (const name of beforeDashes(argv).map(nameIn)) {
-    if (!name.startsWith('--') || namesOf(table).includes(name)) continue;
+  for (const { name, key } of divide(argv, table).options) {
+    if (key !== undefined || !name.startsWith('--')) continue;
     const hint = configurationHint(name, 'config' in table);
     if (hint !== undefined) return configError(`there is no option ${name}: ${hint}.`);
   }
   return undefined;
-}
-
-/** The name of an option whose value stands in the same word, as in `--name=value`. */
-const nameIn = (word: string): string => word.split('=', 1)[0];
-
-const namesOf = (table: OptionTable): string[] =>
-  Object.entries(table).flatMap(([key, option]) => (option ? [optionName(key, option)] : []));
-
-function parsedBy(table: OptionTable, argv: readonly string[], more: Readonly<Record<string, boolean>> = {}) {
-  // Names that every object has, such as --constructor, end yargs itself.
-  const inherited = argv.filter((word) => word.startsWith('--') && nameIn(word).slice(2) in Object.prototype);
-  const own = argv.filter((word) => !inherited.includes(word));
-  const parser = parserOf(table).parserConfiguration({ ...PARSING, ...more });
-  const { _: words, $0: _, ...rest } = parser.fail(() => {}).parseSync(own);
-  const known = Object.values(table)
-    .flatMap((option) => option?.short ?? [])
-    .concat(namesOf(table));
-  // A missing value is undefined here, and is read as an empty text.
-  const given = new Map(
-    Object.entries(rest).map(([name, value]) => [
-      name.length === 1 ? `-${name}` : `--${name}`,
-      [value].flat().map((one) => String(one ?? '')),
-    ]),
-  );
-  const unknown = [...inherited.map(nameIn), ...given.keys()].filter((name) => !known.includes(name));
-  return { words: words.map(String), given, unknown };
-}
-
-/** The words before a `--`, after which there are no options. */
-function beforeDashes(argv: readonly string[]): readonly string[] {
-  const end = argv.indexOf('--');
-  return end === -1 ? argv : argv.slice(0, end);
 }

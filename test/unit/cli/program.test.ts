@@ -160,6 +160,10 @@ describe('the command line', () => {
     expect(await failureIn([...argv, '--json'])).toContain('/none');
   });
 
+  it('gives scripts the failure of an option whose value was forgotten before --json [R980]', async () => {
+    expect(await failureIn(['sync', 'duckdb', 'x', '--xcom', '--json'])).toBe('--xcom is empty.');
+  });
+
   it.each([
     ['--export-token=abc', 'set DFINERY_EXPORT_TOKEN, or DFINERY_EXPORT_TOKEN_FILE to the path of a file'],
     ['--hash-key', 'set DFINERY_HASH_KEY, or DFINERY_HASH_KEY_FILE'],
