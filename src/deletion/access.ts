@@ -34,9 +34,9 @@ export async function accessPeople(request: AccessOptions): Promise<{ readonly i
   for (const place of places) {
     const people = await place.target.people();
     const name = JSON.stringify(placeName(place));
-    for await (const { table, row } of people.rows(place.path, query, options)) {
+    for await (const row of people.rows(place.path, query, options)) {
       options.signal?.throwIfAborted();
-      await write(`{"place":${name},"table":${JSON.stringify(table)},"row":${row}}`);
+      await write(`{"place":${name},"table":"events","row":${row}}`);
       rows++;
     }
   }

@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
 import { configError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { diskError } from '../fs/disk-failure.ts';
@@ -17,19 +17,16 @@ export function filesError(error: unknown, folder: string): UserError {
 export const noTableError = (place: string): UserError =>
   configError(`${place} holds no table of this program: give another place.`, { where: { file: place } });
 
-/** A purge would leave the old contents under these other names. `names`: all that the file has. */
-export function secondNameError(file: string, names: number): UserError {
-  return configError(
-    `${file} has ${plainCount(names - 1, 'more name')} (hard links), which would keep the old contents: ` +
+/** Throws for a link, and for a file that has another name: what leaves it would stay there. */
+export async function checkOnlyName(file: string): Promise<void> {
+  const found = await lstat(file);
+  if (!found.isFile()) throw linkError(file);
+  if (found.nlink === 1) return;
+  throw configError(
+    `${file} has ${plainCount(found.nlink - 1, 'more name')} (hard links), which would keep the old contents: ` +
       'remove them first. It was not changed.',
     { where: { file } },
   );
-}
-
-/** Throws for a file that would keep what leaves it under another name. */
-export function refuseSecondName(file: string): void {
-  const { nlink } = statSync(file);
-  if (nlink > 1) throw secondNameError(file, nlink);
 }
 
 /** A purge would put a new file in place of a link, and leave the old contents where it leads. */

@@ -33,10 +33,8 @@ export interface Target {
   readonly summaries: { readonly sync: string };
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
   isStdout?(place: string): boolean;
-  /** True for a target whose data may lie elsewhere than at its place. */
-  readonly hasData?: boolean;
-  /** True for a target that can publish a copy for readers. */
-  readonly publishes?: boolean;
+  /** The options of `sync` that this target has and not every other, with what help says of each. */
+  readonly options?: Readonly<Partial<Record<keyof TargetOptions, string>>>;
   /** Opens a place for loading; creates it if there is none. */
   open(place: string, options: OpenOptions): Promise<Sink | StreamSink>;
 }
@@ -72,8 +70,11 @@ export interface People {
    * which a dead writer left half-way may be finished first.
    */
   find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
-  /** The rows that a purge would remove, as JSON objects without the columns that are null. Read-only. */
-  rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<PersonRow>;
+  /**
+   * The rows of `events` that a purge would remove, as JSON objects without the columns that are null: other tables hold
+   * nothing that these lack. Read-only.
+   */
+  rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<string>;
   /**
    * Runs all steps of a purge of these people except the one that puts the result in place, so that a purge that cannot
    * succeed is noticed before anything is deleted.
@@ -104,16 +105,20 @@ export interface PlaceOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Options of `sync` that only some targets have, which name them in `options`; each is a text. */
+export interface TargetOptions {
+  /** Location of the data of a new place; undefined if they lie beside it. */
+  readonly data?: string | undefined;
+  /** Path at which a copy for readers will be published. */
+  readonly publish?: string | undefined;
+}
+
 /** Options of `open`; each target uses those that apply to it. */
-interface OpenOptions extends PlaceOptions, Rules {
+interface OpenOptions extends PlaceOptions, Rules, TargetOptions {
   /** Tables to write in addition to `events`. */
   readonly tables: readonly TableName[];
   /** Time that files removed from a table are kept for its readers (ms). */
   readonly retentionMs: number;
-  /** Location of the data, for a target that `hasData`. */
-  readonly data?: string | undefined;
-  /** Path at which a copy for readers will be published, for a target that `publishes`. */
-  readonly publish?: string | undefined;
   /** The stream for a place that `isStdout`. */
   readonly stdout: Writable;
   readonly signal: AbortSignal;
@@ -187,12 +192,6 @@ export interface Purged extends Rewritten {
   readonly found: PeopleFound;
   /** Sentences about what still holds the people, such as copies: with any of them the purge is not done. */
   readonly unreached: readonly string[];
-}
-
-export interface PersonRow {
-  readonly table: string;
-  /** The row as a JSON object. */
-  readonly row: string;
 }
 
 /** The result of rewriting a place. */

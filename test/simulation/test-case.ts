@@ -171,7 +171,8 @@ export const testCase: fc.Arbitrary<TestCase> = fc
   })
   .map(({ settings: t, userSettings: h, steps, lastPurge, ...rest }) => ({
     ...rest,
-    publishes: rest.publishes && rest.target !== 'airbyte' && TARGETS[rest.target].descriptor.publishes === true,
+    publishes:
+      rest.publishes && rest.target !== 'airbyte' && TARGETS[rest.target].descriptor.options?.publish !== undefined,
     hasLedgerKey: rest.order % 2 === 1,
     // A platform merges records by their key alone, so that an id may not start again for another row (S13).
     scenario: scenarioOf({ ...t, repeats: t.repeats && rest.target !== 'airbyte' }, h),

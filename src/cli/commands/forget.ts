@@ -12,6 +12,7 @@ import type { PurgeRequest } from '../../deletion/purge.ts';
 import { reportTable } from '../../deletion/report.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
+import type { Target } from '../../sinks/target.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { checkSuppression } from '../../suppression/list.ts';
 import {
@@ -194,8 +195,8 @@ function purgeRequest(values: Values, context: Context): PurgeRequest | undefine
       `--forget-copy ${there} is still there: remove it first, since it may hold people who were purged.`,
     );
   }
-  if (forgetCopies.length > 0 && places.filter(({ target }) => target.publishes).length !== 1) {
-    const publishing = placeWords(STATEFUL_TARGETS.filter(({ publishes }) => publishes));
+  if (forgetCopies.length > 0 && places.filter(({ target }) => publishes(target)).length !== 1) {
+    const publishing = placeWords(STATEFUL_TARGETS.filter(publishes));
     throw configError(`--forget-copy needs --purge of exactly one ${publishing}: what the copy is of.`);
   }
   return {
@@ -212,6 +213,8 @@ function purgeRequest(values: Values, context: Context): PurgeRequest | undefine
     forgetCopies,
   };
 }
+
+const publishes = ({ options }: Target): boolean => options?.publish !== undefined;
 
 const isGiven = (value: unknown): boolean =>
   Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false;

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { configError, type ExitCode } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
-import type { Target } from '../../sinks/target.ts';
+import type { Target, TargetOptions } from '../../sinks/target.ts';
 import { TARGETS } from '../../sinks/targets.ts';
 import { isTableName, TABLES } from '../../table/columns.ts';
 import {
@@ -35,7 +35,7 @@ const tables = wordOption(
   },
 );
 
-const optionsOf = ({ place, publishes, hasData }: Target) => ({
+const optionsOf = ({ place, options }: Target) => ({
   place: argument(place.name, required(text(place.describe))),
   config: CONFIG_OPTION,
   ...DAY_OPTIONS,
@@ -49,13 +49,17 @@ const optionsOf = ({ place, publishes, hasData }: Target) => ({
     'Address to notify of failures, new or changed columns, rescued cells and days soon lost; or DFINERY_NOTIFY_URL',
   ),
   notifyAlways: flag('Notify of every run'),
-  ...(hasData && {
-    data: text('Folder or s3://BUCKET/PREFIX of the data, fixed by the first run; by default the place with .files'),
-  }),
-  ...(publishes && {
-    publish: text('A checked copy for readers at this path, replaced after each run that committed something'),
-  }),
+  ...targetOptions(options, text),
 });
+
+/** Makes something of each option that only this target has. */
+function targetOptions<T>(
+  options: Target['options'] = {},
+  make: (describe: string, name: keyof TargetOptions) => T,
+): Readonly<Partial<Record<keyof TargetOptions, T>>> {
+  const described = Object.entries(options) as [keyof TargetOptions, string][];
+  return Object.fromEntries(described.map(([name, describe]) => [name, make(describe, name)]));
+}
 
 type Values = ValuesOf<ReturnType<typeof optionsOf>>;
 
@@ -129,16 +133,17 @@ async function reportRun(
 async function load(target: Target, values: Values, context: Context): Promise<LoadResult> {
   const config = loadSourceConfig(values.config, context);
   const { historyDays } = config;
-  const { place, maxWait: maxWaitMs, publish, data } = values;
+  const { place, maxWait: maxWaitMs, publish } = values;
   const { clock, logger, signal, env, terminal } = context;
   const stdout = terminal.stdout ?? process.stdout;
   const pinned = pinnedTypes(values.schema);
-  const open = { ...config, data, tables: values.tables, stdout, pinned, env, clock, logger, signal };
+  const open = { ...config, tables: values.tables, stdout, pinned, env, clock, logger, signal };
+  const own = targetOptions(target.options, (_, name) => values[name]);
   const run = { config, days: values, maxWaitMs, publish };
   const targets = placesToLoad(values.also, { target, place }).map((one, i) => ({
     target: one.target.name,
     place: one.place,
-    open: () => one.target.open(one.place, i === 0 ? { ...open, publish } : { ...open, data: undefined }),
+    open: () => one.target.open(one.place, i === 0 ? { ...open, ...own } : open),
   }));
   const done = targets.length > 1 ? syncAll(run, targets, context) : sync(run, targets[0].open, context);
   return { ...(await done), historyDays };

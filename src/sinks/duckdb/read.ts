@@ -12,7 +12,7 @@ import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/en
 import { type EventRows, eventRowsOf, findPeople, jsonOfRows } from '../sql/people.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
-import type { PeopleFound, PeopleQuery, PersonRow, TargetReport } from '../target.ts';
+import type { PeopleFound, PeopleQuery, TargetReport } from '../target.ts';
 import { checkStore, isPrepared, readRuns, readStoredState, withStore } from './store.ts';
 
 // Reads of a file, which is opened for reading alone: its people, its report, its differences. All throw UserError.
@@ -35,7 +35,7 @@ export const eventRowsIn = async (engine: Engine): Promise<EventRows> =>
 export const peopleInDuckDb = (options: EngineOptions, query: PeopleQuery): Promise<PeopleFound> =>
   reading(options, async (engine) => (await findPeople(await eventRowsIn(engine), query)).found);
 
-export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery): AsyncGenerator<PersonRow> {
+export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery): AsyncGenerator<string> {
   const engine = await openEngine({ ...options, readOnly: true });
   try {
     const { rows, condition } = await engine.guarded(async () => {
@@ -43,7 +43,7 @@ export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery):
       const source = await eventRowsIn(engine);
       return { rows: source, condition: (await findPeople(source, query)).condition };
     });
-    for await (const row of jsonOfRows(rows, condition)) yield { table: 'events', row };
+    for await (const row of jsonOfRows(rows, condition)) yield row;
   } finally {
     await engine.close();
   }

@@ -4,7 +4,7 @@ import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
-import { refuseSecondName } from '../failures.ts';
+import { checkOnlyName } from '../failures.ts';
 import { refuseCopy, withRewritten } from '../sql/copies.ts';
 import { fileExists, newFile, REWRITING, realFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
@@ -75,7 +75,7 @@ async function withCopy<L extends Lookup | undefined, T>(
   const { file, lockWaitMs: waitMs, clock, signal } = options;
   if (!fileExists(file)) throw configError(`${file} does not exist: nothing was done.`);
   const copy = async (engine: Engine, checkHeld: () => void) => {
-    refuseSecondName(engine.file);
+    await checkOnlyName(engine.file);
     const lookup = await find(engine);
     const columns = await engine.count("duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'");
     const fill = async () => {

@@ -11,7 +11,7 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindowNumber } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
-import { refuseSecondName } from '../failures.ts';
+import { checkOnlyName } from '../failures.ts';
 import { FieldIds } from '../files/field-ids.ts';
 import { FileTable, openWithoutLock, type PlaceWithoutLog } from '../files/file-table.ts';
 import { entryChanges, type LoggedColumns, loggedColumns, rangedColumns } from '../files/log-entries.ts';
@@ -369,7 +369,7 @@ class LakeLog implements TableLog {
 
   async checkErase(removed: readonly DataFile[]): Promise<void> {
     const { storage, catalog } = this.#parts;
-    refuseSecondName(catalog.file);
+    await checkOnlyName(catalog.file);
     await checkWritable(dirname(catalog.file));
     await checkErasable(storage, removed, this.#known());
   }

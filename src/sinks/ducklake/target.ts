@@ -13,7 +13,9 @@ export const ducklake: StatefulTarget = withCopies(
         sync: 'The export into tables of DuckLake: a catalog in a DuckDB file, data in a folder or a bucket',
         compact: 'Makes the files of each date of DuckLake tables one, sorted; drops those without rows',
       },
-      hasData: true,
+      options: {
+        data: 'Folder or s3://BUCKET/PREFIX of the data, fixed by the first run; by default the place with .files',
+      },
     },
     async () => (await import('./log.ts')).DUCKLAKE,
   ),

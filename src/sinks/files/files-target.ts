@@ -1,7 +1,7 @@
 import type { Maintenance, People, StatefulTarget } from '../target.ts';
 import type { FilesFormat } from './table-log.ts';
 
-type Description = Pick<StatefulTarget, 'name' | 'place' | 'label' | 'summaries' | 'hasData'>;
+type Description = Pick<StatefulTarget, 'name' | 'place' | 'label' | 'summaries' | 'options'>;
 
 /** Makes a target that keeps Parquet files, over the log and the storage of its format. */
 export function filesTarget(description: Description, load: () => Promise<FilesFormat>): StatefulTarget {

@@ -10,7 +10,7 @@ import { EVENT_NAME } from '../../schema/groups.ts';
 import type { StoredColumn } from '../../table/columns.ts';
 import { eventRowsOf, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
 import { eventNamesIn } from '../sql/rows/counts.ts';
-import type { PeopleFound, PeopleQuery, PersonRow, Purged, PurgeTrial } from '../target.ts';
+import type { PeopleFound, PeopleQuery, Purged, PurgeTrial } from '../target.ts';
 import { columnsIn, eventRows, selectOf } from './file-columns.ts';
 import { copiesOf, type FileTable, readingTable, withTable } from './file-table.ts';
 import { countByFile, readFiles } from './parquet-file.ts';
@@ -38,12 +38,12 @@ export async function peopleInFiles(
   return readingTable(format, options, async (table) => (await lookUp(table, query)).lookup.found);
 }
 
-/** Yields the rows of people from `events`: the other tables hold nothing that these lack. Throws UserError. */
+/** Yields the rows of people from `events`. Throws UserError. */
 export async function* rowsOfPeopleInFiles(
   format: FilesFormat,
   options: OpenFilesOptions,
   query: PeopleQuery,
-): AsyncGenerator<PersonRow> {
+): AsyncGenerator<string> {
   const run = await RunFolder.open(options.spoolDir, options.clock, 'files');
   try {
     // Rows wait on the disk until it is known that the files from which they were read belong together.
@@ -54,7 +54,7 @@ export async function* rowsOfPeopleInFiles(
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE }));
     });
     for await (const lines of linesOf(createReadStream(path))) {
-      for (const line of lines) yield { table: 'events', row: line.toString('utf8') };
+      for (const line of lines) yield line.toString('utf8');
     }
   } finally {
     await run.remove();

@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
-import { linkError, secondNameError } from '../failures.ts';
+import { linkError } from '../failures.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
 import { NO_DATE, PARTITION_COLUMN } from './parquet-file.ts';
 import type { DataFile, NewFile } from './table-log.ts';
@@ -56,21 +56,19 @@ export interface KnownFiles {
   isLogFile?(path: string): boolean;
 }
 
-/** Throws unless these files, and all that are not live, can be erased and have no other name. */
+/** Throws unless these files, and all that are not live, can be erased with every byte. */
 export async function checkErasable(
   storage: Storage,
   removed: readonly DataFile[],
   { isLive }: Pick<KnownFiles, 'isLive'>,
 ): Promise<void> {
   const leaving = new Set(removed.map(({ path }) => path));
+  const erased: string[] = [];
   for (const table of TABLES) {
-    for await (const { path, names } of storage.list(table)) {
-      const goes = leaving.delete(path) || !isLive(path);
-      if (goes && names > 1) throw secondNameError(`${storage.address}/${path}`, names);
-    }
+    for await (const { path } of storage.list(table)) if (leaving.delete(path) || !isLive(path)) erased.push(path);
   }
   for (const path of leaving) throw linkError(`${storage.address}/${path}`);
-  await storage.tryErase(removed.map(({ path }) => path));
+  await storage.tryErase(erased);
 }
 
 /**

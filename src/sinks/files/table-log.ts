@@ -9,7 +9,7 @@ import type { TableState } from '../../table/state.ts';
 import type { DescribedColumn } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import type { Storage } from '../storage/storage.ts';
-import type { PlaceOptions } from '../target.ts';
+import type { PlaceOptions, TargetOptions } from '../target.ts';
 
 export interface Layout {
   /**
@@ -127,13 +127,11 @@ export interface TableLog {
   erase(at: Snapshot): Promise<void>;
 }
 
-export interface OpenFilesOptions extends PlaceOptions {
+export interface OpenFilesOptions extends PlaceOptions, TargetOptions {
   /** The place as the target takes it: a folder, a file, or an address. */
   readonly place: string;
   /** A storage to be used instead of the place's own. */
   readonly storage?: Storage | undefined;
-  /** Location of the data of a new catalog; undefined if they lie beside the catalog. */
-  readonly data?: string | undefined;
   /** Time that files which left the table stay for its readers (ms); undefined if that of the last load applies. */
   readonly retentionMs?: number | undefined;
   /** True if only the state is read, and no rows. */

@@ -1,7 +1,7 @@
 // This folder: the target `parquet`: a folder of Parquet files that readers find by a glob pattern. Its log is a
 // manifest; a change is a journal of moves.
 
-import { chmod, lstat, readdir, rm, stat } from 'node:fs/promises';
+import { chmod, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { codeOf, configError, EXIT, transientError, UserError } from '../../base/errors.ts';
@@ -11,7 +11,7 @@ import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
-import { filesError, folderError, linkError, secondNameError } from '../failures.ts';
+import { checkOnlyName, filesError, folderError } from '../failures.ts';
 import { forgetReadFiles, openWithoutLock } from '../files/file-table.ts';
 import { FILE, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
 import {
@@ -179,9 +179,7 @@ class FolderLog implements TableLog {
     const { dev } = await stat(temporary);
     for (const { path } of removed) {
       const file = join(root, path);
-      const found = await lstat(file);
-      if (!found.isFile()) throw linkError(file);
-      if (found.nlink !== 1) throw secondNameError(file, found.nlink);
+      await checkOnlyName(file);
       if ((await stat(dirname(file))).dev !== dev) {
         throw configError(
           `${dirname(file)} lies on another disk than ${root}: a file there cannot be replaced in one step. ` +

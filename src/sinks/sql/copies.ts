@@ -39,7 +39,10 @@ export interface CopiedFormat {
 /** Adds copies for readers (S52) to a target whose place is one database file. */
 export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFormat>): StatefulTarget => ({
   ...target,
-  publishes: true,
+  options: {
+    ...target.options,
+    publish: 'A checked copy for readers at this path, replaced after each run that committed something',
+  },
   async open(file, options) {
     const format = await load();
     if (options.publish !== undefined) await checkCopy(format, options.publish, file, options);

@@ -13,7 +13,7 @@ import {
 } from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { compareBytes } from '../../table/names.ts';
-import { folderError } from '../failures.ts';
+import { checkOnlyName, folderError } from '../failures.ts';
 import { MAX_READ_BYTES, type Storage, type Stored } from './storage.ts';
 
 /** A folder of a local disk. An object is created by a hard link to a complete file that is synced to disk. */
@@ -44,7 +44,7 @@ export class DiskStorage implements Storage {
     const paths = names.map((name) => `${folder}/${name}`).filter((path) => compareBytes(path, after) > 0);
     for (const path of paths.sort(compareBytes)) {
       const found = await this.#guard(() => lstat(this.#fullPath(path)).catch(ifAbsent));
-      if (found?.isFile()) yield { path, bytes: found.size, modified: found.mtimeMs, names: found.nlink };
+      if (found?.isFile()) yield { path, bytes: found.size, modified: found.mtimeMs };
     }
   }
 
@@ -106,7 +106,9 @@ export class DiskStorage implements Storage {
   }
 
   async tryErase(paths: readonly string[]): Promise<void> {
-    for (const folder of new Set(paths.map((path) => dirname(this.#fullPath(path))))) await checkWritable(folder);
+    const files = paths.map((path) => this.#fullPath(path));
+    for (const file of files) await this.#guard(() => checkOnlyName(file).catch(ifAbsent));
+    for (const folder of new Set(files.map((file) => dirname(file)))) await checkWritable(folder);
   }
 
   close(): void {}

@@ -77,12 +77,8 @@ class S3Storage implements Storage {
       const page = await this.#guard(() => client.listObjectsV2(next, options));
       for (const { Key, Size, LastModified } of page.Contents ?? []) {
         if (Key === undefined || Key.endsWith('/') || !Key.startsWith(this.#prefix)) continue;
-        yield {
-          path: Key.slice(this.#prefix.length),
-          bytes: Size ?? 0,
-          modified: LastModified?.getTime() ?? 0,
-          names: 1,
-        };
+        const path = Key.slice(this.#prefix.length);
+        yield { path, bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0 };
       }
       token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
     } while (token !== undefined);

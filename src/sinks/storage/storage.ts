@@ -5,8 +5,6 @@ export interface Stored {
   readonly bytes: number;
   /** Time at which it was written, by the store's own clock (ms since 1970). */
   readonly modified: number;
-  /** Number of names that its bytes have: on a disk another name would keep them when this one is removed. */
-  readonly names: number;
 }
 
 export interface ParquetPart {
@@ -51,7 +49,10 @@ export interface Storage {
     isKept: (object: Pick<Stored, 'path' | 'modified'>) => boolean,
     until: number,
   ): Promise<void>;
-  /** Throws a configuration failure unless `eraseAllBut` would be permitted, which it tries on an object of its own. */
+  /**
+   * Throws a configuration failure unless `eraseAllBut` would remove the last byte of these objects: it tries that on an
+   * object of its own, or looks at what keeps bytes here, such as a second name on a disk. Missing ones are no failure.
+   */
   tryErase(paths: readonly string[]): Promise<void>;
   close(): void;
 }

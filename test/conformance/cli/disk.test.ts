@@ -187,7 +187,7 @@ describe('a disk that is mounted for reading alone', () => {
       if (disk === undefined) return context.skip();
       const place = join(disk, target);
       // Data elsewhere can be written.
-      const data = statefulTarget(target).hasData === true ? ['--data', join(fixture.dir, 'data')] : [];
+      const data = statefulTarget(target).options?.data !== undefined ? ['--data', join(fixture.dir, 'data')] : [];
       const until = (end_date: string) => fixture.run(fixture.syncInto(target, place, { end_date }, data));
       const mountAgain = (how: string) => spawnSync('mount', ['-o', `remount,${how}`, disk]);
       mountAgain('ro');
