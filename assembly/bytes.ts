@@ -12,6 +12,10 @@ export function setInfo(entry: i32, value: i32): void {
   store<i32>((<usize>entry) << 2, value);
 }
 
+export function getInfo(entry: i32): i32 {
+  return load<i32>((<usize>entry) << 2);
+}
+
 /** Copies `length` bytes and returns where they end; up to fifteen bytes more may be overwritten. */
 export function copy(from: usize, length: i32, to: usize): usize {
   for (let i = 0; i < length; i += LANES) v128.store(to + <usize>i, v128.load(from + <usize>i));

@@ -4,6 +4,7 @@
 
 import { COMMA } from '../src/base/ascii';
 import {
+  ACTIONS_AT,
   BARE_CR,
   BLOCK_BYTES,
   BLOCKS_AT,
@@ -14,12 +15,16 @@ import {
   HASH,
   INNER_AT,
   JOB_BYTES,
+  JOBS_AT,
+  JOBS_END,
   KEEP,
   OUTER_AT,
+  POSITIONS_AT,
   QUOTED,
   STRIDE,
+  USED,
 } from '../src/csv/layout';
-import { copy, NOT_PLAIN } from './bytes';
+import { copy, getInfo, NOT_PLAIN, setInfo } from './bytes';
 
 const HASH_BYTES: usize = 64;
 /** A value with its padding is one block of SHA-256. */
@@ -32,10 +37,9 @@ function commas(count: i32, to: usize): usize {
 
 /**
  * Writes the row [start, contentEnd), whose `used` numbers of cells are at `cells`, to `out`, without its line end:
- * room is left for each hash, and a job for it stored at `jobs`. The cells that stay get their new columns in place.
- * `info`: the numbers used of the cells, and the end of the jobs, are stored there. Returns where the row ends;
- * NOT_PLAIN for one with a value that is too long or is not as it is written. Up to fifteen bytes more may be
- * overwritten.
+ * room is left for each hash, and a job for it stored behind the others. The cells that stay get their new columns in
+ * place. Sets USED and JOBS_END. Returns where the row ends; NOT_PLAIN for one with a value that is too long or is not as
+ * it is written. Up to fifteen bytes more may be overwritten.
  */
 export function editRow(
   base: usize,
@@ -44,20 +48,19 @@ export function editRow(
   start: i32,
   contentEnd: i32,
   width: i32,
-  actions: usize,
-  positions: usize,
   newWidth: i32,
   out: usize,
-  jobs: usize,
-  info: usize,
 ): i32 {
-  if (width === newWidth) return hashCells(base, cells, used, start, contentEnd, actions, out, jobs, info);
+  if (width === newWidth) return hashCells(base, cells, used, start, contentEnd, out);
+  const actions = base + ACTIONS_AT;
+  const positions = base + POSITIONS_AT;
   for (let k = 0; k < used; k += STRIDE) {
     const cell = cells + ((<usize>k) << 2);
     const head = load<i32>(cell);
     const action = <i32>load<u8>(actions + <usize>(head >> COLUMN_SHIFT));
     if (action === KEEP ? (head & BARE_CR) !== 0 : action !== DROP && !isShort(cell, head, action)) return NOT_PLAIN;
   }
+  let jobs = base + <usize>getInfo(JOBS_END);
   let to = out;
   let from = start;
   let kept = cells;
@@ -101,23 +104,15 @@ export function editRow(
   const isWhole = newWidth - position === width - column;
   to = copy(base + <usize>from, (isWhole ? contentEnd : ended) - from, to);
   if (!isWhole) to = commas(newWidth - 1 - position, to);
-  store<i32>(info, <i32>(kept - cells) >> 2);
-  store<i32>(info, <i32>jobs, 4);
+  setInfo(USED, <i32>(kept - cells) >> 2);
+  setInfo(JOBS_END, <i32>(jobs - base));
   return <i32>(to - base);
 }
 
 /** `editRow` where no column is dropped: the cells keep their columns. */
-function hashCells(
-  base: usize,
-  cells: usize,
-  used: i32,
-  start: i32,
-  contentEnd: i32,
-  actions: usize,
-  out: usize,
-  jobs: usize,
-  info: usize,
-): i32 {
+function hashCells(base: usize, cells: usize, used: i32, start: i32, contentEnd: i32, out: usize): i32 {
+  const actions = base + ACTIONS_AT;
+  let jobs = base + <usize>getInfo(JOBS_END);
   let to = out;
   let from = start;
   const end = cells + ((<usize>used) << 2);
@@ -139,8 +134,8 @@ function hashCells(
     from = valueEnd + quote;
   }
   to = copy(base + <usize>from, contentEnd - from, to);
-  store<i32>(info, used);
-  store<i32>(info, <i32>jobs, 4);
+  setInfo(USED, used);
+  setInfo(JOBS_END, <i32>(jobs - base));
   return <i32>(to - base);
 }
 
@@ -322,12 +317,13 @@ function jobAt(jobs: usize, end: usize, lane: usize): usize {
   return job < end ? job : end - JOB_BYTES;
 }
 
-/** Writes the hashes of the jobs in [jobs, end), with the tables at `base`. */
-export function hashJobs(base: usize, jobs: usize, end: usize): void {
+/** Writes the hashes of all jobs; none is left then. */
+export function hashJobs(base: usize): void {
+  const end = base + <usize>getInfo(JOBS_END);
   const blocks = base + BLOCKS_AT;
   const words = base + WORDS_AT;
   const state = base + STATE_AT;
-  for (; jobs < end; jobs += 4 * JOB_BYTES) {
+  for (let jobs = base + JOBS_AT; jobs < end; jobs += 4 * JOB_BYTES) {
     for (let lane: usize = 0; lane < 4; lane++) {
       const job = jobAt(jobs, end, lane);
       putBlock(blocks + lane * BLOCK_BYTES, base + <usize>load<i32>(job), load<i32>(job, 4));
@@ -348,6 +344,7 @@ export function hashJobs(base: usize, jobs: usize, end: usize): void {
       putHex(digestPart(state + 64, lane), out + 32);
     }
   }
+  setInfo(JOBS_END, JOBS_AT);
 }
 
 /** Four words of a lane, as the bytes of a digest. */

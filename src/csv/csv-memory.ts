@@ -1,5 +1,5 @@
 import CSV_MODULE from './csv.wasm';
-import { BLOCK_BYTES, BLOCKS_AT, INNER_AT, JOB_BYTES, LISTED, OUT_END, OUTER_AT } from './layout.ts';
+import { LISTED, OUT_END } from './layout.ts';
 
 /** The part of the standard's interface that is used here; the types of Node 20 lack it. */
 interface WasmMemory {
@@ -38,20 +38,16 @@ export interface CsvFunctions {
     start: number,
     contentEnd: number,
     width: number,
-    actions: number,
-    positions: number,
     newWidth: number,
     out: number,
-    jobs: number,
-    info: number,
   ): number;
-  prepareKey(tables: number, isOuter: number): void;
-  hashJobs(base: number, jobs: number, end: number): void;
+  prepareKey(base: number, isOuter: number): void;
+  hashJobs(base: number): void;
 }
 
 /*
  * One memory, from byte 0 on: results (`info`), the cells of a row (`cells`), what is known of columns (`observed`), and
- * `bytes`, which begin at DATA_AT. In `bytes` lie, for a body: where columns are edited the tables of `EditMemory` and
+ * `bytes`, which begin at DATA_AT. In `bytes` lie, for a body: where columns are edited what `EditMemory` needs and
  * the edited rows, then the rows as they came; for RECORDs: rows, tables and lines
  * (src/sinks/records/record-memory.ts).
  */
@@ -179,120 +175,3 @@ export class CsvMemory {
 }
 
 const pagesOf = (size: number): number => Math.ceil((DATA_AT + size + SLACK_BYTES) / PAGE_BYTES);
-
-/*
- * The parts of `CsvMemory.bytes` in front of the rows, if columns are edited, by their index: tables of SHA-256
- * (assembly/edit.ts says what is where), jobs, actions and positions of columns, then the edited rows.
- */
-const INFO_AT = 2_048;
-const JOBS_AT = 4_096;
-const ACTIONS_AT = 102_400;
-const POSITIONS_AT = 122_880;
-/** Index of the first edited row. */
-export const EDITED_AT = 203_264;
-
-export const MAX_JOBS: number = (ACTIONS_AT - JOBS_AT) / JOB_BYTES;
-const INNER_PAD = 0x36;
-const OUTER_PAD = 0x5c;
-const ROUNDS = 64;
-const STATE_WORDS = 8;
-
-/** The functions of assembly/edit.ts on the memory that holds the rows. Every position is an index in its `bytes`. */
-export class EditMemory {
-  readonly #memory: CsvMemory;
-  #jobs = JOBS_AT;
-  #columns = 0;
-
-  /** `key`: the key of the hashes as a block of SHA-256, made as HMAC does; undefined if nothing is hashed. */
-  constructor(memory: CsvMemory, key: Uint8Array | undefined) {
-    this.#memory = memory;
-    if (key !== undefined) this.#prepare(key);
-  }
-
-  /** Number of hashes that are still to be written. */
-  get jobs(): number {
-    return (this.#jobs - JOBS_AT) / JOB_BYTES;
-  }
-
-  /** Sets the action for each column, and its position among the columns that stay. */
-  setColumns(actions: Uint8Array, positions: Int32Array): void {
-    this.#columns = actions.length;
-    this.#memory.bytes.set(actions, ACTIONS_AT);
-    const { buffer, byteOffset } = this.#memory.bytes;
-    new Int32Array(buffer, byteOffset + POSITIONS_AT, this.#columns).set(positions);
-  }
-
-  /**
-   * Writes the row [start, contentEnd) to `out`; returns the index behind it, without a line end. `used` is then the
-   * number of entries of the cells that stay. Returns a negative number for a row that TypeScript must edit. The hashes
-   * are only there after `hash`.
-   */
-  editRow(used: number, start: number, contentEnd: number, width: number, newWidth: number, out: number): number {
-    const { base, cellsAt, functions } = this.#memory;
-    const end = functions.editRow(
-      base,
-      cellsAt,
-      used,
-      start,
-      contentEnd,
-      width,
-      base + ACTIONS_AT,
-      base + POSITIONS_AT,
-      newWidth,
-      base + out,
-      base + this.#jobs,
-      base + INFO_AT,
-    );
-    if (end >= 0) this.#jobs = this.#number(INFO_AT + 4) - base;
-    return end;
-  }
-
-  /** True for the list of cells that `editRow` works on; a row of very many cells has another list. */
-  ownsCells(cells: Int32Array): boolean {
-    return cells === this.#memory.cells;
-  }
-
-  /** Number of entries of the cells that stay, after `editRow`. */
-  get used(): number {
-    return this.#number(INFO_AT);
-  }
-
-  /** Writes all hashes that are still missing. */
-  hash(): void {
-    const { base, functions } = this.#memory;
-    if (this.#jobs > JOBS_AT) functions.hashJobs(base, base + JOBS_AT, base + this.#jobs);
-    this.#jobs = JOBS_AT;
-  }
-
-  /** Erases the key. */
-  release(): void {
-    this.#memory.bytes.fill(0, 0, JOBS_AT);
-  }
-
-  #number(at: number): number {
-    const { bytes } = this.#memory;
-    return bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16) | (bytes[at + 3] << 24);
-  }
-
-  #prepare(key: Uint8Array): void {
-    const { bytes, base, functions } = this.#memory;
-    const words = (at: number, count: number) => new Int32Array(bytes.buffer, bytes.byteOffset + at, count);
-    const primes = firstPrimes(ROUNDS);
-    words(0, ROUNDS).set(primes.map((prime) => fraction(Math.cbrt(prime))));
-    const initial = primes.slice(0, STATE_WORDS).map((prime) => fraction(Math.sqrt(prime)));
-    for (const [isOuter, pad] of [INNER_PAD, OUTER_PAD].entries()) {
-      words(isOuter === 0 ? INNER_AT : OUTER_AT, STATE_WORDS).set(initial);
-      for (let i = 0; i < BLOCK_BYTES; i++) bytes[BLOCKS_AT + i] = key[i] ^ pad;
-      functions.prepareKey(base, isOuter);
-    }
-  }
-}
-
-/** The first 32 bits of the fraction of a number; the constants of SHA-256 are such bits of roots of primes. */
-const fraction = (value: number): number => ((value % 1) * 2 ** 32) | 0;
-
-function firstPrimes(count: number): number[] {
-  const primes: number[] = [];
-  for (let n = 2; primes.length < count; n++) if (primes.every((prime) => n % prime !== 0)) primes.push(n);
-  return primes;
-}

@@ -11,16 +11,17 @@ export const FLAG_BITS = 7;
 export const STRIDE = 3;
 
 /**
- * Entries of `CsvMemory.info`: of the row that was read the entries used in `cells`, the number of its cells, the end
- * of its text and its flags joined; the end of what `writeCells` wrote; the number of cells that `observeCells` left to
- * TypeScript, which follow it.
+ * Entries of `CsvMemory.info`: of the row that was read or edited the entries used in `cells`; of the row that was read
+ * the number of its cells, the end of its text and its flags joined; the end of what `writeCells` wrote; the end of the
+ * jobs, an index in `CsvMemory.bytes`; the number of cells that `observeCells` left to TypeScript, which follow it.
  */
 export const USED = 0;
 export const WIDTH = 1;
 export const CONTENT_END = 2;
 export const FLAGS = 3;
 export const OUT_END = 4;
-export const LISTED = 5;
+export const JOBS_END = 5;
+export const LISTED = 6;
 
 /** Actions on the cells of a column: they stay, each value is replaced by its hash, or the column is dropped. */
 export const KEEP = 0;
@@ -29,10 +30,18 @@ export const DROP = 2;
 /** Does the same as HASH, but keeps the text `null`, which is no value there. */
 export const HASH_BUT_NULL = 3;
 
-/** Indices in `CsvMemory.bytes` of tables of SHA-256: the states of the key, inner and outer, then four blocks. */
+/**
+ * Indices in `CsvMemory.bytes` of what is in front of the rows if columns are edited: tables of SHA-256, with the states
+ * of the key, inner and outer, and four blocks (assembly/edit.ts says what else); jobs; actions and positions of
+ * columns; edited rows.
+ */
 export const INNER_AT = 1_408;
 export const OUTER_AT = 1_440;
 export const BLOCKS_AT = 1_472;
+export const JOBS_AT = 4_096;
+export const ACTIONS_AT = 102_400;
+export const POSITIONS_AT = 122_880;
+export const EDITED_AT = 203_264;
 /** Size of a block of SHA-256. */
 export const BLOCK_BYTES = 64;
 /** Size of a job, a hash that is still to be written: address and length of the value, address of the hash. */

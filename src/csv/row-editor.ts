@@ -1,10 +1,12 @@
 import { COMMA, LF, QUOTE } from '../base/ascii.ts';
-import { type CsvMemory, EDITED_AT, EditMemory, MAX_JOBS } from './csv-memory.ts';
+import type { CsvMemory } from './csv-memory.ts';
+import { EditMemory, MAX_JOBS } from './edit-memory.ts';
 import {
   BARE_CR,
   COLUMN_SHIFT,
   DOUBLED,
   DROP,
+  EDITED_AT,
   FLAG_BITS,
   HASH,
   HASH_BUT_NULL,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { CsvMemory, EDITED_AT } from '../../../src/csv/csv-memory.ts';
+import { CsvMemory } from '../../../src/csv/csv-memory.ts';
+import { EDITED_AT } from '../../../src/csv/layout.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
