@@ -25,16 +25,22 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
  * The index at which the text begins, behind a BOM; the format if it is no CSV; undefined while too few bytes are
  * there.
  */
-export function bodyStart(b: Uint8Array, start: number, end: number, last: boolean): number | OtherFormat | undefined {
-  if (end - start < BOM.length && !last && (start === end || b[start] === BOM[0])) return undefined;
-  const hasBom = end - start >= BOM.length && BOM.every((byte, i) => b[start + i] === byte);
+export function bodyStart(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  last: boolean,
+): number | OtherFormat | undefined {
+  if (end - start < BOM.length && !last && (start === end || bytes[start] === BOM[0])) return undefined;
+  const hasBom = end - start >= BOM.length && BOM.every((byte, i) => bytes[start + i] === byte);
   const begin = hasBom ? start + BOM.length : start;
   let i = begin;
-  while (i < end && i - begin < MAX_SPACE && (b[i] === 32 || b[i] === 10 || b[i] === 13 || b[i] === 9)) i++;
+  while (i < end && i - begin < MAX_SPACE && (bytes[i] === 32 || bytes[i] === 10 || bytes[i] === 13 || bytes[i] === 9))
+    i++;
   if (i === end) return last ? begin : undefined;
-  const other = OTHER_FORMATS.get(b[i]);
+  const other = OTHER_FORMATS.get(bytes[i]);
   if (other === undefined) return begin;
-  const isHeader = holdsHeader(b, i, end, last);
+  const isHeader = holdsHeader(bytes, i, end, last);
   if (isHeader === undefined) return undefined;
   return isHeader ? begin : other;
 }
@@ -48,10 +54,10 @@ const LONGEST_HEADER = 1024 * 1024;
  * True if the first line is a header although it begins like another format: a customer's own key may begin with a
  * bracket. Undefined while the line is incomplete.
  */
-function holdsHeader(b: Uint8Array, start: number, end: number, last: boolean): boolean | undefined {
+function holdsHeader(bytes: Uint8Array, start: number, end: number, last: boolean): boolean | undefined {
   for (let i = start; i < end; i++) {
-    if (b[i] === LF) return false;
-    if (b[i] === COMMA && UNIFIED_ID.every((byte, k) => b[i + 1 + k] === byte)) return true;
+    if (bytes[i] === LF) return false;
+    if (bytes[i] === COMMA && UNIFIED_ID.every((byte, k) => bytes[i + 1 + k] === byte)) return true;
   }
   return last || end - start > LONGEST_HEADER ? false : undefined;
 }

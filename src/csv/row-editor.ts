@@ -225,5 +225,9 @@ export class RowEditor {
   }
 }
 
-const isNull = (b: Uint8Array, start: number, end: number): boolean =>
-  end - start === 4 && b[start] === 0x6e && b[start + 1] === 0x75 && b[start + 2] === 0x6c && b[start + 3] === 0x6c;
+const isNull = (bytes: Uint8Array, start: number, end: number): boolean =>
+  end - start === 4 &&
+  bytes[start] === 0x6e &&
+  bytes[start + 1] === 0x75 &&
+  bytes[start + 2] === 0x6c &&
+  bytes[start + 3] === 0x6c;

@@ -175,16 +175,16 @@ export class RowSource {
   /** Reads all whole rows of [start, end); returns the index behind them. */
   #readRows(bytes: Uint8Array, start: number, end: number, last: boolean): number {
     const tokenizer = this.tokenizer;
-    let at = start;
-    while (at < end) {
-      const next = tokenizer.next(bytes, at, end, last);
+    let rowStart = start;
+    while (rowStart < end) {
+      const next = tokenizer.next(bytes, rowStart, end, last);
       if (next === INCOMPLETE) break;
-      if (next < 0) throw this.#broken(bytes, at);
-      if (tokenizer.contentEnd === at) this.#blank(at);
-      else this.#row(bytes, at, next);
-      at = next;
+      if (next < 0) throw this.#broken(bytes, rowStart);
+      if (tokenizer.contentEnd === rowStart) this.#blank(rowStart);
+      else this.#row(bytes, rowStart, next);
+      rowStart = next;
     }
-    return at;
+    return rowStart;
   }
 
   #row(bytes: Uint8Array, at: number, next: number): void {

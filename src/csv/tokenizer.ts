@@ -190,12 +190,12 @@ export class Unquoter {
   text = new Uint8Array(1024);
 
   /** Copies [start, end) with each pair of quotes as one, and returns the length. */
-  unquote(b: Uint8Array, start: number, end: number): number {
+  unquote(bytes: Uint8Array, start: number, end: number): number {
     if (this.text.length < end - start) this.text = new Uint8Array((end - start) * 2);
     const text = this.text;
     let to = 0;
     for (let i = start; i < end; i++) {
-      const c = b[i];
+      const c = bytes[i];
       text[to++] = c;
       if (c === QUOTE) i++;
     }
@@ -206,14 +206,14 @@ export class Unquoter {
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** The cells of the tokenizer's last row as strings, the empty ones too. */
-export function readNames(b: Uint8Array, tokenizer: RowTokenizer): string[] {
+export function readNames(bytes: Uint8Array, tokenizer: RowTokenizer): string[] {
   const { cells, used, width } = tokenizer;
   const names = new Array<string>(width).fill('');
   const unquoter = new Unquoter();
   for (let k = 0; k < used; k += STRIDE) {
     const column = cells[k] >> COLUMN_SHIFT;
-    if ((cells[k] & DOUBLED) === 0) names[column] = decoder.decode(b.subarray(cells[k + 1], cells[k + 2]));
-    else names[column] = decoder.decode(unquoter.text.subarray(0, unquoter.unquote(b, cells[k + 1], cells[k + 2])));
+    if ((cells[k] & DOUBLED) === 0) names[column] = decoder.decode(bytes.subarray(cells[k + 1], cells[k + 2]));
+    else names[column] = decoder.decode(unquoter.text.subarray(0, unquoter.unquote(bytes, cells[k + 1], cells[k + 2])));
   }
   return names;
 }

@@ -109,9 +109,9 @@ interface Repair {
 /**
  * The number of bytes at the end of [start, end) that begin a character which may continue in the next chunk: 0 to 3.
  */
-function openTail(b: Uint8Array, start: number, end: number): number {
+function openTail(bytes: Uint8Array, start: number, end: number): number {
   for (let back = 1; back <= 3 && end - back >= start; back++) {
-    const c = b[end - back];
+    const c = bytes[end - back];
     if (c < 0x80) return 0;
     if (c >= 0xc0) return lengthOf(c) > back ? back : 0;
   }
@@ -119,16 +119,16 @@ function openTail(b: Uint8Array, start: number, end: number): number {
 }
 
 /** Undefined if the bytes are valid UTF-8; else a copy with U+FFFD for each maximal invalid part, as WHATWG decodes. */
-function repairUtf8(b: Uint8Array, start: number, end: number): Repair | undefined {
-  if (isUtf8(b.subarray(start, end))) return undefined;
+function repairUtf8(bytes: Uint8Array, start: number, end: number): Repair | undefined {
+  if (isUtf8(bytes.subarray(start, end))) return undefined;
   const out = new Uint8Array((end - start) * 3);
   const at: number[] = [];
   const grown: number[] = [];
   let to = 0;
   for (let i = start; i < end; ) {
-    const good = characterLength(b, i, end);
+    const good = characterLength(bytes, i, end);
     if (good > 0) {
-      for (const stop = i + good; i < stop; i++) out[to++] = b[i];
+      for (const stop = i + good; i < stop; i++) out[to++] = bytes[i];
       continue;
     }
     at.push(to);
@@ -146,14 +146,14 @@ function lengthOf(lead: number): number {
 }
 
 /** Length of the character at `i`, or the negated length of the invalid part there. */
-function characterLength(b: Uint8Array, i: number, end: number): number {
-  const lead = b[i];
+function characterLength(bytes: Uint8Array, i: number, end: number): number {
+  const lead = bytes[i];
   if (lead < 0x80) return 1;
   const length = lengthOf(lead);
   if (length === 1) return -1;
   for (let k = 1; k < length; k++) {
     const [least, most] = k === 1 ? secondRange(lead) : [0x80, 0xbf];
-    if (i + k >= end || b[i + k] < least || b[i + k] > most) return -k;
+    if (i + k >= end || bytes[i + k] < least || bytes[i + k] > most) return -k;
   }
   return length;
 }

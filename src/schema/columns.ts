@@ -90,17 +90,17 @@ export class Columns {
   }
 
   /** Collects the tokenizer's last row. `row` is its number, for `seen`. */
-  observe(b: Uint8Array, tokenizer: RowTokenizer, row: number): void {
+  observe(bytes: Uint8Array, tokenizer: RowTokenizer, row: number): void {
     const { cells, used } = tokenizer;
     const plain = this.#plain?.ownsCells(cells) ? this.#plain : undefined;
     for (let k = 0; k < used; k += STRIDE) {
       if (plain !== undefined) {
         k = plain.observe(k, used);
-        for (let i = 0; i < plain.listed; i++) this.#collect(b, cells, plain.listedCell(i), row);
+        for (let i = 0; i < plain.listed; i++) this.#collect(bytes, cells, plain.listedCell(i), row);
         if (k >= used) return;
       }
       this.#filled[cells[k] >> COLUMN_SHIFT]++;
-      this.#collect(b, cells, k, row);
+      this.#collect(bytes, cells, k, row);
     }
   }
 
@@ -124,29 +124,29 @@ export class Columns {
     if (column >= 0) this.#modes[column] = mode;
   }
 
-  #collect(b: Uint8Array, cells: Int32Array, k: number, row: number): void {
+  #collect(bytes: Uint8Array, cells: Int32Array, k: number, row: number): void {
     const column = cells[k] >> COLUMN_SHIFT;
     const mode = this.#modes[column];
     if (mode === CLOSED) return;
     const start = cells[k + 1];
     const end = cells[k + 2];
-    if ((cells[k] & DOUBLED) === 0) this.#cell(b, start, end, column, mode, row);
+    if ((cells[k] & DOUBLED) === 0) this.#cell(bytes, start, end, column, mode, row);
     else {
-      const length = this.#unquoter.unquote(b, start, end);
+      const length = this.#unquoter.unquote(bytes, start, end);
       this.#cell(this.#unquoter.text, 0, length, column, mode, row);
     }
   }
 
-  #cell(b: Uint8Array, start: number, end: number, column: number, mode: number, row: number): void {
-    if (mode === OPEN) this.#examine(b, start, end, column, row);
-    else if (mode === EVENT_NAMES) this.#eventNames.add(b, start, end);
-    else this.#ids.add(b, start, end);
+  #cell(bytes: Uint8Array, start: number, end: number, column: number, mode: number, row: number): void {
+    if (mode === OPEN) this.#examine(bytes, start, end, column, row);
+    else if (mode === EVENT_NAMES) this.#eventNames.add(bytes, start, end);
+    else this.#ids.add(bytes, start, end);
   }
 
-  #examine(b: Uint8Array, start: number, end: number, column: number, row: number): void {
-    const bits = classify(b, start, end, this.#zone);
+  #examine(bytes: Uint8Array, start: number, end: number, column: number, row: number): void {
+    const bits = classify(bytes, start, end, this.#zone);
     const had = this.#evidence[column];
-    if ((bits & ~had) !== 0) this.#discover(b, start, end, column, bits & ~had, row);
+    if ((bits & ~had) !== 0) this.#discover(bytes, start, end, column, bits & ~had, row);
     if ((bits & ~this.#accepted[column]) !== 0) this.#misfits[column]++;
     // A time that the zone skips counts too: the SQL of the column is made for all times in it (src/types/zone-sql.ts).
     if ((bits & TIMES) === 0 || (bits & NOT_IN_YEARS) === NOT_IN_YEARS) return;
@@ -154,12 +154,12 @@ export class Columns {
     if (this.#zone !== undefined && (bits & DATETIME_OFFSET) === 0) this.#plain?.cacheHour(this.#zone);
   }
 
-  #discover(b: Uint8Array, start: number, end: number, column: number, bits: Evidence, row: number): void {
+  #discover(bytes: Uint8Array, start: number, end: number, column: number, bits: Evidence, row: number): void {
     this.#evidence[column] |= bits;
     if ((bits & STRING) !== 0 && this.#header[column].declared === undefined) this.#modes[column] = CLOSED;
     this.#plain?.setKnown(column, this.#evidence[column] & this.#accepted[column], this.#modes[column]);
     const seen = this.#seen.get(column) ?? [];
-    seen.push({ evidence: bits, row, shape: shapeOf(b, start, end) });
+    seen.push({ evidence: bits, row, shape: shapeOf(bytes, start, end) });
     this.#seen.set(column, seen);
   }
 

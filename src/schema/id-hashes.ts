@@ -25,18 +25,18 @@ export class IdHashes {
   #count = 0;
 
   /** Adds the id of these bytes. */
-  add(b: Uint8Array, start: number, end: number): void {
+  add(bytes: Uint8Array, start: number, end: number): void {
     let high = (end - start) | 0;
     let low = 0x2c1b3c6d;
     let i = start;
     for (; i + 4 <= end; i += 4) {
-      const word = b[i] | (b[i + 1] << 8) | (b[i + 2] << 16) | (b[i + 3] << 24);
+      const word = bytes[i] | (bytes[i + 1] << 8) | (bytes[i + 2] << 16) | (bytes[i + 3] << 24);
       high = Math.imul(high ^ word, 0x01000193) ^ (high >>> 15);
       low = Math.imul(low + word, 0x297a2d39) ^ (low >>> 13);
     }
     for (; i < end; i++) {
-      high = Math.imul(high ^ b[i], 0x01000193) ^ (high >>> 15);
-      low = Math.imul(low + b[i], 0x297a2d39) ^ (low >>> 13);
+      high = Math.imul(high ^ bytes[i], 0x01000193) ^ (high >>> 15);
+      low = Math.imul(low + bytes[i], 0x297a2d39) ^ (low >>> 13);
     }
     if (this.#count === this.#hashes.length) this.#grow();
     // Beyond the maximum the store has no effect: a typed array has no such index.

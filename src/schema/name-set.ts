@@ -15,22 +15,22 @@ export class NameSet {
     this.#most = most;
   }
 
-  add(b: Uint8Array, start: number, end: number): void {
-    if (same(this.#last, b, start, end)) return;
+  add(bytes: Uint8Array, start: number, end: number): void {
+    if (same(this.#last, bytes, start, end)) return;
     let hash = end - start;
-    for (let i = Math.max(start, end - HASHED_BYTES); i < end; i++) hash = (Math.imul(hash, 31) + b[i]) | 0;
+    for (let i = Math.max(start, end - HASHED_BYTES); i < end; i++) hash = (Math.imul(hash, 31) + bytes[i]) | 0;
     const bucket = this.#byHash.get(hash);
-    if (bucket !== undefined && this.#isKnown(bucket, b, start, end)) return;
-    if (this.#known.length < this.#most) this.#keep(b.slice(start, end), hash, bucket);
+    if (bucket !== undefined && this.#isKnown(bucket, bytes, start, end)) return;
+    if (this.#known.length < this.#most) this.#keep(bytes.slice(start, end), hash, bucket);
   }
 
   names(): string[] {
     return this.#known.map((bytes) => decoder.decode(bytes)).sort();
   }
 
-  #isKnown(bucket: readonly number[], b: Uint8Array, start: number, end: number): boolean {
+  #isKnown(bucket: readonly number[], bytes: Uint8Array, start: number, end: number): boolean {
     for (let i = 0; i < bucket.length; i++) {
-      if (!same(this.#known[bucket[i]], b, start, end)) continue;
+      if (!same(this.#known[bucket[i]], bytes, start, end)) continue;
       this.#last = this.#known[bucket[i]];
       return true;
     }
@@ -45,8 +45,8 @@ export class NameSet {
   }
 }
 
-function same(name: Uint8Array, b: Uint8Array, start: number, end: number): boolean {
+function same(name: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
   if (name.length !== end - start) return false;
-  for (let i = 0; i < name.length; i++) if (name[i] !== b[start + i]) return false;
+  for (let i = 0; i < name.length; i++) if (name[i] !== bytes[start + i]) return false;
   return true;
 }

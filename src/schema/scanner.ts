@@ -211,19 +211,19 @@ class SuppressedRows {
   }
 
   /** True if the tokenizer's last row belongs to such a person; it is counted. */
-  has(b: Uint8Array, tokenizer: RowTokenizer): boolean {
+  has(bytes: Uint8Array, tokenizer: RowTokenizer): boolean {
     if (this.#dropRow === undefined || this.#column < 0) return false;
     const { cells, used } = tokenizer;
     let k = 0;
     while (k < used && cells[k] >> COLUMN_SHIFT < this.#column) k += STRIDE;
     if (k >= used || cells[k] >> COLUMN_SHIFT !== this.#column) return false;
-    const isDropped = this.#asks(this.#dropRow, b, cells[k], cells[k + 1], cells[k + 2]);
+    const isDropped = this.#asks(this.#dropRow, bytes, cells[k], cells[k + 1], cells[k + 2]);
     if (isDropped) this.rows++;
     return isDropped;
   }
 
-  #asks(dropRow: DropRow, b: Uint8Array, head: number, start: number, end: number): boolean {
-    if ((head & DOUBLED) === 0) return dropRow(b, start, end);
-    return dropRow(this.#unquoter.text, 0, this.#unquoter.unquote(b, start, end));
+  #asks(dropRow: DropRow, bytes: Uint8Array, head: number, start: number, end: number): boolean {
+    if ((head & DOUBLED) === 0) return dropRow(bytes, start, end);
+    return dropRow(this.#unquoter.text, 0, this.#unquoter.unquote(bytes, start, end));
   }
 }

@@ -14,13 +14,13 @@ const FALS_UPPER = Buffer.from('FALS').readInt32BE();
 const FALS_LOWER = FALSE.readInt32BE();
 
 /** BOOL_UPPER or BOOL_LOWER; 0 for any other text. */
-export function booleanClass(b: Uint8Array, start: number, end: number): Evidence {
+export function booleanClass(bytes: Uint8Array, start: number, end: number): Evidence {
   const length = end - start;
   if (length !== 4 && length !== 5) return 0;
-  const word = (b[start] << 24) | (b[start + 1] << 16) | (b[start + 2] << 8) | b[start + 3];
+  const word = (bytes[start] << 24) | (bytes[start + 1] << 16) | (bytes[start + 2] << 8) | bytes[start + 3];
   if (length === 4) return word === TRUE_UPPER ? BOOL_UPPER : word === TRUE_LOWER ? BOOL_LOWER : 0;
-  if (word === FALS_UPPER) return b[start + 4] === UPPER_E ? BOOL_UPPER : 0;
-  return word === FALS_LOWER && b[start + 4] === LOWER_E ? BOOL_LOWER : 0;
+  if (word === FALS_UPPER) return bytes[start + 4] === UPPER_E ? BOOL_UPPER : 0;
+  return word === FALS_LOWER && bytes[start + 4] === LOWER_E ? BOOL_LOWER : 0;
 }
 
 const sql = (expr: string) =>
@@ -34,7 +34,8 @@ export const BOOLEAN_CODEC = codecOf({
   cells,
   mixesSpellings: false,
   duckdb: () => 'BOOLEAN',
-  writeValue: (b, start, _end, out, at) => writeBytes((b[start] | LOWER_CASE) === TRUE[0] ? TRUE : FALSE, out, at),
+  writeValue: (bytes, start, _end, out, at) =>
+    writeBytes((bytes[start] | LOWER_CASE) === TRUE[0] ? TRUE : FALSE, out, at),
   plainJson: () => 'boolean',
   sql,
   sqlValue: sql,

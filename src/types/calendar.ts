@@ -63,17 +63,17 @@ export function civilSeconds(): number {
  * Reads a date or datetime into FIELDS and returns its form (DATE, DATETIME_DOT, DATETIME_DASH or DATETIME_OFFSET); 0
  * if the text is none, or no such day or time exists.
  */
-export function parseTime(b: Uint8Array, start: number, end: number): Evidence {
+export function parseTime(bytes: Uint8Array, start: number, end: number): Evidence {
   const length = end - start;
   if (length < 10) return 0;
-  const year = two(b, start) * 100 + two(b, start + 2);
-  if (year < 1 || two(b, start) < 0 || two(b, start + 2) < 0) return 0;
+  const year = two(bytes, start) * 100 + two(bytes, start + 2);
+  if (year < 1 || two(bytes, start) < 0 || two(bytes, start + 2) < 0) return 0;
   FIELDS[YEAR] = year;
-  const separator = b[start + 4];
-  if (separator === DOT) return parseDot(b, start + 5, end);
-  if (separator !== HYPHEN || b[start + 7] !== HYPHEN) return 0;
-  if (!setDay(two(b, start + 5), two(b, start + 8))) return 0;
-  return length === 10 ? atMidnight() : parseClock(b, start + 10, end);
+  const separator = bytes[start + 4];
+  if (separator === DOT) return parseDot(bytes, start + 5, end);
+  if (separator !== HYPHEN || bytes[start + 7] !== HYPHEN) return 0;
+  if (!setDay(two(bytes, start + 5), two(bytes, start + 8))) return 0;
+  return length === 10 ? atMidnight() : parseClock(bytes, start + 10, end);
 }
 
 function atMidnight(): Evidence {
@@ -85,49 +85,49 @@ function atMidnight(): Evidence {
 }
 
 /** Reads `M.d H:mm`, with one or two digits for M, d and H. */
-function parseDot(b: Uint8Array, start: number, end: number): Evidence {
-  const monthEnd = start + digitsAt(b, start);
+function parseDot(bytes: Uint8Array, start: number, end: number): Evidence {
+  const monthEnd = start + digitsAt(bytes, start);
   const day = monthEnd + 1;
-  const dayEnd = day + digitsAt(b, day);
+  const dayEnd = day + digitsAt(bytes, day);
   const hour = dayEnd + 1;
-  const hourEnd = hour + digitsAt(b, hour);
-  if (b[monthEnd] !== DOT || b[dayEnd] !== SPACE || b[hourEnd] !== COLON || hourEnd + 3 !== end) return 0;
-  if (!setDay(oneOrTwo(b, start), oneOrTwo(b, day))) return 0;
-  return setClock(oneOrTwo(b, hour), two(b, hourEnd + 1), 0) ? DATETIME_DOT : 0;
+  const hourEnd = hour + digitsAt(bytes, hour);
+  if (bytes[monthEnd] !== DOT || bytes[dayEnd] !== SPACE || bytes[hourEnd] !== COLON || hourEnd + 3 !== end) return 0;
+  if (!setDay(oneOrTwo(bytes, start), oneOrTwo(bytes, day))) return 0;
+  return setClock(oneOrTwo(bytes, hour), two(bytes, hourEnd + 1), 0) ? DATETIME_DOT : 0;
 }
 
 /** Reads ` HH:mm:ss` or `THH:mm:ss`, a fraction, and a zone. */
-function parseClock(b: Uint8Array, start: number, end: number): Evidence {
-  if (end - start < 9 || (b[start] !== SPACE && b[start] !== 0x54)) return 0;
-  if (b[start + 3] !== COLON || b[start + 6] !== COLON) return 0;
-  if (!setClock(two(b, start + 1), two(b, start + 4), two(b, start + 7))) return 0;
-  const i = b[start + 9] === DOT && start + 9 < end ? parseFraction(b, start + 10, end) : start + 9;
+function parseClock(bytes: Uint8Array, start: number, end: number): Evidence {
+  if (end - start < 9 || (bytes[start] !== SPACE && bytes[start] !== 0x54)) return 0;
+  if (bytes[start + 3] !== COLON || bytes[start + 6] !== COLON) return 0;
+  if (!setClock(two(bytes, start + 1), two(bytes, start + 4), two(bytes, start + 7))) return 0;
+  const i = bytes[start + 9] === DOT && start + 9 < end ? parseFraction(bytes, start + 10, end) : start + 9;
   if (i === end) return DATETIME_DASH;
-  return i > 0 && parseOffset(b, i, end) ? DATETIME_OFFSET : 0;
+  return i > 0 && parseOffset(bytes, i, end) ? DATETIME_OFFSET : 0;
 }
 
 /** Reads one to six digits; returns the index behind them, or -1. */
-function parseFraction(b: Uint8Array, start: number, end: number): number {
+function parseFraction(bytes: Uint8Array, start: number, end: number): number {
   let micros = 0;
   let i = start;
-  for (let scale = 100_000; i < end && b[i] >= ZERO && b[i] <= NINE; scale /= 10, i++) {
+  for (let scale = 100_000; i < end && bytes[i] >= ZERO && bytes[i] <= NINE; scale /= 10, i++) {
     if (scale < 1) return -1;
-    micros += (b[i] - ZERO) * scale;
+    micros += (bytes[i] - ZERO) * scale;
   }
   FIELDS[MICROS] = micros;
   return i === start ? -1 : i;
 }
 
-function parseOffset(b: Uint8Array, start: number, end: number): boolean {
+function parseOffset(bytes: Uint8Array, start: number, end: number): boolean {
   const length = end - start;
   FIELDS[OFFSET] = 0;
-  if (b[start] === 0x5a) return length === 1;
-  if ((b[start] !== 0x2b && b[start] !== HYPHEN) || (length !== 5 && length !== 6)) return false;
-  if (length === 6 && b[start + 3] !== COLON) return false;
-  const hours = two(b, start + 1);
-  const minutes = two(b, end - 2);
+  if (bytes[start] === 0x5a) return length === 1;
+  if ((bytes[start] !== 0x2b && bytes[start] !== HYPHEN) || (length !== 5 && length !== 6)) return false;
+  if (length === 6 && bytes[start + 3] !== COLON) return false;
+  const hours = two(bytes, start + 1);
+  const minutes = two(bytes, end - 2);
   if (hours < 0 || hours > MAX_OFFSET_HOURS || minutes < 0 || minutes > 59) return false;
-  FIELDS[OFFSET] = (hours * 3600 + minutes * 60) * (b[start] === HYPHEN ? -1 : 1);
+  FIELDS[OFFSET] = (hours * 3600 + minutes * 60) * (bytes[start] === HYPHEN ? -1 : 1);
   return true;
 }
 
@@ -154,20 +154,20 @@ function setClock(hour: number, minute: number, second: number): boolean {
 }
 
 /** The value of two digits; negative for anything else. */
-function two(b: Uint8Array, at: number): number {
-  const high = b[at] - ZERO;
-  const low = b[at + 1] - ZERO;
+function two(bytes: Uint8Array, at: number): number {
+  const high = bytes[at] - ZERO;
+  const low = bytes[at + 1] - ZERO;
   return high >>> 0 <= 9 && low >>> 0 <= 9 ? high * 10 + low : -10_000;
 }
 
 /** The length of a number of one or two digits. */
-function digitsAt(b: Uint8Array, at: number): number {
-  return (b[at + 1] - ZERO) >>> 0 <= 9 ? 2 : 1;
+function digitsAt(bytes: Uint8Array, at: number): number {
+  return (bytes[at + 1] - ZERO) >>> 0 <= 9 ? 2 : 1;
 }
 
 /** The value of one or two digits; negative for anything else. */
-function oneOrTwo(b: Uint8Array, at: number): number {
-  if (digitsAt(b, at) === 2) return two(b, at);
-  const digit = b[at] - ZERO;
+function oneOrTwo(bytes: Uint8Array, at: number): number {
+  if (digitsAt(bytes, at) === 2) return two(bytes, at);
+  const digit = bytes[at] - ZERO;
   return digit >>> 0 <= 9 ? digit : -1;
 }

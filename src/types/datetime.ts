@@ -61,10 +61,10 @@ function inYears(micros: string): string {
 function sqlChecked(expr: string, zone: Zone | undefined): string {
   const wall = local(expr);
   if (zone === undefined) return wall;
-  const own = `TRY_CAST(${expr} AS TIMESTAMPTZ)`;
+  const zoned = `TRY_CAST(${expr} AS TIMESTAMPTZ)`;
   return (
     `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
-    `WHEN ${matches(expr, ZONED_PATTERN)} THEN CASE WHEN ${inYears(`epoch_us(${own})`)} THEN ${own} END ` +
+    `WHEN ${matches(expr, ZONED_PATTERN)} THEN CASE WHEN ${inYears(`epoch_us(${zoned})`)} THEN ${zoned} END ` +
     `ELSE ${sqlInstant(wall, zone)} END`
   );
 }
@@ -75,9 +75,9 @@ function sqlClean(expr: string, evidence: Evidence, zone: Zone | undefined): str
   if (zone === undefined) return wall;
   const instant = sqlInstant(wall, zone);
   if ((evidence & DATETIME_OFFSET) === 0) return instant;
-  const own = `CAST(${expr} AS TIMESTAMPTZ)`;
-  if ((evidence & LOCAL) === 0) return own;
-  return `CASE WHEN regexp_matches(${expr}, '[^-.]${OFFSET_PATTERN}$') THEN ${own} ELSE ${instant} END`;
+  const zoned = `CAST(${expr} AS TIMESTAMPTZ)`;
+  if ((evidence & LOCAL) === 0) return zoned;
+  return `CASE WHEN regexp_matches(${expr}, '[^-.]${OFFSET_PATTERN}$') THEN ${zoned} ELSE ${instant} END`;
 }
 
 /**
@@ -134,8 +134,8 @@ export const DATETIME_CODEC = codecOf({
   cells: (asInstants) => LOCAL | DATETIME_OVERLAP | (asInstants ? DATETIME_OFFSET : 0),
   mixesSpellings: true,
   duckdb: (asInstants) => (asInstants ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
-  writeValue(b, start, end, out, at, zone) {
-    const form = parseTime(b, start, end);
+  writeValue(bytes, start, end, out, at, zone) {
+    const form = parseTime(bytes, start, end);
     if (zone !== undefined) {
       const wall = civilSeconds();
       setCivil((form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - FIELDS[OFFSET]);

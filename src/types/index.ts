@@ -35,18 +35,18 @@ export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
  * The class of one cell: usually one bit, STRING if there is no other. The cell's bytes are valid UTF-8, without
  * quotes, not empty. After a date or datetime bit FIELDS holds its fields.
  */
-export function classify(b: Uint8Array, start: number, end: number, zone: Zone | undefined): Evidence {
-  const c = b[start];
+export function classify(bytes: Uint8Array, start: number, end: number, zone: Zone | undefined): Evidence {
+  const c = bytes[start];
   if ((c >= ZERO && c <= NINE) || c === HYPHEN) {
-    const after = b[start + YEAR_DIGITS];
+    const after = bytes[start + YEAR_DIGITS];
     if (end - start >= SHORTEST_TIME && (after === HYPHEN || after === DOT)) {
-      const form = parseTime(b, start, end);
+      const form = parseTime(bytes, start, end);
       if (form !== 0) return zone === undefined ? form : form | zoneEvidence(form, zone);
     }
-    return numberClass(b, start, end) || STRING;
+    return numberClass(bytes, start, end) || STRING;
   }
-  if (c === OPEN_BRACKET || isSpace(c)) return listClass(b, start, end) || STRING;
-  return isNull(b, start, end) ? NULL_TEXT : booleanClass(b, start, end) || STRING;
+  if (c === OPEN_BRACKET || isSpace(c)) return listClass(bytes, start, end) || STRING;
+  return isNull(bytes, start, end) ? NULL_TEXT : booleanClass(bytes, start, end) || STRING;
 }
 
 /** The evidence that the zone adds to a date or datetime: nothing, DATETIME_GAP or DATETIME_OVERLAP. */

@@ -16,9 +16,13 @@ export function isSpace(c: number): boolean {
 }
 
 /** True when the bytes are exactly the text `null`. */
-export function isNull(b: Uint8Array, start: number, end: number): boolean {
+export function isNull(bytes: Uint8Array, start: number, end: number): boolean {
   return (
-    end - start === 4 && b[start] === 0x6e && b[start + 1] === 0x75 && b[start + 2] === 0x6c && b[start + 3] === 0x6c
+    end - start === 4 &&
+    bytes[start] === 0x6e &&
+    bytes[start + 1] === 0x75 &&
+    bytes[start + 2] === 0x6c &&
+    bytes[start + 3] === 0x6c
   );
 }
 
@@ -32,18 +36,18 @@ export function writeBytes(bytes: Uint8Array, out: Uint8Array, at: number): numb
 }
 
 /** Copies ASCII or UTF-8 bytes as they are. */
-export function copyBytes(b: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
+export function copyBytes(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
   let to = at;
-  for (let i = start; i < end; i++) out[to++] = b[i];
+  for (let i = start; i < end; i++) out[to++] = bytes[i];
   return to;
 }
 
 /** Writes valid UTF-8 as a JSON string with its quotes. */
-export function writeString(b: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
+export function writeString(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
   let to = at;
   out[to++] = QUOTE;
   for (let i = start; i < end; i++) {
-    const c = b[i];
+    const c = bytes[i];
     if (c >= 32 && c !== QUOTE && c !== BACKSLASH) out[to++] = c;
     else to = writeEscape(c, out, to);
   }

@@ -31,9 +31,9 @@ function listsOf(elements: Evidence): Evidence {
 
 const NUMBERS = listsOf(~STRING);
 
-function skipSpace(b: Uint8Array, start: number, end: number): number {
+function skipSpace(bytes: Uint8Array, start: number, end: number): number {
   let i = start;
-  while (i < end && isSpace(b[i])) i++;
+  while (i < end && isSpace(bytes[i])) i++;
   return i;
 }
 
@@ -42,23 +42,23 @@ function skipSpace(b: Uint8Array, start: number, end: number): number {
  * their own rules). 0 for anything else: a nested, mixed or broken list, or a string that is no text (U+0000, half a
  * surrogate).
  */
-export function listClass(b: Uint8Array, start: number, end: number): Evidence {
-  let i = skipSpace(b, start, end);
-  if (i >= end || b[i] !== OPEN_BRACKET) return 0;
-  i = skipSpace(b, i + 1, end);
-  if (i < end && b[i] === CLOSE_BRACKET) return skipSpace(b, i + 1, end) === end ? LIST_EMPTY : 0;
+export function listClass(bytes: Uint8Array, start: number, end: number): Evidence {
+  let i = skipSpace(bytes, start, end);
+  if (i >= end || bytes[i] !== OPEN_BRACKET) return 0;
+  i = skipSpace(bytes, i + 1, end);
+  if (i < end && bytes[i] === CLOSE_BRACKET) return skipSpace(bytes, i + 1, end) === end ? LIST_EMPTY : 0;
   let seen = 0;
   for (;;) {
-    const stop = elementEnd(b, i, end);
+    const stop = elementEnd(bytes, i, end);
     if (stop < 0) return 0;
-    seen |= elementClass(b, i, stop);
-    i = skipSpace(b, stop, end);
+    seen |= elementClass(bytes, i, stop);
+    i = skipSpace(bytes, stop, end);
     if (i >= end) return 0;
-    if (b[i] === CLOSE_BRACKET) break;
-    if (b[i] !== COMMA) return 0;
-    i = skipSpace(b, i + 1, end);
+    if (bytes[i] === CLOSE_BRACKET) break;
+    if (bytes[i] !== COMMA) return 0;
+    i = skipSpace(bytes, i + 1, end);
   }
-  return skipSpace(b, i + 1, end) === end ? listEvidence(seen) : 0;
+  return skipSpace(bytes, i + 1, end) === end ? listEvidence(seen) : 0;
 }
 
 const BAD_ELEMENT = 1 << 30;
@@ -70,31 +70,31 @@ function listEvidence(seen: Evidence): Evidence {
   return (real & LIST_STRING) !== 0 && (real & NUMBERS) !== 0 ? 0 : real;
 }
 
-function elementClass(b: Uint8Array, start: number, end: number): Evidence {
-  if (b[start] === QUOTE) return LIST_STRING;
-  if (b[start] === LOWER_N) return LIST_EMPTY;
-  return listsOf(numberClass(b, start, end)) || BAD_ELEMENT;
+function elementClass(bytes: Uint8Array, start: number, end: number): Evidence {
+  if (bytes[start] === QUOTE) return LIST_STRING;
+  if (bytes[start] === LOWER_N) return LIST_EMPTY;
+  return listsOf(numberClass(bytes, start, end)) || BAD_ELEMENT;
 }
 
 /** The index behind the string, the `null` or the number-like text at `start`; -1 if there is none. */
-function elementEnd(b: Uint8Array, start: number, end: number): number {
+function elementEnd(bytes: Uint8Array, start: number, end: number): number {
   if (start >= end) return -1;
-  const c = b[start];
-  if (c === QUOTE) return stringEnd(b, start + 1, end);
-  if (c === LOWER_N) return start + 4 <= end && isNull(b, start, start + 4) ? start + 4 : -1;
+  const c = bytes[start];
+  if (c === QUOTE) return stringEnd(bytes, start + 1, end);
+  if (c === LOWER_N) return start + 4 <= end && isNull(bytes, start, start + 4) ? start + 4 : -1;
   let i = start;
-  while (i < end && b[i] !== COMMA && b[i] !== CLOSE_BRACKET && !isSpace(b[i])) i++;
+  while (i < end && bytes[i] !== COMMA && bytes[i] !== CLOSE_BRACKET && !isSpace(bytes[i])) i++;
   return i === start ? -1 : i;
 }
 
-function stringEnd(b: Uint8Array, start: number, end: number): number {
+function stringEnd(bytes: Uint8Array, start: number, end: number): number {
   let i = start;
   while (i < end) {
-    const c = b[i];
+    const c = bytes[i];
     if (c === QUOTE) return i + 1;
     if (c < 32) return -1;
     if (c === BACKSLASH) {
-      i = escapeEnd(b, i + 1, end);
+      i = escapeEnd(bytes, i + 1, end);
       if (i < 0) return -1;
     } else i++;
   }
@@ -104,23 +104,23 @@ function stringEnd(b: Uint8Array, start: number, end: number): number {
 /** The characters that may follow a backslash: `"`, `\`, `/`, b, f, n, r, t. */
 const PLAIN_ESCAPES = new Set([QUOTE, BACKSLASH, 47, 98, 102, 110, 114, 116]);
 
-function escapeEnd(b: Uint8Array, at: number, end: number): number {
-  if (at >= end) return -1;
-  if (PLAIN_ESCAPES.has(b[at])) return at + 1;
-  if (b[at] !== LOWER_U) return -1;
-  const unit = hex4(b, at + 1, end);
+function escapeEnd(bytes: Uint8Array, start: number, end: number): number {
+  if (start >= end) return -1;
+  if (PLAIN_ESCAPES.has(bytes[start])) return start + 1;
+  if (bytes[start] !== LOWER_U) return -1;
+  const unit = hex4(bytes, start + 1, end);
   if (unit <= 0 || (unit >= 0xdc00 && unit <= 0xdfff)) return -1;
-  if (unit < 0xd800 || unit > 0xdbff) return at + 5;
-  if (at + 6 >= end || b[at + 5] !== BACKSLASH || b[at + 6] !== LOWER_U) return -1;
-  const low = hex4(b, at + 7, end);
-  return low >= 0xdc00 && low <= 0xdfff ? at + 11 : -1;
+  if (unit < 0xd800 || unit > 0xdbff) return start + 5;
+  if (start + 6 >= end || bytes[start + 5] !== BACKSLASH || bytes[start + 6] !== LOWER_U) return -1;
+  const low = hex4(bytes, start + 7, end);
+  return low >= 0xdc00 && low <= 0xdfff ? start + 11 : -1;
 }
 
-function hex4(b: Uint8Array, at: number, end: number): number {
-  if (at + 4 > end) return -1;
+function hex4(bytes: Uint8Array, start: number, end: number): number {
+  if (start + 4 > end) return -1;
   let unit = 0;
-  for (let i = at; i < at + 4; i++) {
-    const digit = hexDigit(b[i]);
+  for (let i = start; i < start + 4; i++) {
+    const digit = hexDigit(bytes[i]);
     if (digit < 0) return -1;
     unit = unit * 16 + digit;
   }
@@ -137,11 +137,11 @@ function hexDigit(c: number): number {
  * Writes one element of a list, [start, end) of its text; returns the index behind it in `out`. Numbers, not an object,
  * say where it is, so that none is made for each element.
  */
-type WriteElement = (b: Uint8Array, start: number, end: number, out: Uint8Array, at: number) => number;
+type WriteElement = (bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number) => number;
 
 /** Copies a list cell that fits as JSON without white space, element by element. */
 function writeList(
-  b: Uint8Array,
+  bytes: Uint8Array,
   start: number,
   end: number,
   out: Uint8Array,
@@ -150,24 +150,24 @@ function writeList(
 ): number {
   let to = at;
   out[to++] = OPEN_BRACKET;
-  let i = skipSpace(b, skipSpace(b, start, end) + 1, end);
-  while (i < end && b[i] !== CLOSE_BRACKET) {
-    const stop = elementEnd(b, i, end);
-    to = write(b, i, stop, out, to);
-    i = skipSpace(b, stop, end);
-    if (b[i] !== COMMA) break;
+  let i = skipSpace(bytes, skipSpace(bytes, start, end) + 1, end);
+  while (i < end && bytes[i] !== CLOSE_BRACKET) {
+    const stop = elementEnd(bytes, i, end);
+    to = write(bytes, i, stop, out, to);
+    i = skipSpace(bytes, stop, end);
+    if (bytes[i] !== COMMA) break;
     out[to++] = COMMA;
-    i = skipSpace(b, i + 1, end);
+    i = skipSpace(bytes, i + 1, end);
   }
   out[to++] = CLOSE_BRACKET;
   return to;
 }
 
 /** Writes an element of a list of strings: strings and nulls as they are, a number as its canonical text. */
-function writeAsString(b: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
-  if (b[start] === QUOTE || b[start] === LOWER_N) return copyBytes(b, start, end, out, at);
-  const isDouble = b.subarray(start, end).includes(DOT);
-  const text = latin1(b, start, end);
+function writeAsString(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
+  if (bytes[start] === QUOTE || bytes[start] === LOWER_N) return copyBytes(bytes, start, end, out, at);
+  const isDouble = bytes.subarray(start, end).includes(DOT);
+  const text = latin1(bytes, start, end);
   return writeQuoted(isDouble ? canonicalDouble(text) : text, out, at);
 }
 
@@ -257,7 +257,7 @@ function listCodec({ item, sqlItem, write, ...definition }: ListDefinition): Col
     mixesSpellings: true,
     duckdb: () => `${sqlItem}[]`,
     plainJson: (_, evidence) => (write === writeAsString && (evidence & NUMBERS) !== 0 ? 'other' : 'list'),
-    writeValue: (b, start, end, out, at) => writeList(b, start, end, out, at, write),
+    writeValue: (bytes, start, end, out, at) => writeList(bytes, start, end, out, at, write),
     nativeCells: () => 0,
     sqlText: jsonText,
     keepsSpelling: false,

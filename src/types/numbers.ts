@@ -14,32 +14,32 @@ const MAX_DIGITS = 17;
 const LONG_MAX = Uint8Array.from('9223372036854775807', (c) => c.charCodeAt(0));
 
 /** LONG, LONG_WIDE or DOUBLE, or 0 for any other text: `+5`, `007`, `-0`, `.5`, `1e5`, beyond 64 bits, lost digits. */
-export function numberClass(b: Uint8Array, start: number, end: number): Evidence {
-  const negative = b[start] === HYPHEN;
+export function numberClass(bytes: Uint8Array, start: number, end: number): Evidence {
+  const negative = bytes[start] === HYPHEN;
   const first = negative ? start + 1 : start;
   let i = first;
-  while (i < end && b[i] >= ZERO && b[i] <= NINE) i++;
+  while (i < end && bytes[i] >= ZERO && bytes[i] <= NINE) i++;
   const digits = i - first;
-  if (digits === 0 || (b[first] === ZERO && digits > 1)) return 0;
-  if (i < end) return b[i] === DOT ? doubleClass(b, start, first, i, end) : 0;
-  if (b[first] === ZERO) return negative ? 0 : LONG;
-  return digits <= EXACT_DIGITS ? LONG : wideClass(b, first, digits, negative);
+  if (digits === 0 || (bytes[first] === ZERO && digits > 1)) return 0;
+  if (i < end) return bytes[i] === DOT ? doubleClass(bytes, start, first, i, end) : 0;
+  if (bytes[first] === ZERO) return negative ? 0 : LONG;
+  return digits <= EXACT_DIGITS ? LONG : wideClass(bytes, first, digits, negative);
 }
 
-function wideClass(b: Uint8Array, first: number, digits: number, negative: boolean): Evidence {
+function wideClass(bytes: Uint8Array, first: number, digits: number, negative: boolean): Evidence {
   if (digits > INT64_DIGITS) return 0;
-  if (digits === INT64_DIGITS && !withinInt64(b, first, negative)) return 0;
+  if (digits === INT64_DIGITS && !withinInt64(bytes, first, negative)) return 0;
   let high = 0;
   let low = 0;
   const split = first + digits - 9;
-  for (let i = first; i < split; i++) high = high * 10 + b[i] - ZERO;
-  for (let i = split; i < first + digits; i++) low = low * 10 + b[i] - ZERO;
+  for (let i = first; i < split; i++) high = high * 10 + bytes[i] - ZERO;
+  for (let i = split; i < first + digits; i++) low = low * 10 + bytes[i] - ZERO;
   return isExact(high, low) ? LONG : LONG_WIDE;
 }
 
-function withinInt64(b: Uint8Array, first: number, negative: boolean): boolean {
+function withinInt64(bytes: Uint8Array, first: number, negative: boolean): boolean {
   for (let i = 0; i < INT64_DIGITS; i++) {
-    const difference = b[first + i] - LONG_MAX[i];
+    const difference = bytes[first + i] - LONG_MAX[i];
     if (difference !== 0) return difference < 0 || (negative && difference === 1 && i === INT64_DIGITS - 1);
   }
   return true;
@@ -56,44 +56,44 @@ function isExact(high: number, low: number): boolean {
 /**
  * The class of a number whose text from `dot` on is `.digits`, perhaps with an exponent after a single leading digit.
  */
-function doubleClass(b: Uint8Array, start: number, first: number, dot: number, end: number): Evidence {
+function doubleClass(bytes: Uint8Array, start: number, first: number, dot: number, end: number): Evidence {
   let i = dot + 1;
-  while (i < end && b[i] >= ZERO && b[i] <= NINE) i++;
+  while (i < end && bytes[i] >= ZERO && bytes[i] <= NINE) i++;
   if (i === dot + 1) return 0;
   if (i === end) {
     const digits = end - first - 1;
-    return digits <= EXACT_DIGITS || (end - first <= SAFE_LENGTH && significant(b, first, end) <= EXACT_DIGITS)
+    return digits <= EXACT_DIGITS || (end - first <= SAFE_LENGTH && significant(bytes, first, end) <= EXACT_DIGITS)
       ? DOUBLE
-      : shortestClass(b, start, first, end, end);
+      : shortestClass(bytes, start, first, end, end);
   }
-  if (b[i] !== UPPER_E || dot - first !== 1) return 0;
-  return isExponent(b, i + 1, end) ? shortestClass(b, start, first, i, end) : 0;
+  if (bytes[i] !== UPPER_E || dot - first !== 1) return 0;
+  return isExponent(bytes, i + 1, end) ? shortestClass(bytes, start, first, i, end) : 0;
 }
 
-function isExponent(b: Uint8Array, start: number, end: number): boolean {
-  let i = b[start] === HYPHEN || b[start] === 0x2b ? start + 1 : start;
+function isExponent(bytes: Uint8Array, start: number, end: number): boolean {
+  let i = bytes[start] === HYPHEN || bytes[start] === 0x2b ? start + 1 : start;
   if (i === end) return false;
-  for (; i < end; i++) if (b[i] < ZERO || b[i] > NINE) return false;
+  for (; i < end; i++) if (bytes[i] < ZERO || bytes[i] > NINE) return false;
   return true;
 }
 
 /** The number of digits in [first, end) without the leading and the trailing zeros. */
-function significant(b: Uint8Array, first: number, end: number): number {
+function significant(bytes: Uint8Array, first: number, end: number): number {
   let from = first;
   let to = end;
-  while (from < to && (b[from] === ZERO || b[from] === DOT)) from++;
-  while (to > from && (b[to - 1] === ZERO || b[to - 1] === DOT)) to--;
+  while (from < to && (bytes[from] === ZERO || bytes[from] === DOT)) from++;
+  while (to > from && (bytes[to - 1] === ZERO || bytes[to - 1] === DOT)) to--;
   let dots = 0;
-  for (let i = from; i < to; i++) if (b[i] === DOT) dots = 1;
+  for (let i = from; i < to; i++) if (bytes[i] === DOT) dots = 1;
   return to - from - dots;
 }
 
 /** Compares the significant digits of the text with those of the shortest text of its value. */
-function shortestClass(b: Uint8Array, start: number, first: number, mantissaEnd: number, end: number): Evidence {
-  if (significant(b, first, mantissaEnd) > MAX_DIGITS) return 0;
-  const value = Number(latin1(b, start, end));
+function shortestClass(bytes: Uint8Array, start: number, first: number, mantissaEnd: number, end: number): Evidence {
+  if (significant(bytes, first, mantissaEnd) > MAX_DIGITS) return 0;
+  const value = Number(latin1(bytes, start, end));
   if (!Number.isFinite(value)) return 0;
-  const written = trimZeros(latin1(b, first, mantissaEnd).replace('.', ''));
+  const written = trimZeros(latin1(bytes, first, mantissaEnd).replace('.', ''));
   return written === digitsOf(value) ? DOUBLE : 0;
 }
 
@@ -108,9 +108,9 @@ function trimZeros(digits: string): string {
 }
 
 /** Decodes bytes that are known to be ASCII. */
-export function latin1(b: Uint8Array, start: number, end: number): string {
+export function latin1(bytes: Uint8Array, start: number, end: number): string {
   let text = '';
-  for (let i = start; i < end; i++) text += String.fromCharCode(b[i]);
+  for (let i = start; i < end; i++) text += String.fromCharCode(bytes[i]);
   return text;
 }
 

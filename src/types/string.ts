@@ -8,8 +8,8 @@ export const STRING_CODEC: ColumnCodec = {
   mixesSpellings: true,
   duckdb: () => 'VARCHAR',
   plainJson: () => 'text',
-  writeJson(b, start, end, out, at) {
-    return start === end ? writeNull(out, at) : writeString(b, start, end, out, at);
+  writeJson(bytes, start, end, out, at) {
+    return start === end ? writeNull(out, at) : writeString(bytes, start, end, out, at);
   },
   sql: (expr) => `nullif(${expr}, '')`,
   sqlClean: (expr) => expr,

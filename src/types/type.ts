@@ -137,9 +137,9 @@ export function codecOf({ writeValue, sqlValue, nativeCells, ...definition }: De
   const { sql } = definition;
   return {
     ...definition,
-    writeJson(b, start, end, out, at, zone) {
-      if (start === end || isNull(b, start, end)) return writeNull(out, at);
-      return writeValue(b, start, end, out, at, zone);
+    writeJson(bytes, start, end, out, at, zone) {
+      if (start === end || isNull(bytes, start, end)) return writeNull(out, at);
+      return writeValue(bytes, start, end, out, at, zone);
     },
     sqlClean(expr, evidence, zone) {
       return sqlValue((evidence & NULL_TEXT) === 0 ? expr : withoutNullText(expr), evidence, zone);

@@ -89,8 +89,8 @@ function listed(micros: string, first: number, changes: readonly Change[]): stri
   const step = changes.slice(1).reduce((least, { from }, i) => Math.min(least, from - changes[i].from), end - begin);
   const [nulls, froms, offsets]: [string[], string[], string[]] = [[], [], []];
   let next = 0;
-  for (let at = begin; at <= end + step; at += step) {
-    const isChanged = next < changes.length && changes[next].from < at + step;
+  for (let start = begin; start <= end + step; start += step) {
+    const isChanged = next < changes.length && changes[next].from < start + step;
     const change = changes.at(next);
     nulls.push(change === undefined ? NEVER : microsOf(change.nullFrom));
     froms.push(change === undefined ? NEVER : microsOf(change.from));
@@ -99,10 +99,10 @@ function listed(micros: string, first: number, changes: readonly Change[]): stri
   }
   const steps = `(${micros} - ${microsOf(begin)}) // ${microsOf(step)}`;
   const index = `(1 + greatest(0, least(${offsets.length - 1}, ${steps})))`;
-  const at = (list: readonly string[], i: string) => `list_extract([${list.join(', ')}], ${i})`;
+  const element = (list: readonly string[], i: string) => `list_extract([${list.join(', ')}], ${i})`;
   return (
-    `(CASE WHEN ${micros} >= ${at(froms, index)} THEN ${at(offsets, `${index} + 1`)} ` +
-    `WHEN ${micros} < ${at(nulls, index)} THEN ${at(offsets, index)} END)`
+    `(CASE WHEN ${micros} >= ${element(froms, index)} THEN ${element(offsets, `${index} + 1`)} ` +
+    `WHEN ${micros} < ${element(nulls, index)} THEN ${element(offsets, index)} END)`
   );
 }
 

@@ -113,12 +113,12 @@ export class Zone {
 
   /** The spans of two instants and of all instants between them; the first span may begin before `first`. */
   spans(first: number, last: number): ZoneSpan[] {
-    const found: ZoneSpan[] = [];
+    const spans: ZoneSpan[] = [];
     for (let year = yearOf(first); year <= yearOf(last); year++) {
-      for (const span of this.#spansOf(year)) if (span.offset !== found.at(-1)?.offset) found.push(span);
+      for (const span of this.#spansOf(year)) if (span.offset !== spans.at(-1)?.offset) spans.push(span);
     }
-    const begin = found.findLastIndex(({ from }) => from <= first);
-    return found.slice(Math.max(0, begin)).filter(({ from }) => from <= last);
+    const begin = spans.findLastIndex(({ from }) => from <= first);
+    return spans.slice(Math.max(0, begin)).filter(({ from }) => from <= last);
   }
 
   /** The pieces of a year of the wall clock and of the days around it. */
@@ -126,10 +126,10 @@ export class Zone {
     const spans = this.spans(startOf(year) - 2 * DAY_SECONDS, startOf(year + 1) + 2 * DAY_SECONDS);
     return spans.flatMap(({ from, offset }, i): Piece[] => {
       const before = i === 0 ? offset : spans[i - 1].offset;
-      const own = { from: from + Math.max(offset, before), offset, isRepeated: false };
-      if (before === offset) return [own];
+      const changed = { from: from + Math.max(offset, before), offset, isRepeated: false };
+      if (before === offset) return [changed];
       const isRepeated = before > offset;
-      return [{ from: from + Math.min(offset, before), offset: isRepeated ? before : undefined, isRepeated }, own];
+      return [{ from: from + Math.min(offset, before), offset: isRepeated ? before : undefined, isRepeated }, changed];
     });
   }
 
@@ -145,9 +145,9 @@ export class Zone {
 
   /** The spans of a year in UTC; the first begins with the year or before it. */
   #spansOf(year: number): readonly ZoneSpan[] {
-    const found = this.#spans.get(year) ?? this.#findSpans(year);
-    this.#spans.set(year, found);
-    return found;
+    const spans = this.#spans.get(year) ?? this.#findSpans(year);
+    this.#spans.set(year, spans);
+    return spans;
   }
 
   #findSpans(year: number): readonly ZoneSpan[] {
@@ -158,15 +158,15 @@ export class Zone {
       const spans = this.#spansOf(year - cycles * CYCLE_YEARS);
       return spans.map(({ from, offset }) => ({ from: from + cycles * CYCLE_SECONDS, offset }));
     }
-    const found = [{ from: start, offset: this.#ask(start) }];
+    const spans = [{ from: start, offset: this.#ask(start) }];
     const end = startOf(year + 1);
     for (let before = start; before < end - 1; ) {
-      const at = Math.min(before + STEP_SECONDS, end - 1);
-      const offset = this.#ask(at);
-      if (offset !== found[found.length - 1].offset) found.push({ from: this.#changeBetween(before, at), offset });
-      before = at;
+      const after = Math.min(before + STEP_SECONDS, end - 1);
+      const offset = this.#ask(after);
+      if (offset !== spans[spans.length - 1].offset) spans.push({ from: this.#changeBetween(before, after), offset });
+      before = after;
     }
-    return found;
+    return spans;
   }
 
   /** The first instant that has the offset of `after` and not that of `before`. */
@@ -202,15 +202,15 @@ const startOf = (year: number): number => daysFromCivil(year, 1, 1) * DAY_SECOND
 
 const yearOf = (seconds: number): number => new Date(seconds * 1000).getUTCFullYear();
 
-/** The last entry that begins at or before `at`, and its end, within `year`, whose entries alone are complete. */
+/** The last entry that begins at or before `time`, and its end, within `year`, whose entries alone are complete. */
 function entryAt<T extends { readonly from: number }>(
   entries: readonly T[],
-  at: number,
+  time: number,
   year: number,
 ): T & { end: number } {
   const index = Math.max(
     0,
-    entries.findLastIndex(({ from }) => from <= at),
+    entries.findLastIndex(({ from }) => from <= time),
   );
   const { [index]: entry, [index + 1]: next } = entries;
   return {
