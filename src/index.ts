@@ -12,7 +12,7 @@ export type { ExtractDeps, ExtractOptions } from './extract/ports.ts';
 export { type ExportSession, extractDeps, openExportSession } from './extract/session.ts';
 export type { ExportState as State, PriorLoads, Receipt, Window } from './extract/window.ts';
 export { Scanner, type ScanResult } from './schema/scanner.ts';
-export { createExportService } from './service/export/client.ts';
+export { ExportClient } from './service/export/client.ts';
 export type { ExportAnswer, ExportRequest, ExportService } from './service/export/protocol.ts';
 export { ExportQuota } from './service/quota/quota.ts';
 export { type Simulator, startSimulator } from './simulator/index.ts';

@@ -6,7 +6,7 @@ import type { SourceConfig } from '../config/source.ts';
 import { type ColumnEdits, columnEdits } from '../schema/column-edits.ts';
 import { UNIFIED_ID } from '../schema/groups.ts';
 import { HashKey } from '../schema/hash-key.ts';
-import { createExportService } from '../service/export/client.ts';
+import { ExportClient } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import { ExportQuota } from '../service/quota/quota.ts';
 import { loadSuppression } from '../suppression/list.ts';
@@ -36,7 +36,7 @@ export function openQuota(config: SourceConfig, { clock, random, logger }: Runti
 export function openExportSession(config: SourceConfig, runtime: Runtime, maxWaitMs?: number): ExportSession {
   const { clock, env } = runtime;
   const quota = openQuota(config, runtime, maxWaitMs);
-  const service = createExportService({ ...config, clock, env, quota });
+  const service = new ExportClient({ ...config, clock, env, quota });
   return { service, quota, close: () => service.close() };
 }
 

@@ -9,7 +9,7 @@ import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { MalformedCsv } from '../csv/malformed.ts';
 import { openQuota } from '../extract/session.ts';
 import { missingColumns } from '../schema/groups.ts';
-import { createExportService } from '../service/export/client.ts';
+import { ExportClient } from '../service/export/client.ts';
 import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest } from '../service/export/protocol.ts';
 import { TimeLimitReached, withinTime } from '../service/http/abort.ts';
 import { type Limits, NO_LIMITS } from '../service/http/headers.ts';
@@ -78,7 +78,7 @@ export async function probeExport(options: ProbeOptions, signal: AbortSignal): P
   const { clock, baseUrl, quota, logger } = options;
   const { host } = new URL(baseUrl);
   let isConnected = false;
-  const service = createExportService({
+  const service = new ExportClient({
     ...options,
     quota: { enter: () => quota.enterNow(), close: async () => {} },
     stallMs: SOURCE_CHECK_TIMEOUT_MS * 2,

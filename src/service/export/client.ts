@@ -22,21 +22,13 @@ import {
   exportPost,
 } from './protocol.ts';
 
-export interface ExportServiceOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken' | 'stallMs'> {
+export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken' | 'stallMs'> {
   readonly clock: Clock;
   readonly quota: Pick<ExportQuota, 'enter' | 'close'>;
   /** The environment in which HTTPS_PROXY and NO_PROXY are looked up; default that of the process. */
   readonly env?: Env;
   /** Called whenever a connection is established. */
   readonly onConnect?: () => void;
-}
-
-/**
- * Makes the export operation over HTTP: one request and its answer; the caller retries. `close` closes every connection
- * and releases the permits of the quota.
- */
-export function createExportService(options: ExportServiceOptions): ExportService & { close(): Promise<void> } {
-  return new ExportClient(options);
 }
 
 interface Exchange {
@@ -46,12 +38,13 @@ interface Exchange {
   readonly close: () => Promise<void>;
 }
 
-class ExportClient implements ExportService {
-  readonly #options: ExportServiceOptions;
+/** The export operation over HTTP: one request and its answer; the caller retries. */
+export class ExportClient implements ExportService {
+  readonly #options: ExportClientOptions;
   readonly #transport: Transport;
   sent = 0;
 
-  constructor(options: ExportServiceOptions) {
+  constructor(options: ExportClientOptions) {
     this.#options = options;
     this.#transport = new Transport({
       baseUrl: options.baseUrl,
@@ -62,6 +55,7 @@ class ExportClient implements ExportService {
     });
   }
 
+  /** Closes every connection and releases the permits of the quota. */
   async close(): Promise<void> {
     await this.#transport.close();
     await this.#options.quota.close();

@@ -9,7 +9,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { createExportService } from '../../../src/service/export/client.ts';
+import { ExportClient } from '../../../src/service/export/client.ts';
 import { ExportQuota } from '../../../src/service/quota/quota.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
 import { bodyOf, EXPORT_REQUEST } from '../../support/service/service.ts';
@@ -99,7 +99,7 @@ describe('a service that other clients use as well', () => {
       logger: silentLogger,
       maxWaitMs: 60_000,
     });
-    return createExportService({
+    return new ExportClient({
       baseUrl: sim.url,
       serviceId: SERVICE_ID,
       exportToken: new Secret(TOKENS.export),

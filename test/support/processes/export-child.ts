@@ -2,7 +2,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { createExportService } from '../../../src/service/export/client.ts';
+import { ExportClient } from '../../../src/service/export/client.ts';
 import { ExportQuota } from '../../../src/service/quota/quota.ts';
 
 /** A process of its own that asks for `count` exports at once: node <this> URL SPOOL_DIR COUNT. Waits for no reset. */
@@ -16,7 +16,7 @@ const quota = new ExportQuota({
   stateRoot,
   maxWaitMs: 60_000,
 });
-const service = createExportService({
+const service = new ExportClient({
   ...shared,
   exportToken: new Secret('export-token-7f3a'),
   stallMs: 60_000,

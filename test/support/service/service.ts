@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import type { LogEvent } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { createExportService, type ExportServiceOptions } from '../../../src/service/export/client.ts';
+import { ExportClient, type ExportClientOptions } from '../../../src/service/export/client.ts';
 import type { ExportAnswer, ExportRequest } from '../../../src/service/export/protocol.ts';
 import type { ExportQuota } from '../../../src/service/quota/quota.ts';
 import type { AnswerHead } from '../../../src/service/quota/rules.ts';
@@ -102,9 +102,9 @@ export async function settle(turns = 12): Promise<void> {
   for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-export function exportService(baseUrl: string, more: Partial<ExportServiceOptions> = {}) {
+export function exportService(baseUrl: string, more: Partial<ExportClientOptions> = {}) {
   const quota = new OpenQuota();
-  const service = createExportService({
+  const service = new ExportClient({
     baseUrl,
     serviceId: 'svc-1',
     exportToken: new Secret(CANARY),

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { extractWindows } from '../../../src/extract/extract.ts';
-import { createExportService } from '../../../src/service/export/client.ts';
+import { ExportClient } from '../../../src/service/export/client.ts';
 import { ExportQuota } from '../../../src/service/quota/quota.ts';
 import type { Simulator } from '../../../src/simulator/index.ts';
 import { Fixture, planFor } from '../../support/extract/extraction.ts';
@@ -36,7 +36,7 @@ describe('an extraction from the simulator', () => {
         random: () => 0.5,
         logger: deps.logger,
       });
-      const service = createExportService({
+      const service = new ExportClient({
         baseUrl: sim.url,
         serviceId: SERVICE_ID,
         exportToken: new Secret(TOKENS.export),
