@@ -2,7 +2,8 @@ import valid from '../../schemas/state.validator';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import type { SchemaError } from '../base/validator.ts';
-import type { HashedColumns } from './export-request.ts';
+import type { HashedColumns, RequestHashes } from './export-request.ts';
+import { latestToday } from './plan/days.ts';
 import type { ExportState } from './window.ts';
 
 /** Why a stored state cannot be used; the Airbyte source handles `filters`, `columns` and `future` itself (S6). */
@@ -59,3 +60,54 @@ const malformed = (why: string) =>
     `The stored state cannot be used (${why})`,
     'wanted {"version":1,"from_date":"YYYY-MM-DD"}; restore it from a copy, or start anew with another target',
   );
+
+/**
+ * Checks that the stored state is of the service and the filters of this run, and its cursor not in the future (S6).
+ * `startsOver`: a full refresh meets other filters, or a cursor in the future, so that the target's contents do not
+ * count. Throws a StateError if the state must not be used.
+ */
+export function checkState(
+  stored: unknown,
+  hashes: RequestHashes,
+  run: { readonly now: number; readonly fullRefresh?: boolean | undefined },
+): { readonly state: ExportState | undefined; readonly startsOver: boolean } {
+  const state = parseState(stored);
+  if (state === undefined) return { state, startsOver: false };
+  if (state.service !== undefined && state.service !== hashes.service) {
+    throw new StateError(
+      'service',
+      'The target holds the data of another service (base_url or service_id differ)',
+      'use another target for this one',
+    );
+  }
+  const startsOver = state.question !== undefined && state.question !== hashes.request;
+  if (startsOver && run.fullRefresh !== true) {
+    if (otherColumns(state, hashes)) throw new StateError('columns', OTHER_COLUMNS, REREAD_COLUMNS);
+    throw new StateError(
+      'filters',
+      'The target was filled with other filters (events, properties or their conditions differ)',
+      'put them back, use another target, or read everything again with --full-refresh',
+    );
+  }
+  const today = latestToday(run.now);
+  const future = state.from_date > today;
+  if (future && run.fullRefresh === true) return { state, startsOver: true };
+  if (future && !startsOver) {
+    throw new StateError(
+      'future',
+      `The stored cursor ${state.from_date} lies in the future (today is at most ${today})`,
+      'check the clock of this machine, or read everything again with --full-refresh',
+    );
+  }
+  return { state, startsOver };
+}
+
+/** True if the rows of a target have another form than this run would give them (S47). */
+export const otherColumns = (state: ExportState | undefined, hashes: RequestHashes): boolean =>
+  state?.question !== undefined && state.columns !== hashes.columns;
+
+const OTHER_COLUMNS =
+  'The target was filled with other columns dropped or hashed, or under another key (columns_drop, columns_hash or hash_key differ)';
+const REREAD_COLUMNS =
+  'put them back, use another target, or read everything again with --full-refresh. Rows of days that the ' +
+  'service no longer exports keep the old form';

@@ -12,10 +12,47 @@ import {
   type RequestSettings,
   stateHashes,
 } from '../export-request.ts';
-import { parseState, StateError } from '../state.ts';
+import { checkState, otherColumns } from '../state.ts';
 import type { ExportState, PriorLoads } from '../window.ts';
 import { Coverage, lastSettledDay, latestToday, oldestDays } from './days.ts';
 import { clampWarning, gapWarning, type PlanWarning, retentionLimitWarnings } from './gaps.ts';
+
+/** `fresh`: days through today, read again next time. `settled`: days that have been over for a while, each once. */
+export type Delivery = 'fresh' | 'settled';
+
+/** The effective delivery (S7): `auto` is `settled` for a stream that only appends rows, else `fresh`. */
+export const deliveryOf = (configured: SourceConfig['delivery'], { isPlainAppend = false } = {}): Delivery =>
+  configured === 'auto' ? (isPlainAppend ? 'settled' : 'fresh') : configured;
+
+/** The part of the configuration that a plan needs. */
+export type PlanSettings = RequestSettings &
+  Pick<
+    SourceConfig,
+    | 'startDate'
+    | 'endDate'
+    | 'windowDays'
+    | 'lookbackDays'
+    | 'settleHours'
+    | 'toDateInclusive'
+    | 'historyDays'
+    | 'onGap'
+  >;
+
+export interface PlanInput {
+  readonly settings: PlanSettings;
+  readonly delivery: Delivery;
+  /** True if the consumer keeps every row: it neither merges by key nor removes rows. Default false. */
+  readonly appends?: boolean | undefined;
+  /** The exact days to read, both included, whatever the cursor is (`--from`, `--to`). */
+  readonly from?: Day | undefined;
+  readonly to?: Day | undefined;
+  readonly fullRefresh?: boolean | undefined;
+  /** True to resume at the state's cursor, without lookback. */
+  readonly resume?: boolean | undefined;
+  readonly prior: PriorLoads;
+  /** This machine's time (ms since 1970). */
+  readonly now: number;
+}
 
 /** How the rows of a run are delivered. */
 export interface PlannedDelivery {
@@ -41,8 +78,8 @@ export interface PlannedRule {
   readonly proveFirst: boolean;
 }
 
-/** What is requested of the service. */
-interface PlannedRequests {
+/** The decisions of an extraction, made before the first request. */
+export interface Plan extends PlannedDelivery, PlannedRule {
   readonly filters: Filters;
   readonly hashes: RequestHashes;
   /** True if the caller named the days: other runs with the same filters may want other days. */
@@ -51,10 +88,6 @@ interface PlannedRequests {
   /** Number of days for which the service still exports data. */
   readonly historyDays: number;
   readonly eventNames: readonly string[];
-}
-
-/** Which days are read, and what is complete before. */
-interface PlannedDays {
   /** Days to read, in order. */
   readonly days: readonly Day[];
   /** Days of `days` that are gaps unless this machine's clock is ahead: the answer to their request decides (S5). */
@@ -73,10 +106,6 @@ interface PlannedDays {
   readonly cursor: Day;
   readonly coverage: Coverage;
   readonly rowsOf: PriorLoads['rowsOf'];
-}
-
-/** The decisions of an extraction, made before the first request. */
-export interface Plan extends PlannedDelivery, PlannedRule, PlannedRequests, PlannedDays {
   /** The state before the first window, with gaps recorded and hashes set. */
   readonly state: ExportState;
   readonly warnings: readonly PlanWarning[];
@@ -100,7 +129,10 @@ export function planRun(input: PlanInput): Plan {
     isPartial: input.from !== undefined || input.to !== undefined,
     windowDays: Math.min(settings.windowDays, state?.max_window_days ?? settings.windowDays),
     historyDays: settings.historyDays,
+    onGap: settings.onGap,
+    plannedAt: input.now,
     eventNames: prior.eventNames,
+    rowsOf: prior.rowsOf,
     ...days,
     state: firstState(input, state, startsOver, { ...days, hashes }),
     warnings: [...(otherColumns(state, hashes) ? [OLD_FORM] : []), ...days.warnings],
@@ -135,143 +167,75 @@ function planRule(input: PlanInput, state: ExportState | undefined): PlannedRule
   };
 }
 
-/** The days of a run, with what is to be said of them. `startsOver`: what was read before does not count. */
-function planDays(
-  input: PlanInput,
-  state: ExportState | undefined,
-  startsOver: boolean,
-): PlannedDays & Pick<Plan, 'warnings'> {
-  const { settings, prior, now } = input;
+/*
+ * The days of a run. `given` is the start that is configured, else the stored one, else `oldest`: the first day that the
+ * service probably still exports. `start`, from which on the cursor is the first incomplete day, is `given`; but not
+ * before `oldest` in a first full refresh, nor while it follows the oldest day: nobody configured one, and nothing was
+ * read since it was stored.
+ *
+ *   run            reads from                                             a missing day is a gap from
+ *   --from D       D                                                      D
+ *   full refresh   `given`, not before `oldest`                           never
+ *   any other      the cursor less `lookback_days`, not before `start`,   the cursor, but never while the start
+ *                  nor before `oldest` but for incomplete days            follows the oldest day
+ *
+ * A resumed run has no lookback. The last day is `--to` or the configured end, at most the latest that may be requested.
+ * Complete days between are read only if they were named, are to be refreshed, or may get late rows (a lookback).
+ */
+
+/** `startsOver`: what was read before does not count. */
+function planDays(input: PlanInput, state: ExportState | undefined, startsOver: boolean) {
+  const { settings, prior, now, from, fullRefresh = false, resume = false } = input;
+  const { surely: goneBefore, probably: oldest } = oldestDays(now, settings.historyDays);
   const coverage = startsOver ? new Coverage([], undefined) : Coverage.of(state, prior.covered);
-  const start = startOf(input, startsOver ? undefined : state, coverage);
-  const wanted = wantedDaysOf(input, start, coverage);
-  const likelyGaps = likelyGapsOf(wanted, coverage, oldestOf(input).surely);
-  const cursor = coverage.cursor(start.day, now);
-  return {
-    days: daysIn(wanted, input, coverage),
-    likelyGaps,
-    isGap: (day) => wanted.gapFrom !== undefined && day >= wanted.gapFrom && !coverage.has(day),
-    onGap: settings.onGap,
-    start: start.day,
-    startIsClamped: start.followsOldest && start.day === oldestOf(input).probably,
-    plannedAt: now,
-    cursor,
-    coverage,
-    rowsOf: prior.rowsOf,
-    warnings: warningsOf(wanted, likelyGaps, cursor, oldestOf(input).probably),
-  };
-}
+  const { given, start, followsOldest } = startOf(input, startsOver ? undefined : state, coverage, oldest);
+  const cursor = coverage.cursor(start, now);
+  const last = lastDayOf(input);
 
-const oldestOf = ({ now, settings }: PlanInput) => oldestDays(now, settings.historyDays);
+  const again = laterOf(start, addDays(cursor, resume ? 0 : -lookbackOf(input)));
+  const wanted = from ?? (fullRefresh || given < start ? given : again);
+  // What is read again may be shortened to what the service has; an incomplete day never is.
+  const first = from ?? (fullRefresh ? laterOf(given, oldest) : laterOf(again, earlierOf(cursor, oldest)));
+  const gapFrom = from ?? (fullRefresh || followsOldest ? undefined : cursor);
+  const isGap = (day: Day) => gapFrom !== undefined && day >= gapFrom && !coverage.has(day);
 
-/** The first day that runs want. */
-interface Start {
-  /** The day from which on the cursor is the first incomplete day. */
-  readonly day: Day;
-  /** The start that is configured, else the stored one; undefined without either. */
-  readonly given: Day | undefined;
-  /**
-   * True if no start is configured and nothing has been read since it was stored: it is no older than what can be
-   * exported.
-   */
-  readonly followsOldest: boolean;
+  const all = daysOf(first, last);
+  // A receipt does not show that all late rows have arrived. Without a lookback some days after the cursor may be
+  // complete already (mapped tasks), and are not requested again.
+  const readsAll = from !== undefined || fullRefresh || lookbackOf(input) > 0;
+  const days = readsAll ? all : all.filter((day) => !coverage.has(day));
+  const likelyGaps = all.filter((day) => day < goneBefore && isGap(day));
+
+  const warnings: PlanWarning[] = [];
+  if (likelyGaps.length > 0) warnings.push(gapWarning(likelyGaps));
+  if (wanted < first && first <= last) warnings.push(clampWarning(wanted, first));
+  if (gapFrom !== undefined && from === undefined) warnings.push(...retentionLimitWarnings(cursor, last, oldest));
+  const startIsClamped = followsOldest && start === oldest;
+  return { days, likelyGaps, isGap, start, startIsClamped, cursor, coverage, warnings };
 }
 
 /** `state`: the state that counts, if there is one. */
-function startOf(input: PlanInput, state: ExportState | undefined, coverage: Coverage): Start {
-  const { settings, fullRefresh, now } = input;
-  const given = settings.startDate ?? state?.start_date ?? state?.from_date;
-  const oldest = oldestOf(input).probably;
-  if (given === undefined) return { day: oldest, given, followsOldest: true };
+function startOf(
+  { settings, fullRefresh, now }: PlanInput,
+  state: ExportState | undefined,
+  coverage: Coverage,
+  oldest: Day,
+): { readonly given: Day; readonly start: Day; readonly followsOldest: boolean } {
+  const given = settings.startDate ?? state?.start_date ?? state?.from_date ?? oldest;
   const isNothingRead = state === undefined || coverage.cursor(given, now) === state.start_date;
   const followsOldest = settings.startDate === undefined && isNothingRead;
   // The first full refresh reads what there is; later ones keep the start, from which the cursor counts.
   const isClamped = followsOldest || (fullRefresh === true && state === undefined);
-  return { day: isClamped ? laterOf(given, oldest) : given, given, followsOldest };
+  return { given, start: isClamped ? laterOf(given, oldest) : given, followsOldest };
 }
 
-/*
- * Which days a run reads. `start` is the day of `startOf`, `oldest` the first day that the service probably still has.
- *
- *   run                     wanted from                        read from                      gaps from
- *   --from D                D                                  D                              D
- *   full refresh            the given start, or `start` where  the same, not before `oldest`  none
- *                           it follows the oldest day
- *   full refresh, resumed   the cursor                         the same, not before `oldest`  none
- *   resumed                 the cursor, not before `start`     the same                       the cursor, unless the
- *                                                                                             start follows the oldest
- *   any other               the cursor less `lookback_days`,   the same, not before `oldest`  as above
- *                           not before `start`                 but from the cursor, if earlier
- *
- * In the last two, a stored start before `oldest` is still wanted: a run then says that its days are not exported.
- */
-
-/** The days that a run may read, all of them or those that are not complete. */
-interface WantedDays {
-  /** The first wanted day, which the service may no longer export; then `first` is a later one. */
-  readonly wanted: Day;
-  readonly first: Day;
-  readonly last: Day;
-  /** The first day that is a gap if it is not complete and no longer exported; undefined if none can be. */
-  readonly gapFrom: Day | undefined;
-  /** True if all days are read, since they were named or everything is to be read again. */
-  readonly readsAll: boolean;
-}
-
-function wantedDaysOf(input: PlanInput, start: Start, coverage: Coverage): WantedDays {
-  const { from, to, fullRefresh, resume, now } = input;
+function lastDayOf({ settings, delivery, from, to, now }: PlanInput): Day {
   if (from !== undefined && to !== undefined && from > to) {
     throw configError(`--from ${from} is after --to ${to}: nothing lies between them.`);
   }
-  const last = lastDayOf(input);
-  if (from !== undefined) return { wanted: from, first: from, last, gapFrom: from, readsAll: true };
-  const oldest = oldestOf(input).probably;
-  const cursor = coverage.cursor(start.day, now);
-  const { day, given = day, followsOldest } = start;
-  if (fullRefresh) {
-    const wanted = resume ? cursor : followsOldest ? day : given;
-    return { wanted, first: laterOf(wanted, oldest), last, gapFrom: undefined, readsAll: true };
-  }
-  const again = laterOf(day, addDays(cursor, resume ? 0 : -lookbackOf(input)));
-  return {
-    wanted: given < day ? given : again,
-    // What is read again may be shortened to what the service has; an incomplete day never is.
-    first: laterOf(again, earlierOf(cursor, oldest)),
-    last,
-    gapFrom: followsOldest ? undefined : cursor,
-    readsAll: false,
-  };
-}
-
-function lastDayOf({ settings, delivery, to, now }: PlanInput): Day {
   const latest = delivery === 'settled' ? lastSettledDay(now, settings.settleHours) : latestToday(now);
   const wanted = to ?? settings.endDate;
   return wanted === undefined ? latest : earlierOf(wanted, latest);
-}
-
-/** The wanted days that are gaps, where `oldest` is the first day that the service may still export. */
-function likelyGapsOf({ first, last, gapFrom }: WantedDays, coverage: Coverage, oldest: Day): Day[] {
-  if (gapFrom === undefined) return [];
-  const lost = daysOf(laterOf(gapFrom, first), earlierOf(last, addDays(oldest, -1)));
-  return lost.filter((day) => !coverage.has(day));
-}
-
-/** The wanted days that are read. */
-function daysIn({ first, last, readsAll }: WantedDays, input: PlanInput, coverage: Coverage): Day[] {
-  const all = daysOf(first, last);
-  // Some days after the cursor may be complete already (mapped tasks). They are not requested again, unless there is a
-  // lookback: a receipt does not show that all late rows have arrived.
-  if (readsAll || lookbackOf(input) > 0) return all;
-  return all.filter((day) => !coverage.has(day));
-}
-
-function warningsOf(days: WantedDays, likelyGaps: readonly Day[], cursor: Day, oldest: Day): PlanWarning[] {
-  const { wanted, first, last } = days;
-  const out: PlanWarning[] = [];
-  if (likelyGaps.length > 0) out.push(gapWarning(likelyGaps));
-  if (wanted < first && first <= last) out.push(clampWarning(wanted, first));
-  if (days.gapFrom !== undefined && !days.readsAll) out.push(...retentionLimitWarnings(cursor, last, oldest));
-  return out;
 }
 
 /** The state before the first window. */
@@ -296,94 +260,6 @@ function firstState(
     ...(startsOver && { by_cursor: true }),
   };
 }
-
-/** `fresh`: days through today, read again next time. `settled`: days that have been over for a while, each once. */
-export type Delivery = 'fresh' | 'settled';
-
-/** The effective delivery (S7): `auto` is `settled` for a stream that only appends rows, else `fresh`. */
-export const deliveryOf = (configured: SourceConfig['delivery'], { isPlainAppend = false } = {}): Delivery =>
-  configured === 'auto' ? (isPlainAppend ? 'settled' : 'fresh') : configured;
-
-/** The part of the configuration that a plan needs. */
-export type PlanSettings = RequestSettings &
-  Pick<
-    SourceConfig,
-    | 'startDate'
-    | 'endDate'
-    | 'windowDays'
-    | 'lookbackDays'
-    | 'settleHours'
-    | 'toDateInclusive'
-    | 'historyDays'
-    | 'onGap'
-  >;
-
-export interface PlanInput {
-  readonly settings: PlanSettings;
-  readonly delivery: Delivery;
-  /** True if the consumer keeps every row: it neither merges by key nor removes rows. Default false. */
-  readonly appends?: boolean | undefined;
-  /** The exact days to read, both included, whatever the cursor is (`--from`, `--to`). */
-  readonly from?: Day | undefined;
-  readonly to?: Day | undefined;
-  readonly fullRefresh?: boolean | undefined;
-  /** True to resume at the state's cursor, without lookback, and a full refresh not from its start. */
-  readonly resume?: boolean | undefined;
-  readonly prior: PriorLoads;
-  /** This machine's time (ms since 1970). */
-  readonly now: number;
-}
-
-/**
- * Checks that the stored state is of the service and the filters of this run, and its cursor not in the future (S6).
- * `startsOver`: a full refresh meets other filters, or a cursor in the future, so that the target's contents do not
- * count. Throws a StateError if the state must not be used.
- */
-export function checkState(
-  stored: unknown,
-  hashes: RequestHashes,
-  run: { readonly now: number; readonly fullRefresh?: boolean | undefined },
-): { readonly state: ExportState | undefined; readonly startsOver: boolean } {
-  const state = parseState(stored);
-  if (state === undefined) return { state, startsOver: false };
-  if (state.service !== undefined && state.service !== hashes.service) {
-    throw new StateError(
-      'service',
-      'The target holds the data of another service (base_url or service_id differ)',
-      'use another target for this one',
-    );
-  }
-  const startsOver = state.question !== undefined && state.question !== hashes.request;
-  if (startsOver && run.fullRefresh !== true) {
-    if (otherColumns(state, hashes)) throw new StateError('columns', OTHER_COLUMNS, REREAD_COLUMNS);
-    throw new StateError(
-      'filters',
-      'The target was filled with other filters (events, properties or their conditions differ)',
-      'put them back, use another target, or read everything again with --full-refresh',
-    );
-  }
-  const today = latestToday(run.now);
-  const future = state.from_date > today;
-  if (future && run.fullRefresh === true) return { state, startsOver: true };
-  if (future && !startsOver) {
-    throw new StateError(
-      'future',
-      `The stored cursor ${state.from_date} lies in the future (today is at most ${today})`,
-      'check the clock of this machine, or read everything again with --full-refresh',
-    );
-  }
-  return { state, startsOver };
-}
-
-/** True if the rows of a target have another form than this run would give them (S47). */
-export const otherColumns = (state: ExportState | undefined, hashes: RequestHashes): boolean =>
-  state?.question !== undefined && state.columns !== hashes.columns;
-
-const OTHER_COLUMNS =
-  'The target was filled with other columns dropped or hashed, or under another key (columns_drop, columns_hash or hash_key differ)';
-const REREAD_COLUMNS =
-  'put them back, use another target, or read everything again with --full-refresh. Rows of days that the ' +
-  'service no longer exports keep the old form';
 
 /** The warning that a full refresh does not reach days that are no longer exported. */
 const OLD_FORM: PlanWarning = {

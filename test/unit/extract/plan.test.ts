@@ -4,8 +4,8 @@ import { UserError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { hashesOf, stateHashes } from '../../../src/extract/export-request.ts';
 import { exportsNeeded, plannedWindows } from '../../../src/extract/plan/forecast.ts';
-import { checkState, otherColumns, type PlanInput, type PlanSettings } from '../../../src/extract/plan/plan.ts';
-import { hashedIn, parseState, StateError } from '../../../src/extract/state.ts';
+import type { PlanInput, PlanSettings } from '../../../src/extract/plan/plan.ts';
+import { checkState, hashedIn, otherColumns, parseState, StateError } from '../../../src/extract/state.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../../../src/extract/window.ts';
 import { at, FakeClock, planFor, SETTINGS } from '../../support/extract/extraction.ts';
 
@@ -114,7 +114,6 @@ const rows: Row[] = [
   ],
   ['a full refresh', MARCH, {}, FULL, '03-05 03-11 03-05..04-01', []],
   ['a full refresh under settled', MARCH, {}, { ...FULL, delivery: 'settled' }, '03-05 03-11 03-05..03-29', []],
-  ['a resumed full refresh', MARCH, {}, { ...FULL, resume: true }, '03-05 03-11 03-11..04-01', []],
   [
     'a full refresh from an expired start',
     NO_PRIOR_LOADS,
