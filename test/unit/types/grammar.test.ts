@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { civilSeconds, FIELDS, MICROS, OFFSET, parseTime, setCivil } from '../../../src/types/calendar.ts';
 import { classify } from '../../../src/types/index.ts';
-import { classesOf, isDay } from '../../support/column-types.ts';
+import { cells, classesOf, isDay } from '../../support/column-types.ts';
 import { evidenceNames } from '../../support/evidence.ts';
+import fc from '../../support/property.ts';
 
 // Every cell that one edit makes of those below is tried.
 
@@ -117,6 +118,17 @@ describe('a cell one edit away from a valid one', () => {
     ).toEqual([]);
     const off = cells.filter((cell) => classified(cell, SURROUNDINGS[0]) !== classesOf(cell).join(' '));
     expect(off).toEqual([]);
+  });
+});
+
+describe('a cell of any form', () => {
+  it('is read as what it is [R473]', () => {
+    fc.assert(
+      fc.property(cells, fc.constantFrom(...SURROUNDINGS), (cell, around) => {
+        expect(classified(cell, around)).toBe(classesOf(cell).join(' '));
+      }),
+      { numRuns: 5_000 },
+    );
   });
 });
 
