@@ -122,9 +122,10 @@ class DeltaLog implements TableLog {
   /** Erases files and history. An uncommitted file older than the purge belongs to no writer that can still commit. */
   async erase(): Promise<void> {
     const now = this.#options.clock.now();
+    const since = await this.#events.committedAt();
     for (const table of this.#tables) {
-      if (!table.exists) continue;
-      await eraseFiles(this.#storage, table.name, this.#known, await table.committedAt());
+      // A run that was to make the table may have died before its first commit: then the table has files and no log.
+      await eraseFiles(this.#storage, table.name, this.#known, table.exists ? await table.committedAt() : since);
       await table.eraseHistory(now);
     }
   }
@@ -152,7 +153,10 @@ class DeltaLog implements TableLog {
     const id = events.info?.change_id;
     const follows = ({ info }: DeltaTable) => info?.source === events.version && info.source_change_id === id;
     const outdated = this.#tables.filter((table) => table !== events && !follows(table)).map(({ name }) => name);
-    return { state, files, outdated: new Set(outdated) };
+    // A run that made a table and died before it committed `events` leaves rows in it that a purge must reach.
+    const isThere = ({ name, exists }: DeltaTable) => exists || state.tables.includes(name);
+    const tables = this.#tables.filter(isThere).map(({ name }) => name);
+    return { state: { ...state, tables }, files, outdated: new Set(outdated) };
   }
 
   async #actions(table: DeltaTable, change: FileChange, changeId: string, now: number): Promise<Action[]> {

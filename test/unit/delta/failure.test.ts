@@ -3,10 +3,13 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, utimesSync, writeF
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
+import { TABLES as ALL_TABLES } from '../../../src/table/columns.ts';
+import { literal } from '../../../src/types/sql.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { FaultyStorage, type Outcome } from '../../support/targets/faulty-storage.ts';
-import { verifyDelta } from '../../support/targets/files.ts';
+import { purgeDelta, verifyDelta } from '../../support/targets/files.ts';
+import { query as rowsIn } from '../../support/targets/query.ts';
 
 let fixture: DeltaFixture;
 beforeEach(() => {
@@ -111,6 +114,27 @@ describe('a run that is killed', () => {
     ]);
     expect((await verify()).filter(({ check }) => check !== 'days')).toEqual([]);
   });
+
+  it.each(['event_logs', 'event_items', 'events'])(
+    'before the commit of %s, while it adds tables, leaves them to a purge, which removes its people from them [R962]',
+    async (table) => {
+      const query = { column: 'df_unified_id', ids: ['erna'] };
+      const rows = ['erna', 'hans'].map((id) => ({ id, df_unified_id: id, df_items_x: id, ...on(day) }));
+      await fixture.store([fixture.window(day, csvOf(rows))], { tables: ['events'] });
+      const storage = new FaultyStorage(fixture.root, (change) =>
+        change.startsWith(`create ${table}/_delta_log`) ? 'dies before' : 'normal',
+      );
+      await expect(
+        fixture.store([fixture.window(next, csvOf([{ id: 'c', ...on(next) }]))], { tables: ALL_TABLES, storage }),
+      ).rejects.toThrow();
+      expect(await purgeDelta(fixture.lakeOptions, query)).toMatchObject({ rowsRemoved: 1, unreached: [] });
+      const files = fixture.stored().filter((path) => path.endsWith('.parquet') && !path.includes('_delta_log'));
+      const held = await Promise.all(files.map((path) => rowsIn(':memory:', `FROM read_parquet(${literal(path)})`)));
+      expect(JSON.stringify(held)).toContain('hans');
+      expect(JSON.stringify(held)).not.toContain('erna');
+      expect(await verify()).toEqual([]);
+    },
+  );
 
   it('before its first commit was renamed leaves temporary files, and the next run creates the table [R567]', async () => {
     const temporaries = [

@@ -57,6 +57,25 @@ describe.each(LOGS_WITHOUT_LOCK)('%s beside a purge', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
+  it('a commit that a purge overtakes before its files are stored leaves nothing [R961]', async () => {
+    await fixture.store([load(ONE, 'a', 'erna')]);
+    const open = await fixture.format.open(fixture.options, 'read');
+    const { address } = open.storage;
+    await open.close();
+    const storage = await openStorage(address, fixture.options.env, undefined);
+    const putFile = storage.putFile.bind(storage);
+    let purges = 0;
+    storage.putFile = async (...of) => {
+      if (purges++ === 0) await purge('erna');
+      await putFile(...of);
+    };
+    await expect(fixture.store([load(TWO, 'b', 'erna')], { storage })).rejects.toMatchObject(LOST);
+    expect(purges).toBeGreaterThan(0);
+    expect(await fixture.keys()).toEqual(['a']);
+    expect((await stored()).filter((path) => path.includes(TWO))).toEqual([]);
+    expect(await fixture.verify()).toEqual([]);
+  });
+
   it('removes what dead runs left, and nothing that is younger, live, or not of this program', async () => {
     await fixture.store([load(ONE, 'a'), load(TWO, 'b')]);
     const open = await fixture.format.open(fixture.options, 'read');
