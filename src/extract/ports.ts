@@ -5,6 +5,7 @@ import type { Logger } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { ColumnEdits } from '../schema/column-edits.ts';
 import type { ExportService } from '../service/export/protocol.ts';
+import type { LastRefusal } from '../service/export/retry.ts';
 import type { Suppression } from '../suppression/list.ts';
 
 export interface ExtractOptions {
@@ -23,18 +24,7 @@ export interface Sharing {
   /** True if further targets follow, or an earlier one has failed: the downloads stay for them. */
   readonly keep: boolean;
   /** Refusals of exports to earlier targets, by request: those requests are not sent again. */
-  readonly refusals: Map<string, NoFile | UserError>;
-}
-
-/**
- * The answer that the service has no file for an export. `gone`: it no longer has the first day. `invalid`: a 400,
- * perhaps for a day that has not begun. `too_big`: it failed so often that fewer days, or fewer event names, must be
- * requested.
- */
-export interface NoFile {
-  readonly kind: 'gone' | 'invalid' | 'too_big';
-  readonly files: readonly [];
-  readonly message: string;
+  readonly refusals: Map<string, LastRefusal | UserError>;
 }
 
 /** The environment of an extraction. */

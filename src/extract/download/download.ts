@@ -62,7 +62,6 @@ export interface Download {
 /** Days without a download. `later`: they are left to a later run, since rows of them could come twice. */
 export interface NoDownload {
   readonly kind: 'gone' | 'invalid' | 'later';
-  readonly files: readonly [];
   readonly days: DayRange;
   readonly message: string;
 }
@@ -72,16 +71,18 @@ export type DaysResult = Download | NoDownload;
 
 export const noDownload = (days: DayRange, kind: NoDownload['kind'], message: string): NoDownload => ({
   kind,
-  files: [],
   days,
   message,
 });
 
-/** The files of an answer; empty without a download. */
-export type WithFiles = Pick<Download, 'files'>;
+/** An answer, which has files if it is a download. */
+export interface Answer {
+  readonly kind: string;
+  readonly files?: readonly ExportFile[];
+}
 
 /** Number of rows that the service sent, also those that were left out for the suppression list. */
-export const rowCount = ({ files }: WithFiles): number =>
+export const rowCount = ({ files = [] }: Answer): number =>
   files.reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
 
 /** Instant of its earliest request (ms since 1970): days that were over then are complete. */

@@ -2,8 +2,8 @@ import { addDays, type Day, daysBetween } from '../../base/days.ts';
 import { HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
+import type { LastRefusal } from '../../service/export/retry.ts';
 import { type DayRange, type DayRanges, lastDayOver, lastSettledDay, only, todayUtc } from '../plan/days.ts';
-import type { NoFile } from '../ports.ts';
 import { type DaysResult, type Download, type NoDownload, noDownload, rowCount, sentAtOf } from './download.ts';
 import { fetchRange, refusalError } from './range.ts';
 import { discard, type Run } from './run.ts';
@@ -25,14 +25,14 @@ import { dayRequest, fetchDays } from './split.ts';
  */
 
 /** The answer for a day that needs no request: an export of more days had no row of it. */
-const KNOWN_EMPTY = { kind: 'empty', files: [] } as const;
+const KNOWN_EMPTY = { kind: 'empty' } as const;
 
-type Answer = Download | NoFile | typeof KNOWN_EMPTY;
+type DayAnswer = Download | LastRefusal | typeof KNOWN_EMPTY;
 
 /** The answer to [D,D], or the knowledge from [D-1,D] that D is empty. */
 interface SingleDay {
   readonly day: Day;
-  readonly answer: Answer;
+  readonly answer: DayAnswer;
   /** True if its rows are apart: they prove that single days are whole. */
   readonly isProof: boolean;
   /** True if the day was over in every time zone when it was requested, so that no row of it came later. */
@@ -42,7 +42,7 @@ interface SingleDay {
 /** The answers for a day D so far: to [D,D], [D,D+1] and [D+1,D+1]; undefined for what was not requested. */
 interface Answers {
   readonly single: SingleDay;
-  readonly twoDays?: Download | NoFile;
+  readonly twoDays?: Download | LastRefusal;
   readonly next?: SingleDay;
   /** True if, by the numbers of rows of [D,D+2] and [D+1,D+2], no row of D+1 is in [D,D+1]. */
   readonly sharesNoRow?: boolean;
@@ -285,14 +285,14 @@ export class EndRule {
   }
 
   /** Downloads several days only to count their rows; their files are removed. */
-  async #fetchCounted(from: Day, to: Day): Promise<Download | NoFile> {
+  async #fetchCounted(from: Day, to: Day): Promise<Download | LastRefusal> {
     const download = await fetchDays(this.#run, { from, to, through: from, splitByNames: false });
     await discard(this.#run, download);
     return download;
   }
 
   /** True if [D,D+1] and [D+1,D+2] have as many rows as [D,D+2]: they share none. Records what that proves. */
-  #shareNoRow(twoDays: Answer | undefined, nextTwoDays: Answer, all: Answer): boolean {
+  #shareNoRow(twoDays: DayAnswer | undefined, nextTwoDays: DayAnswer, all: DayAnswer): boolean {
     if (twoDays?.kind !== 'rows' || nextTwoDays.kind !== 'rows' || all.kind !== 'rows') return false;
     if (rowCount(all) !== rowCount(twoDays) + rowCount(nextTwoDays)) return false;
     const isProof = twoDays.to <= lastDayOver(sentAtOf(twoDays)) && rowCount(twoDays) > 0 && rowCount(nextTwoDays) > 0;
@@ -304,7 +304,7 @@ export class EndRule {
   }
 }
 
-const singleDay = (day: Day, answer: Answer, at: number, isProof: boolean): SingleDay => ({
+const singleDay = (day: Day, answer: DayAnswer, at: number, isProof: boolean): SingleDay => ({
   day,
   answer,
   isProof,
@@ -320,10 +320,10 @@ const unprovableEnd = (day: Day) =>
   );
 
 /** True for an answer that was read, with or without rows; a 400 is not one (S62). */
-const isRead = (answer: Answer): boolean => answer.kind === 'rows' || answer.kind === 'empty';
+const isRead = (answer: DayAnswer): boolean => answer.kind === 'rows' || answer.kind === 'empty';
 
 /** True for an answer without any row. */
-const isEmpty = (answer: Answer): boolean => isRead(answer) && rowCount(answer) === 0;
+const isEmpty = (answer: DayAnswer): boolean => isRead(answer) && rowCount(answer) === 0;
 
 // The proofs in the rows of an export. Two rows are apart only if they are apart in every datetime system column that
 // has values. Whichever of these columns the service selects by, an end that is not included, or that means midnight

@@ -1,10 +1,9 @@
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import type { ExportRequest } from '../../service/export/protocol.ts';
-import { retrying } from '../../service/export/retry.ts';
+import { type LastRefusal, retrying } from '../../service/export/retry.ts';
 import { exportName, requestKey } from '../export-request.ts';
 import { lastSettledDay, missesLateRows } from '../plan/days.ts';
-import type { NoFile } from '../ports.ts';
 import { attemptExport } from './attempt.ts';
 import type { ExportFile } from './download.ts';
 import type { Run } from './run.ts';
@@ -24,7 +23,7 @@ export async function fetchExport(
   run: Run,
   request: ExportRequest,
   options: FetchOptions,
-): Promise<ExportFile | NoFile> {
+): Promise<ExportFile | LastRefusal> {
   // Without a file to reuse, nothing is awaited before the request, so that exports start in the order of days.
   const reused = run.spool.hasReusable(requestKey(request)) ? await reuse(run, request, options) : undefined;
   if (reused !== undefined) return reused;
@@ -70,7 +69,11 @@ const isReusable = (run: Run, file: ExportFile, options: FetchOptions): boolean 
   options.through <= lastSettledDay(file.sentAt, run.plan.settleHours ?? 0);
 
 /** Requests an export until there is a file that is believed to be whole, or an answer that ends the attempts. */
-async function requestExport(run: Run, request: ExportRequest, options: FetchOptions): Promise<ExportFile | NoFile> {
+async function requestExport(
+  run: Run,
+  request: ExportRequest,
+  options: FetchOptions,
+): Promise<ExportFile | LastRefusal> {
   const { cache, spool, deps, signal } = run;
   const malformed = new Map<string, number>();
   const { splitAfter } = options;
@@ -86,7 +89,7 @@ async function requestExport(run: Run, request: ExportRequest, options: FetchOpt
     const doubt = { message, digest: file.sha256, isUsual, discard: () => spool.discard(file) };
     return { kind: 'received', value: file, doubt };
   });
-  if (found.kind !== 'received') return { kind: found.kind, files: [], message: found.message };
+  if (found.kind !== 'received') return found;
   const { value, doubt, requests } = found;
   // Two equal bodies tell how bodies end.
   if (doubt !== undefined) cache.recordEnd(value.scan.finalNewline);

@@ -1,9 +1,8 @@
 import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Filters } from '../../service/export/protocol.ts';
-import { EXPORT_RETRY } from '../../service/export/retry.ts';
+import { EXPORT_RETRY, type LastRefusal } from '../../service/export/retry.ts';
 import { exportName } from '../export-request.ts';
-import type { NoFile } from '../ports.ts';
 import type { DaysRequest, Download, ExportFile } from './download.ts';
 import { fetchExport } from './fetch.ts';
 import type { Run } from './run.ts';
@@ -36,7 +35,7 @@ const HASHED_NAME = /^[0-9a-f]{64}$/;
 export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, through: day, splitByNames: true });
 
 /** Exports some days under the user's own filter. Throws a UserError as `fetchExport` does. */
-export async function fetchDays(run: Run, request: DaysRequest): Promise<Download | NoFile> {
+export async function fetchDays(run: Run, request: DaysRequest): Promise<Download | LastRefusal> {
   const { from, to, through, splitByNames } = request;
   const splitAfter = splitByNames && run.cache.nameGroups !== undefined ? EXPORT_RETRY.splitNextDayAfter : undefined;
   const found = await fetchExport(run, { ...run.plan.filters, from, to }, { through, splitAfter });

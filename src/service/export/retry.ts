@@ -46,8 +46,12 @@ interface Doubt {
 /** `requests`: all that were sent, those that were refused included. */
 type Believed<T> = Received<T> & { readonly requests: number };
 
-/** An answer after which the same request is not sent again. `too_big`: it may have been too large, often enough. */
-type LastRefusal = Omit<Refusal, 'kind'> & { readonly kind: 'gone' | 'invalid' | 'too_big' };
+/**
+ * An answer after which the same request is not sent again. `gone`: the service no longer has the first day. `invalid`: a
+ * 400, perhaps for a day that has not begun. `too_big`: it failed so often that fewer days, or fewer event names, must be
+ * requested.
+ */
+export type LastRefusal = Omit<Refusal, 'kind'> & { readonly kind: 'gone' | 'invalid' | 'too_big' };
 
 interface RetryOptions {
   /** Name of the export in messages: `2026-01-01`. */

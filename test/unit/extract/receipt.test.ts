@@ -102,7 +102,7 @@ describe('the days that a download completes', () => {
 
   it('count rows of suppressed people too', () => {
     const both = download(part('x'), part('y'));
-    expect([rowCount(both), rowCount({ files: [] })]).toEqual([8, 0]);
+    expect([rowCount(both), rowCount({ kind: 'gone' })]).toEqual([8, 0]);
     expect(sentAtOf(download(part('x', { sentAt: 5 }), part('y', { sentAt: 3 })))).toBe(3);
   });
 });
