@@ -1,5 +1,4 @@
 import type { Clock } from '../base/clock.ts';
-import type { Download } from './download/download.ts';
 import { lastContained } from './plan/days.ts';
 import type { Window } from './window.ts';
 
@@ -16,17 +15,11 @@ export interface BatchLimits {
 export const BATCH_LIMITS: BatchLimits = { rows: 500_000, bytes: 256 * 1024 * 1024, windows: 100, waitMs: 10_000 };
 export const ONE_WINDOW: BatchLimits = { ...BATCH_LIMITS, windows: 1 };
 
-/** A window that waits for its batch, and the download that has its files. */
-export interface Waiting {
-  readonly window: Window;
-  readonly download: Download;
-}
-
 /** Collects windows, in the order of days, until they are delivered together. */
 export class Batch {
   readonly #limits: BatchLimits;
   readonly #clock: Clock;
-  #waiting: Waiting[] = [];
+  #waiting: Window[] = [];
   #expired: Promise<void> | undefined;
   #cancel = () => {};
 
@@ -35,8 +28,8 @@ export class Batch {
     this.#clock = clock;
   }
 
-  add(waiting: Waiting): void {
-    this.#waiting.push(waiting);
+  add(window: Window): void {
+    this.#waiting.push(window);
     if (this.#waiting.length > 1 || this.isFull) return;
     this.#expired = new Promise((resolve) => {
       this.#cancel = this.#clock.after(this.#limits.waitMs, resolve);
@@ -45,7 +38,7 @@ export class Batch {
 
   get isFull(): boolean {
     const { rows, bytes, windows } = this.#limits;
-    const total = (of: 'rows' | 'bytes') => this.#waiting.reduce((sum, { window }) => sum + window.receipt[of], 0);
+    const total = (of: 'rows' | 'bytes') => this.#waiting.reduce((sum, { receipt }) => sum + receipt[of], 0);
     return this.#waiting.length >= windows || total('rows') >= rows || total('bytes') >= bytes;
   }
 
@@ -56,7 +49,7 @@ export class Batch {
   sharesDay({ receipt }: Window, isExclusive: boolean): boolean {
     const last = lastContained(receipt, isExclusive);
     return this.#waiting.some(
-      ({ window: { receipt: held } }) => held.from <= last && receipt.from <= lastContained(held, isExclusive),
+      ({ receipt: held }) => held.from <= last && receipt.from <= lastContained(held, isExclusive),
     );
   }
 
@@ -67,7 +60,7 @@ export class Batch {
   }
 
   /** Removes and returns all windows. */
-  drain(): readonly Waiting[] {
+  drain(): readonly Window[] {
     const drained = this.#waiting;
     this.#waiting = [];
     this.#expired = undefined;

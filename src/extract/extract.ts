@@ -5,7 +5,7 @@
 import pLimit from 'p-limit';
 import { sha256 } from '../base/json.ts';
 import { EVIDENCE_BITS } from '../schema/scan.ts';
-import { Batch, type BatchLimits, ONE_WINDOW, type Waiting } from './batch.ts';
+import { Batch, type BatchLimits, ONE_WINDOW } from './batch.ts';
 import { discard, type Run } from './download/run.ts';
 import { Scheduler } from './download/schedule.ts';
 import { ServiceCache } from './download/service-cache.ts';
@@ -77,11 +77,11 @@ async function* inOrder(
       const results = await scheduler.shift();
       if (results === undefined) break;
       for (const result of results) {
-        const waiting = builder.build(result);
-        if (waiting === undefined) continue;
-        if (batch.sharesDay(waiting.window, run.cache.rangesInclusive === false)) yield* handOn();
-        batch.add(waiting);
-        onWaiting(waiting.window);
+        const window = builder.build(result);
+        if (window === undefined) continue;
+        if (batch.sharesDay(window, run.cache.rangesInclusive === false)) yield* handOn();
+        batch.add(window);
+        onWaiting(window);
         if (batch.isFull) yield* handOn();
       }
     }
@@ -99,10 +99,10 @@ async function* inOrder(
     yield* storedBy(batch.drain());
   }
 
-  async function* storedBy(waiting: readonly Waiting[]) {
-    if (waiting.length === 0) return;
-    yield waiting.map(({ window }) => window);
-    for (const { download } of waiting) await discard(run, download);
+  async function* storedBy(windows: readonly Window[]) {
+    if (windows.length === 0) return;
+    yield windows;
+    for (const window of windows) await discard(run, window);
   }
 }
 

@@ -5,7 +5,6 @@ import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import { unlisted } from '../schema/column-edits.ts';
 import { mergeColumns } from '../schema/scan.ts';
-import type { Waiting } from './batch.ts';
 import { Cursor } from './cursor.ts';
 import { type DaysResult, type Download, type ExportFile, sentAtOf } from './download/download.ts';
 import type { Run } from './download/run.ts';
@@ -32,12 +31,12 @@ export class WindowBuilder {
   }
 
   /** Makes the window of a download; undefined for days without one. Throws the gap's failure under `on_gap: fail`. */
-  build(result: DaysResult): Waiting | undefined {
+  build(result: DaysResult): Window | undefined {
     const { days } = result;
     switch (result.kind) {
       case 'rows':
         this.#reportLosses();
-        return { window: this.#window(result), download: result };
+        return this.#window(result);
       case 'gone':
         (this.#cursor.recordLost(days.first) === 'gap' ? this.#lost : this.#clamped).push(days.first);
         break;

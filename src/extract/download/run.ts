@@ -2,6 +2,7 @@ import type pLimit from 'p-limit';
 import type { Plan } from '../plan/plan.ts';
 import type { ExtractDeps } from '../ports.ts';
 import type { Spool } from '../spool/spool.ts';
+import type { Window } from '../window.ts';
 import type { Answer } from './download.ts';
 import type { ServiceCache } from './service-cache.ts';
 
@@ -18,7 +19,7 @@ export interface Run {
   readonly sentBefore: number;
 }
 
-/** Removes the files of an answer, unless further targets need them. */
-export async function discard({ deps, spool }: Run, { files = [] }: Answer): Promise<void> {
+/** Removes the files of an answer or a window, unless further targets need them. */
+export async function discard({ deps, spool }: Run, { files = [] }: Answer | Window): Promise<void> {
   if (deps.sharing?.keep !== true) for (const file of files) await spool.discard(file);
 }

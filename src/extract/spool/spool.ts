@@ -185,7 +185,7 @@ export class Spool {
   }
 
   /** Removes a file of this run, with its sidecar, once it is committed or not needed. */
-  async discard({ path }: ExportFile): Promise<void> {
+  async discard({ path }: Pick<ExportFile, 'path'>): Promise<void> {
     if (path === undefined) return;
     this.#reusable.delete(path);
     await unlink(`${withoutEnding(path)}.json`).catch(() => {});
