@@ -160,8 +160,7 @@ class Cells {
     this.pads = this.#hasOwnKey && hashKey !== undefined ? PADS.map((pad) => padded(hashKey.block, pad)) : [];
     this.isMixed = this.#hashings.length < hashed.length;
     this.cells = own.flatMap((column) => cellsOf(column, zone));
-    const types = new Set(own.flatMap((column) => typesOf(column, zone)));
-    const plain = ['text', ...[...types].map((type) => valueText(type, 'text', zone))];
+    const plain = ['text', ...new Set(own.flatMap((column) => valueTexts(column, 'text', zone)))];
     this.keysOfId = this.pads.length === 0 ? plain : [...plain, ...plain.map(hmacSql)];
   }
 
@@ -239,7 +238,7 @@ function cellsOf(column: Typed, zone: Zone | undefined): Cell[] {
   const rescued = `json_extract_string(_rescued, ${textLiteral(pointer)})`;
   const own =
     column.type === 'string'
-      ? { keys: [name], values: typesOf(column, zone).map((type) => valueText(type, name, zone)) }
+      ? { keys: [name], values: valueTexts(column, name, zone) }
       : { keys: [text, `CAST(${name} AS VARCHAR)`], values: [] };
   return [
     { text, ...own },
@@ -247,18 +246,19 @@ function cellsOf(column: Typed, zone: Zone | undefined): Cell[] {
   ];
 }
 
-/** The types of a column's values: its own, or for text those that it may have been widened from. */
-function typesOf({ type, evidence }: Typed, zone: Zone | undefined): ColumnType[] {
-  if (type !== 'string') return [type];
+/**
+ * SQL of the canonical texts of the values that a text may have in a column, each NULL if it has none. In a column of
+ * text these are what its former types left there: `7`, never `7.0`, which is an id of its own where it is stored.
+ */
+function valueTexts({ type, evidence }: Typed, text: string, zone: Zone | undefined): Expression[] {
+  const valueText = (of: ColumnType, write: 'sqlText' | 'widenedText') =>
+    `list_transform([${TYPES[of].sql(text, zone)}], lambda v0: ${TYPES[of][write]('v0', zone)})[1]`;
+  if (type !== 'string') return [valueText(type, 'sqlText')];
   return COLUMN_TYPES.filter((former) => {
     const { keepsSpelling, cells } = TYPES[former];
     return !keepsSpelling && (evidence & cells(zone !== undefined)) !== 0;
-  });
+  }).map((former) => valueText(former, 'widenedText'));
 }
-
-/** SQL of the canonical text of the value that a type gives a text; NULL if it gives none. */
-const valueText = (type: ColumnType, text: string, zone: Zone | undefined): string =>
-  `list_transform([${TYPES[type].sql(text, zone)}], lambda v0: ${TYPES[type].sqlText('v0', zone)})[1]`;
 
 /** SQL of HMAC-SHA-256 in hex. The pads are parameters, so that no message of the engine can quote them. */
 const hmacSql = (text: Expression): Expression => `sha256(unhex($2) || unhex(sha256(unhex($1) || encode(${text}))))`;

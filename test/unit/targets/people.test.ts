@@ -145,7 +145,7 @@ describe.each(TARGETS)('people in %s', (name) => {
     expect(await purge('since', '2026-01-03')).toEqual({ rowsRemoved: 1, left: ['e1'] });
   });
 
-  it('are found by a number in a column that became text later, in either spelling [R610]', async () => {
+  it('are found by a number in a column that became text later, in either spelling [R610] [R970]', async () => {
     await load([
       { id: 'e1', df_unified_id: 'u1', member: '1.0' },
       { id: 'e2', df_unified_id: 'u2', member: '10.50' },
@@ -154,18 +154,21 @@ describe.each(TARGETS)('people in %s', (name) => {
       [
         { id: 'e3', df_unified_id: 'u3', member: 'A-7' },
         { id: 'e4', df_unified_id: 'u4', member: '10.50' },
+        { id: 'e5', df_unified_id: 'u5', member: '1.0' },
       ],
       {},
       '2026-01-02',
     );
-    expect(await find('member', '1')).toMatchObject({ people: ['u1'] });
+    expect(await find('member', '1')).toMatchObject({ people: ['u1', 'u5'] });
     expect(await find('member', '10.50')).toMatchObject({ people: ['u2', 'u4'] });
     expect(await find('member', '10.5')).toMatchObject({ people: ['u2', 'u4'] });
     // Text is kept as it is written, so `10.50` there may be somebody else.
     expect(await fixture.people({ column: 'member', ids: ['10.5'] })).toMatchObject({ people: 2, shared: 1 });
     expect(await fixture.people({ column: 'member', ids: ['10.50'] })).toMatchObject({ people: 2, shared: 0 });
+    expect(await fixture.people({ column: 'member', ids: ['1'] })).toMatchObject({ people: 2, shared: 1 });
+    expect(await fixture.people({ column: 'member', ids: ['1.0'] })).toMatchObject({ people: 2, shared: 0 });
     expect(await find('member', 'A-7', '7')).toMatchObject({ people: ['u3'], ids: ['A-7'] });
-    expect(await purge('member', '1.0', '10.5')).toEqual({ rowsRemoved: 3, left: ['e3'] });
+    expect(await purge('member', '1.0', '10.5')).toEqual({ rowsRemoved: 4, left: ['e3'] });
   });
 
   it('are found in both columns of one name, also by cells that did not fit', async () => {
