@@ -38,8 +38,8 @@ function commas(count: i32, to: usize): usize {
 /**
  * Writes the row [start, contentEnd), whose `used` numbers of cells are at `cells`, to `out`, without its line end:
  * room is left for each hash, and a job for it stored behind the others. The cells that stay get their new columns in
- * place. Sets USED and JOBS_END. Returns where the row ends; NOT_PLAIN for one with a value that is too long or is not as
- * it is written. Up to fifteen bytes more may be overwritten.
+ * place. Sets USED and JOBS_END. Returns where the row ends; NOT_PLAIN for one with a value that is too long or is not
+ * as it is written. Up to fifteen bytes more may be overwritten.
  */
 export function editRow(
   base: usize,

@@ -46,8 +46,8 @@ export interface CsvFunctions {
 }
 
 /*
- * One memory, from byte 0 on: results (`info`), the cells of a row (`cells`), what is known of columns (`observed`), and
- * `bytes`, which begin at DATA_AT. In `bytes` lie, for a body: where columns are edited what `EditMemory` needs and
+ * One memory, from byte 0 on: results (`info`), the cells of a row (`cells`), what is known of columns (`observed`),
+ * and `bytes`, which begin at DATA_AT. In `bytes` lie, for a body: where columns are edited what `EditMemory` needs and
  * the edited rows, then the rows as they came; for RECORDs: rows, tables and lines
  * (src/sinks/records/record-memory.ts).
  */

@@ -31,8 +31,8 @@ export const DROP = 2;
 export const HASH_BUT_NULL = 3;
 
 /**
- * Indices in `CsvMemory.bytes` of what is in front of the rows if columns are edited: tables of SHA-256, with the states
- * of the key, inner and outer, and four blocks (assembly/edit.ts says what else); jobs; actions and positions of
+ * Indices in `CsvMemory.bytes` of what is in front of the rows if columns are edited: tables of SHA-256, with the
+ * states of the key, inner and outer, and four blocks (assembly/edit.ts says what else); jobs; actions and positions of
  * columns; edited rows.
  */
 export const INNER_AT = 1_408;

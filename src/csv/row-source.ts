@@ -102,8 +102,8 @@ export class RowSource {
     }
     // Rows that end in CR alone look like one long header, and must not be taken for an empty day.
     if (this.rows === 1 && this.#headerHasCr) {
-      const found = { row: 1, byte: 0, expected: 'lines that end in LF or CRLF', found: 'CR without LF' };
-      throw new MalformedCsv('not_csv', found);
+      const details = { row: 1, byte: 0, expected: 'lines that end in LF or CRLF', found: 'CR without LF' };
+      throw new MalformedCsv('not_csv', details);
     }
     return parts;
   }
@@ -187,15 +187,15 @@ export class RowSource {
     return rowStart;
   }
 
-  #row(bytes: Uint8Array, at: number, next: number): void {
+  #row(bytes: Uint8Array, start: number, next: number): void {
     const tokenizer = this.tokenizer;
     if (this.#blankAt >= 0) throw this.#blankLine();
     this.finalNewline = next > tokenizer.contentEnd && bytes[next - 1] === LF;
     if (this.rows === 0) this.#openHeader(bytes, next);
-    else if (tokenizer.width !== this.#width) throw this.#wrongWidth(bytes, at);
-    this.#checkLength(at, next);
-    if (this.#handler.row(bytes, at, this)) {
-      const length = this.#output.keep(tokenizer, at);
+    else if (tokenizer.width !== this.#width) throw this.#wrongWidth(bytes, start);
+    this.#checkLength(start, next);
+    if (this.#handler.row(bytes, start, this)) {
+      const length = this.#output.keep(tokenizer, start);
       if (length > this.longestRow) this.longestRow = length;
       this.outLength += length;
       if (this.outLength >= this.#nextEnd) this.#noteEnd();
@@ -216,9 +216,9 @@ export class RowSource {
     this.tokenizer.crlf = this.finalNewline && next - contentEnd === 2 && bytes[contentEnd] !== LF;
   }
 
-  #blank(at: number): void {
-    if (this.rows === 0) throw this.malformed('no_header', at, 'column names', 'a blank line');
-    if (this.#blankAt < 0) this.#blankAt = this.#text.offsetOf(at);
+  #blank(start: number): void {
+    if (this.rows === 0) throw this.malformed('no_header', start, 'column names', 'a blank line');
+    if (this.#blankAt < 0) this.#blankAt = this.#text.offsetOf(start);
   }
 
   #blankLine(): MalformedCsv {
@@ -231,18 +231,18 @@ export class RowSource {
     throw this.malformed('row_too_long', from, `at most ${this.#maxRowBytes} bytes`, `${to - from} or more`);
   }
 
-  #wrongWidth(bytes: Uint8Array, at: number): MalformedCsv {
+  #wrongWidth(bytes: Uint8Array, start: number): MalformedCsv {
     const { width } = this.tokenizer;
     const expected = `${this.#width} cells`;
-    if (bytes[at] === BRACE) return this.malformed('not_csv', at, expected, JSON_MESSAGE);
-    if (width > this.#width) return this.malformed('long_row', at, expected, `${width} cells`);
+    if (bytes[start] === BRACE) return this.malformed('not_csv', start, expected, JSON_MESSAGE);
+    if (width > this.#width) return this.malformed('long_row', start, expected, `${width} cells`);
     const reason = this.finalNewline ? 'short_row' : 'cut_in_row';
-    return this.malformed(reason, at, expected, `${width} cells`);
+    return this.malformed(reason, start, expected, `${width} cells`);
   }
 
-  #broken(bytes: Uint8Array, at: number): MalformedCsv {
+  #broken(bytes: Uint8Array, start: number): MalformedCsv {
     const { reason, brokenAt } = this.tokenizer;
-    if (bytes[at] === BRACE) return this.malformed('not_csv', at, `${this.#width} cells`, JSON_MESSAGE);
+    if (bytes[start] === BRACE) return this.malformed('not_csv', start, `${this.#width} cells`, JSON_MESSAGE);
     const { expected, found } = BROKEN_ROW[reason];
     return this.malformed(reason, brokenAt, expected, found);
   }

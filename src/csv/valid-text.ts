@@ -8,7 +8,7 @@ const MAX_BAD = 1 << 20;
 export class ValidText {
   readonly #rows: RowBuffer;
   /** Positions in the repaired text (counted from its first byte), and the number of bytes added up to there. */
-  #at: number[] = [];
+  #positions: number[] = [];
   #grown: number[] = [];
   /** Index of the first of them that `repairedIn` has not passed. */
   #next = 0;
@@ -25,11 +25,11 @@ export class ValidText {
 
   /** True if some of the current text was repaired. */
   get isRepaired(): boolean {
-    return this.#at.length > 0;
+    return this.#positions.length > 0;
   }
 
   get isInvalid(): boolean {
-    return this.#at.length > MAX_BAD;
+    return this.#positions.length > MAX_BAD;
   }
 
   /** Announces that the buffer is about to move `start` to its front. */
@@ -46,8 +46,8 @@ export class ValidText {
     this.#checked = this.#origin + end;
     if (repair === undefined) return end;
     const before = this.#grown.at(-1) ?? 0;
-    for (let i = 0; i < repair.at.length; i++) {
-      this.#at.push(this.#origin + from + repair.at[i]);
+    for (let i = 0; i < repair.offsets.length; i++) {
+      this.#positions.push(this.#origin + from + repair.offsets[i]);
       this.#grown.push(before + repair.grown[i]);
     }
     return this.#replace(from, end, repair.bytes);
@@ -57,29 +57,29 @@ export class ValidText {
   offsetOf(index: number): number {
     const position = this.#origin + index;
     let grown = 0;
-    for (let i = 0; i < this.#at.length && this.#at[i] < position; i++) grown = this.#grown[i];
+    for (let i = 0; i < this.#positions.length && this.#positions[i] < position; i++) grown = this.#grown[i];
     return position - grown - this.#added;
   }
 
   /** Calls `each` for the repaired positions of [start, end) in the buffer; ranges must come in order. */
   repairedIn(start: number, end: number, each: (index: number) => void): void {
-    const at = this.#at;
-    while (this.#next < at.length && at[this.#next] - this.#origin < end) {
-      const index = at[this.#next++] - this.#origin;
+    const positions = this.#positions;
+    while (this.#next < positions.length && positions[this.#next] - this.#origin < end) {
+      const index = positions[this.#next++] - this.#origin;
       if (index >= start) each(index);
     }
   }
 
   /** Forgets the positions before `index`. */
   removeBefore(index: number): void {
-    const kept = this.#at.findIndex((at) => at - this.#origin >= index);
-    const removed = kept < 0 ? this.#at.length : kept;
+    const kept = this.#positions.findIndex((position) => position - this.#origin >= index);
+    const removed = kept < 0 ? this.#positions.length : kept;
     if (removed === 0) return;
     const grown = this.#grown[removed - 1];
     this.#added += grown;
     this.#next = Math.max(0, this.#next - removed);
-    this.#at = this.#at.slice(removed);
-    this.#grown = this.#grown.slice(removed).map((g) => g - grown);
+    this.#positions = this.#positions.slice(removed);
+    this.#grown = this.#grown.slice(removed).map((later) => later - grown);
   }
 
   #replace(from: number, end: number, bytes: Uint8Array): number {
@@ -101,7 +101,7 @@ const REPLACEMENT = [0xef, 0xbf, 0xbd];
 interface Repair {
   readonly bytes: Uint8Array;
   /** Offsets of the replacement characters in `bytes`, rising. */
-  readonly at: Int32Array;
+  readonly offsets: Int32Array;
   /** For each of them the number of bytes that the repair has added, up to and including it. */
   readonly grown: Int32Array;
 }
@@ -122,7 +122,7 @@ function openTail(bytes: Uint8Array, start: number, end: number): number {
 function repairUtf8(bytes: Uint8Array, start: number, end: number): Repair | undefined {
   if (isUtf8(bytes.subarray(start, end))) return undefined;
   const out = new Uint8Array((end - start) * 3);
-  const at: number[] = [];
+  const offsets: number[] = [];
   const grown: number[] = [];
   let to = 0;
   for (let i = start; i < end; ) {
@@ -131,13 +131,13 @@ function repairUtf8(bytes: Uint8Array, start: number, end: number): Repair | und
       for (const stop = i + good; i < stop; i++) out[to++] = bytes[i];
       continue;
     }
-    at.push(to);
+    offsets.push(to);
     out.set(REPLACEMENT, to);
     to += 3;
     grown.push((grown.at(-1) ?? 0) + 3 + good);
     i -= good;
   }
-  return { bytes: out.subarray(0, to), at: Int32Array.from(at), grown: Int32Array.from(grown) };
+  return { bytes: out.subarray(0, to), offsets: Int32Array.from(offsets), grown: Int32Array.from(grown) };
 }
 
 function lengthOf(lead: number): number {

@@ -160,7 +160,8 @@ export function sqlDouble(expr: string): string {
   const long = `TRY_CAST(${expr} AS BIGINT)`;
   const isExact = `CAST(CAST(${long} AS DOUBLE) AS HUGEINT) = CAST(${long} AS HUGEINT)`;
   const integer = `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${isExact} THEN CAST(${long} AS DOUBLE) END`;
-  return `CASE WHEN ${matches(expr, DOUBLE_PATTERN)} THEN ${dotted} WHEN ${matches(expr, LONG_PATTERN)} THEN ${integer} END`;
+  const isLong = matches(expr, LONG_PATTERN);
+  return `CASE WHEN ${matches(expr, DOUBLE_PATTERN)} THEN ${dotted} WHEN ${isLong} THEN ${integer} END`;
 }
 
 /** SQL of the significant digits of a number's text. */

@@ -3,7 +3,8 @@ import { COLUMN_TYPES, type ColumnType } from '../../src/types/type.ts';
 import { EVIDENCE_BITS, type EvidenceName } from './evidence.ts';
 import fc from './property.ts';
 
-// What each column type is, once more, for all tests that go through the types. A new type is an entry of TYPE_CASES, and a form in classesOf.
+// What each column type is, once more, for all tests that go through the types. A new type is an entry of TYPE_CASES,
+// and a form in classesOf.
 
 const isText = (text: string) => !/\p{Surrogate}/u.test(text);
 const pad = (value: number, width: number) => String(value).padStart(width, '0');
@@ -205,7 +206,10 @@ export function classesOf(cell: string): EvidenceName[] {
   return names.length === 0 ? ['STRING'] : names.sort((a, b) => order.indexOf(a) - order.indexOf(b));
 }
 
-/** A value in the one form in which those of all targets are compared: a double as its shortest text, a datetime in microseconds. */
+/**
+ * A value in the one form in which those of all targets are compared: a double as its shortest text, a datetime in
+ * microseconds.
+ */
 type Comparable = string | null | readonly (string | null)[];
 
 interface TypeCase {
