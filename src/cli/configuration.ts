@@ -31,17 +31,30 @@ export interface Setting {
   readonly variable?: string;
 }
 
-/** One of the two configurations; `usual` is the file that is read by default. */
+/** One of the two configurations. */
 interface Kind<C> {
   readonly schema: ConfigSchema;
+  /** The file that is read by default. */
   readonly usual: string;
+  /** Values for required keys that a command which calls no service does not use. */
+  readonly unused: Readonly<Record<string, string>>;
+  /** Keys for which such a command reads the configuration also where there is no file. */
+  readonly wanted: readonly string[];
   parse(value: unknown, env: Env, names: ReadonlyMap<string, string>): ParsedConfig<C>;
 }
 
-const SOURCE: Kind<SourceConfig> = { schema: sourceSchema, usual: SOURCE_FILE, parse: parseSourceConfig };
+const SOURCE: Kind<SourceConfig> = {
+  schema: sourceSchema,
+  usual: SOURCE_FILE,
+  unused: { base_url: 'https://host', service_id: '-', export_token: '-' },
+  wanted: ['columns_drop', 'columns_hash'],
+  parse: parseSourceConfig,
+};
 const DESTINATION: Kind<DestinationConfig> = {
   schema: destinationSchema,
   usual: DESTINATION_FILE,
+  unused: { import_token: '-' },
+  wanted: ['service_id'],
   parse: parseDestinationConfig,
 };
 
@@ -62,27 +75,18 @@ export const loadDestinationConfig = (path: string | undefined, context: Context
 
 /** For a command that only reads a ledger and needs no token; undefined if no service is configured. */
 export const findDestinationConfig = (path: string | undefined, context: Context): DestinationConfig | undefined =>
-  find(DESTINATION, path, context, { import_token: '-' }, ['service_id']);
+  find(DESTINATION, path, context);
 
 /**
  * For a command that reads a local file and calls no service; undefined if no file or list of columns is configured.
  */
-export function findSourceConfig(path: string | undefined, context: Context): SourceConfig | undefined {
-  const unused = { base_url: 'https://host', service_id: '-', export_token: '-' };
-  return find(SOURCE, path, context, unused, ['columns_drop', 'columns_hash']);
-}
+export const findSourceConfig = (path: string | undefined, context: Context): SourceConfig | undefined =>
+  find(SOURCE, path, context);
 
-/** For a command that does not call the service; `unused` holds values for required keys that it does not use. */
-function find<C>(
-  kind: Kind<C>,
-  path: string | undefined,
-  context: Context,
-  unused: Readonly<Record<string, string>>,
-  wanted: readonly string[],
-): C | undefined {
+function find<C>(kind: Kind<C>, path: string | undefined, context: Context): C | undefined {
   const { names } = readEnvironment(kind.schema, context.env);
-  const isWanted = path !== undefined || existsSync(kind.usual) || wanted.some((key) => names.has(key));
-  return isWanted ? load(kind, path, context, unused).config : undefined;
+  const isWanted = path !== undefined || existsSync(kind.usual) || kind.wanted.some((key) => names.has(key));
+  return isWanted ? load(kind, path, context, kind.unused).config : undefined;
 }
 
 /** The environment wins over the file. If `unused` is given, the file may be missing. */
@@ -90,7 +94,7 @@ function load<C>(
   { schema, usual, parse }: Kind<C>,
   path: string | undefined,
   { env, redactor }: Context,
-  unused?: Readonly<Record<string, string>>,
+  unused?: object,
 ) {
   const environment = readEnvironment(schema, env);
   const isThere = path !== undefined || existsSync(usual);

@@ -168,13 +168,31 @@ export class Spool {
     const stems = this.#leftBehind.get(key) ?? [];
     this.#leftBehind.delete(key);
     for (const stem of stems) {
-      const part = await adoptFile(stem, this.#stemOf(this.nextId()), key, this.#fingerprint);
+      const part = await this.#adopt(stem, key);
       if (part?.path === undefined) continue;
       this.#reusable.add(part.path);
       // A run committed it and died before it removed the file. If its days are wanted again, they are exported again.
       if (part.id !== committedId) return part;
       await this.discard(part);
     }
+    return undefined;
+  }
+
+  /** Renames a reusable file and its sidecar to be this run's; undefined if another run was first, or they differ. */
+  async #adopt(stem: string, key: string): Promise<ExportFile | undefined> {
+    const own = this.#stemOf(this.nextId());
+    try {
+      await rename(`${stem}.json`, `${own}.json`);
+      await rename(`${stem}.csv`, `${own}.csv`);
+      const sidecar = await sidecarOf(own);
+      const isWanted = sidecar?.fingerprint === this.#fingerprint && sidecar.part.key === key;
+      if (isWanted && (await crcOf(`${own}.csv`)) === sidecar.spool_crc32) {
+        return { ...sidecar.part, spoolCrc: sidecar.spool_crc32, path: `${own}.csv`, exports: 0 };
+      }
+    } catch {
+      // Another run was first, or a file is missing.
+    }
+    await discardReusable(own);
     return undefined;
   }
 
@@ -249,28 +267,6 @@ async function discardReusable(stem: string, command?: string): Promise<void> {
   } catch {
     // Another run has taken it over, or it is not there.
   }
-}
-
-/** Renames a reusable file and its sidecar; undefined if another run was first, or if they do not match. */
-async function adoptFile(
-  stem: string,
-  target: string,
-  key: string,
-  fingerprint: string,
-): Promise<ExportFile | undefined> {
-  try {
-    await rename(`${stem}.json`, `${target}.json`);
-    await rename(`${stem}.csv`, `${target}.csv`);
-    const sidecar = await sidecarOf(target);
-    const isWanted = sidecar?.fingerprint === fingerprint && sidecar.part.key === key;
-    if (isWanted && (await crcOf(`${target}.csv`)) === sidecar.spool_crc32) {
-      return { ...sidecar.part, spoolCrc: sidecar.spool_crc32, path: `${target}.csv`, exports: 0 };
-    }
-  } catch {
-    // Another run was first, or a file is missing.
-  }
-  await discardReusable(target);
-  return undefined;
 }
 
 async function sidecarOf(stem: string): Promise<Sidecar | undefined> {
