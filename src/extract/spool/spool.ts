@@ -10,14 +10,14 @@ import { sha256 } from '../../base/json.ts';
 import { attempted } from '../../base/retry.ts';
 import { replaceFile } from '../../fs/atomic-file.ts';
 import { acquireLease, isLeased, type Lease } from '../../fs/lock.ts';
-import { folderOwner, isPrivateFolder, makePrivateFolder } from '../../fs/private-folder.ts';
+import { makePrivateFolder } from '../../fs/private-folder.ts';
 import type { ExportFile } from '../download/download.ts';
-import { sweepAll, sweepRunFolders } from './run-folder.ts';
+import { sweepRunFolders } from './run-folder.ts';
+import { spoolFolders, sweepAll } from './spool-folders.ts';
 import { SpoolWriter, spoolError } from './spool-writer.ts';
 
 /** Attempts at a folder that other runs may remove while it is empty. */
 const CLAIM_ATTEMPTS = 1_000;
-const FOLDER_NAME = /^dfinery-elt-[0-9a-f]{16}$/;
 
 /** The sidecar of a verified file for a later run. The run that renames or removes it owns both files. */
 interface Sidecar {
@@ -30,27 +30,6 @@ interface Sidecar {
 }
 
 const SIDECAR_NAME = /^((r[0-9a-f]{16})-\d{6})\.json$/;
-
-/** Paths of the spool folders (one for each service with its filters) under a spool directory. */
-export const spoolFolders = async (root: string): Promise<string[]> =>
-  (await namedFolders(root).catch(() => [])).filter(isPrivateFolder);
-
-/**
- * Paths of spool folders that belong to another user, or that other users may read; `root` itself if it cannot be read.
- */
-export async function foreignSpoolFolders(root: string): Promise<string[]> {
-  const folders = await namedFolders(root).catch(() => undefined);
-  return folders?.filter((path) => folderOwner(path) === 'others').sort() ?? [root];
-}
-
-/** Throws the system's error for a directory that is there and cannot be read. */
-async function namedFolders(root: string): Promise<string[]> {
-  const names = await readdir(root).catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return [];
-    throw error;
-  });
-  return names.filter((name) => FOLDER_NAME.test(name)).map((name) => join(root, name));
-}
 
 /**
  * The private folder in which one run stores its downloads; a later run uses the verified ones that it leaves (S11,

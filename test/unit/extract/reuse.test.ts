@@ -13,8 +13,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { extractWindows } from '../../../src/extract/extract.ts';
-import { purgeSpools } from '../../../src/extract/spool/run-folder.ts';
-import { spoolFolders } from '../../../src/extract/spool/spool.ts';
+import { purgeSpools, spoolFolders } from '../../../src/extract/spool/spool-folders.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
 import {

@@ -15,8 +15,8 @@ import { basename, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ExportFile } from '../../../src/extract/download/download.ts';
-import { purgeSpools, sweepAll } from '../../../src/extract/spool/run-folder.ts';
-import { Spool, spoolFolders } from '../../../src/extract/spool/spool.ts';
+import { Spool } from '../../../src/extract/spool/spool.ts';
+import { purgeSpools, spoolFolders, sweepAll } from '../../../src/extract/spool/spool-folders.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { ManualClock } from '../../support/service/service.ts';
 

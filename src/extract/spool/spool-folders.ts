@@ -1,0 +1,101 @@
+import { readdir, rmdir, stat, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DAY_MS } from '../../base/durations.ts';
+import { codeOf } from '../../base/errors.ts';
+import { isLeased, isLockTemporary, leaseOf } from '../../fs/lock.ts';
+import { folderOwner, isPrivateFolder } from '../../fs/private-folder.ts';
+import { hasLiveRun, namesIn } from './run-folder.ts';
+
+// The spool folders of all runs under a spool directory, looked for and cleared of what dead runs left.
+
+const FOLDER_NAME = /^dfinery-elt-[0-9a-f]{16}$/;
+
+/** Paths of the spool folders (one for each service with its filters) under a spool directory. */
+export const spoolFolders = async (root: string): Promise<string[]> =>
+  (await namedFolders(root).catch(() => [])).filter(isPrivateFolder);
+
+/**
+ * Paths of spool folders that belong to another user, or that other users may read; `root` itself if it cannot be read.
+ */
+export async function foreignSpoolFolders(root: string): Promise<string[]> {
+  const folders = await namedFolders(root).catch(() => undefined);
+  return folders?.filter((path) => folderOwner(path) === 'others').sort() ?? [root];
+}
+
+/** Throws the system's error for a directory that is there and cannot be read. */
+async function namedFolders(root: string): Promise<string[]> {
+  const names = await readdir(root).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return [];
+    throw error;
+  });
+  return names.filter((name) => FOLDER_NAME.test(name)).map((name) => join(root, name));
+}
+
+/** The folders among these in which a live run is known to have its downloads. */
+export async function liveSpoolFolders(folders: readonly string[]): Promise<string[]> {
+  const liveFolders: string[] = [];
+  for (const folder of folders) if (await hasLiveRun(folder).catch(() => false)) liveFolders.push(folder);
+  return liveFolders;
+}
+
+const RETENTION_MS = 7 * DAY_MS;
+/** Spool files and sidecars of a run, and temporary files of its sidecars. */
+const FILE = /^\.?(r[0-9a-f]{16})-\d{6}\.(part|csv|json)(\.[0-9a-f]{12}\.tmp)?$/;
+
+/** Removes the files of dead runs; verified files and malformed bodies kept for inspection only after seven days. */
+export async function sweepAll(folders: readonly string[], now: number): Promise<void> {
+  for (const folder of folders) await sweep(folder, await namesIn(folder), now - RETENTION_MS);
+}
+
+/**
+ * Removes all files of dead runs at once, verified or not: after a deletion no row of a person may stay. The verified
+ * files of live runs stay, but lose their sidecars, so that no later run loads them. Returns the files that it could
+ * not remove, and the folders that it could not look through: of which a lease, or the folder itself, cannot be read.
+ */
+export async function purgeSpools(folders: readonly string[]): Promise<string[]> {
+  const left: string[] = [];
+  for (const folder of folders) {
+    try {
+      left.push(...(await sweep(folder, await readdir(folder), Number.POSITIVE_INFINITY)));
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') left.push(folder);
+    }
+    const sidecars = (await namesIn(folder)).filter((name) => FILE.test(name) && name.endsWith('.json'));
+    for (const name of sidecars) await removeFile(join(folder, name), left);
+  }
+  return [...new Set(left)];
+}
+
+/** Removes a file; adds it to `left` if it is still there. */
+async function removeFile(path: string, left: string[]): Promise<void> {
+  await unlink(path).catch((error: unknown) => {
+    if (codeOf(error) !== 'ENOENT') left.push(path);
+  });
+}
+
+/** As `sweepAll`, for files from before `until` (ms). Returns the files that it could not remove. */
+async function sweep(folder: string, listed: readonly string[], until: number): Promise<string[]> {
+  const names = new Set(listed);
+  const alive = new Map<string, boolean>();
+  const left: string[] = [];
+  for (const name of names) {
+    const run = leaseOf(name) ?? FILE.exec(name)?.[1];
+    if (run !== undefined && !alive.has(run)) alive.set(run, isLeased(folder, run));
+    if (run !== undefined && alive.get(run)) continue;
+    const path = join(folder, name);
+    const isMalformed = name.startsWith('malformed-');
+    if (isMalformed || isVerified(name, names)) {
+      const found = await stat(path).catch(() => undefined);
+      if (found === undefined || found.mtimeMs >= until) continue;
+    } else if (run === undefined && !isLockTemporary(name)) continue;
+    await removeFile(path, left);
+  }
+  await rmdir(folder).catch(() => {});
+  return left;
+}
+
+/** True for a spool file that has its sidecar, and for the sidecar. */
+function isVerified(name: string, names: ReadonlySet<string>): boolean {
+  const [, stem] = /^(r[0-9a-f]{16}-\d{6})\.(?:csv|json)$/.exec(name) ?? [];
+  return stem !== undefined && names.has(`${stem}.csv`) && names.has(`${stem}.json`);
+}
