@@ -11,13 +11,14 @@ export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Content | 
 }
 
 const SNAKE_CASE = /^[a-z]+(_[a-z]+)*$/;
+/** A body that is a reason alone; of one word it could be any text. */
+const REASON_ALONE = /^\uFEFF?\s*"?([a-z]+(?:_[a-z]+)+)"?\s*$/i;
 const LONGEST_REASON = 60;
 
-/** The reason in a JSON failure. It is printed: only plain words are accepted, and no text that contains the token. */
+/** The reason of a failure. It is printed: only plain words are accepted, and no text that contains the token. */
 export function reasonIn(text: string, token: string): string | undefined {
-  const parsed = objectIn(text);
-  for (const key of ['message', 'code', 'error']) {
-    const value = parsed[key];
+  const { message, code, error } = objectIn(text);
+  for (const value of [message, code, error, REASON_ALONE.exec(text)?.[1]]) {
     if (typeof value !== 'string' || value.length > LONGEST_REASON || value.includes(token)) continue;
     const words = value.trim().toLowerCase();
     if (SNAKE_CASE.test(words)) return words;

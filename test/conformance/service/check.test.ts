@@ -72,6 +72,7 @@ describe('the verdict on one minimal export', () => {
       true,
     ],
     ['400 for the day', () => json(400, fail('exceed_date_range_limit')), 'inconclusive', true],
+    ['400 for the day, without JSON [R971]', () => whole(400, 'exceed_date_range_limit'), 'inconclusive', true],
     ['another table', () => whole(200, 'id,name\n1,2\n'), 'not_this_service', false],
     ['a page', () => whole(200, '<!doctype html>'), 'not_this_service', false],
     ['404', () => whole(404, 'no'), 'not_this_service', false],

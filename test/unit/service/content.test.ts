@@ -82,7 +82,12 @@ describe('the reason of a failure', () => {
     ['[]', undefined],
     ['[null]', undefined],
     ['"text"', undefined],
-  ])('is read from %s', (text, reason) => {
+    ['exceed_date_range_limit', 'exceed_date_range_limit'],
+    ['\uFEFF "Query_Error"\r\n', 'query_error'],
+    ['a_secret_x', undefined],
+    [`a_${'a'.repeat(59)}`, undefined],
+    ['query_error and more', undefined],
+  ])('is read from %s [R971]', (text, reason) => {
     expect(reasonIn(text, 'secret')).toBe(reason);
   });
 });
