@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type ColumnScan, mergeColumns } from '../../../src/schema/scan.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
-import { DATE, DATETIME_DASH, DOUBLE, LONG, LONG_WIDE, NULL_TEXT, STRING } from '../../../src/types/evidence.ts';
+import { DATE, DATETIME_DASH, DATETIME_DOT, NULL_TEXT, STRING } from '../../../src/types/evidence.ts';
 import { scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, timezone?: string) =>
@@ -54,12 +54,17 @@ describe('the merged columns of several exports', () => {
   });
 
   it('name only first cells that gave new evidence', () => {
-    const [column] = merged('n', ['1', 'null'], ['2', '1.5', 'null'], ['9007199254740993', '3.5']);
+    const [column] = merged(
+      't',
+      ['2026-01-02', 'null'],
+      ['2026-01-03', '2026.1.2 3:04', 'null'],
+      ['2026-01-02T03:04:05'],
+    );
     expect(column.seen?.map(({ evidence, shape }) => [evidence, shape])).toEqual([
-      [LONG, '9'],
+      [DATE, '9999-99-99'],
       [NULL_TEXT, 'aaaa'],
-      [DOUBLE, '9.9'],
-      [LONG_WIDE, '9999999999999999'],
+      [DATETIME_DOT, '9999.9.9 9:99'],
+      [DATETIME_DASH, '9999-99-99a99:99:99'],
     ]);
     const [empty] = merged('n', [''], ['']);
     expect(empty).not.toHaveProperty('seen');

@@ -4,8 +4,8 @@ import {
   DATETIME_DASH,
   DATETIME_DOT,
   DATETIME_GAP,
-  DOUBLE,
   LONG,
+  LONG_WIDE,
   NULL_TEXT,
   STRING,
 } from '../../../src/types/evidence.ts';
@@ -21,19 +21,19 @@ const SYSTEM =
 describe('a scan', () => {
   it('classifies every cell, and shows the first cell of each kind by its shape alone', () => {
     const { result } = scan(
-      'n,s,t,e\n1,a1-한,2026.1.2 3:04,\nnull,"x ""1"" y",2026-01-02 03:04:05.678,null\n1.50,,,\n',
+      'n,s,t,e\n1,a1-한,2026.1.2 3:04,\nnull,"x ""1"" y",2026-01-02 03:04:05.678,null\n9007199254740993,,,\n',
     );
     expect(columnOf(result, 'n')).toEqual({
       source: 'n',
       group: 'custom',
-      evidence: LONG | NULL_TEXT | DOUBLE,
-      type: 'double',
+      evidence: LONG | NULL_TEXT | LONG_WIDE,
+      type: 'long',
       filled: 3,
       misfits: 0,
       seen: [
         { evidence: LONG, row: 2, shape: '9' },
         { evidence: NULL_TEXT, row: 3, shape: 'aaaa' },
-        { evidence: DOUBLE, row: 4, shape: '9.99' },
+        { evidence: LONG_WIDE, row: 4, shape: '9999999999999999' },
       ],
     });
     expect(columnOf(result, 's')).toMatchObject({ evidence: STRING, type: 'string', filled: 2 });
