@@ -299,5 +299,5 @@ function openSentence(why: UserError | 'not begun', isPurgeOnly: boolean, { ledg
 }
 
 const leftSentence = (places: readonly string[]): string =>
-  `The unfinished run that this one goes on with was about to remove people from ${places.join(', ')}, which this ` +
-  'one does not purge: they may still be there. Give --purge for it, too.';
+  `The unfinished run that this one goes on with did not finish its purge of ${places.join(', ')}, which this one does ` +
+  'not purge: the people may still be there. Give --purge for it, too.';

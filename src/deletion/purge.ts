@@ -6,7 +6,7 @@ import { count } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import { serviceHash } from '../extract/export-request.ts';
 import { sweepRunFolders } from '../extract/spool/run-folder.ts';
-import { foreignSpoolFolders, liveSpoolFolders, purgeSpools, spoolFolders } from '../extract/spool/spool-folders.ts';
+import { foreignSpoolFolders, liveFolders, purgeSpools, spoolFolders } from '../extract/spool/spool-folders.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
 import { UNIFIED_ID } from '../schema/groups.ts';
 import type { HashKey } from '../schema/hash-key.ts';
@@ -367,10 +367,10 @@ export class Purge {
     const left: string[] = [];
     for (const root of spoolDirs) {
       left.push(...(await purgeSpools(await spoolFolders(root))), ...(await sweepRunFolders(root, now)));
-      const liveFolders = await liveSpoolFolders(await spoolFolders(root));
-      if (liveFolders.length === 0) continue;
+      const inUse = await liveFolders(root);
+      if (inUse.length === 0) continue;
       this.#outOfReach(
-        `Runs that are under way have downloads in ${liveFolders.join(', ')}, which may name the people until those runs ` +
+        `Runs that are under way have rows in ${inUse.join(', ')}, which may name the people until those runs ` +
           'end. No later run loads what they have verified by now; what one that fails leaves there goes with a ' +
           'purge after it, or after seven days.',
       );

@@ -15,7 +15,10 @@ export interface UnfinishedRuns {
    * are not requested again.
    */
   readonly decisions: ReadonlyMap<string, 'done' | 'rejected'>;
-  /** Counts that these runs found in a place and were about to remove, by place, if no line says that they did. */
+  /**
+   * The places whose purge these runs began, or could not begin, and did not finish: with the counts that they found
+   * there and were about to remove.
+   */
   readonly purging: ReadonlyMap<string, Readonly<Record<string, number>>>;
   /** A sentence that names the runs that are not resumed, with their dates. */
   readonly notice?: string | undefined;
@@ -110,7 +113,10 @@ async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery) {
         if (line.outcome === 'done' || line.outcome === 'rejected') decisions.set(line.id, line.outcome);
         else if (decisions.get(line.id) === 'rejected') decisions.delete(line.id);
       } else if (line.kind === 'purging') purging.set(line.target, line.counts);
-      else if (line.kind === 'purge' && line.outcome !== 'open') purging.delete(line.target);
+      else if (line.kind !== 'purge') return;
+      else if (line.outcome === 'done') purging.delete(line.target);
+      // A place that could not even be looked into.
+      else if (!purging.has(line.target)) purging.set(line.target, line.counts);
     });
   }
   return { decisions, purging };

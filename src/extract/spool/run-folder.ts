@@ -62,15 +62,20 @@ export class RunFolder {
 
 export const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
+/** The run folders of this user under a spool directory. */
+export const runFolders = async (root: string): Promise<string[]> =>
+  (await namesIn(root)).flatMap((name) => {
+    const folder = join(root, name);
+    return RUN_FOLDER.test(name) && isPrivateFolder(folder) ? [folder] : [];
+  });
+
 /**
  * Removes the folders that dead runs left under a spool directory; they hold only copies. Returns those that it could
  * not remove.
  */
 export async function sweepRunFolders(root: string, now: number): Promise<string[]> {
   const left: string[] = [];
-  for (const name of await namesIn(root)) {
-    const folder = join(root, name);
-    if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
+  for (const folder of await runFolders(root)) {
     try {
       const { mtimeMs } = await lstat(folder);
       const isInUse = (await hasLiveRun(folder)) ?? now - mtimeMs < GRACE_MS;

@@ -14,6 +14,7 @@ import {
   fileExists,
   REWRITING,
   realFile,
+  spilledFolders,
   spillFolder,
   sweep,
 } from './engine/database-file.ts';
@@ -286,6 +287,14 @@ export async function republish(
         );
       }
       await publish(format, engine, copy, options, 'it');
+      // A reader may be alive, and nobody who opens the copy may find it locked: so it is not known whose these are.
+      const spilled = spilledFolders(copy);
+      if (spilled.length > 0) {
+        throw configError(
+          `it is published anew, but ${spilled.join(', ')} may hold what a reader of the former one has put there: ` +
+            'remove that once nobody reads it',
+        );
+      }
     } catch (error) {
       options.signal?.throwIfAborted();
       failed.push(`${copy} (${messageOf(error)})`);

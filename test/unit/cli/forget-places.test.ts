@@ -13,6 +13,7 @@ import {
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { serviceHash } from '../../../src/extract/export-request.ts';
+import { RunFolder } from '../../../src/extract/spool/run-folder.ts';
 import { DEFAULT_RETENTION_MS } from '../../../src/sinks/files/stored-files.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
@@ -217,6 +218,17 @@ describe('a purge', () => {
     },
   );
 
+  it('names a location that an unfinished run could not purge, also one that it could not begin, if it is not given again [R963]', async () => {
+    for (const name of ['a.duckdb', 'b.duckdb']) await load(name, [person('e1', 'u1', 'm1')]);
+    onDeletion = async () => linkSync(at('b.duckdb'), at('other'));
+    expect((await forget(['m1'], ...placeWords('a.duckdb', 'b.duckdb'), ...BY_MEMBER)).code).toBe(2);
+    const { code, stderr } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringMatching(/did not finish its purge of duckdb \S+b\.duckdb, which this one/),
+    ]);
+  });
+
   it('looks people up at the moment of their removal: rows loaded during the deletion are removed too [R612]', async () => {
     for (const name of ['a.duckdb', 'lake']) await load(name, [person('e1', 'u1', 'm1')]);
     onDeletion = async () => {
@@ -418,6 +430,17 @@ describe('a purge', () => {
     expect((await forget(['m1'], ...words)).code).toBe(0);
   });
 
+  it('names the folder in which a run that is under way keeps rows, also one without downloads [R617]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
+    const beside = await RunFolder.open(at('spool'), fixture.targetOptions.clock, 'files');
+    try {
+      const { code, report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
+      expect([code, report.unreached]).toEqual([0, [expect.stringContaining(beside.path)]]);
+    } finally {
+      await beside.remove();
+    }
+  });
+
   it('reports unknown options and environment variables in its JSON [R618]', async () => {
     const env = { ...ENV, DFINERY_NONSENSE: '1' };
     for (const command of ['forget', 'person']) {
@@ -463,6 +486,18 @@ it('names a copy for readers that has a second hard link, and why it is kept [R7
   const why = `${at('copy')} (it has another name (a hard link)`;
   expect([code, report.error]).toEqual([3, expect.stringContaining(why)]);
   expect([await keysIn('a.duckdb'), await keysIn('copy')]).toEqual([[], ['e1']]);
+});
+
+it('names what readers of a copy for readers have spilled, until it is gone [R964]', async () => {
+  await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });
+  const spilled = at('copy.tmp-0123456789ab');
+  mkdirSync(spilled);
+  writeFileSync(join(spilled, 'duckdb_temp_storage_DEFAULT-0.tmp'), 'm1');
+  const words = [...placeWords('a.duckdb'), ...BY_MEMBER];
+  const { code, report } = await forget(['m1'], ...words);
+  expect([code, report.error, await keysIn('copy')]).toEqual([3, expect.stringContaining(spilled), []]);
+  rmSync(spilled, { recursive: true });
+  expect((await forget(['m1'], ...words)).code).toBe(0);
 });
 
 it.each(['a.duckdb', 'a.ducklake'])(

@@ -194,7 +194,7 @@ describe('a confirmed deletion', () => {
     expect(logged.find((line) => line.includes('deleted at the service'))).toContain('run again with the same list');
     await plan(['a']);
     expect(logged.at(-1)).toMatch(
-      /about to remove people from duckdb \/somewhere\/events.duckdb, which this one does not/,
+      /did not finish its purge of duckdb \/somewhere\/events.duckdb, which this one does not/,
     );
   });
 

@@ -72,13 +72,18 @@ const SPILL = '.tmp';
 export const spillFolder = (file: string, { isShared = false } = {}): string =>
   `${file}${SPILL}${isShared ? `-${randomBytes(6).toString('hex')}` : ''}`;
 
+/** The folders in which runs have spilled what they read from a file, or wrote into it. */
+export function spilledFolders(file: string): string[] {
+  const own = basename(spillFolder(file));
+  const isOwn = (name: string) => name.startsWith(own) && /^(-[0-9a-f]{12})?$/.test(name.slice(own.length));
+  return readdirSync(dirname(file)).flatMap((name) => (isOwn(name) ? [join(dirname(file), name)] : []));
+}
+
 /** Removes what dead runs spilled. While a file is open for writing it has no readers, but some may just be ending. */
 export function sweepSpilled(file: string): void {
-  const own = basename(spillFolder(file));
-  for (const name of readdirSync(dirname(file))) {
-    if (!name.startsWith(own) || !/^(-[0-9a-f]{12})?$/.test(name.slice(own.length))) continue;
+  for (const folder of spilledFolders(file)) {
     try {
-      removeSpilled(join(dirname(file), name));
+      removeSpilled(folder);
     } catch (error) {
       if (codeOf(error) !== 'ENOENT') throw error;
     }
