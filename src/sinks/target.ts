@@ -71,8 +71,8 @@ export interface People {
    */
   find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
   /**
-   * The rows of `events` that a purge would remove, as JSON objects without the columns that are null: other tables hold
-   * nothing that these lack. Read-only.
+   * The rows of `events` that a purge would remove, as JSON objects without the columns that are null: other tables
+   * hold nothing that these lack. Read-only.
    */
   rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<string>;
   /**
@@ -181,11 +181,13 @@ export interface PurgeTrial {
   readonly copiesOfOriginal?: readonly string[];
 }
 
-interface PurgeOptions extends PlaceOptions {
+export interface PurgeOptions extends PlaceOptions {
   /** Called under the lock, before anything is changed. */
   readonly onFound: (found: PeopleFound) => Promise<void>;
   /** Copies for readers that the place is to remove from its list (S52). */
   readonly forgetCopies?: readonly string[] | undefined;
+  /** Publishes the copies for readers again, once: for a purge that removes what they name after its commit. */
+  readonly publishCopies?: () => Promise<unknown>;
 }
 
 export interface Purged extends Rewritten {

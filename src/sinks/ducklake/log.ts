@@ -125,10 +125,8 @@ class LakeLog implements TableLog {
   readonly #isReader: boolean;
   #lake: Lake | undefined;
   #ids = new FieldIds(new Map());
-  /** Paths of files that were removed from the catalog together with the snapshots that had them. */
-  #expired: ReadonlySet<string> = new Set();
-  /** Time of the store before the commit of the purge. */
-  #purgedAt = 0;
+  /** The last commit: when it began, by the clock of the store, and the paths of files that it expired. */
+  #committed: { readonly since: number; readonly expired: readonly string[] } = { since: 0, expired: [] };
 
   constructor(parts: Parts, options: OpenFilesOptions, isReader: boolean) {
     this.#parts = parts;
@@ -136,7 +134,7 @@ class LakeLog implements TableLog {
     this.#isReader = isReader;
   }
 
-  get retentionMs(): number {
+  get #retentionMs(): number {
     const stored = Number(this.#lake?.state.get('retention_ms'));
     return this.#options.retentionMs ?? (Number.isFinite(stored) ? stored : DEFAULT_RETENTION_MS);
   }
@@ -194,12 +192,11 @@ class LakeLog implements TableLog {
     const logged = await loggedColumns(engine, change.added, rangedColumns(change.state));
     const since = change.kind === 'purge' ? await storeTime(storage) : 0;
     let isDecided = false;
-    let lake: Lake | undefined;
+    let written: { readonly lake: Lake | undefined; readonly expired: readonly string[] };
     try {
       await storeFiles(storage, change.added);
-      lake = await catalog.write(async (open) => {
+      written = await catalog.write(async (open) => {
         const made = await this.#write(open, change, from, logged);
-        this.#purgedAt = since;
         isDecided = true;
         return made;
       });
@@ -208,8 +205,9 @@ class LakeLog implements TableLog {
       if (!isDecided) await storage.erase(change.added.map(({ path }) => path));
       throw error;
     }
+    this.#committed = { since, expired: written.expired };
     const isFirst = this.#lake?.state.get(ID_ENTRY) === undefined;
-    const { snapshot } = await this.#advanceTo(lake);
+    const { snapshot } = await this.#advanceTo(written.lake);
     if (isFirst) {
       await this.#noteOwner().catch((error) => {
         // The rows are committed: a temporary failure does not end the run.
@@ -237,19 +235,18 @@ class LakeLog implements TableLog {
     );
   }
 
-  /** Writes a change into the open catalog; returns the catalog's contents after it. */
+  /** Writes a change into the open catalog; returns its contents after it, and the paths that a purge expired. */
   async #write(
     open: Engine,
     change: FileChange,
     from: Snapshot | undefined,
     logged: ReadonlyMap<NewFile, LoggedColumns>,
-  ): Promise<Lake | undefined> {
+  ) {
     const { catalog, engine, dataPath } = this.#parts;
     const { clock } = this.#options;
-    const now = new Date(clock.now()).toISOString();
     let lake = this.#lake !== undefined && (await isLatest(open, this.#lake)) ? this.#lake : await readLake(open);
     if (tokenOf(lake) !== tokenOf(this.#lake)) throw new LostRace(catalog.file);
-    lake ??= await createLake(open, dataPath, now);
+    lake ??= await createLake(open, dataPath, isoTime(clock.now()));
     await createOwnTables(open);
     const writer = new SnapshotWriter(open, lake, this.#ids);
     for (const table of TABLES.filter((name) => change.state.tables.includes(name))) {
@@ -258,18 +255,18 @@ class LakeLog implements TableLog {
     }
     await writer.replaceFiles(change, logged);
     const last = lake.snapshots.at(-1)?.time ?? 0;
-    const at = new Date(Math.max(clock.now(), last + 1)).toISOString();
+    const at = isoTime(Math.max(clock.now(), last + 1));
     await writer.finish(at, `${change.kind}, window ${lastWindowNumber(change.state.receipts)}`);
     await this.#writeState(open, change.state, lake);
     const after = change.kind === 'purge' ? await readLake(open) : undefined;
-    this.#expired = new Set(after && (await expireSnapshots(open, after, after.snapshotId, at)));
+    const expired = after === undefined ? [] : await expireSnapshots(open, after, after.snapshotId, at);
     await writer.summarize(rangedColumns(change.state));
-    return readLake(open);
+    return { lake: await readLake(open), expired };
   }
 
   async #writeState(open: Engine, state: TableState, { state: before }: Lake): Promise<void> {
     const wanted = stateRows(state)
-      .set('retention_ms', String(this.retentionMs))
+      .set('retention_ms', String(this.#retentionMs))
       .set('change', randomUUID())
       .set(PATH_ENTRY, this.#parts.catalog.file)
       .set(ID_ENTRY, before.get(ID_ENTRY) ?? randomUUID());
@@ -333,21 +330,14 @@ class LakeLog implements TableLog {
   async expired(at: Snapshot | undefined): Promise<readonly string[]> {
     const { storage, catalog } = this.#parts;
     const now = this.#options.clock.now();
-    const { retentionMs } = this;
-    this.#expired = new Set(at && (await this.#expire(now - retentionMs)));
+    const retentionMs = this.#retentionMs;
+    const expired = at === undefined ? [] : await this.#expire(now - retentionMs);
     const lake = this.#lake;
     const kept = lake && (await catalog.read((engine) => keptPaths(engine, lake)));
-    const paths = await expiredFiles(storage, this.#known(kept), { now, retentionMs });
-    if (paths.length > 0) await this.#publishOlder();
+    const paths = await expiredFiles(storage, this.#known(expired, kept), { now, retentionMs });
+    // A copy for readers that ends before the oldest snapshot may name them.
+    if (paths.length > 0 && lake?.hasCopies === true) await catalog.publishOlder(lake.snapshots[0].id);
     return paths;
-  }
-
-  /**
-   * Publishes each copy for readers again that ends before the oldest snapshot: it may name files that are about to go.
-   */
-  async #publishOlder(): Promise<void> {
-    const lake = this.#lake;
-    if (lake?.hasCopies === true) await this.#parts.catalog.publishOlder(lake.snapshots[0].id);
   }
 
   /** Removes snapshots that others followed before an instant; returns the paths of files that only they had. */
@@ -360,7 +350,7 @@ class LakeLog implements TableLog {
       const current = await readLake(open);
       // After a commit of another writer the next run does it: this one has not read that commit.
       if (current === undefined || tokenOf(current) !== tokenOf(lake)) return { after: lake, paths: [] };
-      const removed = await expireSnapshots(open, current, before, new Date(this.#options.clock.now()).toISOString());
+      const removed = await expireSnapshots(open, current, before, isoTime(this.#options.clock.now()));
       return { after: await readLake(open), paths: removed };
     });
     this.#lake = after;
@@ -376,30 +366,27 @@ class LakeLog implements TableLog {
 
   /**
    * Rewrites the catalog and publishes its copies, so that none names what is erased; then erases all files that it
-   * does not list, also of tables that others dropped.
+   * does not list, also of tables that others dropped. A copy that cannot be replaced keeps no file.
    */
   async erase(): Promise<void> {
     const { storage, catalog } = this.#parts;
+    const { since, expired } = this.#committed;
     await catalog.rewrite();
-    await this.#publishOlder().catch((error: unknown) => {
-      // A copy that cannot be replaced must not keep the people's files: `withCopies` names it after the purge.
-      if (!(error instanceof UserError)) throw error;
-    });
-    for (const table of TABLES) await eraseFiles(storage, table, this.#known(), this.#purgedAt);
+    await this.#options.publishCopies?.();
+    for (const table of TABLES) await eraseFiles(storage, table, this.#known(expired), since);
   }
 
-  /** The catalog's facts about paths. `kept` has those that older snapshots need: none after a purge. */
-  #known(kept: ReadonlySet<string> = new Set()): KnownFiles {
-    const livePaths = new Set(this.#lake?.files.map(({ path }) => path));
+  /** The catalog's facts about paths: of `expired` files, which no snapshot has, and of those `kept` for older ones. */
+  #known(expired: readonly string[] = [], kept: ReadonlySet<string> = new Set()): KnownFiles {
+    const [live, gone] = [new Set(this.#lake?.files.map(({ path }) => path)), new Set(expired)];
     return {
-      isLive: (path) => livePaths.has(path),
-      leftAt: (path) => {
-        if (this.#expired.has(path)) return 0;
-        return kept.has(path) ? Number.POSITIVE_INFINITY : undefined;
-      },
+      isLive: (path) => live.has(path),
+      leftAt: (path) => (gone.has(path) ? 0 : kept.has(path) ? Number.POSITIVE_INFINITY : undefined),
     };
   }
 }
+
+const isoTime = (ms: number): string => new Date(ms).toISOString();
 
 async function storeTime(storage: Storage): Promise<number> {
   const path = `_dfinery/probe/${randomUUID()}`;

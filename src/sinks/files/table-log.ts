@@ -9,7 +9,7 @@ import type { TableState } from '../../table/state.ts';
 import type { DescribedColumn } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import type { Storage } from '../storage/storage.ts';
-import type { PlaceOptions, TargetOptions } from '../target.ts';
+import type { PlaceOptions, PurgeOptions, TargetOptions } from '../target.ts';
 
 export interface Layout {
   /**
@@ -127,7 +127,7 @@ export interface TableLog {
   erase(at: Snapshot): Promise<void>;
 }
 
-export interface OpenFilesOptions extends PlaceOptions, TargetOptions {
+export interface OpenFilesOptions extends PlaceOptions, TargetOptions, Pick<PurgeOptions, 'publishCopies'> {
   /** The place as the target takes it: a folder, a file, or an address. */
   readonly place: string;
   /** A storage to be used instead of the place's own. */

@@ -66,8 +66,13 @@ export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFor
         };
       },
       async purge(file, query, options) {
-        const purged = await people.purge(file, query, options);
-        return { ...purged, unreached: await republish(format, { ...options, file }, options.forgetCopies) };
+        let published: Promise<string[]> | undefined;
+        const publishCopies = () => {
+          published ??= republish(format, { ...options, file }, options.forgetCopies);
+          return published;
+        };
+        const purged = await people.purge(file, query, { ...options, publishCopies });
+        return { ...purged, unreached: await publishCopies() };
       },
     };
   },

@@ -50,8 +50,8 @@ export interface Storage {
     until: number,
   ): Promise<void>;
   /**
-   * Throws a configuration failure unless `eraseAllBut` would remove the last byte of these objects: it tries that on an
-   * object of its own, or looks at what keeps bytes here, such as a second name on a disk. Missing ones are no failure.
+   * Throws a configuration failure unless `eraseAllBut` would remove the last byte of these objects: it tries that on
+   * one of its own, or looks at what keeps bytes, such as a second name on a disk. Missing objects are no failure.
    */
   tryErase(paths: readonly string[]): Promise<void>;
   close(): void;
