@@ -112,12 +112,14 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
   }
   const dataPath = await readMetadata(engine);
   const snapshots = await engine.rows(
-    'SELECT snapshot_id AS id, epoch_ms(snapshot_time) AS time, schema_version, next_catalog_id, next_file_id FROM ducklake_snapshot ORDER BY id',
+    `SELECT snapshot_id AS id, epoch_ms(snapshot_time) AS time, schema_version, next_catalog_id, next_file_id
+    FROM ducklake_snapshot ORDER BY id`,
   );
   const last = snapshots.at(-1);
   const snapshotId = Number(last?.id);
   const schema = await engine.row(
-    `SELECT schema_id AS id, path, path_is_relative FROM ducklake_schema s WHERE schema_name = 'main' AND ${isLiveAt('s', snapshotId)}`,
+    `SELECT schema_id AS id, path, path_is_relative FROM ducklake_schema s
+    WHERE schema_name = 'main' AND ${isLiveAt('s', snapshotId)}`,
   );
   if (last === undefined || schema.path_is_relative !== true) {
     throw configError(`${file} has no snapshot, or no schema "main" among its data: restore it, or give another file.`);
@@ -153,7 +155,8 @@ export async function isLatest(engine: Engine, { snapshotId, state }: Lake): Pro
   const names = await tableNames(engine);
   if (!names.has('ducklake_snapshot') || !names.has('_dfinery_state')) return false;
   const { id, change } = await engine.row(
-    "SELECT max(snapshot_id) AS id, (SELECT value FROM _dfinery_state WHERE name = 'change') AS change FROM ducklake_snapshot",
+    `SELECT max(snapshot_id) AS id, (SELECT value FROM _dfinery_state WHERE name = 'change') AS change
+    FROM ducklake_snapshot`,
   );
   return Number(id) === snapshotId && change === state.get('change');
 }
@@ -200,30 +203,36 @@ type At = Pick<Lake, 'snapshotId' | 'schemaId'>;
 /** The relation of this program's tables at a snapshot. */
 const dataTables = ({ snapshotId, schemaId }: At): string =>
   `(SELECT table_id, table_name, coalesce(path_is_relative AND path = table_name || '/', false) AS has_own_folder
-  FROM ducklake_table t WHERE schema_id = ${schemaId} AND table_name IN (${TABLES.map(literal).join(', ')}) AND ${isLiveAt('t', snapshotId)})`;
+  FROM ducklake_table t
+  WHERE schema_id = ${schemaId} AND table_name IN (${TABLES.map(literal).join(', ')}) AND ${isLiveAt('t', snapshotId)})`;
 
 async function readTables(engine: Engine, at: At): Promise<Map<TableName, LakeTable>> {
   const { snapshotId } = at;
   const rows = await engine.rows(
     `SELECT o.table_name AS name, o.table_id AS id, any_value(p.partition_id) AS partition,
-      bool_and(has_own_folder AND k.transform = 'identity' AND c.column_name = ${literal(PARTITION_COLUMN)}) AND count(*) = 1 AS is_ours,
-      any_value(last) AS last, any_value(next) AS next
-    FROM ${dataTables(at)} o LEFT JOIN (SELECT table_id, max(column_id) AS last FROM ducklake_column GROUP BY table_id) USING (table_id)
+      any_value(last) AS last, any_value(next) AS next,
+      count(*) = 1 AND bool_and(has_own_folder
+        AND k.transform = 'identity' AND c.column_name = ${literal(PARTITION_COLUMN)}) AS is_ours
+    FROM ${dataTables(at)} o
+    LEFT JOIN (SELECT table_id, max(column_id) AS last FROM ducklake_column GROUP BY table_id) USING (table_id)
     LEFT JOIN (SELECT table_id, max(next_row_id) AS next FROM ducklake_table_stats GROUP BY table_id) USING (table_id)
     LEFT JOIN ducklake_partition_info p ON p.table_id = o.table_id AND ${isLiveAt('p', snapshotId)}
     LEFT JOIN ducklake_partition_column k ON k.partition_id = p.partition_id
-    LEFT JOIN ducklake_column c ON c.table_id = o.table_id AND c.column_id = k.column_id AND ${isLiveAt('c', snapshotId)}
+    LEFT JOIN ducklake_column c
+      ON c.table_id = o.table_id AND c.column_id = k.column_id AND ${isLiveAt('c', snapshotId)}
     GROUP BY ALL ORDER BY id`,
   );
   const columns = await engine.rows(
-    `SELECT o.table_name AS table, c.column_id AS id, c.column_name AS name, c.column_type AS type, e.column_id AS element_id,
-      e.column_type AS element_type FROM ducklake_column c JOIN ${dataTables(at)} o USING (table_id)
-    LEFT JOIN ducklake_column e ON c.column_type = 'list' AND e.table_id = c.table_id AND e.parent_column = c.column_id AND ${isLiveAt('e', snapshotId)}
+    `SELECT o.table_name AS table, c.column_id AS id, c.column_name AS name, c.column_type AS type,
+      e.column_id AS element_id, e.column_type AS element_type
+    FROM ducklake_column c JOIN ${dataTables(at)} o USING (table_id)
+    LEFT JOIN ducklake_column e ON c.column_type = 'list'
+      AND e.table_id = c.table_id AND e.parent_column = c.column_id AND ${isLiveAt('e', snapshotId)}
     WHERE c.parent_column IS NULL AND ${isLiveAt('c', snapshotId)} ORDER BY c.column_order`,
   );
   const byTable = groupBy(columns, ({ table }) => table);
   return new Map(
-    rows.map(({ name, id, partition, is_ours, last, next }) => {
+    rows.map(({ name, id, partition, last, next, is_ours }) => {
       if (is_ours !== true) {
         throw configError(
           `${engine.file}: the table ${name} is not partitioned by ${PARTITION_COLUMN}, or not in a folder of its name: ` +
@@ -275,13 +284,15 @@ async function readLakeFiles(
   const hasNotes = names.has('_dfinery_files');
   const rows = await engine.rows(
     `SELECT f.data_file_id AS id, o.table_name AS table, f.path, f.record_count AS rows, f.file_size_bytes AS bytes,
-      p.data_file_id IS NOT NULL AS dated, p.partition_value AS date, ${hasNotes ? 'n.value' : 'NULL'} AS note, d.paths AS deletes,
-      CASE WHEN f.path_is_relative AND f.file_format = 'parquet' AND f.mapping_id IS NULL THEN d.unreadable ELSE f.path END AS unreadable
+      p.data_file_id IS NOT NULL AS dated, p.partition_value AS date, ${hasNotes ? 'n.value' : 'NULL'} AS note,
+      d.paths AS deletes, CASE WHEN f.path_is_relative AND f.file_format = 'parquet' AND f.mapping_id IS NULL
+        THEN d.unreadable ELSE f.path END AS unreadable
     FROM ducklake_data_file f JOIN ${dataTables(at)} o USING (table_id)
     LEFT JOIN ducklake_file_partition_value p ON p.data_file_id = f.data_file_id AND p.partition_key_index = 0
     LEFT JOIN (SELECT data_file_id, list(path ORDER BY path) AS paths,
       min(CASE WHEN path_is_relative AND format = 'parquet' THEN NULL ELSE path END) AS unreadable
-      FROM ducklake_delete_file d WHERE ${isLiveAt('d', at.snapshotId)} GROUP BY data_file_id) d ON d.data_file_id = f.data_file_id
+      FROM ducklake_delete_file d WHERE ${isLiveAt('d', at.snapshotId)} GROUP BY data_file_id) d
+      ON d.data_file_id = f.data_file_id
     ${hasNotes ? 'LEFT JOIN _dfinery_files n ON n.data_file_id = f.data_file_id' : ''}
     WHERE ${isLiveAt('f', at.snapshotId)} ORDER BY f.path`,
   );
@@ -316,9 +327,11 @@ async function readLakeFiles(
 export async function keptPaths(engine: Engine, lake: Lake): Promise<Set<string>> {
   const own = dataTables(lake);
   const rows = await engine.rows(
-    `SELECT table_name || '/' || path AS path FROM ducklake_data_file JOIN ${own} USING (table_id) WHERE end_snapshot <= ${lake.snapshotId}
+    `SELECT table_name || '/' || path AS path FROM ducklake_data_file JOIN ${own} USING (table_id)
+    WHERE end_snapshot <= ${lake.snapshotId}
     UNION ALL SELECT table_name || '/' || path FROM ducklake_delete_file JOIN ${own} USING (table_id)
-    UNION ALL SELECT substr(path, ${lake.schemaPath.length + 1}) FROM ducklake_files_scheduled_for_deletion WHERE path_is_relative`,
+    UNION ALL SELECT substr(path, ${lake.schemaPath.length + 1})
+    FROM ducklake_files_scheduled_for_deletion WHERE path_is_relative`,
   );
   return new Set(rows.map(({ path }) => String(path)));
 }
@@ -329,7 +342,8 @@ export async function lostNames(engine: Engine): Promise<Set<string>> {
     .map((table) => `data_file_id NOT IN (SELECT data_file_id FROM ${table} WHERE data_file_id IS NOT NULL)`)
     .join(' AND ');
   const rows = await engine.rows(
-    `SELECT 'part-' || json_extract_string(TRY_CAST(value AS JSON), '$.id') || '.parquet' AS name FROM _dfinery_files WHERE ${listed}`,
+    `SELECT 'part-' || json_extract_string(TRY_CAST(value AS JSON), '$.id') || '.parquet' AS name
+    FROM _dfinery_files WHERE ${listed}`,
   );
   if (rows.some(({ name }) => name === null))
     throw unusable(engine.file, 'a row of _dfinery_files is not what this program stored');
@@ -372,7 +386,8 @@ export async function expireSnapshots(engine: Engine, lake: Lake, before: number
   for (const kind of ['data', 'delete']) {
     const [files, isOver] = [`ducklake_${kind}_file`, `end_snapshot <= ${before}`];
     const own = await engine.rows(
-      `SELECT table_name || '/' || path AS path FROM ${files} JOIN ${dataTables(lake)} USING (table_id) WHERE ${isOver}`,
+      `SELECT table_name || '/' || path AS path FROM ${files}
+      JOIN ${dataTables(lake)} USING (table_id) WHERE ${isOver}`,
     );
     paths.push(...own.map(({ path }) => String(path)));
     await engine.run(
@@ -381,8 +396,8 @@ export async function expireSnapshots(engine: Engine, lake: Lake, before: number
         f.path_is_relative AND s.path_is_relative AND t.path_is_relative, ${literal(at)}
       FROM ${files} f JOIN (SELECT table_id, any_value(schema_id) AS schema_id, any_value(path) AS path,
         any_value(path_is_relative) AS path_is_relative FROM ducklake_table GROUP BY table_id) t USING (table_id)
-      JOIN (SELECT schema_id, any_value(path) AS path, any_value(path_is_relative) AS path_is_relative FROM ducklake_schema
-        GROUP BY schema_id) s USING (schema_id)
+      JOIN (SELECT schema_id, any_value(path) AS path, any_value(path_is_relative) AS path_is_relative
+        FROM ducklake_schema GROUP BY schema_id) s USING (schema_id)
       WHERE f.${isOver} AND f.table_id NOT IN (SELECT table_id FROM ${dataTables(lake)})`,
     );
     await engine.run(`DELETE FROM ${files} WHERE ${isOver}`);

@@ -39,7 +39,8 @@ async function rewritten(table: FileTable, file: LakeFile, catalog: string): Pro
   const described = await describe(engine, `SELECT * FROM ${readFiles([local])}`);
   const there = new Set(described.map(({ name }) => name));
   const where = await notDeleted(table, file);
-  const from = `(SELECT * FROM read_parquet([${pathLiteral(local)}], hive_partitioning = false, file_row_number = true) WHERE ${where})`;
+  const from = `(SELECT * FROM read_parquet([${pathLiteral(local)}], hive_partitioning = false, file_row_number = true)
+    WHERE ${where})`;
   const known = state.receipts.map(({ window: windowNumber }) => windowNumber);
   const [row] = OWN_COLUMNS.every((name) => there.has(name))
     ? await engine.rows(

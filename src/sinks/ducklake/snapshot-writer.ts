@@ -281,7 +281,8 @@ export class SnapshotWriter {
         await engine.run(`DELETE FROM ${table} WHERE table_id = ${id}`);
       }
       await engine.run(
-        `INSERT INTO ducklake_table_stats SELECT ${id}, coalesce(sum(record_count), 0), ${nextRowId}, coalesce(sum(file_size_bytes), 0)
+        `INSERT INTO ducklake_table_stats
+        SELECT ${id}, coalesce(sum(record_count), 0), ${nextRowId}, coalesce(sum(file_size_bytes), 0)
         FROM ducklake_data_file WHERE table_id = ${id}`,
       );
       const ranges = columns
@@ -289,8 +290,10 @@ export class SnapshotWriter {
         .map((column) => {
           const value = (text: string) => `CAST(${text} AS ${duckDbType({ type: column.type })})`;
           return `SELECT ${id}, ${column.id}, count(*) FILTER (s.data_file_id IS NULL OR s.null_count > 0) > 0, NULL,
-            arg_min(s.min_value, ${value('s.min_value')}) AS least, arg_max(s.max_value, ${value('s.max_value')}) AS greatest, NULL
-          FROM ducklake_data_file f LEFT JOIN ducklake_file_column_stats s ON s.data_file_id = f.data_file_id AND s.column_id = ${column.id}
+            arg_min(s.min_value, ${value('s.min_value')}) AS least,
+            arg_max(s.max_value, ${value('s.max_value')}) AS greatest, NULL
+          FROM ducklake_data_file f
+          LEFT JOIN ducklake_file_column_stats s ON s.data_file_id = f.data_file_id AND s.column_id = ${column.id}
           WHERE f.table_id = ${id} HAVING least IS NOT NULL AND greatest IS NOT NULL
             AND count(*) FILTER (s.value_count > 0 AND (s.min_value IS NULL OR s.max_value IS NULL)) = 0`;
         });
