@@ -1,17 +1,7 @@
-import type { PriorLoads, Window } from '../extract/window.ts';
+import type { Window } from '../extract/window.ts';
 import type { WidenedColumn } from '../table/changes.ts';
 import type { RunHistory } from '../table/runs.ts';
-
-/** A place that is open for loading. `close` releases locks and files and may be called after any failure. */
-interface BaseSink {
-  /** The run history; absent for a target that stores none. */
-  readonly runs?: RunHistory;
-  /** The loads that earlier runs have stored, which decide the days to read. */
-  readPriorLoads(): Promise<PriorLoads>;
-  /** Publishes a verified copy for readers at a path; absent for a target that cannot do so. */
-  publish?(copy: string): Promise<void>;
-  close(): Promise<void>;
-}
+import type { TableState } from '../table/state.ts';
 
 export interface Commit {
   /** Number of windows of the batch that it stored, counted from the first; at least one. */
@@ -25,26 +15,34 @@ export interface Commit {
   readonly idRepeats: number;
 }
 
-/**
- * A place whose cursor moves with each commit. `commit` takes the windows of a batch, which share no day and come in
- * the order of days. It stores as many of them, from the first, as one plan of columns serves: each with its receipt,
- * and the state of the last one, all in one step, or nothing at all. The result is the same as if they were committed
- * one by one. The caller passes the remaining windows again.
- */
-export interface Sink extends BaseSink {
+/** A place that is open for loading, whose cursor moves with each commit. */
+export interface Sink {
+  /** What the place holds beside its rows, which decides the days to read; undefined before the first load. */
+  readonly state: TableState | undefined;
+  readonly runs: RunHistory;
   /**
    * Called with each window of the next batch, in order, as soon as it waits. A sink may begin to write what its commit
    * will need; nothing of it is visible, and the files of the window stay until the batch is committed or given up.
    */
   begin?(window: Window): void;
+  /**
+   * Takes the windows of a batch, which share no day and come in the order of days. It stores as many of them, from the
+   * first, as one plan of columns serves: each with its receipt, and the state of the last one, all in one step, or
+   * nothing at all. The result is the same as if they were committed one by one. The caller passes the remaining windows
+   * again.
+   */
   commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit>;
+  /** Publishes a verified copy for readers at a path; absent for a target that cannot do so. */
+  publish?(copy: string): Promise<void>;
+  /** Releases locks and files; may be called after any failure. */
+  close(): Promise<void>;
 }
 
 /** Counts of what was sent to a stream: fewer rows if its reader closed it before the end, which is no failure. */
 export type Streamed = Pick<Commit, 'rows' | 'columnsAdded' | 'rescued'>;
 
 /** A place that takes all windows of a run as one stream and stores nothing about them. */
-export interface StreamSink extends BaseSink {
+export interface StreamSink {
   /** True if a stream that failed is of no use to its reader. */
   readonly isAllOrNothing: boolean;
   write(windows: AsyncIterable<Window>): Promise<Streamed>;

@@ -15,6 +15,7 @@ import type { PriorLoads } from '../../extract/window.ts';
 import { load, newLoadCounts } from '../../sinks/load.ts';
 import type { Sink, StreamSink } from '../../sinks/sink.ts';
 import { begunRun, type RunHistory, type RunRecord } from '../../table/runs.ts';
+import { priorLoadsOf } from '../../table/state.ts';
 import type { Context } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { createProgress } from './progress.ts';
@@ -46,21 +47,22 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
   let summary: Summary = EMPTY_SUMMARY;
   try {
     const sink = await open();
+    const stateful = 'commit' in sink ? sink : undefined;
     const work = async () => {
-      const plan = planLocal(settingsOf(run), await sink.readPriorLoads(), run.days, began);
+      const plan = planLocal(settingsOf(run), priorLoadsOf(stateful?.state), run.days, began);
       await execute(run, plan, context, sink, (done) => {
         summary = done;
       });
     };
     const publish = async () => {
       if (run.publish === undefined || summary.windows === 0) return;
-      await sink.publish?.(run.publish);
+      await stateful?.publish?.(run.publish);
       context.logger.info('run.published', `A copy for readers is in ${run.publish}.`);
     };
     try {
-      await withRunRecord(sink.runs, context, () => summary, work, publish);
+      await withRunRecord(stateful?.runs, context, () => summary, work, publish);
     } finally {
-      await sink.close();
+      await stateful?.close();
     }
     return { summary };
   } catch (error) {

@@ -1,4 +1,3 @@
-import { NO_PRIOR_LOADS } from '../../extract/window.ts';
 import type { Target } from '../target.ts';
 
 const STDOUT = '-';
@@ -14,13 +13,10 @@ export const arrow: Target = {
     return {
       // A file gets its name once it is complete; without a pinned schema nothing is sent before the last window.
       isAllOrNothing: place !== STDOUT || options.pinned === undefined,
-      // The days are those of --from and --to, else all that can be exported.
-      readPriorLoads: async () => NO_PRIOR_LOADS,
       async write(windows) {
         const { writeArrow } = await import('./write-arrow.ts');
         return writeArrow(windows, { ...options, out });
       },
-      async close() {},
     };
   },
 };

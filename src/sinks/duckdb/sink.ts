@@ -3,14 +3,14 @@
 
 import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
-import { hasDuplicateOrMissingIds, type PriorLoads, type Window } from '../../extract/window.ts';
+import { hasDuplicateOrMissingIds, type Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
 import { plannedTogether, type Rules } from '../../table/plan.ts';
 import { lastWindowNumber } from '../../table/receipts.ts';
 import type { RunHistory } from '../../table/runs.ts';
-import { priorLoadsOf, type TableState } from '../../table/state.ts';
+import type { TableState } from '../../table/state.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { identityOf, moveIdentity, publish } from '../sql/copies.ts';
@@ -68,8 +68,8 @@ export class DuckDbSink implements Sink {
     this.runs = new RunTable(engine);
   }
 
-  async readPriorLoads(): Promise<PriorLoads> {
-    return priorLoadsOf(this.#state);
+  get state(): TableState {
+    return this.#state;
   }
 
   async commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {

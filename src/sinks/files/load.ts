@@ -2,11 +2,11 @@ import { messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import type { Logger } from '../../base/log.ts';
 import { plainCount } from '../../base/quantities.ts';
-import type { PriorLoads, Window } from '../../extract/window.ts';
+import type { Window } from '../../extract/window.ts';
 import { logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { isRetyped, type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
-import { newState, priorLoadsOf, type TableState } from '../../table/state.ts';
+import { newState, type TableState } from '../../table/state.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import { filesError, otherTimezone } from '../failures.ts';
 import type { Commit, Sink } from '../sink.ts';
@@ -102,8 +102,8 @@ class FilesSink implements Sink {
     this.runs = new RunObjects(table.storage, !hasOneWriter);
   }
 
-  async readPriorLoads(): Promise<PriorLoads> {
-    return priorLoadsOf(this.#table.latest?.state);
+  get state(): TableState | undefined {
+    return this.#table.latest?.state;
   }
 
   begin(window: Window): void {

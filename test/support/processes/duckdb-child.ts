@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
-import type { ExportState, Window } from '../../../src/extract/window.ts';
+import type { Window } from '../../../src/extract/window.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 
 /** Commits the windows of a list, from the first that the file's receipts lack on; one byte to stdout before each. */
@@ -17,9 +17,8 @@ async function main(file: string, list: string): Promise<void> {
     clock: systemClock,
     logger: silentLogger,
   });
-  const { state } = await sink.readPriorLoads();
-  const done =
-    windows.findIndex((window) => window.state.from_date === (state as ExportState | undefined)?.from_date) + 1;
+  const state = sink.state?.exportState;
+  const done = windows.findIndex((window) => window.state.from_date === state?.from_date) + 1;
   for (const window of windows.slice(done)) {
     process.stdout.write('.');
     await sink.commit([window], new AbortController().signal);

@@ -190,7 +190,7 @@ describe('a commit', () => {
     expect(await shown()).toEqual(TWO);
     expect(await verify()).toEqual([]);
     const sink = await fixture.openLake();
-    expect((await sink.readPriorLoads()).state).toMatchObject({ from_date: next });
+    expect(sink.state?.exportState).toMatchObject({ from_date: next });
     await sink.close();
   });
 

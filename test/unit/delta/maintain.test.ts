@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { priorLoadsOf } from '../../../src/table/state.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { FaultyStorage } from '../../support/targets/faulty-storage.ts';
@@ -75,7 +76,7 @@ describe('a checkpoint', () => {
     for (const table of TABLES) await fixture.checkpoint(0, table);
     const state = async () => {
       const sink = await fixture.openLake();
-      const { state: cursor, covered } = await sink.readPriorLoads();
+      const { state: cursor, covered } = priorLoadsOf(sink.state);
       await sink.close();
       return { cursor, covered };
     };
@@ -102,7 +103,7 @@ describe('a checkpoint', () => {
     );
     const storage = new FaultyStorage(fixture.root);
     const sink = await fixture.openLake({ storage });
-    expect((await sink.readPriorLoads()).covered.size).toBe(4);
+    expect(priorLoadsOf(sink.state).covered.size).toBe(4);
     await sink.close();
     expect(storage.reads.filter((path) => path.startsWith('events/')).length).toBeLessThan(4);
     expect(await verify()).toEqual([]);

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EXIT } from '../../../src/base/errors.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import { begunRun } from '../../../src/table/runs.ts';
+import { priorLoadsOf } from '../../../src/table/state.ts';
 import { failureOf } from '../../support/failure.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
@@ -141,7 +142,7 @@ describe('a Parquet folder', () => {
     await whileBlocked('journal.json', more('b', 'never'));
     const covered = async () => {
       const sink = await fixture.openFolder();
-      const prior = await sink.readPriorLoads();
+      const prior = priorLoadsOf(sink.state);
       await sink.runs?.begin(begunRun('2026-01-04T00:00:00.000Z', '1'));
       await sink.close();
       return [...prior.covered];

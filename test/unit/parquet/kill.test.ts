@@ -5,7 +5,6 @@ import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { validators } from '../../../connectors/validator.mjs';
-import type { ExportState } from '../../../src/extract/window.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { verifyParquet } from '../../support/targets/files.ts';
 import { ParquetFixture } from '../../support/targets/parquet.ts';
@@ -54,15 +53,15 @@ async function writeUntil(renames: number): Promise<void> {
 /** The first day of the cursor, and the days of the rows, as the next run and a reader find them. */
 async function found(): Promise<{ cursor: string | undefined; days: unknown[] }> {
   const sink = await fixture.openFolder({ tables: ['events', 'event_items', 'event_logs'] });
-  const { state } = await sink.readPriorLoads();
+  const state = sink.state?.exportState;
   await sink.close();
-  if (state === undefined) {
+  if (!state) {
     expect(fixture.files().filter((file) => file.startsWith('events/'))).toEqual([]);
     return { cursor: undefined, days: [] };
   }
   expect(await verifyParquet(fixture.folderOptions)).toEqual([]);
   const rows = await fixture.read('SELECT event_date AS day FROM events ORDER BY day');
-  return { cursor: (state as ExportState).from_date, days: rows.map((row) => row.day) };
+  return { cursor: state?.from_date, days: rows.map((row) => row.day) };
 }
 
 describe('kill -9 right after a rename', () => {

@@ -52,7 +52,7 @@ describe('opening a Parquet folder', () => {
     const left = { ...fixture.manifest, cursor: { version: 1, from_date: '2026-01-09' } };
     writeFileSync(journal, JSON.stringify({ v: 1, steps: [], manifest: left }));
     const sink = await fixture.openFolder();
-    expect((await sink.readPriorLoads()).state).toMatchObject({ from_date: '2026-01-09' });
+    expect(sink.state?.exportState).toMatchObject({ from_date: '2026-01-09' });
     await sink.close();
     expect(fixture.log.map(({ event }) => event)).toContain('parquet.recovered');
     expect(existsSync(journal)).toBe(false);

@@ -24,7 +24,8 @@ class DaysSink implements Sink {
     this.stored.push(days);
     return { ...CHANGED, windows: batch.length, rows: batch.reduce((sum, { receipt }) => sum + receipt.rows, 0) };
   }
-  readPriorLoads = async () => NO_PRIOR_LOADS;
+  readonly state = undefined;
+  readonly runs = { begin: async () => [], end: async () => {} };
   async close() {}
 }
 
