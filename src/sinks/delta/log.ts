@@ -95,7 +95,7 @@ class DeltaLog implements TableLog {
 
   /** Compares the schemas in the log with the state; that of an outdated table may be older or newer. */
   async check({ state, outdated }: Snapshot): Promise<Difference[]> {
-    const found: Difference[] = [];
+    const differences: Difference[] = [];
     for (const table of this.#tables) {
       if (!table.exists || outdated.has(table.name)) continue;
       const fields = await fieldsOf(this.#engine, table.name, state);
@@ -104,10 +104,10 @@ class DeltaLog implements TableLog {
         const [actual, expected] = [declared.get(name) ?? 'absent', JSON.stringify(type)];
         if (actual === expected) continue;
         const message = `${table.name}: column ${name} should be ${expected} in the log, and is ${actual}`;
-        found.push(difference('columns', message));
+        differences.push(difference('columns', message));
       }
     }
-    return found;
+    return differences;
   }
 
   expired(): Promise<readonly string[]> {

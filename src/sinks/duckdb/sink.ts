@@ -208,9 +208,9 @@ async function supersede(engine: Engine, batch: PlannedBatch) {
       stored,
       incoming: `(SELECT * FROM events WHERE ${isIncoming})`,
     };
-    const found = await findSupersededRows(engine, reread);
-    for (const condition of found.conditions) removed += await engine.run(`DELETE FROM ${older} AND ${condition}`);
-    const changed = await renumber(engine, reread, found, stored);
+    const superseded = await findSupersededRows(engine, reread);
+    for (const condition of superseded.conditions) removed += await engine.run(`DELETE FROM ${older} AND ${condition}`);
+    const changed = await renumber(engine, reread, superseded, stored);
     if (changed === 0) continue;
     renumbered += changed;
     await engine.run(

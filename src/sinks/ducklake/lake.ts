@@ -24,7 +24,7 @@ const OWN_TABLES = [
   `${MARKS}(database VARCHAR, file VARCHAR, copy_of VARCHAR)`,
 ];
 
-interface LakeTable extends IdentifiedTable {
+export interface LakeTable extends IdentifiedTable {
   readonly id: number;
   readonly partitionId: number;
   readonly nextRowId: number;
@@ -93,8 +93,8 @@ export async function createOwnTables(engine: Engine): Promise<void> {
   ]);
 }
 
-const isLiveAt = (table: string, at: number): string =>
-  `${table}.begin_snapshot <= ${at} AND (${table}.end_snapshot IS NULL OR ${table}.end_snapshot > ${at})`;
+const isLiveAt = (table: string, snapshot: number): string =>
+  `${table}.begin_snapshot <= ${snapshot} AND (${table}.end_snapshot IS NULL OR ${table}.end_snapshot > ${snapshot})`;
 
 /** The failure for a catalog in which another program changed what this one stored. */
 export const unusable = (file: string, why: string) =>
@@ -124,10 +124,10 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
   if (last === undefined || schema.path_is_relative !== true) {
     throw configError(`${file} has no snapshot, or no schema "main" among its data: restore it, or give another file.`);
   }
-  const at = { snapshotId, schemaId: Number(schema.id) };
-  const tables = await readTables(engine, at);
+  const snapshot = { snapshotId, schemaId: Number(schema.id) };
+  const tables = await readTables(engine, snapshot);
   return {
-    ...at,
+    ...snapshot,
     schemaVersion: Number(last.schema_version),
     nextCatalogId: Number(last.next_catalog_id),
     nextFileId: Number(last.next_file_id),
@@ -135,8 +135,8 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     dataPath,
     schemaPath: String(schema.path),
     tables,
-    files: await readLakeFiles(engine, at, tables, names),
-    inlinedRows: await readInlined(engine, at),
+    files: await readLakeFiles(engine, snapshot, tables, names),
+    inlinedRows: await readInlined(engine, snapshot),
     state: names.has('_dfinery_state') ? await readStateEntries(engine) : new Map(),
     copyOf: names.has(MARKS) ? await readCopyOf(engine) : undefined,
     hasCopies: names.has(COPIES_TABLE) && (await engine.count(COPIES_TABLE)) > 0,
@@ -198,22 +198,23 @@ async function readMetadata(engine: Engine): Promise<string> {
   return path.endsWith('/') ? path : `${path}/`;
 }
 
-type At = Pick<Lake, 'snapshotId' | 'schemaId'>;
+/** A snapshot of the catalog, and the schema with this program's tables. */
+type SnapshotOfSchema = Pick<Lake, 'snapshotId' | 'schemaId'>;
 
 /** The relation of this program's tables at a snapshot. */
-const dataTables = ({ snapshotId, schemaId }: At): string =>
+const dataTables = ({ snapshotId, schemaId }: SnapshotOfSchema): string =>
   `(SELECT table_id, table_name, coalesce(path_is_relative AND path = table_name || '/', false) AS has_own_folder
   FROM ducklake_table t
   WHERE schema_id = ${schemaId} AND table_name IN (${TABLES.map(literal).join(', ')}) AND ${isLiveAt('t', snapshotId)})`;
 
-async function readTables(engine: Engine, at: At): Promise<Map<TableName, LakeTable>> {
-  const { snapshotId } = at;
+async function readTables(engine: Engine, snapshot: SnapshotOfSchema): Promise<Map<TableName, LakeTable>> {
+  const { snapshotId } = snapshot;
   const rows = await engine.rows(
     `SELECT o.table_name AS name, o.table_id AS id, any_value(p.partition_id) AS partition,
       any_value(last) AS last, any_value(next) AS next,
       count(*) = 1 AND bool_and(has_own_folder
         AND k.transform = 'identity' AND c.column_name = ${literal(PARTITION_COLUMN)}) AS is_ours
-    FROM ${dataTables(at)} o
+    FROM ${dataTables(snapshot)} o
     LEFT JOIN (SELECT table_id, max(column_id) AS last FROM ducklake_column GROUP BY table_id) USING (table_id)
     LEFT JOIN (SELECT table_id, max(next_row_id) AS next FROM ducklake_table_stats GROUP BY table_id) USING (table_id)
     LEFT JOIN ducklake_partition_info p ON p.table_id = o.table_id AND ${isLiveAt('p', snapshotId)}
@@ -225,7 +226,7 @@ async function readTables(engine: Engine, at: At): Promise<Map<TableName, LakeTa
   const columns = await engine.rows(
     `SELECT o.table_name AS table, c.column_id AS id, c.column_name AS name, c.column_type AS type,
       e.column_id AS element_id, e.column_type AS element_type
-    FROM ducklake_column c JOIN ${dataTables(at)} o USING (table_id)
+    FROM ducklake_column c JOIN ${dataTables(snapshot)} o USING (table_id)
     LEFT JOIN ducklake_column e ON c.column_type = 'list'
       AND e.table_id = c.table_id AND e.parent_column = c.column_id AND ${isLiveAt('e', snapshotId)}
     WHERE c.parent_column IS NULL AND ${isLiveAt('c', snapshotId)} ORDER BY c.column_order`,
@@ -265,10 +266,10 @@ const KNOWN_TABLES: ReadonlySet<string> = new Set([
 const isKnown = (name: string): boolean => KNOWN_TABLES.has(name) || /^ducklake_(inlined|temp)_/.test(name);
 
 /** Names of tables, in the file or in the lake, that are not this program's. */
-export async function foreignTables(engine: Engine, { snapshotId: at }: Lake): Promise<string[]> {
+export async function foreignTables(engine: Engine, { snapshotId }: Lake): Promise<string[]> {
   const rows = await engine.rows(
     `SELECT schema_name AS schema, table_name AS name FROM ducklake_table t JOIN ducklake_schema s USING (schema_id)
-    WHERE ${isLiveAt('t', at)} AND ${isLiveAt('s', at)}`,
+    WHERE ${isLiveAt('t', snapshotId)} AND ${isLiveAt('s', snapshotId)}`,
   );
   const others = rows.filter(({ schema, name }) => schema !== 'main' || !isTableName(name));
   const inFile = [...(await tableNames(engine))].filter((name) => !isKnown(name));
@@ -277,7 +278,7 @@ export async function foreignTables(engine: Engine, { snapshotId: at }: Lake): P
 
 async function readLakeFiles(
   engine: Engine,
-  at: At,
+  snapshot: SnapshotOfSchema,
   tables: Lake['tables'],
   names: ReadonlySet<string>,
 ): Promise<LakeFile[]> {
@@ -287,14 +288,14 @@ async function readLakeFiles(
       p.data_file_id IS NOT NULL AS dated, p.partition_value AS date, ${hasNotes ? 'n.value' : 'NULL'} AS note,
       d.paths AS deletes, CASE WHEN f.path_is_relative AND f.file_format = 'parquet' AND f.mapping_id IS NULL
         THEN d.unreadable ELSE f.path END AS unreadable
-    FROM ducklake_data_file f JOIN ${dataTables(at)} o USING (table_id)
+    FROM ducklake_data_file f JOIN ${dataTables(snapshot)} o USING (table_id)
     LEFT JOIN ducklake_file_partition_value p ON p.data_file_id = f.data_file_id AND p.partition_key_index = 0
     LEFT JOIN (SELECT data_file_id, list(path ORDER BY path) AS paths,
       min(CASE WHEN path_is_relative AND format = 'parquet' THEN NULL ELSE path END) AS unreadable
-      FROM ducklake_delete_file d WHERE ${isLiveAt('d', at.snapshotId)} GROUP BY data_file_id) d
+      FROM ducklake_delete_file d WHERE ${isLiveAt('d', snapshot.snapshotId)} GROUP BY data_file_id) d
       ON d.data_file_id = f.data_file_id
     ${hasNotes ? 'LEFT JOIN _dfinery_files n ON n.data_file_id = f.data_file_id' : ''}
-    WHERE ${isLiveAt('f', at.snapshotId)} ORDER BY f.path`,
+    WHERE ${isLiveAt('f', snapshot.snapshotId)} ORDER BY f.path`,
   );
   const positions: Row[] = [];
   for (const inlined of inlinedDeletes(tables, names)) {
@@ -350,20 +351,20 @@ export async function lostNames(engine: Engine): Promise<Set<string>> {
   return new Set(rows.map(({ name }) => String(name)));
 }
 
-async function readInlined(engine: Engine, at: At): Promise<Map<TableName, number>> {
-  const found = new Map<TableName, number>();
-  for (const { table, inlined } of await inlinedTables(engine, at)) {
+async function readInlined(engine: Engine, snapshot: SnapshotOfSchema): Promise<Map<TableName, number>> {
+  const byTable = new Map<TableName, number>();
+  for (const { table, inlined } of await inlinedTables(engine, snapshot)) {
     const rows = await engine.count(`${identifier(inlined)} WHERE end_snapshot IS NULL`);
-    if (rows > 0) found.set(table, (found.get(table) ?? 0) + rows);
+    if (rows > 0) byTable.set(table, (byTable.get(table) ?? 0) + rows);
   }
-  return found;
+  return byTable;
 }
 
 /** Tables of the catalog with rows that another program inserted into this program's tables. */
-async function inlinedTables(engine: Engine, at: At) {
+async function inlinedTables(engine: Engine, snapshot: SnapshotOfSchema) {
   const rows = await engine.rows(
     `SELECT o.table_name AS table, i.table_name AS inlined FROM ducklake_inlined_data_tables i
-    JOIN ${dataTables(at)} o USING (table_id) JOIN duckdb_tables() d ON d.table_name = i.table_name
+    JOIN ${dataTables(snapshot)} o USING (table_id) JOIN duckdb_tables() d ON d.table_name = i.table_name
     WHERE d.database_name = current_database() ORDER BY ALL`,
   );
   return rows.map(({ table, inlined }) => ({ table: table as TableName, inlined: String(inlined) }));

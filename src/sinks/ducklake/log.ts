@@ -286,22 +286,22 @@ class LakeLog implements TableLog {
 
   /** Checks that the catalog's columns and numbers are those of the state and of the files. */
   async check({ files }: Snapshot): Promise<Difference[]> {
-    const found = (await this.#lostFiles()).map((path) =>
+    const differences = (await this.#lostFiles()).map((path) =>
       difference('files', `${path} was loaded, and the catalog does not list it any more`),
     );
     // Files that another program changed are left out: their replacements were just written.
     for (const { table, path, rows, date, windows } of files.filter(({ local }) => local === undefined)) {
       const noted = [...windows.values()].reduce((sum, n) => sum + n, 0);
       if (table === 'events' && noted !== rows) {
-        found.push(
+        differences.push(
           difference('files', `the catalog says ${path} has ${plainCount(rows, 'row')}, its windows ${noted}`),
         );
       }
       if (!path.includes(`/${PARTITION_COLUMN}=${date ?? NO_DATE}/`)) {
-        found.push(difference('files', `the catalog files ${path} under ${date ?? 'no date'}`));
+        differences.push(difference('files', `the catalog files ${path} under ${date ?? 'no date'}`));
       }
     }
-    return found;
+    return differences;
   }
 
   /** Throws a configuration failure for a catalog that lacks existing files: they would be removed as unused. */
@@ -320,11 +320,11 @@ class LakeLog implements TableLog {
     const { storage, catalog } = this.#parts;
     const names = await catalog.read(lostNames);
     if (names === undefined || names.size === 0) return [];
-    const found: string[] = [];
+    const lost: string[] = [];
     for (const table of TABLES) {
-      for await (const { path } of storage.list(table)) if (names.has(basename(path))) found.push(path);
+      for await (const { path } of storage.list(table)) if (names.has(basename(path))) lost.push(path);
     }
-    return found.sort();
+    return lost.sort();
   }
 
   async expired(at: Snapshot | undefined): Promise<readonly string[]> {

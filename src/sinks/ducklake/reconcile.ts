@@ -26,10 +26,10 @@ export async function rewriteChanged(
   changed: readonly LakeFile[],
   catalog: string,
 ): Promise<FileChange> {
-  const own = changed.filter((file) => file.table === 'events');
+  const events = changed.filter((file) => file.table === 'events');
   const added: NewFile[] = [];
-  for (const file of own) added.push(...(await rewritten(table, file, catalog)));
-  return changeOf(table, 'rewrite', { removed: own.map(changedFile), added });
+  for (const file of events) added.push(...(await rewritten(table, file, catalog)));
+  return changeOf(table, 'rewrite', { removed: events.map(changedFile), added });
 }
 
 async function rewritten(table: FileTable, file: LakeFile, catalog: string): Promise<NewFile[]> {
@@ -37,29 +37,23 @@ async function rewritten(table: FileTable, file: LakeFile, catalog: string): Pro
   const { state } = table.snapshot;
   const local = await table.fetchOne(changedFile(file));
   const described = await describe(engine, `SELECT * FROM ${readFiles([local])}`);
-  const there = new Set(described.map(({ name }) => name));
-  const where = await notDeleted(table, file);
+  const names = new Set(described.map(({ name }) => name));
   const from = `(SELECT * FROM read_parquet([${pathLiteral(local)}], hive_partitioning = false, file_row_number = true)
-    WHERE ${where})`;
-  const known = state.receipts.map(({ window: windowNumber }) => windowNumber);
-  const [row] = OWN_COLUMNS.every((name) => there.has(name))
-    ? await engine.rows(
+    WHERE ${await notDeleted(table, file)})`;
+  const windows = state.receipts.map(({ window: windowNumber }) => windowNumber);
+  const counted = OWN_COLUMNS.every((name) => names.has(name))
+    ? await engine.row(
         `SELECT count(*) AS n, count(*) FILTER (_key IS NULL OR _dfinery_window IS NULL
-          OR _dfinery_window NOT IN (${[...known, 0].join(', ')})) AS inserted FROM ${from}`,
+          OR _dfinery_window NOT IN (${[...windows, 0].join(', ')})) AS inserted FROM ${from}`,
       )
-    : [{ n: file.rows, inserted: file.rows }];
-  if (Number(row?.inserted) > 0) throw insertedError(catalog, file.table, Number(row?.inserted));
-  if (Number(row?.n) === 0) return [];
-  if (file.date === undefined) throw undatedError(catalog, file, Number(row?.n));
-  const columns = columnsIn(state.columns, there);
-  return [
-    await table.write({
-      table: 'events',
-      date: file.date,
-      query: `SELECT ${selectOf(columns, there, table.zone)} FROM ${from}`,
-      rows: Number(row?.n),
-    }),
-  ];
+    : { n: file.rows, inserted: file.rows };
+  const [rows, inserted] = [Number(counted.n), Number(counted.inserted)];
+  if (inserted > 0) throw insertedError(catalog, file.table, inserted);
+  if (rows === 0) return [];
+  if (file.date === undefined) throw undatedError(catalog, file, rows);
+  const columns = columnsIn(state.columns, names);
+  const query = `SELECT ${selectOf(columns, names, table.zone)} FROM ${from}`;
+  return [await table.write({ table: 'events', date: file.date, query, rows })];
 }
 
 /** SQL condition of a row of a file that nobody deleted. */

@@ -15,16 +15,13 @@ import { type DescribedColumn, scalarOf } from '../sql/conversions.ts';
 import type { Engine, Value } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { appendRows, type CatalogRow } from './catalog-rows.ts';
-import type { Lake } from './lake.ts';
+import type { Lake, LakeTable } from './lake.ts';
 import { lakeNoteOf } from './state.ts';
 
 export const sameType = (field: Field, column: IdentifiedColumn | undefined): boolean =>
   column?.type === field.type && column.element?.type === field.element;
 
-interface Table {
-  readonly id: number;
-  readonly partitionId: number;
-  readonly columns: readonly IdentifiedColumn[];
+interface Table extends Pick<LakeTable, 'id' | 'partitionId' | 'columns'> {
   nextRowId: number;
 }
 
@@ -195,8 +192,8 @@ export class SnapshotWriter {
     const notes: Value[][] = [];
     for (const file of added) {
       const table = this.#table(file.table);
-      const found = logged.get(file);
-      if (found === undefined) throw internalError(`The file ${file.path} has no statistics.`);
+      const columns = logged.get(file);
+      if (columns === undefined) throw internalError(`The file ${file.path} has no statistics.`);
       const id = this.#nextFileId++;
       const own = { data_file_id: id, table_id: table.id };
       files.push({
@@ -213,20 +210,20 @@ export class SnapshotWriter {
       });
       table.nextRowId += file.rows;
       for (const column of table.columns) {
-        const logged = found.get(column.name);
-        if (logged === undefined) continue;
+        const counts = columns.get(column.name);
+        if (counts === undefined) continue;
         statistics.push({
           ...own,
           column_id: column.element?.id ?? column.id,
-          column_size_bytes: logged.bytes,
-          value_count: logged.values,
-          null_count: logged.nulls,
-          min_value: logged.least,
-          max_value: logged.greatest,
+          column_size_bytes: counts.bytes,
+          value_count: counts.values,
+          null_count: counts.nulls,
+          min_value: counts.least,
+          max_value: counts.greatest,
         });
       }
       partitions.push({ ...own, partition_key_index: 0, partition_value: file.date });
-      notes.push([1, id, lakeNoteOf(file, found)]);
+      notes.push([1, id, lakeNoteOf(file, columns)]);
     }
     const engine = this.#engine;
     await appendRows(engine, 'ducklake_data_file', files);

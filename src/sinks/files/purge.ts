@@ -120,12 +120,12 @@ async function prepared(
   signal: AbortSignal | undefined,
 ): Promise<{ readonly lookup: Lookup; readonly change: FileChange }> {
   return table.engine.transaction(async () => {
-    const found = await lookUp(table, query);
-    return { lookup: found.lookup, change: await withoutPeople(table, query, found) };
+    const search = await lookUp(table, query);
+    return { lookup: search.lookup, change: await withoutPeople(table, query, search) };
   }, signal);
 }
 
-interface Found {
+interface Search {
   readonly lookup: Lookup;
   /** The relation that was searched; it names the file of a row. */
   readonly from: string | undefined;
@@ -134,7 +134,7 @@ interface Found {
 }
 
 /** Looks people up. `wholeRows`: all columns are read, and not only those that a look-up needs. */
-async function lookUp(table: FileTable, query: PeopleQuery, { wholeRows = false } = {}): Promise<Found> {
+async function lookUp(table: FileTable, query: PeopleQuery, { wholeRows = false } = {}): Promise<Search> {
   const { engine, place, zone } = table;
   const { state } = table.snapshot;
   const { columns } = state;
@@ -150,7 +150,7 @@ async function lookUp(table: FileTable, query: PeopleQuery, { wholeRows = false 
 async function withoutPeople(
   table: FileTable,
   query: PeopleQuery,
-  { lookup, from, files }: Found,
+  { lookup, from, files }: Search,
 ): Promise<FileChange> {
   const { state } = table.snapshot;
   const removed: DataFile[] = [];
@@ -161,11 +161,11 @@ async function withoutPeople(
     if (lost === 0) continue;
     removed.push(file);
     if (lost === file.rows) continue;
-    const own = columnsIn(state.columns, file.columns);
+    const columns = columnsIn(state.columns, file.columns);
     // The condition reads columns that a file may lack; they are NULL there.
-    const read = new Set<StoredColumn>([...own, ...peopleColumns(state.columns, query)]);
+    const read = new Set<StoredColumn>([...columns, ...peopleColumns(state.columns, query)]);
     const rowsOf = eventRows(await table.fetch([file]), [...read], table.zone);
-    const select = `SELECT ${selectOf(own, file.columns, table.zone)} FROM ${rowsOf} WHERE NOT ${lookup.condition}`;
+    const select = `SELECT ${selectOf(columns, file.columns, table.zone)} FROM ${rowsOf} WHERE NOT ${lookup.condition}`;
     const rows = file.rows - lost;
     const { date, isSorted } = file;
     const written = await table.write({ table: 'events', date, query: select, rows, isSorted });

@@ -14,39 +14,39 @@ import { type DataFile, type FilesFormat, liveRows, type OpenFilesOptions, type 
 
 /** Compares every file with the log, and all rows with the receipts. Read-only. Throws UserError. */
 export function verifyFiles(format: FilesFormat, options: OpenFilesOptions): Promise<Difference[]> {
-  const isCertain = (found: readonly Difference[]) => found.length === 0;
+  const isCertain = (differences: readonly Difference[]) => differences.length === 0;
   return readingTable(format, options, (table) => differencesIn(table, options.signal), isCertain);
 }
 
 async function differencesIn(table: FileTable, signal: AbortSignal | undefined): Promise<Difference[]> {
   const { state, outdated } = table.snapshot;
-  const found = [
+  const differences = [
     ...checkLiveRows(state.receipts, liveRows(table.filesOf('events'))),
     ...checkDays(state.exportState, coveredDays(state.receipts)),
     ...(await table.log.check(table.snapshot)),
     ...(await checkFiles(table, signal)),
   ];
-  if (found.some(({ check }) => check === 'files')) return found;
+  if (differences.some(({ check }) => check === 'files')) return differences;
   const files = await table.fetch(table.snapshot.files);
   const events = files.filter((file) => file.table === 'events');
-  const isCounted = !found.some(({ check }) => check === 'rows');
+  const isCounted = !differences.some(({ check }) => check === 'rows');
   if (events.length > 0) {
     const { engine } = table;
     const from = readFiles(copiesOf(events));
-    found.push(...(await checkFileColumns(table, files)));
+    differences.push(...(await checkFileColumns(table, files)));
     signal?.throwIfAborted();
-    if (isCounted) found.push(...checkLiveRows(state.receipts, await rowsByWindow(engine, from)));
+    if (isCounted) differences.push(...checkLiveRows(state.receipts, await rowsByWindow(engine, from)));
     signal?.throwIfAborted();
-    found.push(...checkKeys(await countKeyFaults(engine, from)));
+    differences.push(...checkKeys(await countKeyFaults(engine, from)));
   }
   for (const name of TABLES) {
     if (name === 'events' || !state.tables.includes(name)) continue;
     signal?.throwIfAborted();
     if (outdated.has(name)) {
-      found.push(difference('rows', `${name} does not follow from the events that are there: sync again`));
-    } else found.push(...(await checkDerived(table, events, name)));
+      differences.push(difference('rows', `${name} does not follow from the events that are there: sync again`));
+    } else differences.push(...(await checkDerived(table, events, name)));
   }
-  return found;
+  return differences;
 }
 
 /** Checks that every file is there and is the one that was written. */
@@ -55,7 +55,7 @@ async function checkFiles(table: FileTable, signal: AbortSignal | undefined): Pr
   for (const name of TABLES) {
     for await (const { path, bytes } of table.storage.list(name)) stored.set(path, bytes);
   }
-  const found: Difference[] = [];
+  const differences: Difference[] = [];
   const whole: DataFile[] = [];
   for (const file of table.snapshot.files) {
     signal?.throwIfAborted();
@@ -65,24 +65,24 @@ async function checkFiles(table: FileTable, signal: AbortSignal | undefined): Pr
     else {
       const how =
         bytes === undefined ? 'is missing' : `is not the file that was written (${bytes} bytes, was ${file.bytes})`;
-      found.push(difference('files', `${file.path} ${how}`));
+      differences.push(difference('files', `${file.path} ${how}`));
     }
   }
   const fetched = await table.fetch(whole);
   for (const file of fetched) {
     signal?.throwIfAborted();
     if (file.sha256 === undefined || (await fingerprint(file.copy)) === file.sha256) continue;
-    found.push(difference('files', `${file.path} is not the file that was written`));
+    differences.push(difference('files', `${file.path} is not the file that was written`));
   }
-  if (found.length === 0) {
+  if (differences.length === 0) {
     const counts = await countRows(table.engine, copiesOf(fetched));
     for (const file of fetched) {
       const rows = counts.get(file.copy);
       if (rows === file.rows) continue;
-      found.push(difference('files', `${file.path} has ${plainCount(rows, 'row')} instead of ${file.rows}`));
+      differences.push(difference('files', `${file.path} has ${plainCount(rows, 'row')} instead of ${file.rows}`));
     }
   }
-  return found;
+  return differences;
 }
 
 /** Size of the file to which links lead: readers see it, but a listing does not. */
@@ -100,7 +100,7 @@ async function checkFileColumns(table: FileTable, files: readonly ReadableFile[]
       ({ name, type }) => `${name} ${type}`,
     );
   const first = new Map<TableName, readonly string[]>();
-  const found: Difference[] = [];
+  const differences: Difference[] = [];
   for (const file of files) {
     if (hasOneFilePerDate !== true && file.table !== 'events') continue;
     const described = await describe(table.engine, `SELECT * FROM ${readFiles([file.copy])}`);
@@ -110,9 +110,9 @@ async function checkFileColumns(table: FileTable, files: readonly ReadableFile[]
     const textOf = (list: readonly string[]) => JSON.stringify(hasOneFilePerDate === true ? list : [...list].sort());
     if (textOf(actual) === textOf(expected)) continue;
     const message = `${file.path} has other columns than ${file.table} should have: it ${columnDifference(actual, expected)}`;
-    found.push(difference('columns', message));
+    differences.push(difference('columns', message));
   }
-  return found;
+  return differences;
 }
 
 /** The difference between two lists of columns, as a clause that follows "it". */

@@ -7,10 +7,7 @@ export interface VersionNames {
   pathOf(version: number): string;
   /** The version that a file of the folder belongs to; undefined for any other file. */
   versionOf(path: string): number | undefined;
-  /**
-   * A text that comes before the paths of this version and later ones; empty if the paths are not in the order of
-   * versions.
-   */
+  /** A text that comes before the paths of this version and later ones, whose order is that of the versions. */
   before(version: number): string;
 }
 

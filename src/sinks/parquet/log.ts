@@ -158,7 +158,7 @@ class FolderLog implements TableLog {
 
   async foreign({ files }: Snapshot): Promise<readonly string[]> {
     const known = new Set(files.map(({ path }) => path));
-    const found: string[] = [];
+    const paths: string[] = [];
     for (const name of TABLES) {
       const folder = join(this.#paths.root, name);
       const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch((error) => {
@@ -167,10 +167,10 @@ class FolderLog implements TableLog {
       });
       for (const entry of entries.filter((one) => !one.isDirectory())) {
         const path = relative(this.#paths.root, join(entry.parentPath, entry.name)).split(sep).join('/');
-        if (!known.has(path)) found.push(path);
+        if (!known.has(path)) paths.push(path);
       }
     }
-    return found;
+    return paths;
   }
 
   /** Throws unless each file is the only name of its bytes, in a writable folder of this disk. */
@@ -223,7 +223,7 @@ async function orderedSteps(
     const news = added.filter((file) => file.table === table);
     const olds = removed.filter((file) => file.table === table && targets.has(file.path));
     const key = table === 'event_logs' ? columnOfSource(state.columns, LOG_ID) : '_key';
-    for (const { path, rows } of await filesWithMovedKeys(engine, { root, olds, news, key })) {
+    for (const { path, rows } of await filesWithMovedKeys(engine, root, key, { olds, news })) {
       const others = news.filter((file) => file.path !== path).map(({ local }) => local);
       const less = join(temporary, `less-${reductions.length}.part`);
       const query = `SELECT * FROM ${readFiles([join(root, path)])} WHERE ${key} IS NULL OR ${key} NOT IN
@@ -239,17 +239,9 @@ async function orderedSteps(
 /** The old files of which keys will be in a new file of another path. */
 async function filesWithMovedKeys(
   engine: Engine,
-  {
-    root,
-    olds,
-    news,
-    key,
-  }: {
-    readonly root: string;
-    readonly olds: readonly DataFile[];
-    readonly news: readonly NewFile[];
-    readonly key: string;
-  },
+  root: string,
+  key: string,
+  { olds, news }: { readonly olds: readonly DataFile[]; readonly news: readonly NewFile[] },
 ): Promise<DataFile[]> {
   if (olds.length === 0 || news.length < 2) return [];
   const stored = (file: DataFile) => join(root, file.path);

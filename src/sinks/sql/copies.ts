@@ -172,10 +172,10 @@ async function checkCopyTarget(
   { name, path, file, database }: CopyTarget,
   options: Options,
 ): Promise<void> {
-  const found = statSync(path);
-  if (!found.isFile()) throw configError(`${name} is no file.`);
+  const stats = statSync(path);
+  if (!stats.isFile()) throw configError(`${name} is no file.`);
   if (fileAt(path) === fileAt(file)) throw loadedFileError(name);
-  if (found.nlink > 1) {
+  if (stats.nlink > 1) {
     throw configError(
       `${name} has another name (a hard link), under which the old copy would stay: remove that first. It was not changed.`,
     );
