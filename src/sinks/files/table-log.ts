@@ -101,8 +101,9 @@ export class LostRace extends UserError {
 }
 
 /**
- * Which files of a place are live, and how a change becomes visible in one step. `at` and `from` are the snapshot that
- * the log returned last; undefined before the first commit. All methods throw UserError.
+ * Which files of a place are live, and how a change becomes visible in one step: four methods, and four more that only
+ * some logs need. `at` and `from` are the snapshot that the log returned last; undefined before the first commit. All
+ * methods throw UserError.
  */
 export interface TableLog {
   readonly layout: Layout;
@@ -113,18 +114,18 @@ export interface TableLog {
    * committed first it throws LostRace, and nothing of the change is left anywhere.
    */
   commit(change: FileChange, from: Snapshot | undefined): Promise<Snapshot>;
-  /** False if files that were read may have been changed or removed since; absent if that cannot happen. */
-  isUnchanged?(): Promise<boolean>;
-  /** Differences between the log and the state or the files, for `verify`. Read-only. */
-  check(at: Snapshot): Promise<Difference[]>;
-  /** Names or paths that lie among the tables but are not part of them, so that a purge leaves them. */
-  foreign?(at: Snapshot): Promise<readonly string[]>;
-  /** Paths of files that no reader needs any more, or that dead runs left (S45, S46); may first remove old versions. */
-  expired?(at: Snapshot | undefined): Promise<readonly string[]>;
   /** Throws unless `erase` can remove these files of the snapshot. */
   checkErase(removed: readonly DataFile[], at: Snapshot): Promise<void>;
   /** After the commit of a purge: removes files that left, older versions, entries that name values (S37, S44). */
   erase(at: Snapshot): Promise<void>;
+  /** False if files that were read may have been changed or removed since; absent if that cannot happen. */
+  isUnchanged?(): Promise<boolean>;
+  /** Paths of files that no reader needs any more, or that dead runs left (S45, S46); may first remove old versions. */
+  expired?(at: Snapshot | undefined): Promise<readonly string[]>;
+  /** Differences between the log and the state or the files, for `verify`. Read-only. */
+  check?(at: Snapshot): Promise<Difference[]>;
+  /** Names or paths that lie among the tables but are not part of them, so that a purge leaves them. */
+  foreign?(at: Snapshot): Promise<readonly string[]>;
 }
 
 export interface OpenFilesOptions extends PlaceOptions, TargetOptions, Pick<PurgeOptions, 'publishCopies'> {

@@ -137,8 +137,6 @@ class ExampleLog implements TableLog {
     return this.#versions.isLatest(this.#latest?.version ?? -1);
   }
 
-  check = async () => [];
-
   expired(at: Snapshot | undefined): Promise<readonly string[]> {
     const { clock } = this.#options;
     return expiredFiles(this.#storage, this.#known(at?.files), { now: clock.now(), retentionMs: this.#retentionMs });
