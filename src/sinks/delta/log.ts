@@ -30,7 +30,7 @@ export const DELTA: FilesFormat = {
   noun: 'place',
   hasOneWriter: false,
   async open(options, mode) {
-    const storage = options.storage ?? (await openStorage(options.place, options.env, options.signal));
+    const storage = await openStorage(options.place, options);
     const logOf = async ({ engine, folder }: PlaceWithoutLog) => {
       const log = new DeltaLog(storage, engine, folder, options);
       return { log, snapshot: await log.read() };

@@ -65,7 +65,7 @@ export const DUCKLAKE: FilesFormat = {
   noun: 'catalog',
   hasOneWriter: false,
   async open(options, mode) {
-    const { env, place, signal } = options;
+    const { place } = options;
     const catalog = new Catalog(place, options);
     const lake = await catalog.read(readLake);
     if (lake === undefined && mode === 'rewrite') {
@@ -76,7 +76,7 @@ export const DUCKLAKE: FilesFormat = {
       await catalog.checkWritable();
     }
     const data = dataOf(catalog, lake, options.data);
-    const storage = options.storage ?? (await openStorage(data.schema, env, signal));
+    const storage = await openStorage(data.schema, options);
     return openWithoutLock(storage, options, mode, async (open) => {
       const parts = { ...open, dataPath: data.path, catalog: new Catalog(place, options, open.engine) };
       const log = new LakeLog(parts, options, mode === 'read');

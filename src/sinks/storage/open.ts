@@ -24,8 +24,16 @@ function bucketOf(text: string): Omit<BucketFolder, 'address'> | undefined {
   return { bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
 }
 
-/** Opens the storage of an address, without a request. Throws UserError for an address of another kind. */
-export async function openStorage(text: string, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
+interface StorageOptions {
+  /** A storage to be used instead of that of the address. */
+  readonly storage?: Storage | undefined;
+  readonly env: Env;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Opens the storage of an address. Throws UserError for an address of another kind, or a bucket that is not there. */
+export async function openStorage(text: string, { storage, env, signal }: StorageOptions): Promise<Storage> {
+  if (storage !== undefined) return storage;
   const bucket = bucketOf(text);
   if (bucket === undefined) return new DiskStorage(text);
   return await openS3Storage({ ...bucket, address: text.replace(/\/+$/, '') }, env, signal);

@@ -74,7 +74,7 @@ export const EXAMPLE: FilesFormat = {
   noun: 'place',
   hasOneWriter: false,
   async open(options, mode) {
-    const storage = options.storage ?? (await openStorage(options.place, options.env, options.signal));
+    const storage = await openStorage(options.place, options);
     const logOf = async () => {
       const log = new ExampleLog(storage, options);
       return { log, snapshot: await log.read() };

@@ -24,7 +24,7 @@ describe('the endpoint of an object store', () => {
     'that is plain http to another machine gets no request: exit 2 [R727]',
     async (name) => {
       const env = (asked: string) => (asked === name ? 'http://store.example:9000' : undefined);
-      await expect(openStorage('s3://bucket', env, undefined)).rejects.toMatchObject({
+      await expect(openStorage('s3://bucket', { env })).rejects.toMatchObject({
         exitCode: configError('').exitCode,
         message: expect.stringContaining(`${name} is http://store.example:9000`),
       });

@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 async function open(address = 's3://bucket/lake', signal?: AbortSignal): Promise<Storage> {
-  const storage = await openStorage(address, envOf(s3.env), signal);
+  const storage = await openStorage(address, { env: envOf(s3.env), signal });
   opened.push(storage);
   s3.reset();
   return storage;
@@ -152,7 +152,7 @@ describe('an object of a bucket', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     try {
-      const storage = await openStorage('s3://bucket', envOf({ ...s3.env, AWS_ENDPOINT_URL_S3: url }), undefined);
+      const storage = await openStorage('s3://bucket', { env: envOf({ ...s3.env, AWS_ENDPOINT_URL_S3: url }) });
       await expect(storage.read('x')).rejects.toMatchObject({
         kind: 'config',
         message: 's3://bucket/x is no file of a table: 536870913 bytes.',
@@ -284,7 +284,7 @@ describe('the environment of a bucket', () => {
     const { AWS_ENDPOINT_URL_S3: url, ...env } = s3.env;
     vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined);
     const named = String(url).replace('127.0.0.1', 'localhost');
-    const of = (more: Record<string, string>) => openStorage('s3://bucket', envOf({ ...env, ...more }), undefined);
+    const of = (more: Record<string, string>) => openStorage('s3://bucket', { env: envOf({ ...env, ...more }) });
     opened.push(await of({ AWS_ENDPOINT_URL: named }));
     opened.push(await of({ AWS_ENDPOINT_URL: 'http://127.0.0.1:1', AWS_ENDPOINT_URL_S3: url }));
     opened.push(await of({ AWS_ENDPOINT_URL: url, AWS_ENDPOINT_URL_S3: '', AWS_CA_BUNDLE: '' }));
@@ -293,7 +293,7 @@ describe('the environment of a bucket', () => {
   it('may name a readable file of certificates', async () => {
     const bundle = join(dir, 'none.pem');
     await expect(
-      openStorage('s3://bucket', envOf({ ...s3.env, AWS_CA_BUNDLE: bundle }), undefined),
+      openStorage('s3://bucket', { env: envOf({ ...s3.env, AWS_CA_BUNDLE: bundle }) }),
     ).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringMatching(/^the file that AWS_CA_BUNDLE names cannot be read: .*none\.pem/),

@@ -47,7 +47,7 @@ const TWO = [
 const place = () => ({ ...fixture.lakeOptions, place: URL, env: envOf(s3.env) });
 const store = (windows = [older()], more = {}) => fixture.store(windows, { ...place(), tables: TABLES, ...more });
 const verify = () => verifyDelta(place());
-const open = (signal?: AbortSignal) => openStorage(URL, envOf(s3.env), signal);
+const open = (signal?: AbortSignal) => openStorage(URL, { env: envOf(s3.env), signal });
 
 /** What a reader of the protocol finds in the bucket at this moment. */
 function shown() {

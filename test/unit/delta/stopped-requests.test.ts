@@ -43,7 +43,7 @@ describe('a request to a bucket', () => {
     ['ListObjectVersions', (storage) => storage.eraseAllBut('events', () => false, 1)],
   ])('is not made again after a stop: %s', async (kind, work) => {
     const stop = new AbortController();
-    const storage = await openStorage('s3://bucket', envOf(s3.env), stop.signal);
+    const storage = await openStorage('s3://bucket', { env: envOf(s3.env), signal: stop.signal });
     s3.reset();
     s3.outcomeOf = ({ what }) => {
       if (what !== kind) return 'normal';
@@ -57,13 +57,13 @@ describe('a request to a bucket', () => {
 
   it('for the bucket itself is not sent after a stop', async () => {
     const stopped = AbortSignal.abort(new Error('stopped'));
-    await expect(openStorage('s3://bucket', envOf(s3.env), stopped)).rejects.toThrow('stopped');
+    await expect(openStorage('s3://bucket', { env: envOf(s3.env), signal: stopped })).rejects.toThrow('stopped');
     expect(s3.requests).toEqual([]);
   });
 
   it('for a part is not retried after a stop, and the upload is aborted', async () => {
     const stop = new AbortController();
-    const storage = await openStorage('s3://bucket', envOf(s3.env), stop.signal);
+    const storage = await openStorage('s3://bucket', { env: envOf(s3.env), signal: stop.signal });
     s3.outcomeOf = ({ what }) => {
       if (what === 'UploadPart') stop.abort(new Error('stopped'));
       return what === 'UploadPart' ? 'answer lost' : 'normal';

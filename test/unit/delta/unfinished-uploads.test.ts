@@ -21,7 +21,7 @@ const begun = (id: string, key: string, second: number) =>
 
 /** Erases everything of `events` that is older, and nothing else. */
 async function erase(second: number): Promise<void> {
-  const storage = await openStorage('s3://bucket/lake', envOf(s3.env), undefined);
+  const storage = await openStorage('s3://bucket/lake', { env: envOf(s3.env) });
   try {
     await storage.eraseAllBut('events', () => true, at(second));
   } finally {

@@ -62,7 +62,7 @@ describe.each(LOGS_WITHOUT_LOCK)('%s beside a purge', (name) => {
     const open = await fixture.format.open(fixture.options, 'read');
     const { address } = open.storage;
     await open.close();
-    const storage = await openStorage(address, fixture.options.env, undefined);
+    const storage = await openStorage(address, { env: fixture.options.env });
     const putFile = storage.putFile.bind(storage);
     let purges = 0;
     storage.putFile = async (...of) => {
@@ -108,7 +108,7 @@ describe.each(['delta', 'example'] as const)('%s with a log of versions', (name)
 
   it.each(['rows', 'no rows'])('keeps a commit of %s that a purge follows before its writer sees so', async (what) => {
     await fixture.store([load(ONE, 'a', 'erna')]);
-    const storage = await openStorage(fixture.place, fixture.options.env, undefined);
+    const storage = await openStorage(fixture.place, { env: fixture.options.env });
     const create = storage.create.bind(storage);
     let purges = 0;
     storage.create = async (path, text) => {
