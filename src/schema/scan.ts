@@ -4,8 +4,13 @@ import { typeOf } from '../types/index.ts';
 import type { ColumnType } from '../types/type.ts';
 import { type ColumnGroup, headerColumns } from './groups.ts';
 
-/** The names and bits of all classes of cells. A scan that was stored by a program with others means other cells. */
-export const EVIDENCE_BITS: Readonly<Record<string, Evidence>> = { ...evidence };
+/**
+ * The names and bits of all classes of cells, in the order of the names, which a bundle does not keep. A scan that was
+ * stored by a program with others means other cells.
+ */
+export const EVIDENCE_BITS: readonly (readonly [name: string, bit: Evidence])[] = Object.entries(evidence).sort(
+  ([a], [b]) => (a < b ? -1 : 1),
+);
 
 /** The first cell of a column that had a new class. */
 export interface FirstSeen {
