@@ -2,8 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Day } from '../../base/days.ts';
-import { EXIT, messageOf, severityOf, UserError } from '../../base/errors.ts';
-import { VERSION } from '../../base/version.ts';
+import { EXIT, severityOf, UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { hashesOf } from '../../extract/export-request.ts';
 import { discardShared } from '../../extract/extract.ts';
@@ -14,11 +13,11 @@ import { extractDeps, extractOptions, openExportSession } from '../../extract/se
 import type { PriorLoads } from '../../extract/window.ts';
 import { load, newLoadCounts } from '../../sinks/load.ts';
 import type { Sink, StreamSink } from '../../sinks/sink.ts';
-import { begunRun, type RunHistory, type RunRecord } from '../../table/runs.ts';
 import { priorLoadsOf } from '../../table/state.ts';
 import type { Context } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { createProgress } from './progress.ts';
+import { beginRecord } from './record.ts';
 import { type AlsoSummary, EMPTY_SUMMARY, type Summary, summaryOf } from './summary.ts';
 
 const TICK_MS = 500;
@@ -48,19 +47,22 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
   try {
     const sink = await open();
     const stateful = 'commit' in sink ? sink : undefined;
-    const work = async () => {
-      const plan = planLocal(settingsOf(run), priorLoadsOf(stateful?.state), run.days, began);
-      await execute(run, plan, context, sink, (done) => {
-        summary = done;
-      });
-    };
-    const publish = async () => {
-      if (run.publish === undefined || summary.windows === 0) return;
-      await stateful?.publish?.(run.publish);
-      context.logger.info('run.published', `A copy for readers is in ${run.publish}.`);
-    };
     try {
-      await withRunRecord(stateful?.runs, context, () => summary, work, publish);
+      const record = await beginRecord(stateful?.runs, context);
+      try {
+        const plan = planLocal(settingsOf(run), priorLoadsOf(stateful?.state), run.days, began);
+        await execute(run, plan, context, sink, (done) => {
+          summary = done;
+        });
+        await record.end(summary);
+        if (run.publish !== undefined && summary.windows > 0) {
+          await stateful?.publish?.(run.publish);
+          context.logger.info('run.published', `A copy for readers is in ${run.publish}.`);
+        }
+      } catch (error) {
+        await record.fail(summary, error);
+        throw error;
+      }
     } finally {
       await stateful?.close();
     }
@@ -205,55 +207,4 @@ export interface WantedDays {
 export function planLocal(settings: SourceConfig, prior: PriorLoads, wanted: WantedDays, now: number): Plan {
   const { from, to, fullRefresh } = wanted;
   return planRun({ settings, delivery: deliveryOf(settings.delivery), from, to, fullRefresh, prior, now });
-}
-
-const MAX_NAMED = 5;
-
-/**
- * Runs `work` with a record in the target's run history (S49): opened before the first request, closed however `work`
- * ends, and changed if `afterwards` fails. If `work` failed, a record that cannot be closed is only a warning.
- */
-export async function withRunRecord(
-  runs: RunHistory | undefined,
-  context: Context,
-  summary: () => Summary,
-  work: () => Promise<void>,
-  afterwards: () => Promise<void>,
-): Promise<void> {
-  if (runs === undefined) {
-    await work();
-    return afterwards();
-  }
-  const { clock, logger, signal, redactor } = context;
-  const now = () => new Date(clock.now()).toISOString();
-  const begun = begunRun(now(), VERSION);
-  warnOfUnended(await runs.begin(begun), runs.isShared === true, context);
-  const close = async (outcome: Pick<RunRecord, 'exitCode' | 'cause'>) => {
-    const { rows, windows, exports, bytes } = summary();
-    await runs.end({ ...begun, ended: now(), ...outcome, rows, windows, exports, bytes });
-  };
-  try {
-    await work();
-    await close({ exitCode: 0, cause: null });
-    await afterwards();
-  } catch (error) {
-    const { exit, message } = outcomeOf(error, signal);
-    await close({ exitCode: exit, cause: redactor.mask(message) }).catch((failure: unknown) => {
-      logger.warn('run.record', `The record of this run could not be closed: ${messageOf(failure)}`);
-    });
-    throw error;
-  }
-}
-
-function warnOfUnended(began: readonly string[], isShared: boolean, { logger }: Context): void {
-  if (began.length === 0) return;
-  const named = began.slice(-MAX_NAMED).join(', ');
-  const many = began.length === 1 ? 'The run before, begun at' : `The last ${began.length} runs, begun at`;
-  const more = began.length > MAX_NAMED ? ` (of these the latest ${MAX_NAMED})` : '';
-  const still = isShared ? ', or still at work' : '';
-  logger.warn(
-    'run.unended',
-    `${many} ${named}${more}, never ended: killed, or the machine stopped${still}. What was committed is whole; ` +
-      'this run goes on from there.',
-  );
 }

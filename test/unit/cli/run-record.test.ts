@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { configError, transientError } from '../../../src/base/errors.ts';
+import { configError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
-import { syncAll, withRunRecord } from '../../../src/cli/run/run.ts';
+import { beginRecord } from '../../../src/cli/run/record.ts';
+import { syncAll } from '../../../src/cli/run/run.ts';
 import { EMPTY_SUMMARY, summaryOf } from '../../../src/cli/run/summary.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
 import { NO_PRIOR_LOADS } from '../../../src/extract/window.ts';
@@ -18,8 +19,7 @@ const terminal = { result() {}, note() {}, record: nothing, interactive: false, 
 const contextFor = (signal: AbortSignal) =>
   contextOf({ terminal, clock: systemClock, env: envOf({}), signal }, { logLevel: 'info', logFormat: 'text' });
 
-/** What is stored of a run in which these happen, and what it ends with. */
-async function recorded(work: () => Promise<void>, afterwards = nothing) {
+it('the record of a run is closed before its copy is published, and holds a later failure, without secrets [R545]', async () => {
   const ends: Pick<RunRecord, 'exitCode' | 'cause'>[] = [];
   const runs = {
     begin: async () => [],
@@ -27,25 +27,12 @@ async function recorded(work: () => Promise<void>, afterwards = nothing) {
   };
   const context = contextFor(new AbortController().signal);
   context.redactor.add(new Secret('canary-token'));
-  const error = await withRunRecord(runs, context, () => EMPTY_SUMMARY, work, afterwards).catch((e: unknown) => e);
-  return { ends, error };
-}
-
-it('the record of a failed run holds its cause without secrets [R545]', async () => {
-  const { ends, error } = await recorded(async () => {
-    throw configError('canary-token is no token.');
-  });
-  expect(ends).toEqual([{ exitCode: 2, cause: '****** is no token.' }]);
-  expect(error).toBeInstanceOf(Error);
-});
-
-it('the record of a run is closed before its copy is published, and holds a failure of the publication', async () => {
-  const { ends } = await recorded(nothing, async () => {
-    throw transientError('the disk is full.');
-  });
+  const record = await beginRecord(runs, context);
+  await record.end(EMPTY_SUMMARY);
+  await record.fail(EMPTY_SUMMARY, configError('canary-token is no token.'));
   expect(ends).toEqual([
     { exitCode: 0, cause: null },
-    { exitCode: 3, cause: 'the disk is full.' },
+    { exitCode: 2, cause: '****** is no token.' },
   ]);
 });
 
