@@ -188,7 +188,8 @@ describe('column_types', () => {
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'b', x: small }]))], { columnTypes });
     await fixture.load([fixture.window('2026-01-02', csvOf([{ id: 'a', x: cell }]))]);
     const rows = await fixture.query('SELECT CAST(to_json(x) AS VARCHAR) AS t FROM events ORDER BY _key');
-    expect(rows.map(({ t }) => String(t).replaceAll('"', ''))).toEqual(texts);
+    // A type with digits behind the dot would show zeros.
+    expect(rows.map(({ t }) => String(t).replaceAll('"', '').replace(/\.0+$/, ''))).toEqual(texts);
   });
 
   it('narrows a stored column; cells that no longer fit move to _rescued [R31]', async () => {
