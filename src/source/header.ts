@@ -22,15 +22,15 @@ export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Pr
   let { from, to } = request;
   for (let moves = 0; ; ) {
     const moved = { ...request, from, to };
-    const found = await retrying({ ...deps, exportName: exportName(moved) }, () => requestHeader(moved, deps));
-    if (found.kind === 'received') return found.value;
-    if (found.kind === 'invalid') {
+    const answer = await retrying({ ...deps, exportName: exportName(moved) }, () => requestHeader(moved, deps));
+    if (answer.kind === 'received') return answer.value;
+    if (answer.kind === 'invalid') {
       const now = deps.clock.now();
-      const earlier = [now, found.serverTime ?? now].map(earliestToday).find((day) => from <= day && day < to);
-      if (earlier === undefined) throw configError(found.message);
+      const earlier = [now, answer.serverTime ?? now].map(earliestToday).find((day) => from <= day && day < to);
+      if (earlier === undefined) throw configError(answer.message);
       to = earlier;
     } else {
-      if (found.kind === 'too_big' || moves++ >= MAX_MOVES) return undefined;
+      if (answer.kind === 'too_big' || moves++ >= MAX_MOVES) return undefined;
       from = addDays(from, 1);
     }
   }

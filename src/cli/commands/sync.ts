@@ -160,7 +160,7 @@ function contextFor(target: Target, values: Partial<Values>, context: Context): 
 
 /** The places to load: the first, and those of `--also TARGET PLACE`; all of them differ. */
 function placesToLoad(also: Values['also'], first: { readonly target: Target; readonly place: string }) {
-  const all = [first];
+  const toLoad = [first];
   for (const [name, place] of also) {
     const target = TARGETS.find((one) => one.name === name);
     if (target === undefined) {
@@ -172,10 +172,10 @@ function placesToLoad(also: Values['also'], first: { readonly target: Target; re
     if (target.isStdout?.(place) === true) {
       throw configError(`--also ${name} ${place} would write to stdout, which is for results: give a file.`);
     }
-    if (all.some((one) => one.target === target && resolve(one.place) === resolve(place))) {
+    if (toLoad.some((one) => one.target === target && resolve(one.place) === resolve(place))) {
       throw configError(`--also ${name} ${place} is given twice: each target needs a place of its own.`);
     }
-    all.push({ target, place });
+    toLoad.push({ target, place });
   }
-  return all;
+  return toLoad;
 }

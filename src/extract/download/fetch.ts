@@ -33,9 +33,9 @@ export async function fetchExport(
   if (before instanceof UserError) throw before;
   if (before !== undefined) return before;
   try {
-    const found = await requestExport(run, request, options);
-    if (found.kind !== 'file') refusals?.set(key, found);
-    return found;
+    const answer = await requestExport(run, request, options);
+    if (answer.kind !== 'file') refusals?.set(key, answer);
+    return answer;
   } catch (error) {
     // Any other failure may have passed when the next target needs the export.
     if (error instanceof UserError && error.kind === 'config') refusals?.set(key, error);
@@ -77,7 +77,7 @@ async function requestExport(
   const { cache, spool, deps, signal } = run;
   const malformed = new Map<string, number>();
   const { splitAfter } = options;
-  const found = await retrying({ ...deps, exportName: exportName(request), splitAfter, signal }, async () => {
+  const last = await retrying({ ...deps, exportName: exportName(request), splitAfter, signal }, async () => {
     const file = await run.limit(() => attemptExport(run, request, malformed));
     if (file.kind !== 'file') return file;
     if (endsAsExpected(run, file)) return { kind: 'received', value: file };
@@ -89,8 +89,8 @@ async function requestExport(
     const doubt = { message, digest: file.sha256, isUsual, discard: () => spool.discard(file) };
     return { kind: 'received', value: file, doubt };
   });
-  if (found.kind !== 'received') return found;
-  const { value, doubt, requests } = found;
+  if (last.kind !== 'received') return last;
+  const { value, doubt, requests } = last;
   // Two equal bodies tell how bodies end.
   if (doubt !== undefined) cache.recordEnd(value.scan.finalNewline);
   return await accept(run, value, requests, options);
@@ -108,9 +108,9 @@ function endsAsExpected({ cache }: Run, { scan: { finalNewline }, endDeclared, p
   return finalNewline;
 }
 
-async function accept(run: Run, found: ExportFile, exports: number, options: FetchOptions): Promise<ExportFile> {
+async function accept(run: Run, received: ExportFile, exports: number, options: FetchOptions): Promise<ExportFile> {
   const { sharing } = run.deps;
-  const file = { ...found, exports, ...(sharing !== undefined && { command: sharing.command }) };
+  const file = { ...received, exports, ...(sharing !== undefined && { command: sharing.command }) };
   run.cache.recordNames(file.scan.eventNames);
   if (sharing?.keep === true || isReusable(run, file, options)) await run.spool.saveForReuse(file);
   return file;

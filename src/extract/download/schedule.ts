@@ -10,14 +10,13 @@ const PROOF_ATTEMPTS = 3;
 const GONE = 'it is older than the service exports, by the clock of the service';
 const UNSETTLED = 'it has not been over for settle_hours, by the earlier of this clock and the service’s';
 
-/**
- * What is done with the next days. `isAlone`: only while no download is in progress, since its result decides on later
- * days.
- */
-type Step = { readonly days: DayRange; readonly isAlone: boolean } & (
-  | { readonly kind: 'gone' | 'request' | 'tryRange' | 'proveRange' | 'proveDay' }
-  | { readonly kind: 'ahead'; readonly download: Download }
-);
+/** What is done with the next days. */
+interface Step {
+  readonly days: DayRange;
+  /** True if it is taken only while no download is in progress, since its result decides on later days. */
+  readonly isAlone: boolean;
+  take(): Promise<DaysResult[]>;
+}
 
 /** Starts the downloads of a plan, a bounded number at once, and returns their results in the order of days. */
 export class Scheduler {
@@ -112,26 +111,8 @@ export class Scheduler {
   #start(): Promise<DaysResult[]> | undefined {
     const step = this.#next();
     if (step === undefined || (step.isAlone && this.#pending.length > 0)) return undefined;
-    const { kind, days } = step;
-    this.#ranges.next(lengthOf(days));
-    switch (kind) {
-      case 'gone':
-        return Promise.resolve([noDownload(days, 'gone', GONE)]);
-      case 'ahead':
-        this.#rule.releaseAhead();
-        return Promise.resolve([{ ...step.download, days, contains: days.first }]);
-      case 'request':
-        return this.#fetch(days);
-      case 'tryRange':
-        this.#rangeAttempts++;
-        return this.#fetch(days);
-      case 'proveRange':
-        this.#rangeAttempts++;
-        return this.#proveRange(days);
-      case 'proveDay':
-        this.#singles++;
-        return this.#rule.fetchDay(days.first);
-    }
+    this.#ranges.next(lengthOf(step.days));
+    return step.take();
   }
 
   /** Decides what to do with the next days, and changes nothing; undefined if no more days are to be requested now. */
@@ -142,22 +123,40 @@ export class Scheduler {
     const settled = this.#settledThrough(cache.earlierTime());
     if (first === undefined || this.#isHeldBack || (settled !== undefined && first > settled)) return undefined;
     const day = only(first);
-    if (cache.isSurelyGone(first)) return { kind: 'gone', days: day, isAlone: false };
+    if (cache.isSurelyGone(first)) {
+      return { days: day, isAlone: false, take: async () => [noDownload(day, 'gone', GONE)] };
+    }
     // One request shows whether all such days are gone, if the service sends a `Date`.
     const isAlone = plan.likelyGaps.includes(first);
     const download = this.#rule.ahead(first);
-    if (download !== undefined) return { kind: 'ahead', days: day, isAlone, download };
+    if (download !== undefined) return { days: day, isAlone, take: () => this.#takeAhead(download, day) };
     const most = Math.min(plan.windowDays, cache.maxWindowDays ?? plan.windowDays);
     const days = this.#ranges.peekRange(most, settled);
     if (days !== undefined && days.first !== days.last) {
-      if (rangesInclusive !== undefined) return { kind: 'request', days, isAlone };
+      if (rangesInclusive !== undefined) return { days, isAlone, take: () => this.#fetch(days) };
       if (this.#mayRequestRange()) {
         const isProof = this.#rangeAttempts < PROOF_ATTEMPTS && inclusive !== false;
-        return { kind: plan.proveFirst ? 'proveRange' : 'tryRange', days, isAlone: isAlone || isProof };
+        return { days, isAlone: isAlone || isProof, take: () => this.#tryRange(days) };
       }
     }
     const isUsable = inclusive === true || rangesInclusive === false || (inclusive === false && !plan.proveFirst);
-    return isUsable ? { kind: 'request', days: day, isAlone } : { kind: 'proveDay', days: day, isAlone: true };
+    if (isUsable) return { days: day, isAlone, take: () => this.#fetch(day) };
+    return { days: day, isAlone: true, take: () => this.#proveDay(first) };
+  }
+
+  async #takeAhead(download: Download, day: DayRange): Promise<DaysResult[]> {
+    this.#rule.releaseAhead();
+    return [{ ...download, days: day, contains: day.first }];
+  }
+
+  #tryRange(days: DayRange): Promise<DaysResult[]> {
+    this.#rangeAttempts++;
+    return this.#run.plan.proveFirst ? this.#proveRange(days) : this.#fetch(days);
+  }
+
+  #proveDay(day: Day): Promise<DaysResult[]> {
+    this.#singles++;
+    return this.#rule.fetchDay(day);
   }
 
   /** True if several days may be requested together although it is not proved that such a request contains its end. */
