@@ -257,7 +257,7 @@ export class Purge {
     const { foreignTables, copiesOfOriginal = [] } = trial;
     if (foreignTables.length > 0) {
       this.#outOfReach(
-        `${path} also has tables that are not ours (${foreignTables.join(', ')}): they stay as they are, and may name the people.`,
+        `${path} also has tables, types or views that are not ours (${foreignTables.join(', ')}): they stay as they are, and may name the people.`,
       );
     }
     if (copiesOfOriginal.length > 0) {

@@ -175,7 +175,7 @@ export const NOBODY: PeopleFound = {
 
 export interface PurgeTrial {
   readonly found: PeopleFound;
-  /** Tables in the place that are not this program's: they stay, and may name the people. */
+  /** Tables in the place, types and the like that are not this program's: they stay, and may name the people. */
   readonly foreignTables: readonly string[];
   /** Copies for readers of the original, if the place is a plain copy: it cannot replace them (S52). */
   readonly copiesOfOriginal?: readonly string[];

@@ -307,7 +307,7 @@ describe('forget, with a purge', () => {
     const ended = await forget(...words, '--execute', '--confirm', plan.hash);
     expect(ended.code, ended.said).toBe(0);
     expect(JSON.parse(ended.result)).toMatchObject({ ids_without_match: 2, purged: { rows: 1 } });
-    expect(ended.said).toMatch(/tables that are not ours \(notes\)/);
+    expect(ended.said).toMatch(/tables, types or views that are not ours \(notes\)/);
     expect(ended.said).toMatch(/out of reach.*dfinery-elt-0123456789abcdef/);
   });
 });

@@ -131,6 +131,19 @@ describe('a foreign constraint on the table of events', () => {
 describe('a trial of a purge', () => {
   const removal = { column: 'df_unified_id', ids: ['u-a'] };
 
+  it('names enum types, and the views and macros whose SQL names one of the people [R965]', async () => {
+    await fixture.load([day(1, 'a', 'b')]);
+    for (const sql of [
+      'CREATE TYPE who AS ENUM (SELECT DISTINCT df_unified_id FROM events)',
+      "CREATE VIEW of_a AS SELECT * FROM events WHERE df_unified_id = 'u-a'",
+      "CREATE VIEW of_b AS SELECT * FROM events WHERE df_unified_id = 'u-b'",
+      "CREATE MACRO best() AS 'u-a'",
+    ])
+      await query(fixture.file, sql);
+    const foreignTables = ['macro best', 'type who', 'view of_a'];
+    expect(await checkPurgeDuckDb(options(), removal)).toMatchObject({ foreignTables });
+  });
+
   it('names foreign tables in order, and leaves the file unchanged', async () => {
     await fixture.load([day(1, 'a', 'b')]);
     expect(await checkPurgeDuckDb(options(), removal)).toMatchObject({ found: { rows: 1 }, foreignTables: [] });
