@@ -22,8 +22,9 @@ import {
 import { loadSourceConfig, pinnedTypes, sourceEnvironmentHelp } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
+import { syncAll } from '../run/also.ts';
 import { type Notification, notificationOf, notify } from '../run/notify.ts';
-import { type RunResult, sync, syncAll } from '../run/run.ts';
+import { type RunResult, sync } from '../run/run.ts';
 import { describeSummary, EMPTY_SUMMARY, type Summary } from '../run/summary.ts';
 
 const tables = wordOption(
