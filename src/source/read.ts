@@ -77,13 +77,13 @@ const BEAT_MS = 10 * 60_000;
 /** Signs of life while a run waits for the next window; none while records are written. */
 export class Heartbeat {
   readonly #clock: Clock;
-  readonly #streams: Pick<StreamSet, 'limited' | 'resumed' | 'repeat'>;
+  readonly #streams: Pick<StreamSet, 'inEachOpen'>;
   #until: number | undefined;
   #isIdle = false;
   #isLimited = false;
   #cancel: (() => void) | undefined;
 
-  constructor(clock: Clock, streams: Pick<StreamSet, 'limited' | 'resumed' | 'repeat'>) {
+  constructor(clock: Clock, streams: Pick<StreamSet, 'inEachOpen'>) {
     this.#clock = clock;
     this.#streams = streams;
   }
@@ -112,7 +112,7 @@ export class Heartbeat {
 
   #schedule(): void {
     this.#cancel = this.#clock.after(BEAT_MS, () => {
-      if (this.#until === undefined) this.#streams.repeat();
+      if (this.#until === undefined) this.#streams.inEachOpen((run) => run.repeat());
       else this.#limited(this.#until);
       this.#schedule();
     });
@@ -120,11 +120,11 @@ export class Heartbeat {
 
   #limited(until: number): void {
     this.#isLimited = true;
-    this.#streams.limited(until);
+    this.#streams.inEachOpen((run) => run.limited(until));
   }
 
   #resumed(): void {
-    if (this.#isLimited) this.#streams.resumed();
+    if (this.#isLimited) this.#streams.inEachOpen((run) => run.resumed());
     this.#isLimited = false;
   }
 }

@@ -171,21 +171,9 @@ export class StreamSet {
     for (const run of this.runs) await run.open();
   }
 
-  limited(until: number): void {
-    this.#inEach((run) => run.limited(until));
-  }
-
-  resumed(): void {
-    this.#inEach((run) => run.resumed());
-  }
-
-  repeat(): void {
-    this.#inEach((run) => run.repeat());
-  }
-
-  /** Signs of life in every stream that is still being read; these writes are not waited for. */
-  #inEach(say: (run: StreamRun) => Promise<void>): void {
-    for (const run of this.runs) if (run.isOpen) say(run).catch(() => {});
+  /** Gives a sign of life in every stream that is still being read; these writes are not waited for. */
+  inEachOpen(sign: (run: Pick<StreamRun, 'limited' | 'resumed' | 'repeat'>) => Promise<void>): void {
+    for (const run of this.runs) if (run.isOpen) sign(run).catch(() => {});
   }
 
   /** Ends failed streams: writes the failure and INCOMPLETE. The last state of each remains valid. */

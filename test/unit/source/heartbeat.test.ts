@@ -35,11 +35,12 @@ function fixture() {
   const clock = new Timers();
   const said: string[] = [];
   const at = () => `${clock.now() / MINUTE}:`;
-  const heartbeat = new Heartbeat(clock, {
-    limited: (until) => said.push(`${at()} limited until ${until / MINUTE}`),
-    resumed: () => said.push(`${at()} resumed`),
-    repeat: () => said.push(`${at()} alive`),
-  });
+  const run = {
+    limited: async (until: number) => void said.push(`${at()} limited until ${until / MINUTE}`),
+    resumed: async () => void said.push(`${at()} resumed`),
+    repeat: async () => void said.push(`${at()} alive`),
+  };
+  const heartbeat = new Heartbeat(clock, { inEachOpen: (sign) => void sign(run) });
   let end = (_value: string) => {};
   const work = new Promise<string>((resolve) => {
     end = resolve;
