@@ -8,7 +8,7 @@ import { UNIFIED_ID } from '../schema/groups.ts';
 import { HashKey } from '../schema/hash-key.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
-import { ExportQuota } from '../service/quota/quota.ts';
+import { ExportQuota, type ExportQuotaOptions } from '../service/quota/quota.ts';
 import { loadSuppression } from '../suppression/list.ts';
 import { type ExtractDeps, type ExtractOptions, newExtractCounts } from './ports.ts';
 
@@ -28,14 +28,16 @@ export interface ExportSession {
   close(): Promise<void>;
 }
 
+type WaitOptions = Pick<ExportQuotaOptions, 'maxWaitMs' | 'onWait'>;
+
 /** Opens the quota of a configured service, which the processes of this machine share through the spool folder. */
-export function openQuota(config: SourceConfig, { clock, random, logger }: Runtime, maxWaitMs?: number): ExportQuota {
-  return new ExportQuota({ ...config, stateRoot: config.spoolDir, clock, random, logger, maxWaitMs });
+export function openQuota(config: SourceConfig, { clock, random, logger }: Runtime, waits?: WaitOptions): ExportQuota {
+  return new ExportQuota({ ...config, stateRoot: config.spoolDir, clock, random, logger, ...waits });
 }
 
-export function openExportSession(config: SourceConfig, runtime: Runtime, maxWaitMs?: number): ExportSession {
+export function openExportSession(config: SourceConfig, runtime: Runtime, waits?: WaitOptions): ExportSession {
   const { clock, env } = runtime;
-  const quota = openQuota(config, runtime, maxWaitMs);
+  const quota = openQuota(config, runtime, waits);
   const service = new ExportClient({ ...config, clock, env, quota });
   return { service, quota, close: () => service.close() };
 }

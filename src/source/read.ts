@@ -34,8 +34,7 @@ async function readAll(
   threads: WorkerOptions,
 ): Promise<void> {
   const heartbeat = new Heartbeat(context.clock, streams);
-  const session = openExportSession(config, context);
-  session.quota.onWait(heartbeat.waiting);
+  const session = openExportSession(config, context, { onWait: heartbeat.waiting });
   const { timezone } = config;
   const writer = new RecordWriter({ timezone, clock: context.clock, threads });
   try {

@@ -11,7 +11,7 @@ export const commands = [
     options: { config: CONFIG_OPTION, maxWait: duration('Longest wait for the quota (30s, 20m, 1h)') },
     async run(values, context) {
       const config = loadSourceConfig(values.config, context);
-      const session = openExportSession(config, context, values.maxWait);
+      const session = openExportSession(config, context, { maxWaitMs: values.maxWait });
       try {
         const columns = await discoverColumns(config, extractDeps(config, session.service, context));
         for (const line of JSON.stringify({ v: 1, columns }, null, 2).split('\n')) context.terminal.result(line);

@@ -85,13 +85,15 @@ async function execute(
   const progress = createProgress(outer);
   const planned = plannedWindows(plan).length;
   const context: Context = { ...outer, logger: outer.loggerThrough(progress.wrap) };
-  const session = openExportSession(run.config, context, run.maxWaitMs);
+  let waitingUntil: number | undefined;
+  const session = openExportSession(run.config, context, {
+    maxWaitMs: run.maxWaitMs,
+    onWait(until) {
+      waitingUntil = until;
+    },
+  });
   const counts = newLoadCounts();
   const deps = { ...extractDeps(run.config, session.service, context), sharing: run.sharing, counts };
-  let waitingUntil: number | undefined;
-  session.quota.onWait((until) => {
-    waitingUntil = until;
-  });
   const ticker = setInterval(() => {
     const { windows, rows } = counts.stored;
     progress.update({

@@ -33,6 +33,8 @@ export interface ExportQuotaOptions extends QuotaStateOptions, ExportLimits {
   readonly random: Random;
   /** Maximum wait (ms); a longer one is refused. */
   readonly maxWaitMs?: number | undefined;
+  /** Called once for every reported wait with its end (ms since 1970), and with undefined when it is over. */
+  readonly onWait?: ((until: number | undefined) => void) | undefined;
 }
 
 const LEASE_MS = 120_000;
@@ -49,7 +51,6 @@ export class ExportQuota {
   readonly #file: QuotaStateFile;
   readonly #run = randomUUID();
   readonly #queue = pLimit(1);
-  readonly #listeners = new Set<(until: number | undefined) => void>();
   /** The permits of this process, by the number of their export. */
   readonly #permits = new Map<number, Permit>();
   #renewing: (() => void) | undefined;
@@ -65,11 +66,6 @@ export class ExportQuota {
   /** How many exports may start now, how many are left until the limit, and when (ms) the last of `count` may start. */
   forecast(count: number): { readonly startableNow: number; readonly left: number; readonly earliestEnd: number } {
     return forecastOf(this.#current(this.#file.read()), this.#options, count, this.#options.clock.now());
-  }
-
-  /** Called before every reported wait with its end (ms since 1970), and with undefined when it is over. */
-  onWait(listener: (until: number | undefined) => void): void {
-    this.#listeners.add(listener);
   }
 
   async close(): Promise<void> {
@@ -220,18 +216,17 @@ export class ExportQuota {
     await clock.sleep(Math.max(1, pause), woken).catch(() => {});
   }
 
-  /** Calls every listener once for a wait, and once for its end. */
   #report(until: number | undefined): void {
     if (until === this.#reported) return;
     this.#reported = until;
-    const { logger, clock } = this.#options;
+    const { logger, clock, onWait } = this.#options;
     if (until !== undefined) {
       const [at, wait] = [new Date(until).toISOString(), formatDuration(until - clock.now())];
       logger.info('quota.wait', `The limit of exports is reached: the next is sent at ${at}, in ${wait}.`, {
         until: at,
       });
     }
-    for (const listener of this.#listeners) listener(until);
+    onWait?.(until);
   }
 }
 

@@ -93,7 +93,7 @@ describe('an export session', () => {
     const two = openQuota(configOf({ exports_per_hour: 2, max_concurrent_exports: 1 }), runtime());
     expect(two.forecast(1)).toMatchObject({ left: 1 });
     expect(session.service.sent).toBe(0);
-    const within = openQuota(configOf({ exports_per_hour: 1 }), runtime(), 1_000);
+    const within = openQuota(configOf({ exports_per_hour: 1 }), runtime(), { maxWaitMs: 1_000 });
     await expect(within.enter(signal)).rejects.toMatchObject({ kind: 'transient', exitCode: 3 });
   });
 });

@@ -158,9 +158,8 @@ describe('a wait for the hourly limit', () => {
     [3_999, 0],
     [4_000, 1],
   ])('is reported from five seconds on: a reset in %i ms', async (ms, reported) => {
-    const quota = await endedWith(head(429, 0, clock.now() + ms + 60));
     const waits: (number | undefined)[] = [];
-    quota.onWait((until) => waits.push(until));
+    const quota = await endedWith(head(429, 0, clock.now() + ms + 60), { onWait: (until) => waits.push(until) });
     const next = entering(quota);
     await settle(40);
     expect([events('quota.wait').length, waits.length, waitsOf(clock)]).toEqual([reported, reported, [ms + 1_000]]);

@@ -104,9 +104,8 @@ describe('the quota', () => {
 
   it('stops everybody after a 429 until the reset, and reports the wait and its end', async () => {
     const heard = log();
-    const quota = openQuota({}, heard);
     const waits: (number | undefined)[] = [];
-    quota.onWait((until) => waits.push(until));
+    const quota = openQuota({ onWait: (until) => waits.push(until) }, heard);
     const { inside } = await enterMany(quota, 2);
     const resetAt = clock.now() + 20 * 60_000;
     await inside[0].answered(refused(0, resetAt));
