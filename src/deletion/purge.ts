@@ -317,6 +317,7 @@ export class Purge {
       const done = await people.purge(place.path, this.#query, { ...options, forgetCopies, onFound });
       const failure = done.unreached.length > 0 ? transientError(done.unreached.join(' ')) : undefined;
       this.#warnOfFindings(place, done.found);
+      this.#nameInUse(done.inUse ?? []);
       return { place, found: done.found, done, failure };
     } catch (error) {
       options.signal?.throwIfAborted();
@@ -367,13 +368,7 @@ export class Purge {
     const left: string[] = [];
     for (const root of spoolDirs) {
       left.push(...(await purgeSpools(await spoolFolders(root))), ...(await sweepRunFolders(root, now)));
-      const inUse = await liveFolders(root);
-      if (inUse.length === 0) continue;
-      this.#outOfReach(
-        `Runs that are under way have rows in ${inUse.join(', ')}, which may name the people until those runs ` +
-          'end. No later run loads what they have verified by now; what one that fails leaves there goes with a ' +
-          'purge after it, or after seven days.',
-      );
+      this.#nameInUse(await liveFolders(root));
     }
     if (left.length === 0) return undefined;
     return transientError(
@@ -430,6 +425,15 @@ export class Purge {
       `${count(idsWithoutUnifiedId.length, 'ID')} of these stand in rows without a df_unified_id, by which alone ` +
         'the suppression list knows people: a later sync may bring such rows back while the service still exports ' +
         'them.',
+    );
+  }
+
+  #nameInUse(folders: readonly string[]): void {
+    if (folders.length === 0) return;
+    this.#outOfReach(
+      `Runs that are under way have rows in ${folders.join(', ')}, which may name the people until those runs ` +
+        'end. No later run loads what they have verified by now; what one that fails leaves there goes with a ' +
+        'purge after it, or after seven days.',
     );
   }
 

@@ -194,6 +194,8 @@ export interface Purged extends Rewritten {
   readonly found: PeopleFound;
   /** Sentences about what still holds the people, such as copies: with any of them the purge is not done. */
   readonly unreached: readonly string[];
+  /** Folders of the place in which other runs have rows that are alive, or may be. */
+  readonly inUse?: readonly string[];
 }
 
 /** The result of rewriting a place. */

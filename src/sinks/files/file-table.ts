@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import pLimit from 'p-limit';
 import { transientError } from '../../base/errors.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
+import { liveFolders } from '../../extract/spool/spool-folders.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
@@ -152,6 +153,13 @@ export class FileTable {
       isSorted,
       ...(source !== undefined && { source }),
     };
+  }
+
+  /** The folders of other runs in this place that are alive, or may be. */
+  async foldersInUse(): Promise<string[]> {
+    const { workFolder } = this.storage;
+    const all = workFolder === undefined ? [] : await liveFolders(workFolder);
+    return all.filter((folder) => folder !== this.#open.folder);
   }
 
   close(): Promise<void> {

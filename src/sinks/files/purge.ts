@@ -96,7 +96,8 @@ export function purgeFiles(
         throw diskError(error, { what: table.place, path: table.place, consequence: NOT_ERASED });
       });
       const files = change.removed.filter((file) => file.table === 'events');
-      return { ...rewritten(table, before, files), found: lookup.found, unreached: [] };
+      const inUse = await table.foldersInUse();
+      return { ...rewritten(table, before, files), found: lookup.found, unreached: [], inUse };
     }
   });
 }

@@ -432,12 +432,14 @@ describe('a purge', () => {
 
   it('names the folder in which a run that is under way keeps rows, also one without downloads [R617]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
-    const beside = await RunFolder.open(at('spool'), fixture.targetOptions.clock, 'files');
+    await load('a.ducklake', [person('e1', 'u1', 'm1')]);
+    const roots = [at('spool'), at('a.ducklake.files/main/_dfinery/tmp')];
+    const others = await Promise.all(roots.map((root) => RunFolder.open(root, fixture.targetOptions.clock, 'files')));
     try {
-      const { code, report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
-      expect([code, report.unreached]).toEqual([0, [expect.stringContaining(beside.path)]]);
+      const { code, report } = await forget(['m1'], ...placeWords('a.duckdb', 'a.ducklake'), ...BY_MEMBER);
+      expect([code, report.unreached]).toEqual([0, others.map(({ path }) => expect.stringContaining(path))]);
     } finally {
-      await beside.remove();
+      for (const other of others) await other.remove();
     }
   });
 
