@@ -23,22 +23,14 @@ export function cut(text: string, most: number): string {
   return `${out}…`;
 }
 
-/** Wraps the words of a text into lines of at most `most` terminal columns. */
-export function wrapped(text: string, most: number): string[] {
-  const lines = [''];
-  for (const word of text.split(' ')) {
-    const line = lines[lines.length - 1];
-    if (line === '') lines[lines.length - 1] = word;
-    else if (widthOf(line) + 1 + widthOf(word) <= most) lines[lines.length - 1] = `${line} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
-}
-
 const NUMERIC = /^-?[\d,]+(\.\d+)?%?$/;
 
-/** Rows as lines of a table; columns of numbers are aligned right. No cell is wider than `most` columns. */
-export function tableLines(header: readonly string[], rows: readonly (readonly string[])[], most = 40): string[] {
+/** Rows as lines of a table; columns of numbers are aligned right. Cells and lines are cut to so many terminal columns. */
+export function tableLines(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  { cell: most = 40, line: width = Number.POSITIVE_INFINITY } = {},
+): string[] {
   const cells = rows.map((row) => header.map((_, i) => cut(row[i] ?? '', most)));
   const widths = header.map((name, i) => Math.max(widthOf(name), ...cells.map((row) => widthOf(row[i]))));
   const right = header.map(
@@ -48,8 +40,9 @@ export function tableLines(header: readonly string[], rows: readonly (readonly s
     const space = ' '.repeat(widths[i] - widthOf(text));
     return right[i] ? space + text : text + space;
   };
-  const line = (row: readonly string[]) => `  ${row.map(pad).join('  ')}`.trimEnd();
-  return [line(header), `  ${widths.map((width) => '─'.repeat(width)).join('  ')}`, ...cells.map(line)];
+  const line = (row: readonly string[]) => cut(`  ${row.map(pad).join('  ')}`.trimEnd(), width);
+  const rule = `  ${widths.map((columns) => '─'.repeat(columns)).join('  ')}`;
+  return [line(header), rule.slice(0, width), ...cells.map(line)];
 }
 
 const BLOCKS = ' ▏▎▍▌▋▊▉█';

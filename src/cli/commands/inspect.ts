@@ -1,4 +1,5 @@
 import { configError, EXIT, messageOf } from '../../base/errors.ts';
+import { groupBy } from '../../base/group.ts';
 import { count, megabytes } from '../../base/quantities.ts';
 import { editsOf } from '../../extract/session.ts';
 import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/groups.ts';
@@ -7,7 +8,7 @@ import { TYPES } from '../../types/index.ts';
 import { Zone } from '../../types/zone.ts';
 import { argument, command, jsonOption, printResult, required, text } from '../command.ts';
 import { findSourceConfig, pinnedTypes } from '../configuration.ts';
-import { cut, tableLines, widthOf, wrapped } from '../table.ts';
+import { cut, tableLines } from '../table.ts';
 
 export const commands = [
   command({
@@ -95,7 +96,11 @@ function notesOf(profile: FileProfile): string[] {
   const { cells, first } = profile.invalidUtf8;
   const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
   const rescued = profile.columns.filter((column) => column.rescued > 0);
+  const empty = profile.columns.filter((column) => column.filled === 0).map(({ source }) => cut(source, MAX_NAME));
+  const more = empty.length > MAX_EMPTY ? ` and ${integerText(empty.length - MAX_EMPTY)} more` : '';
   const notes = [
+    empty.length > 0 &&
+      `Without a value (${count(empty.length, 'column')}): ${empty.slice(0, MAX_EMPTY).join(', ')}${more}.`,
     rescued.length > 0 &&
       `${count(rescuedCells(profile), 'cell')} would be rescued: ${rescued.map((c) => `${c.source} (${c.type})`).join(', ')}.`,
     profile.repeatedIds > 0 &&
@@ -117,36 +122,28 @@ const TITLES = {
 } as const satisfies Record<ColumnGroup, string>;
 
 const MAX_NAME = 24;
-const GAP = 2;
-/** Minimum width of the column of values (terminal columns). */
-const MIN_VALUES = 12;
 const MAX_EMPTY = 30;
 
-/** The columns of a file, for a terminal of that width: a table by group, then the names of those without a value. */
+/** The columns with a value, by group, as a table for a terminal of that width. */
 function profileLines({ columns, rows }: FileProfile, terminalColumns: number): string[] {
-  const filled = COLUMN_GROUPS.map((group) => columns.filter((c) => c.group === group && c.filled > 0));
-  const [header, rule, ...lines] = tableOf(filled.flat(), rows, terminalColumns);
-  const groups = COLUMN_GROUPS.flatMap((group, i) => {
-    const own = lines.splice(0, filled[i].length);
-    return own.length === 0 ? [] : [` ${TITLES[group]}`, ...own];
-  });
-  return [...(groups.length === 0 ? [] : [header, rule, ...groups]), ...emptyLines(columns, terminalColumns)];
-}
-
-function tableOf(columns: readonly ColumnProfile[], rows: number, terminalColumns: number): string[] {
-  const hasRescued = columns.some((column) => column.rescued > 0);
-  const facts = columns.map((column) => [
-    cut(column.source, MAX_NAME),
+  const filled = columns.filter((column) => column.filled > 0);
+  if (filled.length === 0) return [];
+  const hasRescued = filled.some((column) => column.rescued > 0);
+  const lineOf = (column: ColumnProfile) => [
+    `  ${cut(column.source, MAX_NAME)}`,
     column.type ?? '',
     percent(column.filled, rows),
     integerText(column.distinct),
     ...(hasRescued ? [column.rescued > 0 ? integerText(column.rescued) : ''] : []),
-  ]);
-  const header = ['column', 'type', 'filled', 'distinct ≈', ...(hasRescued ? ['rescued'] : [])];
-  const widths = header.map((name, i) => Math.max(widthOf(name), ...facts.map((row) => widthOf(row[i]))));
-  const room = Math.max(MIN_VALUES, terminalColumns - widths.reduce((sum, width) => sum + width + GAP, GAP));
-  const lines = facts.map((fact, i) => [...fact, cut(describeValues(columns[i]), room)]);
-  return tableLines([...header, 'values'], lines, Number.MAX_SAFE_INTEGER);
+    describeValues(column),
+  ];
+  const groups = groupBy(filled, ({ group }) => group);
+  const lines = COLUMN_GROUPS.flatMap((group) => {
+    const own = groups.get(group);
+    return own === undefined ? [] : [[TITLES[group]], ...own.map(lineOf)];
+  });
+  const header = ['column', 'type', 'filled', 'distinct ≈', ...(hasRescued ? ['rescued'] : []), 'values'];
+  return tableLines(header, lines, { cell: terminalColumns, line: terminalColumns });
 }
 
 /** Minimum and maximum where the type of a column has an order, else examples. */
@@ -163,13 +160,4 @@ function percent(part: number, all: number): string {
   if (part === 0 || all === 0) return '0%';
   if (part === all) return '100%';
   return `${Math.min(99.9, Math.max(0.1, (part / all) * 100)).toFixed(1)}%`;
-}
-
-function emptyLines(columns: readonly ColumnProfile[], terminalColumns: number): string[] {
-  const empty = columns.filter((column) => column.filled === 0);
-  if (empty.length === 0) return [];
-  const names = empty.slice(0, MAX_EMPTY).map((column) => cut(column.source, MAX_NAME));
-  const more = empty.length > MAX_EMPTY ? ` and ${integerText(empty.length - MAX_EMPTY)} more` : '';
-  const lines = wrapped(names.join(', ') + more, terminalColumns - GAP);
-  return [` Without a value (${count(empty.length, 'column')})`, ...lines.map((line) => `  ${line}`)];
 }

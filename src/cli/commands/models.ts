@@ -20,7 +20,7 @@ export const commands = [
         parameters === undefined ? names[i] : `${names[i]}(${parameters.join(', ')})`,
         grain,
       ]);
-      const lines = tableLines(['model', 'what one row is'], rows, 100);
+      const lines = tableLines(['model', 'what one row is'], rows, { cell: 100 });
       printResult({ v: 1, target: file, models: names }, lines, json, context);
       return EXIT.done;
     },

@@ -20,7 +20,7 @@ describe('tables in a terminal', () => {
 
   it('removes line ends and truncates long texts', () => {
     expect(tableLines(['x'], [['a\nb']])[2]).toBe('  a\\u000ab');
-    expect(tableLines(['x'], [['abcdefgh']], 5)[2]).toBe('  abcd…');
+    expect(tableLines(['x'], [['abcdefgh']], { cell: 5 })[2]).toBe('  abcd…');
   });
 
   it('draws bars in eighths of a character', () => {
