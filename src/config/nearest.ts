@@ -4,6 +4,7 @@ export const flat = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g
 
 /**
  * The known name that was probably meant: one that holds the other, or else the fewest edits away, at most `farthest`.
+ * Only Latin letters and digits count.
  */
 export function nearest(
   name: string,
@@ -14,7 +15,7 @@ export function nearest(
   const ranked = known
     .map((candidate) => {
       const edits = distance(flat(candidate), given);
-      const isPart = flat(candidate).includes(given) || given.includes(flat(candidate));
+      const isPart = given !== '' && (flat(candidate).includes(given) || given.includes(flat(candidate)));
       return { candidate, edits, isPart };
     })
     .filter(({ edits, isPart }) => isPart || edits <= farthest)

@@ -130,6 +130,11 @@ describe('the source configuration', () => {
     expect(unknown).toEqual(['windowdays (did you mean window_days?)', 'zzz']);
   });
 
+  it('finds no other key near one without a letter of the Latin alphabet [R966]', () => {
+    const { unknown } = parseSourceConfig({ ...MINIMAL, 메모: 'x' }, NONE);
+    expect(unknown).toEqual(['메모']);
+  });
+
   it('refuses a start_date after the end_date', () => {
     const message = refusal({ ...MINIMAL, start_date: '2026-02-02', end_date: '2026-02-01' });
     expect(message).toContain('start_date 2026-02-02 is after end_date 2026-02-01');
