@@ -7,6 +7,7 @@ import {
   closeSync,
   fsyncSync,
   openSync,
+  readSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -17,7 +18,7 @@ import {
 } from 'node:fs';
 import { chmod, type FileHandle, link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { codeOf } from '../base/errors.ts';
+import { codeOf, configError } from '../base/errors.ts';
 import { diskError, isDiskFull } from './disk-failure.ts';
 
 /** The mode of a file that its owner alone may read. */
@@ -83,12 +84,29 @@ function replaceBy(temporary: string, path: string, text: string, mode: number):
 
 /**
  * The path under which a file that a user has named is replaced: for a link, the file that it leads to. Undefined for a
- * device or a pipe, which is written as it is.
+ * device or a pipe, which is written as it is. Throws the system's error, and a configuration failure for a DuckDB
+ * database, which was hardly meant: perhaps it is the very place that was loaded.
  */
 export function replaceablePath(path: string): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) return path;
+  if (found.isFile() && isDatabase(path)) {
+    throw configError(`${path} is a DuckDB database, which is not replaced: give another path, or remove it.`);
+  }
   return found.isFile() || found.isDirectory() ? realpathSync(path) : undefined;
+}
+
+/** What a DuckDB database has after its first checksum. */
+const DATABASE = { at: 8, mark: 'DUCK' } as const;
+
+function isDatabase(path: string): boolean {
+  const file = openSync(path, 'r');
+  try {
+    const bytes = Buffer.alloc(DATABASE.mark.length);
+    return readSync(file, bytes, 0, bytes.length, DATABASE.at) > 0 && bytes.toString('latin1') === DATABASE.mark;
+  } finally {
+    closeSync(file);
+  }
 }
 
 /**

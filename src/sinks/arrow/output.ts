@@ -5,6 +5,7 @@ import type { Writable } from 'node:stream';
 import { DAY_MS } from '../../base/durations.ts';
 import { codeOf } from '../../base/errors.ts';
 import { moveFile, OWNER_FILE, removeTemporaries, replaceablePath, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { diskError } from '../../fs/disk-failure.ts';
 
 /** Age (ms) from which an unfinished file is abandoned: a younger one's run may wait for its first window. */
 const ABANDONED_MS = DAY_MS;
@@ -25,12 +26,21 @@ export function streamOutput(stream: Writable): ArrowOutput {
   return { stream, async ready() {}, async end() {}, async drop() {} };
 }
 
+function finalPath(path: string): string | undefined {
+  try {
+    return replaceablePath(path);
+  } catch (error) {
+    throw diskError(error, { what: path, path });
+  }
+}
+
 /**
  * An output for a file that appears under its name only when it is complete; a device or a pipe is written directly.
- * Files that killed runs left unfinished are removed. `now` is in ms.
+ * Files that killed runs left unfinished are removed. `now` is in ms. Throws a UserError for a path that cannot be one
+ * of an output.
  */
 export function fileOutput(path: string, now: number): ArrowOutput {
-  const file = replaceablePath(path);
+  const file = finalPath(path);
   const draft = temporaryPathOf(file ?? path);
   const stream =
     file === undefined ? createWriteStream(path) : createWriteStream(draft, { flags: 'wx', mode: OWNER_FILE });

@@ -37,10 +37,11 @@ interface Stream {
  */
 export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<Streamed> {
   const { out, pinned } = options;
-  const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
   const output = typeof out === 'string' ? fileOutput(out, options.clock.now()) : streamOutput(out);
+  let folder: RunFolder | undefined;
   let files: TypedFiles | undefined;
   try {
+    folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
     await output.ready();
     files = await TypedFiles.open({ ...options, folder: folder.path });
     const stream =
@@ -58,7 +59,7 @@ export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowO
     throw outputError(error, out);
   } finally {
     await files?.close();
-    await folder.remove();
+    await folder?.remove();
   }
 }
 

@@ -1,0 +1,46 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { addDays, dayAt } from '../../../src/base/days.ts';
+import { type Simulator, startSimulator } from '../../../src/simulator/index.ts';
+import { runHere } from '../../support/processes/command-line.ts';
+import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+
+let sim: Simulator;
+let folder: string;
+let database: string;
+const run = (...args: string[]) =>
+  runHere(args, {
+    env: {
+      DFINERY_BASE_URL: sim.url,
+      DFINERY_SERVICE_ID: SERVICE_ID,
+      DFINERY_EXPORT_TOKEN: TOKENS.export,
+      DFINERY_SPOOL_DIR: folder,
+      DFINERY_START_DATE: addDays(dayAt(systemClock.now()), -3),
+    },
+  });
+
+beforeAll(async () => {
+  sim = await startSimulator({ seed: 5, clock: systemClock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 9 });
+  folder = mkdtempSync(join(tmpdir(), 'dfinery-named-files-'));
+  database = join(folder, 'events.duckdb');
+  expect(await run('sync', 'duckdb', database)).toMatchObject({ code: 0 });
+});
+afterAll(async () => {
+  await sim.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const REPLACED = /events\.duckdb is a DuckDB database, which is not replaced: give another path, or remove it\.$/m;
+it.each([
+  ['the page of a report', () => ['report', 'duckdb', database, '--output', database], REPLACED],
+  ['the file of --xcom', () => ['sync', 'duckdb', database, '--xcom', database], REPLACED],
+  ['an Arrow stream', () => ['sync', 'arrow', database], REPLACED],
+  ['an Arrow stream below it', () => ['sync', 'arrow', `${database}/`], /cannot be written \(ENOTDIR\)/],
+] as const)('%s does not replace a database [R972]', async (_what, args, message) => {
+  const { code, stderr } = await run(...args());
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
+  expect(await run('verify', 'duckdb', database)).toMatchObject({ code: 0 });
+});
