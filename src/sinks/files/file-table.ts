@@ -3,8 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import { transientError } from '../../base/errors.ts';
-import { RunFolder } from '../../extract/spool/run-folder.ts';
-import { liveFolders } from '../../extract/spool/spool-folders.ts';
+import { RunFolder, runFolders } from '../../extract/spool/run-folder.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
@@ -155,10 +154,10 @@ export class FileTable {
     };
   }
 
-  /** The folders of other runs in this place that are alive, or may be. */
+  /** The folders of other runs in this place: opening it has removed those of dead ones, as far as it could. */
   async foldersInUse(): Promise<string[]> {
     const { workFolder } = this.storage;
-    const all = workFolder === undefined ? [] : await liveFolders(workFolder);
+    const all = workFolder === undefined ? [] : await runFolders(workFolder);
     return all.filter((folder) => folder !== this.#open.folder);
   }
 

@@ -490,6 +490,15 @@ it('names a copy for readers that has a second hard link, and why it is kept [R7
   expect([await keysIn('a.duckdb'), await keysIn('copy')]).toEqual([[], ['e1']]);
 });
 
+it('is not done while a copy for readers, into which somebody has loaded, is a database of its own [R714]', async () => {
+  await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy.duckdb') });
+  await load('copy.duckdb', [person('e2', 'u2', 'm2')], '2026-01-02');
+  const { code, report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
+  expect([code, report.error]).toEqual([3, expect.stringContaining('copy.duckdb (it exists and is not a copy')]);
+  expect([await keysIn('a.duckdb'), await keysIn('copy.duckdb')]).toEqual([[], ['e1', 'e2']]);
+  expect([report.purged, lines().at(-1)]).toMatchObject([undefined, { kind: 'purge', outcome: 'open' }]);
+});
+
 it('names what readers of a copy for readers have spilled, until it is gone [R964]', async () => {
   await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });
   const spilled = at('copy.tmp-0123456789ab');
