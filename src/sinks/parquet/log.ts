@@ -14,6 +14,7 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { checkOnlyName, filesError, folderError } from '../failures.ts';
 import { forgetReadFiles, openWithoutLock } from '../files/file-table.ts';
 import { FILE, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
+import { isDraft } from '../files/stored-files.ts';
 import {
   type DataFile,
   type FileChange,
@@ -87,6 +88,8 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
     await rm(paths.temporary, LEFT_OVER);
     makeFolders(paths.temporary);
     for (const path of [paths.journal, paths.manifest]) await removeTemporaries(path, 0, 0);
+    const runs = join(paths.own, 'runs');
+    for (const name of (await entriesOf(runs)).filter(isDraft)) await rm(join(runs, name), LEFT_OVER);
     const log = new FolderLog(paths, engine, options);
     const snapshot = await log.read();
     const storage = new DiskStorage(paths.root);

@@ -1,5 +1,16 @@
-import { copyFileSync, linkSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { checkPurgeParquet, compactParquet, purgeParquet, verifyParquet } from '../../support/targets/files.ts';
@@ -34,6 +45,17 @@ const contents = () =>
 const bytesOf = () => fixture.manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
 
 describe('a purge of Parquet files', () => {
+  it('removes what a run that was killed has left of the record of its run, as the next load does [R968]', async () => {
+    await store();
+    const left = at('_dfinery/runs/.2026-01-01T00-00-00.000Z-01234567.json.0123456789ab.tmp');
+    mkdirSync(dirname(left), { recursive: true });
+    for (const work of [purge, store]) {
+      writeFileSync(left, '{}');
+      await work();
+      expect(existsSync(left)).toBe(false);
+    }
+  });
+
   it('rewrites the files with rows of the people, removes emptied files, and no other', async () => {
     await store();
     const untouched = pathOf('events', '2026-01-05');
