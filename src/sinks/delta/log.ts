@@ -28,7 +28,6 @@ import { DeltaTable } from './table.ts';
 
 export const DELTA: FilesFormat = {
   noun: 'place',
-  hasOneWriter: false,
   async open(options, mode) {
     const storage = await openStorage(options.place, options);
     const logOf = async ({ engine, folder }: PlaceWithoutLog) => {

@@ -63,7 +63,6 @@ const OWNER = '_dfinery/catalog';
 
 export const DUCKLAKE: FilesFormat = {
   noun: 'catalog',
-  hasOneWriter: false,
   async open(options, mode) {
     const { place } = options;
     const catalog = new Catalog(place, options);

@@ -79,6 +79,11 @@ export class FileTable {
     throw noTableError(this.place);
   }
 
+  /** True if no lock keeps other writers out while the place is open for writing. */
+  get isShared(): boolean {
+    return this.#open.checkHeld !== undefined;
+  }
+
   filesOf(table: TableName): DataFile[] {
     return this.#latest?.files.filter((file) => file.table === table) ?? [];
   }

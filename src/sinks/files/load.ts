@@ -52,7 +52,7 @@ export async function openFilesSink(format: FilesFormat, options: FilesSinkOptio
       (name) => name === 'events' || options.tables.includes(name) || state.tables.includes(name),
     );
     const initial = { ...state, timezone: wanted, tables };
-    const sink = new FilesSink(table, initial, options, format.hasOneWriter);
+    const sink = new FilesSink(table, initial, options);
     if (table.latest !== undefined) await sink.addTables(options.signal);
     return sink;
   } catch (error) {
@@ -92,14 +92,14 @@ class FilesSink implements Sink {
   #waiting: Window[] = [];
   readonly runs: RunObjects;
 
-  constructor(table: FileTable, initial: TableState, options: FilesSinkOptions, hasOneWriter: boolean) {
+  constructor(table: FileTable, initial: TableState, options: FilesSinkOptions) {
     this.#table = table;
     this.#initial = initial;
     this.#options = options;
     this.#rules = { ...options, columnName: table.log.layout.columnName };
     this.#zone = zoneOf(options.timezone);
     this.#prewriter = new Prewriter(table.engine, (load) => writePlain(table, load));
-    this.runs = new RunObjects(table.storage, !hasOneWriter);
+    this.runs = new RunObjects(table.storage, table.isShared);
   }
 
   get state(): TableState | undefined {

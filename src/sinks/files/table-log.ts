@@ -159,8 +159,6 @@ export interface OpenPlace {
 export interface FilesFormat {
   /** One place of it, as messages call it, without an article: `folder`. */
   readonly noun: string;
-  /** True if a lock keeps other writers out while a place is open for writing. */
-  readonly hasOneWriter: boolean;
   /** Opens a place for reading, for rewriting what is there, or for loading; only loading makes a missing place. */
   open(options: OpenFilesOptions, mode: 'read' | 'rewrite' | 'load'): Promise<OpenPlace>;
   /** Finishes a change that a dead writer left half-way; absent if none can be left. Throws UserError. */

@@ -41,7 +41,6 @@ const LEFT_OVER = { recursive: true, force: true } as const;
 
 export const PARQUET: FilesFormat = {
   noun: 'folder',
-  hasOneWriter: true,
   async open(options, mode) {
     const paths = pathsIn(options.place);
     try {

@@ -72,7 +72,6 @@ const MANIFEST = /^events\/metadata\/[0-9a-f-]{36}\.json$/;
 
 export const EXAMPLE: FilesFormat = {
   noun: 'place',
-  hasOneWriter: false,
   async open(options, mode) {
     const storage = await openStorage(options.place, options);
     const logOf = async () => {

@@ -41,9 +41,7 @@ export type TargetName = 'duckdb' | FileTargetName;
 /** The targets that keep a table of files, and with them DuckDB: what is promised of one is promised of all. */
 export const FILE_TARGETS = Object.keys(FORMATS) as FileTargetName[];
 /** The logs whose commit decides between two writers. */
-export const LOGS_WITHOUT_LOCK = (Object.keys(LOGS) as (keyof typeof LOGS)[]).filter(
-  (name) => !LOGS[name].format.hasOneWriter,
-);
+export const LOGS_WITHOUT_LOCK = (Object.keys(LOGS) as (keyof typeof LOGS)[]).filter((name) => name !== 'parquet');
 export const TARGETS: readonly TargetName[] = ['duckdb', ...FILE_TARGETS];
 
 /** A target by the name that commands know it by. */
