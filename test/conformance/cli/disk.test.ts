@@ -8,7 +8,7 @@ import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-chi
 import type { Done } from '../../support/processes/command-line.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 import { query } from '../../support/targets/query.ts';
-import { statefulTarget, TARGETS } from '../../support/targets/target-fixture.ts';
+import { DISK_TARGETS, statefulTarget } from '../../support/targets/target-fixture.ts';
 
 const WANTED = { from: daysBack(7), to: daysBack(2) };
 const SMALL_KIB = 400;
@@ -48,7 +48,7 @@ describe('a full disk [R63]', () => {
     expect(await fixture.rows()).toBe(fixture.sim.countRows(WANTED));
   });
 
-  it.for(TARGETS)(
+  it.for(DISK_TARGETS)(
     'of %s: exit 3, what was committed stays whole, and the next run does the rest [R901]',
     async (target, context) => {
       fixture = await CliFixture.start({}, { rowsPerDay: 500 });
@@ -179,7 +179,7 @@ describe('a location that cannot be written', () => {
 });
 
 describe('a disk that is mounted for reading alone', () => {
-  it.for(TARGETS)(
+  it.for(DISK_TARGETS)(
     'ends sync %s with exit 2 before its first export, compact too, and nothing is lost [R903]',
     async (target, context) => {
       fixture = await CliFixture.start();

@@ -12,7 +12,7 @@ import { csvOf, on } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { query } from '../../support/targets/query.ts';
-import { statefulTarget, TARGETS, type TargetName } from '../../support/targets/target-fixture.ts';
+import { DISK_TARGETS, statefulTarget, type TargetName } from '../../support/targets/target-fixture.ts';
 
 /** Kills of a place. The soak takes more. */
 const KILLS = process.env.SOAK_SEEDS === undefined ? 3 : 60;
@@ -94,7 +94,7 @@ async function found(texts: readonly string[]): Promise<string[]> {
   return where;
 }
 
-it.each<Name>([...TARGETS, BUCKET])(
+it.each<Name>([...DISK_TARGETS, BUCKET])(
   'after kill -9 at any step of a purge of %s the same command finishes it, and no other row is lost [R626]',
   async (name) => {
     const env = { ...s3.env, DFINERY_SUPPRESSION_KEY: 'a suppression key of 32 characters' };

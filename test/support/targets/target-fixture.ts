@@ -43,6 +43,8 @@ export const FILE_TARGETS = Object.keys(FORMATS) as FileTargetName[];
 /** The logs whose commit decides between two writers. */
 export const LOGS_WITHOUT_LOCK = (Object.keys(LOGS) as (keyof typeof LOGS)[]).filter((name) => name !== 'parquet');
 export const TARGETS: readonly TargetName[] = ['duckdb', ...FILE_TARGETS];
+/** The targets of which any path of a disk can be a place: all but servers. */
+export const DISK_TARGETS: readonly TargetName[] = ['duckdb', ...FILE_TARGETS];
 
 /** A target by the name that commands know it by. */
 export function statefulTarget(name: string): StatefulTarget {

@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
-import { STATEFUL_TARGETS } from '../../../src/sinks/targets.ts';
 import { loadSuppression } from '../../../src/suppression/list.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
-import { statefulTarget } from '../../support/targets/target-fixture.ts';
+import { DISK_TARGETS, statefulTarget } from '../../support/targets/target-fixture.ts';
 
 let server: DeletionServer;
 let fixture: DuckDbFixture;
@@ -33,7 +32,6 @@ afterEach(async () => {
   fixture.close();
 });
 
-const NAMES = STATEFUL_TARGETS.map(({ name }) => name);
 const placeOf = (target: string) => at(`target/${target}`);
 
 /** Loads one day of these rows. */
@@ -106,7 +104,7 @@ it('a purge that fails after the deletion says that the deletion is done, and th
 });
 
 describe('a person whom a purge looks up', () => {
-  it.each(NAMES)(
+  it.each(DISK_TARGETS)(
     'is found in %s by a cell that did not fit its column, and removed completely; the files are counted [R450]',
     async (target) => {
       await load(target, '2026-01-01', [{ id: 'e1', df_unified_id: 'somebody', member: '1' }]);
@@ -143,19 +141,22 @@ describe('a person whom a purge looks up', () => {
     expect([...holding(person), ...holding('A-77')]).toEqual([]);
   });
 
-  it.each(NAMES)('is found in %s by an id that the column holds as a number or a boolean [R520]', async (target) => {
-    const rows = [
-      { id: 'e1', df_unified_id: 'marked-person', member: '12', letter: 'FALSE' },
-      { id: 'e2', df_unified_id: 'somebody', member: '1.5', letter: 'TRUE' },
-      { id: 'e3', df_unified_id: '', member: '12', letter: '' },
-    ];
-    await load(target, '2026-01-01', rows);
-    const { result } = await forget(target, '12');
-    expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 2 } });
-    expect(holding('marked-person')).toEqual([]);
-    const { result: second } = await forget(target, 'TRUE', 'letter');
-    expect(second).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 1 } });
-  });
+  it.each(DISK_TARGETS)(
+    'is found in %s by an id that the column holds as a number or a boolean [R520]',
+    async (target) => {
+      const rows = [
+        { id: 'e1', df_unified_id: 'marked-person', member: '12', letter: 'FALSE' },
+        { id: 'e2', df_unified_id: 'somebody', member: '1.5', letter: 'TRUE' },
+        { id: 'e3', df_unified_id: '', member: '12', letter: '' },
+      ];
+      await load(target, '2026-01-01', rows);
+      const { result } = await forget(target, '12');
+      expect(result).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 2 } });
+      expect(holding('marked-person')).toEqual([]);
+      const { result: second } = await forget(target, 'TRUE', 'letter');
+      expect(second).toMatchObject({ ids_without_match: 0, purged: { people: 1, rows: 1 } });
+    },
+  );
 
   it('is found by a mapping read from a pipe [R520]', async () => {
     await load('duckdb', '2026-01-01', [{ id: 'e1', df_unified_id: 'u-2', member: 'x' }, { id: 'e2' }]);
@@ -170,7 +171,7 @@ describe('a person whom a purge looks up', () => {
     expect(JSON.parse(plan.stdout)).toMatchObject({ people_to_purge: 1, ids_without_match: 0 });
   });
 
-  it.each(NAMES)(
+  it.each(DISK_TARGETS)(
     'is found in %s when no row has a unified id, and the report says who may come back [R451]',
     async (target) => {
       const rows = [
