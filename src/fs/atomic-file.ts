@@ -20,6 +20,7 @@ import { chmod, type FileHandle, link, lstat, open, readdir, rename, rm, writeFi
 import { basename, dirname, join } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import { diskError, isDiskFull } from './disk-failure.ts';
+import { checkLocalPath } from './local-path.ts';
 
 /** The mode of a file that its owner alone may read. */
 export const OWNER_FILE = 0o600;
@@ -84,10 +85,11 @@ function replaceBy(temporary: string, path: string, text: string, mode: number):
 
 /**
  * The path under which a file that a user has named is replaced: for a link, the file that it leads to. Undefined for a
- * device or a pipe, which is written as it is. Throws the system's error, and a configuration failure for a DuckDB
- * database, which was hardly meant: perhaps it is the very place that was loaded.
+ * device or a pipe, which is written as it is. Throws the system's error, and a configuration failure for an
+ * address and for a DuckDB database, which was hardly meant: perhaps it is the very place that was loaded.
  */
 export function replaceablePath(path: string): string | undefined {
+  checkLocalPath(path);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) return path;
   if (found.isFile() && isDatabase(path)) {

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { basename, dirname, resolve } from 'node:path';
 import { configError, internalError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
+import { checkLocalPath, schemeOf } from '../../fs/local-path.ts';
 import { checkWritable } from '../../fs/private-folder.ts';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
@@ -65,6 +66,7 @@ export const DUCKLAKE: FilesFormat = {
   noun: 'catalog',
   async open(options, mode) {
     const { place } = options;
+    checkLocalPath(place);
     const catalog = new Catalog(place, options);
     const lake = await catalog.read(readLake);
     if (lake === undefined && mode === 'rewrite') {
@@ -100,7 +102,7 @@ async function refuseCopies(catalog: Catalog, lake: Lake | undefined, options: O
 
 /** The locations of the data: the path that the catalog names, and the folder of the schema in it. */
 function dataOf(catalog: Catalog, lake: Lake | undefined, given: string | undefined): { path: string; schema: string } {
-  const absolute = (path: string) => `${path.startsWith('s3://') ? path.replace(/\/+$/, '') : resolve(path)}/`;
+  const absolute = (path: string) => `${schemeOf(path) === undefined ? resolve(path) : path.replace(/\/+$/, '')}/`;
   const wanted = given === undefined ? undefined : absolute(given);
   if (lake !== undefined && wanted !== undefined && wanted !== lake.dataPath) {
     throw configError(`--data is ${given}, but ${catalog.file} has its data in ${lake.dataPath}: leave it out.`);

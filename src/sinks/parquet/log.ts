@@ -7,6 +7,7 @@ import pLimit from 'p-limit';
 import { codeOf, configError, EXIT, transientError, UserError } from '../../base/errors.ts';
 import { waitedFor } from '../../base/retry.ts';
 import { OWNER_FILE, removeTemporaries, syncFile } from '../../fs/atomic-file.ts';
+import { checkLocalPath } from '../../fs/local-path.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES } from '../../table/columns.ts';
@@ -42,6 +43,7 @@ const LEFT_OVER = { recursive: true, force: true } as const;
 export const PARQUET: FilesFormat = {
   noun: 'folder',
   async open(options, mode) {
+    checkLocalPath(options.place);
     const paths = pathsIn(options.place);
     try {
       if (mode === 'read') {

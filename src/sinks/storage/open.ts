@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Env } from '../../base/env.ts';
 import { configError } from '../../base/errors.ts';
+import { schemeOf } from '../../fs/local-path.ts';
 import { DiskStorage } from './disk.ts';
 import { type BucketFolder, openS3Storage } from './s3.ts';
 import type { Storage } from './storage.ts';
 
-const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 
 /** Parses `s3://BUCKET/PREFIX`; undefined for a folder. Throws UserError for any other scheme. */
 function bucketOf(text: string): Omit<BucketFolder, 'address'> | undefined {
-  const scheme = SCHEME.exec(text)?.[1]?.toLowerCase();
+  const scheme = schemeOf(text);
   if (scheme === undefined) return undefined;
   if (scheme !== 's3') {
     throw configError(`${scheme}:// is not a place that sync can write to: give a folder or s3://BUCKET/PREFIX.`);

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -43,4 +43,21 @@ it.each([
   const { code, stderr } = await run(...args());
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
   expect(await run('verify', 'duckdb', database)).toMatchObject({ code: 0 });
+});
+
+const inBucket = (name: string) => `s3://bucket/${name}`;
+const ADDRESS = /s3:\/\/bucket\/\w+ is an address: give a path on this machine/;
+it.each([
+  ['a Parquet folder', () => ['sync', 'parquet', inBucket('lake')], ADDRESS],
+  ['a DuckDB file', () => ['sync', 'duckdb', inBucket('events')], ADDRESS],
+  ['a catalog', () => ['sync', 'ducklake', inBucket('catalog')], ADDRESS],
+  ['the data of a catalog', () => ['sync', 'ducklake', `${database}.lake`, '--data', 'gs://bucket/data'], /gs:\/\/ is/],
+  ['an Arrow stream', () => ['sync', 'arrow', inBucket('stream')], ADDRESS],
+  ['a copy for readers', () => ['sync', 'duckdb', database, '--publish', inBucket('copy')], ADDRESS],
+  ['the page of a report', () => ['report', 'duckdb', database, '--output', inBucket('page')], ADDRESS],
+  ['the file of --xcom', () => ['sync', 'duckdb', database, '--xcom', inBucket('summary')], ADDRESS],
+] as const)('%s is never written below a folder called s3: or gs: [R973]', async (_what, args, message) => {
+  const { code, stderr } = await run(...args());
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
+  expect(['s3:', 'gs:'].filter((name) => existsSync(name))).toEqual([]);
 });

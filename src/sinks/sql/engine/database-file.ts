@@ -15,6 +15,7 @@ import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../../base/durations.ts';
 import { codeOf, configError, messageOf } from '../../../base/errors.ts';
 import { moveFile, nameTemporary, OWNER_FILE, removeTemporaries, temporaryPathOf } from '../../../fs/atomic-file.ts';
+import { checkLocalPath } from '../../../fs/local-path.ts';
 import { literal } from '../../../types/sql.ts';
 
 const PERMISSIONS = 0o777;
@@ -53,8 +54,9 @@ export function realFile(path: string): string {
   return lstatSync(file).isSymbolicLink() ? realpathSync(file) : file;
 }
 
-/** Throws UserError for a path with a `?`: DuckDB takes what follows as options, and writes the log elsewhere. */
+/** Throws UserError for an address, and for a path with a `?`: DuckDB takes what follows as options, and writes the log elsewhere. */
 export function checkLogPath(file: string): void {
+  checkLocalPath(file);
   if (!resolve(file).includes('?')) return;
   throw configError(`${file} has a "?" in its path, with which DuckDB cannot write a file: give another path.`);
 }
