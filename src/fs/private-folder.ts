@@ -3,6 +3,7 @@ import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import { syncFolderAtOnce } from './atomic-file.ts';
+import { checkLocalPath } from './local-path.ts';
 
 const OWNER_FOLDER = 0o700;
 const OTHERS = 0o077;
@@ -53,10 +54,11 @@ export function makePrivateFolder(path: string, what: string, remedy: string): v
 
 /**
  * Makes a folder and those above it for this user alone, as far as they are missing; their names are on the disk when
- * this returns. Throws the system's error. Node's own recursion never ends where a parent exists and still nothing can
- * be made in it, as under /proc.
+ * this returns. Throws the system's error, and a configuration failure for an address. Node's own recursion never ends
+ * where a parent exists and still nothing can be made in it, as under /proc.
  */
 export function makeFolders(path: string): void {
+  checkLocalPath(path);
   if (isFolder(path)) return;
   const parent = dirname(path);
   // Below a file the system reports ENOTDIR.

@@ -117,6 +117,17 @@ describe('forget, from a file', () => {
   });
 });
 
+describe('forget, with a ledger in a bucket', () => {
+  it('is refused before anybody is deleted: it would be a folder called s3: [R973]', async () => {
+    const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: 's3://bucket/ledger' };
+    writeFileSync(at('config.json'), JSON.stringify(config));
+    const plan = JSON.parse((await forget('--id', 'a', '--json')).result);
+    const done = await forget('--id', 'a', '--execute', '--confirm', plan.hash);
+    expect(done).toMatchObject({ code: 2, said: expect.stringMatching(/s3:\/\/bucket\/ledger is an address/) });
+    expect(server.ids()).toEqual([]);
+  });
+});
+
 describe('forget, asked for a proof', () => {
   it('covers the configured service alone, and names it [R52]', async () => {
     const plan = JSON.parse((await forget('--id', 'a', '--json')).result);
