@@ -1,4 +1,4 @@
-import { existsSync, rmSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
@@ -151,7 +151,10 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
   const path = realFile(copy);
   if (!existsSync(dirname(path))) throw configError(`The folder of --publish ${copy} does not exist.`);
   if (path === realFile(file)) throw loadedFileError(`--publish ${copy}`);
-  if (!existsSync(path)) return;
+  if (!existsSync(path)) {
+    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return;
+    throw configError(`--publish ${copy} is a link to a file that is not there: give that file, or remove the link.`);
+  }
   const database = fileExists(file) ? await databaseAt(format, file, options) : undefined;
   await checkCopyTarget(format, { name: `--publish ${copy}`, path, file, database }, options);
 }

@@ -1,4 +1,14 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -35,6 +45,14 @@ describe('a published copy', () => {
     expect(statSync(copy).mode & 0o777).toBe(0o644);
     expect(await fixture.verify(copy)).toEqual([]);
     expect(existsSync(`${copy}.wal`)).toBe(false);
+  });
+
+  it('does not take the place of a link whose file is not there [R974]', async () => {
+    const share = join(fixture.dir, 'share', 'copy.duckdb');
+    symlinkSync(share, copy);
+    const done = await publish({ end_date: daysBack(4) });
+    expect([done.code, done.stderr]).toEqual([2, expect.stringContaining('is a link to a file that is not there')]);
+    expect(readlinkSync(copy)).toBe(share);
   });
 
   it('is unchanged after a run that committed nothing or failed [R124]', async () => {
