@@ -81,7 +81,7 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     // From here on a failure ends the step that it is in, and the case goes on with what is left of the others. An
     // input without ids leaves no run behind.
     const { resumes } = plan.unfinished;
-    const start = { list: plan.listName, resumes, ids: plan.wanted.length };
+    const start = { list: plan.listName, resumes, ids: plan.wanted.length, places: plan.purge?.names };
     const run = plan.counts.ids === 0 ? undefined : await ledgers.start(start);
     const failures: UserError[] = [];
     try {

@@ -169,7 +169,7 @@ export class LedgerStore {
   }
 
   /** Begins the ledger of a run: in a file of its own, which follows the one before it in the chain, or in the log. */
-  async start(content: Pick<Line<'open'>, 'list' | 'resumes' | 'ids'>): Promise<Ledger> {
+  async start(content: Pick<Line<'open'>, 'list' | 'resumes' | 'ids' | 'places'>): Promise<Ledger> {
     const { config, clock } = this.#options;
     const run = randomBytes(8).toString('hex');
     const output = await this.#outputOf(run);

@@ -23,6 +23,8 @@ export type LedgerContent = Readonly<
       reason?: string | undefined;
       /** Ids about to be requested. */
       ids: number;
+      /** The places that it is to purge; absent for none. */
+      places?: readonly string[] | undefined;
     }
   | { kind: 'before'; id: string; attempt: number }
   | {

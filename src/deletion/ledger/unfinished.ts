@@ -15,10 +15,7 @@ export interface UnfinishedRuns {
    * are not requested again.
    */
   readonly decisions: ReadonlyMap<string, 'done' | 'rejected'>;
-  /**
-   * The places whose purge these runs began, or could not begin, and did not finish: with the counts that they found
-   * there and were about to remove.
-   */
+  /** The places that these runs were to purge and did not: with the counts that they found there, if they did. */
   readonly purging: ReadonlyMap<string, Readonly<Record<string, number>>>;
   /** A sentence that names the runs that are not resumed, with their dates. */
   readonly notice?: string | undefined;
@@ -108,15 +105,15 @@ async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery) {
     await readSoundFile(run, query.key, (line) => {
       if (line.kind === 'open') {
         isTrusted = line.run === run.run && isOfService(line, query.service) && isResumable(line, query);
+        for (const place of isTrusted ? (line.places ?? []) : []) {
+          if (!purging.has(place)) purging.set(place, {});
+        }
       } else if (!isTrusted) return;
       else if (line.kind === 'after') {
         if (line.outcome === 'done' || line.outcome === 'rejected') decisions.set(line.id, line.outcome);
         else if (decisions.get(line.id) === 'rejected') decisions.delete(line.id);
       } else if (line.kind === 'purging') purging.set(line.target, line.counts);
-      else if (line.kind !== 'purge') return;
-      else if (line.outcome === 'done') purging.delete(line.target);
-      // A place that could not even be looked into.
-      else if (!purging.has(line.target)) purging.set(line.target, line.counts);
+      else if (line.kind === 'purge' && line.outcome === 'done') purging.delete(line.target);
     });
   }
   return { decisions, purging };
