@@ -25,8 +25,11 @@ interface GivenOption {
 
 /** `--name`, `--name=value`, `-n`, `-n=value` and `-nvalue`. */
 const OPTION = /^(--[^=]*|-[^-])(?:=(.*)|(.+))?$/s;
-/** The next words that belong to an option of one word or two, and to a flag. A value may begin with one dash. */
-const VALUE = /^(?!--)/;
+/**
+ * The next words that belong to an option of one word or two, and to a flag. A value may begin with one dash, and with
+ * two before a blank, as a comment of SQL does.
+ */
+const VALUE = /^(?!--(?!\s))/;
 const TRUTH = /^(true|false)$/;
 
 /** Divides a command line into the options, with their values where the table has them, and all other words. */

@@ -34,7 +34,7 @@ function wanted(error: SchemaError): string {
   const { keyword, params, parentSchema } = error;
   if (keyword === 'enum') return `one of ${(params.allowedValues as unknown[]).map((v) => shown(v)).join(', ')}`;
   if (keyword === 'type') return `${/^[aeiou]/.test(String(params.type)) ? 'an' : 'a'} ${params.type}`;
-  if (keyword === 'pattern') return String(parentSchema?.pattern_descriptor ?? `text like ${params.pattern}`);
+  if (keyword === 'pattern') return `a text like ${parentSchema?.pattern_descriptor ?? params.pattern}`;
   if (keyword === 'format') return FORMATS[String(params.format)] ?? String(params.format);
   if (keyword === 'minLength')
     return Number(params.limit) > 1 ? `at least ${params.limit} characters` : 'a text that is not empty';
@@ -50,7 +50,7 @@ export function schemaProblems(valid: Validator, value: unknown): Problem[] {
   return [...byKey].map(([key, error]) => {
     if (error.keyword === 'required') return { key, text: `${key} is missing` };
     const secret = error.parentSchema?.airbyte_secret === true;
-    const found = secret ? 'the value given' : shown(error.data);
+    const found = secret ? 'not usable as it is given' : shown(error.data);
     return { key, text: `${key === '' ? 'the configuration' : key} is ${found}, wanted ${wanted(error)}` };
   });
 }

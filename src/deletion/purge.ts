@@ -218,6 +218,7 @@ export class Purge {
   async #forecastOf(place: PurgePlace): Promise<PlaceState> {
     try {
       const people = await place.target.people();
+      await people.checkOriginal?.(place.path, this.#request.options);
       const found = await people.find(place.path, this.#query, this.#request.options);
       this.#warnOfFindings(place, found);
       return { place, found };
@@ -405,7 +406,7 @@ export class Purge {
     }
     if (shared === 0 || allowsShared) return undefined;
     return (
-      `${count(shared, 'person', 'people')} in ${target.name} ${path} also have other ids in the column, whose rows ` +
+      `${target.name} ${path} has other ids, too, in the column of ${count(shared, 'of these people', 'of these people')}, whose rows ` +
       'would go with theirs. If that is meant, give --allow-shared.'
     );
   }

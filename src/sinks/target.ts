@@ -70,6 +70,8 @@ export interface People {
    * which a dead writer left half-way may be finished first.
    */
   find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
+  /** Throws a configuration failure for a place that is never purged itself: a copy for readers. Read-only. */
+  checkOriginal?(place: string, options: PlaceOptions): Promise<void>;
   /**
    * The rows of `events` that a purge would remove, as JSON objects without the columns that are null: other tables
    * hold nothing that these lack. Read-only.

@@ -1,4 +1,4 @@
-import { EXIT } from '../../base/errors.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import { megabytes } from '../../base/quantities.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { countLedger } from '../../deletion/ledger/verify.ts';
@@ -9,7 +9,7 @@ import { secretOf } from '../context.ts';
 import { reportPage } from '../report/page.ts';
 
 const OPTIONS = {
-  output: { ...required(text('The page, one file of HTML')), short: '-o' },
+  output: { ...required(text('The page, one file of HTML; - for stdout')), short: '-o' },
   ledgerDir: text('A ledger of deletions, to be counted too'),
   historyDays: withDefault(`${DEFAULT_HISTORY_DAYS}`, whole('How many days back the service exports', 1, 3_650)),
 };
@@ -21,11 +21,18 @@ export const commands = STATEFUL_TARGETS.map((target) =>
     summary: `One page about ${target.label}: days, events, columns, runs`,
     options: { ...optionsForPlace(target), ...OPTIONS },
     async run({ place, output, ledgerDir, historyDays, ...values }, context) {
+      if (output === '-' && values.json) {
+        throw configError('--output - and --json would both write to stdout: give a file for the page.');
+      }
       const deletions =
         ledgerDir === undefined ? undefined : await countLedger(ledgerDir, secretOf('DFINERY_LEDGER_KEY', context));
       const found = await (await target.maintenance()).report(place, placeOptions(values, context));
       const options = { target: `${target.name} ${place}`, now: context.clock.now(), historyDays, deletions };
       const page = reportPage(found, options);
+      if (output === '-') {
+        context.terminal.result(page.trimEnd());
+        return EXIT.done;
+      }
       writeNamedFile(output, page, `the report ${output}`);
       const size = megabytes(Buffer.byteLength(page));
       printResult({ v: 1, target: place, output }, [`The report is in ${output} (${size}).`], values.json, context);

@@ -1,3 +1,4 @@
+import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { configError, type ExitCode } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
@@ -141,7 +142,7 @@ async function load(target: Target, values: Values, context: Context): Promise<L
   const open = { ...config, tables: values.tables, stdout, pinned, env, clock, logger, signal };
   const own = targetOptions(target.options, (_, name) => values[name]);
   const run = { config, days: values, maxWaitMs, publish };
-  const targets = placesToLoad(values.also, { target, place }).map((one, i) => ({
+  const targets = placesToLoad(values, { target, place }).map((one, i) => ({
     target: one.target.name,
     place: one.place,
     open: () => one.target.open(one.place, i === 0 ? { ...open, ...own } : open),
@@ -160,7 +161,7 @@ function contextFor(target: Target, values: Partial<Values>, context: Context): 
 }
 
 /** The places to load: the first, and those of `--also TARGET PLACE`; all of them differ. */
-function placesToLoad(also: Values['also'], first: { readonly target: Target; readonly place: string }) {
+function placesToLoad({ also, publish }: Values, first: { readonly target: Target; readonly place: string }) {
   const toLoad = [first];
   for (const [name, place] of also) {
     const target = TARGETS.find((one) => one.name === name);
@@ -176,7 +177,12 @@ function placesToLoad(also: Values['also'], first: { readonly target: Target; re
     if (toLoad.some((one) => one.target === target && resolve(one.place) === resolve(place))) {
       throw configError(`--also ${name} ${place} is given twice: each target needs a place of its own.`);
     }
+    if (publish !== undefined && realPath(place) === realPath(publish)) {
+      throw configError(`--also ${name} ${place} is the copy of --publish, which only its database may change.`);
+    }
     toLoad.push({ target, place });
   }
   return toLoad;
 }
+
+const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path));

@@ -5,6 +5,7 @@ import { CsvError, parse } from 'csv-parse';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { isObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
+import { hasRepeatedMember } from './json-member.ts';
 
 export interface ListOptions {
   /**
@@ -158,6 +159,9 @@ async function* jsonMembers(
     if (!isObject(value)) {
       const why = value === undefined ? 'is not JSON' : 'is no object';
       throw configError(`Line ${number} of the list ${name} ${why}; nothing was deleted.`);
+    }
+    if (hasRepeatedMember(text, value)) {
+      throw configError(`Line ${number} of the list ${name} has a member twice; nothing was deleted.`);
     }
     yield keys.map((key) => (Object.hasOwn(value, key) ? value[key] : undefined));
   }

@@ -6,7 +6,7 @@ import type { StreamDescriptor } from '../../airbyte/messages.ts';
 import { internalError } from '../../base/errors.ts';
 import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
-import { membersOf } from './json-member.ts';
+import { hasRepeatedMember, membersOf } from './json-member.ts';
 
 /** The messages that a destination reads from a platform; others are skipped. */
 export type InputMessage =
@@ -51,6 +51,8 @@ function parse(bytes: Buffer, line: number, onUnknown: (line: number) => void): 
   if (value === undefined) throw noMessage(line, 'is not JSON');
   if (!isObject(value) || typeof value.type !== 'string')
     throw noMessage(line, 'is no message of the Airbyte protocol');
+  if (value.type === 'RECORD' && hasRepeatedMember(text, value))
+    throw noMessage(line, 'is a RECORD with a member twice');
   if (value.type === 'RECORD') return recordMessage(value.record, line);
   if (value.type === 'STATE') return stateMessage(value.state, text, line);
   if (!SKIPPED.has(value.type)) onUnknown(line);

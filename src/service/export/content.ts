@@ -1,4 +1,4 @@
-import { objectIn } from '../../base/json.ts';
+import { isObject, objectIn } from '../../base/json.ts';
 import { bodyStart } from '../../csv/body-start.ts';
 import type { Content } from './outcomes.ts';
 
@@ -18,7 +18,8 @@ const LONGEST_REASON = 60;
 /** The reason of a failure. It is printed: only plain words are accepted, and no text that contains the token. */
 export function reasonIn(text: string, token: string): string | undefined {
   const { message, code, error } = objectIn(text);
-  for (const value of [message, code, error, REASON_ALONE.exec(text)?.[1]]) {
+  const inner = isObject(error) ? [error.code, error.message] : [error];
+  for (const value of [message, code, ...inner, REASON_ALONE.exec(text)?.[1]]) {
     if (typeof value !== 'string' || value.length > LONGEST_REASON || value.includes(token)) continue;
     const words = value.trim().toLowerCase();
     if (SNAKE_CASE.test(words)) return words;

@@ -180,6 +180,9 @@ export async function isPrepared(engine: Engine): Promise<boolean> {
     WHERE table_catalog = current_database() AND table_schema = 'main'`,
   );
   const names = new Set(tables.map(({ name }) => String(name)));
+  if (names.has('ducklake_metadata')) {
+    throw configError(`${file} is a catalog of DuckLake: say ducklake in place of duckdb, or give another file.`);
+  }
   if (!names.has(STATE)) {
     const foreign = STORE_NAMES.find((name) => names.has(name));
     if (foreign === undefined) return false;

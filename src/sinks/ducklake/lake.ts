@@ -108,6 +108,9 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
   const names = await tableNames(engine);
   if (names.size === 0) return undefined;
   if (!names.has('ducklake_metadata') || !names.has('ducklake_snapshot')) {
+    if (names.has('_dfinery_windows')) {
+      throw configError(`${file} was loaded by sync duckdb: say duckdb in place of ducklake, or give another file.`);
+    }
     throw configError(`${file} is a DuckDB file without a catalog of DuckLake: give another file.`);
   }
   const dataPath = await readMetadata(engine);

@@ -13,7 +13,7 @@ import { eventNamesIn } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, Purged, PurgeTrial } from '../target.ts';
 import { columnsIn, eventRows, selectOf } from './file-columns.ts';
 import { copiesOf, type FileTable, readingTable, withTable } from './file-table.ts';
-import { countByFile, readFiles } from './parquet-file.ts';
+import { countByFile, FILE, readFiles } from './parquet-file.ts';
 import { changeOf, rewritten, sizeOf } from './rewrite.ts';
 import {
   type DataFile,
@@ -50,7 +50,8 @@ export async function* rowsOfPeopleInFiles(
     const path = join(run.path, 'rows');
     await readingTable(format, options, async (table) => {
       const { lookup, from } = await lookUp(table, query, { wholeRows: true });
-      const rows = jsonOfRows({ engine: table.engine, from }, lookup.condition);
+      const stored = from && `(SELECT * EXCLUDE (${FILE}) FROM ${from})`;
+      const rows = jsonOfRows({ engine: table.engine, from: stored }, lookup.condition);
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE }));
     });
     for await (const lines of linesOf(createReadStream(path))) {

@@ -57,6 +57,13 @@ export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFor
     const [people, format] = await Promise.all([target.people(), load()]);
     return {
       ...people,
+      async checkOriginal(file, options) {
+        if (!fileExists(file)) return;
+        await format.withFile({ ...options, file, readOnly: true }, async (engine) => {
+          await format.check(engine);
+          await refuseCopy(format, engine);
+        });
+      },
       async tryPurge(file, query, options) {
         const trial = await people.tryPurge(file, query, options);
         const reading = { ...options, file, readOnly: true };

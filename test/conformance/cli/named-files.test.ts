@@ -17,6 +17,7 @@ const run = (...args: string[]) =>
       DFINERY_BASE_URL: sim.url,
       DFINERY_SERVICE_ID: SERVICE_ID,
       DFINERY_EXPORT_TOKEN: TOKENS.export,
+      DFINERY_IMPORT_TOKEN: TOKENS.import,
       DFINERY_SPOOL_DIR: folder,
       DFINERY_START_DATE: addDays(dayAt(systemClock.now()), -3),
     },
@@ -60,4 +61,47 @@ it.each([
   const { code, stderr } = await run(...args());
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
   expect(['s3:', 'gs:'].filter((name) => existsSync(name))).toEqual([]);
+});
+
+it('a place of one kind of target says which target takes it [R976]', async () => {
+  const lake = join(folder, 'catalog.ducklake');
+  expect(await run('sync', 'ducklake', lake)).toMatchObject({ code: 0 });
+  for (const command of [['sync'], ['verify'], ['compact']]) {
+    expect(await run(...command, 'duckdb', lake)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('is a catalog of DuckLake: say ducklake in place of duckdb'),
+    });
+    expect(await run(...command, 'ducklake', database)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('was loaded by sync duckdb: say duckdb in place of ducklake'),
+    });
+  }
+});
+
+it('a copy for readers is no place to load beside its database, and none to purge, as the plan says [R977]', async () => {
+  const copy = join(folder, 'copy.duckdb');
+  const publish = ['sync', 'duckdb', database, '--publish', copy];
+  expect(await run(...publish, '--also', 'duckdb', copy)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('is the copy of --publish'),
+  });
+  expect(await run(...publish, '--full-refresh')).toMatchObject({ code: 0 });
+  expect(await run(...publish, '--also', 'duckdb', copy)).toMatchObject({ code: 2 });
+  expect(await run('forget', '--id', 'kim', '--purge', 'duckdb', copy, '--purge-column', 'df_order_id')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('is a copy for readers: give the database that it was made from'),
+  });
+  expect(await run('person', '--id', 'kim', '--in', 'duckdb', copy, '--by-column', 'df_order_id')).toMatchObject({
+    code: 0,
+  });
+});
+
+it('the page of a report goes to stdout for -, where no JSON can follow [R978]', async () => {
+  const page = await run('report', 'duckdb', database, '-o', '-');
+  expect(page).toMatchObject({ code: 0, stdout: expect.stringMatching(/^<!doctype html>.*<\/html>\n$/is) });
+  expect(await run('report', 'duckdb', database, '-o', '-', '--json')).toMatchObject({
+    code: 2,
+    stdout: expect.not.stringContaining('<'),
+  });
+  expect(existsSync('-')).toBe(false);
 });

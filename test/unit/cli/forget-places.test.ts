@@ -551,6 +551,7 @@ describe('person', () => {
       [`parquet ${at('lake')}`, 'events', 'e9'],
     ]);
     expect(rows.find(({ row }) => row._key === 'e1').row).not.toHaveProperty('note');
+    expect(JSON.stringify(rows)).not.toContain('_dfinery_file');
     expect(statSync(at('about.jsonl')).mode & 0o777).toBe(0o600);
     expect(lines().map(({ kind }) => kind)).toEqual(['open', 'access', 'close']);
     expect((await runHere(words)).code).toBe(2);

@@ -55,6 +55,7 @@ describe('the command line', () => {
     [['forget', '--id', '--execute'], '--id is empty.'],
     [['forget', '--id', '--'], '--id is empty.'],
     [['sync', 'duckdb', 'x', '--xcom', '--', '--config', '/none'], '--xcom is empty.'],
+    [['forget', '--query', '-- who\nSELECT 1'], 'there is no dfinery-destination.json here'],
     [['forget', '--proof', '-x'], '--proof needs --ledger-dir DIR.'],
     [
       ['forget', '--id', 'x', '--ledger-dir', 'y'],

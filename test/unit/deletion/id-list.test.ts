@@ -177,10 +177,11 @@ describe('a list of ids', () => {
     ['CSV', ['id\nb\nc\n', bad, 'd\n'], { column: 'id' }, /not valid UTF-8 at or after line 4/],
     ['no JSON', ['{"id":1}\n\n', '{id'], { column: 'id' }, /Line 3 of the list .* is not JSON/],
     ['no object', ['{"id":1}\n', '[1]\n'], { column: 'id' }, /Line 2 of the list .* is no object/],
+    ['a member twice', ['{"id":"a","i\\u0064":"b"}\n'], { column: 'id' }, /Line 1 .* has a member twice/],
     ['a long row', ['id\na\n', 'b,c\n'], { column: 'id' }, /not sound CSV near line 3 \(CSV_[A-Z_]+\)/],
     ['no column', ['id\na\n'], { column: 'no' }, /has no column "no"/],
     ['two columns', ['id,id\na,b\n'], { column: 'id' }, /has more than one column "id"/],
-  ])('names the line at fault: %s', async (_name, parts, options, why) => {
+  ])('names the line at fault: %s [R975]', async (_name, parts, options, why) => {
     const input = Readable.from(parts.map((part) => Buffer.from(part)));
     await expect(all(idsFrom(input, 'list', options))).rejects.toThrow(why);
   });

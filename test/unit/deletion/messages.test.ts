@@ -33,6 +33,13 @@ describe('the messages of an input', () => {
     expect(sizes).toEqual([2, 1]);
   });
 
+  it('are refused for a record with a member twice, of which one would be lost [R975]', async () => {
+    const once = '{"type":"RECORD","record":{"stream":"s","data":{"a":":{\\"","b":[{"a":{}},{"a":null}]}}}\n';
+    expect((await read(once)).messages).toHaveLength(1);
+    const twice = once.replace('"b"', '"\\u0061"');
+    await expect(read(once, twice)).rejects.toThrow(/^Line 2 of the input is a RECORD with a member twice;/);
+  });
+
   it.each([
     ['one of its own', 'n', 'n'],
     ['an empty one, which is none', '', null],
