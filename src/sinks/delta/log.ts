@@ -31,12 +31,16 @@ export const DELTA: FilesFormat = {
   async open(options, mode) {
     const storage = await openStorage(options.place, options);
     const logOf = async ({ engine, folder }: PlaceWithoutLog) => {
-      const log = new DeltaLog(storage, engine, folder, options);
+      const log = new DeltaLog({ storage, engine, folder, isLoading: mode === 'load' }, options);
       return { log, snapshot: await log.read() };
     };
     return openWithoutLock(storage, options, mode, logOf, `events/${LOG_FOLDER}`);
   },
 };
+
+interface Opened extends Pick<PlaceWithoutLog, 'storage' | 'engine' | 'folder'> {
+  readonly isLoading: boolean;
+}
 
 class DeltaLog implements TableLog {
   readonly layout: Layout = { columnName: readableName };
@@ -45,12 +49,14 @@ class DeltaLog implements TableLog {
   readonly #storage: Storage;
   readonly #engine: Engine;
   readonly #folder: string;
+  readonly #isLoading: boolean;
   readonly #options: OpenFilesOptions;
 
-  constructor(storage: Storage, engine: Engine, folder: string, options: OpenFilesOptions) {
+  constructor({ storage, engine, folder, isLoading }: Opened, options: OpenFilesOptions) {
     this.#storage = storage;
     this.#engine = engine;
     this.#folder = folder;
+    this.#isLoading = isLoading;
     this.#options = options;
   }
 
@@ -152,8 +158,9 @@ class DeltaLog implements TableLog {
     const id = events.info?.change_id;
     const follows = ({ info }: DeltaTable) => info?.source === events.version && info.source_change_id === id;
     const outdated = this.#tables.filter((table) => table !== events && !follows(table)).map(({ name }) => name);
-    // A run that made a table and died before it committed `events` leaves rows in it that a purge must reach.
-    const isThere = ({ name, exists }: DeltaTable) => exists || state.tables.includes(name);
+    // A run that made a table and died before it committed `events` leaves rows in it that a purge must reach. The next
+    // load that wants the table makes it anew.
+    const isThere = ({ name, exists }: DeltaTable) => (exists && !this.#isLoading) || state.tables.includes(name);
     const tables = this.#tables.filter(isThere).map(({ name }) => name);
     return { state: { ...state, tables }, files, outdated: new Set(outdated) };
   }

@@ -136,6 +136,21 @@ describe('a run that is killed', () => {
     },
   );
 
+  it.each(['event_logs', 'event_items', 'events'])(
+    'before the commit of %s, while it adds tables, leaves them to the next run, also without new days [R979]',
+    async (table) => {
+      const tables = ALL_TABLES;
+      await fixture.store([older()], { tables: ['events'] });
+      const storage = new FaultyStorage(fixture.root, (change) =>
+        change.startsWith(`create ${table}/_delta_log`) ? 'dies before' : 'normal',
+      );
+      await expect(fixture.store([], { tables, storage })).rejects.toThrow();
+      await fixture.store([], { tables });
+      expect(await fixture.read('SELECT _key FROM event_items')).toEqual([{ _key: 'a' }]);
+      expect(await verify()).toEqual([]);
+    },
+  );
+
   it('before its first commit was renamed leaves temporary files, and the next run creates the table [R567]', async () => {
     const temporaries = [
       '_delta_log/.00000000000000000000.json.0123456789ab.tmp',
