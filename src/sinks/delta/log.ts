@@ -5,7 +5,7 @@ import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { openWithoutLock, type PlaceWithoutLog } from '../files/file-table.ts';
 import { loggedColumns, rangedColumns } from '../files/log-entries.ts';
-import { checkErasable, eraseFiles, expiredFiles, type KnownFiles, storeFiles } from '../files/stored-files.ts';
+import { eraseFiles, expiredFiles, type KnownFiles, storeFiles, tryEraseFiles } from '../files/stored-files.ts';
 import {
   type DataFile,
   type FileChange,
@@ -120,8 +120,8 @@ class DeltaLog implements TableLog {
     return expiredFiles(this.#storage, this.#known, { now, retentionMs: this.#retentionMs });
   }
 
-  async checkErase(removed: readonly DataFile[]): Promise<void> {
-    await checkErasable(this.#storage, removed, this.#known);
+  async tryErase(removed: readonly DataFile[]): Promise<void> {
+    await tryEraseFiles(this.#storage, removed, this.#known);
   }
 
   /** Erases files and history. An uncommitted file older than the purge belongs to no writer that can still commit. */

@@ -40,7 +40,7 @@ export async function purgeDuckDb(
   }));
 }
 
-export function checkPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgeTrial> {
+export function tryPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgeTrial> {
   const find = (engine: Engine) => findInDatabase(engine, query);
   return withCopy(options, find, async (engine, _copied, { found }) => ({
     found,
@@ -110,7 +110,7 @@ async function withCopy<L extends Lookup | undefined, T>(
 async function openFinished(options: EngineOptions): Promise<Engine> {
   await withFile(options, async (writer) => {
     await checkStore(writer);
-    await writer.emptyLog();
+    await writer.emptyWal();
   });
   const reader = await openEngine({ ...options, readOnly: true });
   if (!existsSync(`${reader.file}.wal`)) return reader;

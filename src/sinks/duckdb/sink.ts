@@ -14,7 +14,7 @@ import type { TableState } from '../../table/state.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { identityOf, moveIdentity, publish } from '../sql/copies.ts';
-import { checkLogPath, isWide } from '../sql/engine/database-file.ts';
+import { checkDatabasePath, isWide } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
 import { isRefusedByIndex } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
@@ -36,7 +36,7 @@ export interface DuckDbSinkOptions extends Rules, EngineOptions {
 
 /** Opens a DuckDB file for loading; creates it and its tables if missing. Throws UserError. */
 export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDbSink> {
-  checkLogPath(options.file);
+  checkDatabasePath(options.file);
   const engine = await openEngine(options);
   try {
     const state = await engine.guarded(() => prepareStore(engine, options.timezone ?? null));

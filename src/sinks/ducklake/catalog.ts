@@ -64,7 +64,7 @@ export class Catalog {
   /** Rewrites the catalog, so that no byte of the rows that were removed from it remains. Throws UserError. */
   async rewrite(): Promise<void> {
     await this.#open({}, async (engine) => {
-      await engine.emptyLog();
+      await engine.emptyWal();
       const fill = () => engine.run('COPY FROM DATABASE target TO rewritten');
       await withRewritten(COPIED, engine, SMALL_BLOCKS, fill, (path) => moveFile(path, this.file));
     });

@@ -18,12 +18,12 @@ import { FileTable, openWithoutLock, type PlaceWithoutLog } from '../files/file-
 import { entryChanges, type LoggedColumns, loggedColumns, rangedColumns } from '../files/log-entries.ts';
 import { NO_DATE, PARTITION_COLUMN } from '../files/parquet-file.ts';
 import {
-  checkErasable,
   DEFAULT_RETENTION_MS,
   eraseFiles,
   expiredFiles,
   type KnownFiles,
   storeFiles,
+  tryEraseFiles,
 } from '../files/stored-files.ts';
 import {
   type DataFile,
@@ -358,11 +358,11 @@ class LakeLog implements TableLog {
     return paths;
   }
 
-  async checkErase(removed: readonly DataFile[]): Promise<void> {
+  async tryErase(removed: readonly DataFile[]): Promise<void> {
     const { storage, catalog } = this.#parts;
     await checkOnlyName(catalog.file);
     await checkWritable(dirname(catalog.file));
-    await checkErasable(storage, removed, this.#known());
+    await tryEraseFiles(storage, removed, this.#known());
   }
 
   /**

@@ -84,7 +84,7 @@ export function purgeFiles(
     for (let attempt = 1; ; attempt++) {
       const before = sizeOf(table);
       const { lookup, change } = await prepared(table, query, options.signal);
-      await table.log.checkErase(change.removed, table.snapshot);
+      await table.log.tryErase(change.removed, table.snapshot);
       await onFound(lookup.found);
       try {
         await table.commit(change);
@@ -104,14 +104,10 @@ export function purgeFiles(
 }
 
 /** Runs the steps of a purge without `onFound`, without the commit and without what follows it. Throws UserError. */
-export function checkPurgeFiles(
-  format: FilesFormat,
-  options: OpenFilesOptions,
-  query: PeopleQuery,
-): Promise<PurgeTrial> {
+export function tryPurgeFiles(format: FilesFormat, options: OpenFilesOptions, query: PeopleQuery): Promise<PurgeTrial> {
   return withTable(format, options, 'rewrite', async (table) => {
     const { lookup, change } = await prepared(table, query, options.signal);
-    await table.log.checkErase(change.removed, table.snapshot);
+    await table.log.tryErase(change.removed, table.snapshot);
     return { found: lookup.found, foreignTables: (await table.log.foreign?.(table.snapshot)) ?? [] };
   });
 }

@@ -57,7 +57,7 @@ export interface KnownFiles {
 }
 
 /** Throws unless these files, and all that are not live, can be erased with every byte. */
-export async function checkErasable(
+export async function tryEraseFiles(
   storage: Storage,
   removed: readonly DataFile[],
   { isLive }: Pick<KnownFiles, 'isLive'>,

@@ -32,7 +32,9 @@ export interface ColumnStatistics {
   readonly bytes: number;
   readonly values: number;
   readonly nulls: number;
+  /** The least value as DuckDB writes it (`2026-01-01 00:00:00+00` of an instant); null without one. */
   readonly least: string | null;
+  /** The greatest value, written alike. */
   readonly greatest: string | null;
 }
 
@@ -115,7 +117,7 @@ export interface TableLog {
    */
   commit(change: FileChange, from: Snapshot | undefined): Promise<Snapshot>;
   /** Throws unless `erase` can remove these files of the snapshot. */
-  checkErase(removed: readonly DataFile[], at: Snapshot): Promise<void>;
+  tryErase(removed: readonly DataFile[], at: Snapshot): Promise<void>;
   /** After the commit of a purge: removes files that left, older versions, entries that name values (S37, S44). */
   erase(at: Snapshot): Promise<void>;
   /** False if files that were read may have been changed or removed since; absent if that cannot happen. */

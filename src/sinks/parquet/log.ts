@@ -178,7 +178,7 @@ class FolderLog implements TableLog {
   }
 
   /** Throws unless each file is the only name of its bytes, in a writable folder of this disk. */
-  async checkErase(removed: readonly DataFile[]): Promise<void> {
+  async tryErase(removed: readonly DataFile[]): Promise<void> {
     const { root, temporary } = this.#paths;
     const { dev } = await stat(temporary);
     for (const { path } of removed) {

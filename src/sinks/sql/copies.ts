@@ -7,7 +7,7 @@ import { copyLockedFile } from '../../fs/locked-file.ts';
 import { literal } from '../../types/sql.ts';
 import type { StatefulTarget } from '../target.ts';
 import {
-  checkLogPath,
+  checkDatabasePath,
   copyMode,
   copyOwner,
   fileAt,
@@ -154,7 +154,7 @@ export const copyError = ({ noun }: CopiedFormat, file: string): UserError =>
 
 /** Throws a configuration failure unless the place of a copy is free, or has a copy of the database in `file`. */
 export async function checkCopy(format: CopiedFormat, copy: string, file: string, options: Options): Promise<void> {
-  checkLogPath(copy);
+  checkDatabasePath(copy);
   const path = realFile(copy);
   if (!existsSync(dirname(path))) throw configError(`The folder of --publish ${copy} does not exist.`);
   if (path === realFile(file)) throw loadedFileError(`--publish ${copy}`);

@@ -14,7 +14,7 @@ const { open: openLakeSink } = placeOf(DUCKLAKE);
 export const {
   verify: verifyLake,
   compact: compactLake,
-  checkPurge: checkPurgeLake,
+  tryPurge: tryPurgeLake,
   purge: purgeLake,
   people: peopleInLake,
   report: reportLake,

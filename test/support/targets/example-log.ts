@@ -12,12 +12,12 @@ import {
   stateFrom,
 } from '../../../src/sinks/files/log-entries.ts';
 import {
-  checkErasable,
   DEFAULT_RETENTION_MS,
   eraseFiles,
   expiredFiles,
   type KnownFiles,
   storeFiles,
+  tryEraseFiles,
 } from '../../../src/sinks/files/stored-files.ts';
 import {
   type DataFile,
@@ -141,8 +141,8 @@ class ExampleLog implements TableLog {
     return expiredFiles(this.#storage, this.#known(at?.files), { now: clock.now(), retentionMs: this.#retentionMs });
   }
 
-  checkErase(removed: readonly DataFile[], { files }: Snapshot): Promise<void> {
-    return checkErasable(this.#storage, removed, this.#known(files));
+  tryErase(removed: readonly DataFile[], { files }: Snapshot): Promise<void> {
+    return tryEraseFiles(this.#storage, removed, this.#known(files));
   }
 
   async erase({ files }: Snapshot): Promise<void> {

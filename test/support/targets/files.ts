@@ -1,7 +1,7 @@
 import { DELTA } from '../../../src/sinks/delta/log.ts';
 import { readFilesState } from '../../../src/sinks/files/file-table.ts';
 import { type FilesSinkOptions, openFilesSink } from '../../../src/sinks/files/load.ts';
-import { checkPurgeFiles, peopleInFiles, purgeFiles } from '../../../src/sinks/files/purge.ts';
+import { peopleInFiles, purgeFiles, tryPurgeFiles } from '../../../src/sinks/files/purge.ts';
 import { reportFiles } from '../../../src/sinks/files/report.ts';
 import { compactFiles } from '../../../src/sinks/files/rewrite.ts';
 import type { FilesFormat, OpenFilesOptions } from '../../../src/sinks/files/table-log.ts';
@@ -19,7 +19,7 @@ export const placeOf = (format: FilesFormat) => ({
   compact: (options: OpenFilesOptions) => compactFiles(format, options),
   report: (options: OpenFilesOptions) => reportFiles(format, options),
   people: (options: OpenFilesOptions, query: PeopleQuery) => peopleInFiles(format, options, query),
-  checkPurge: (options: OpenFilesOptions, query: PeopleQuery) => checkPurgeFiles(format, options, query),
+  tryPurge: (options: OpenFilesOptions, query: PeopleQuery) => tryPurgeFiles(format, options, query),
   purge: (options: OpenFilesOptions, query: PeopleQuery, onFound: Found = async () => {}) =>
     purgeFiles(format, options, query, onFound),
 });
@@ -28,7 +28,7 @@ export const {
   open: openParquetSink,
   verify: verifyParquet,
   compact: compactParquet,
-  checkPurge: checkPurgeParquet,
+  tryPurge: tryPurgeParquet,
   purge: purgeParquet,
 } = placeOf(PARQUET);
 
@@ -38,6 +38,6 @@ export const {
   verify: verifyDelta,
   compact: compactDelta,
   report: reportDelta,
-  checkPurge: checkPurgeDelta,
+  tryPurge: tryPurgeDelta,
   purge: purgeDelta,
 } = placeOf(DELTA);

@@ -139,7 +139,7 @@ export class TargetFixture {
     return (await this.target.people()).find(this.place, query, this.options);
   }
 
-  async checkPurge(query: PeopleQuery) {
+  async tryPurge(query: PeopleQuery) {
     return (await this.target.people()).tryPurge(this.place, query, this.options);
   }
 

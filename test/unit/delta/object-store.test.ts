@@ -7,7 +7,7 @@ import { envOf } from '../../support/env.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { FakeS3, type S3Request } from '../../support/targets/fake-s3.ts';
-import { checkPurgeDelta, compactDelta, purgeDelta, reportDelta, verifyDelta } from '../../support/targets/files.ts';
+import { compactDelta, purgeDelta, reportDelta, tryPurgeDelta, verifyDelta } from '../../support/targets/files.ts';
 
 let fixture: DeltaFixture;
 let s3: FakeS3;
@@ -274,12 +274,12 @@ describe('a purge of a bucket', () => {
     const before = new Map(s3.objects);
     withoutRight(what);
     const message = expect.stringContaining(right);
-    await expect(checkPurgeDelta(place(), removal)).rejects.toMatchObject({ exitCode: 2, message });
+    await expect(tryPurgeDelta(place(), removal)).rejects.toMatchObject({ exitCode: 2, message });
     expect(s3.objects).toEqual(before);
     await expect(purgeDelta(place(), removal)).rejects.toMatchObject({ exitCode: 2, message });
     expect(s3.objects).toEqual(before);
     s3.reset();
-    expect(await checkPurgeDelta(place(), removal)).toMatchObject({ found: { rows: 1 }, foreignTables: [] });
+    expect(await tryPurgeDelta(place(), removal)).toMatchObject({ found: { rows: 1 }, foreignTables: [] });
     await purgeDelta(place(), removal);
     expect(await shown()).toEqual([{ _key: 'a', n: '1' }]);
   });

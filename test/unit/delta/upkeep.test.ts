@@ -6,7 +6,7 @@ import type { Day } from '../../../src/base/days.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
 import { FaultyStorage } from '../../support/targets/faulty-storage.ts';
-import { checkPurgeDelta, compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
+import { compactDelta, purgeDelta, tryPurgeDelta, verifyDelta } from '../../support/targets/files.ts';
 
 let fixture: DeltaFixture;
 beforeEach(() => {
@@ -177,7 +177,7 @@ describe('a purge of a file with a second hard link', () => {
   const refused = async (message: RegExp) => {
     const before = fixture.files();
     const failure = { kind: 'config', message: expect.stringMatching(message) };
-    await expect(checkPurgeDelta(fixture.lakeOptions, removal)).rejects.toMatchObject(failure);
+    await expect(tryPurgeDelta(fixture.lakeOptions, removal)).rejects.toMatchObject(failure);
     await expect(purgeDelta(fixture.lakeOptions, removal)).rejects.toMatchObject(failure);
     expect(fixture.files()).toEqual(before);
   };
@@ -193,7 +193,7 @@ describe('a purge of a file with a second hard link', () => {
       rmSync(other);
     }
     linkSync(at('events/_delta_log/00000000000000000000.json'), other);
-    expect(await checkPurgeDelta(fixture.lakeOptions, removal)).toMatchObject({
+    expect(await tryPurgeDelta(fixture.lakeOptions, removal)).toMatchObject({
       found: { rows: 1 },
       foreignTables: [],
     });

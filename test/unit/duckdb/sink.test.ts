@@ -2,7 +2,7 @@ import { linkSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
-import { checkPurgeDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
+import { tryPurgeDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
@@ -141,12 +141,12 @@ describe('a trial of a purge', () => {
     ])
       await query(fixture.file, sql);
     const foreignTables = ['macro best', 'type who', 'view of_a'];
-    expect(await checkPurgeDuckDb(options(), removal)).toMatchObject({ foreignTables });
+    expect(await tryPurgeDuckDb(options(), removal)).toMatchObject({ foreignTables });
   });
 
   it('names foreign tables in order, and leaves the file unchanged', async () => {
     await fixture.load([day(1, 'a', 'b')]);
-    expect(await checkPurgeDuckDb(options(), removal)).toMatchObject({ found: { rows: 1 }, foreignTables: [] });
+    expect(await tryPurgeDuckDb(options(), removal)).toMatchObject({ found: { rows: 1 }, foreignTables: [] });
     for (const sql of [
       'CREATE SCHEMA theirs',
       'CREATE TABLE theirs.events (x INT)',
@@ -156,7 +156,7 @@ describe('a trial of a purge', () => {
       await query(fixture.file, sql);
     const before = readFileSync(fixture.file);
     const foreignTables = ['ants', 'theirs.events', 'zoo'];
-    expect(await checkPurgeDuckDb(options(), removal)).toMatchObject({ foreignTables });
+    expect(await tryPurgeDuckDb(options(), removal)).toMatchObject({ foreignTables });
     const all = { ...options(), spoolDir: fixture.dir, env: () => undefined };
     expect(await (await duckdb.people()).tryPurge(fixture.file, removal, all)).toMatchObject({ foreignTables });
     expect(readFileSync(fixture.file).equals(before)).toBe(true);
@@ -164,15 +164,15 @@ describe('a trial of a purge', () => {
   });
 
   it('fails when the purge would, and leaves nothing', async () => {
-    await expect(checkPurgeDuckDb(options(), removal)).rejects.toThrow(/does not exist: nothing was done/);
+    await expect(tryPurgeDuckDb(options(), removal)).rejects.toThrow(/does not exist: nothing was done/);
     await fixture.load([day(1, 'a')]);
-    await expect(checkPurgeDuckDb(options(), { column: 'no', ids: [] })).rejects.toMatchObject({
+    await expect(tryPurgeDuckDb(options(), { column: 'no', ids: [] })).rejects.toMatchObject({
       message: expect.stringContaining('has no column no'),
     });
     linkSync(fixture.file, join(fixture.dir, 'link'));
-    await expect(checkPurgeDuckDb(options(), removal)).rejects.toThrow(/1 more name \(hard links\)/);
+    await expect(tryPurgeDuckDb(options(), removal)).rejects.toThrow(/1 more name \(hard links\)/);
     linkSync(fixture.file, join(fixture.dir, 'link2'));
-    await expect(checkPurgeDuckDb(options(), removal)).rejects.toThrow(/2 more names \(hard links\)/);
+    await expect(tryPurgeDuckDb(options(), removal)).rejects.toThrow(/2 more names \(hard links\)/);
     expect(beside()).toEqual(['events.duckdb', 'link', 'link2']);
   });
 

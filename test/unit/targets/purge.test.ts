@@ -76,10 +76,10 @@ describe.each(TARGETS)('a purge of %s', (name) => {
   it('changes nothing as a trial, after a stop, or with an unknown column', async () => {
     await load();
     const before = await tables();
-    expect(await fixture.checkPurge(ERNA)).toMatchObject({ found: { rows: 3 }, foreignTables: [] });
+    expect(await fixture.tryPurge(ERNA)).toMatchObject({ found: { rows: 3 }, foreignTables: [] });
     const { target, place, options } = fixture;
     const refused = { exitCode: 2, message: expect.stringContaining('has no column no') };
-    await expect(fixture.checkPurge({ column: 'no', ids: ['x'] })).rejects.toMatchObject(refused);
+    await expect(fixture.tryPurge({ column: 'no', ids: ['x'] })).rejects.toMatchObject(refused);
     await expect(fixture.purge({ column: 'no', ids: ['x'] })).rejects.toMatchObject(refused);
     const stopped = { ...options, signal: AbortSignal.abort(new Error('stop')), onFound: async () => {} };
     await expect((await target.people()).purge(place, ERNA, stopped)).rejects.toThrow('stop');
@@ -91,7 +91,7 @@ describe.each(TARGETS)('a purge of %s', (name) => {
 
   it('is refused if nothing was loaded, and removes nothing from a location without rows', async () => {
     await expect(fixture.purge(ERNA)).rejects.toMatchObject({ exitCode: 2 });
-    await expect(fixture.checkPurge(ERNA)).rejects.toMatchObject({ exitCode: 2 });
+    await expect(fixture.tryPurge(ERNA)).rejects.toMatchObject({ exitCode: 2 });
     await fixture.store([fixture.fixture.windowOf(ONE)]);
     expect(await fixture.purge(ERNA)).toMatchObject({ rows: 0, rowsRemoved: 0 });
   });

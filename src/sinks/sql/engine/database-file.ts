@@ -55,7 +55,7 @@ export function realFile(path: string): string {
 }
 
 /** Throws UserError for an address, and for a path with a `?`: DuckDB takes what follows as options, and writes the log elsewhere. */
-export function checkLogPath(file: string): void {
+export function checkDatabasePath(file: string): void {
   checkLocalPath(file);
   if (!resolve(file).includes('?')) return;
   throw configError(`${file} has a "?" in its path, with which DuckDB cannot write a file: give another path.`);
@@ -159,7 +159,7 @@ export const sweepNewFiles = (file: string, now: number): Promise<void> => remov
  * Moves the write-ahead log of the attached database into its file. What then remains is the beginning of a transaction
  * whose writer was killed: DuckDB neither replays nor removes it, but would replay it into another file of this name.
  */
-export async function emptyLog(connection: DuckDBConnection, file: string): Promise<void> {
+export async function emptyWal(connection: DuckDBConnection, file: string): Promise<void> {
   await connection.run('CHECKPOINT target');
   rmSync(`${file}.wal`, { force: true });
 }
@@ -170,7 +170,7 @@ export async function emptyLog(connection: DuckDBConnection, file: string): Prom
  */
 export async function remakeForWideTables(connection: DuckDBConnection, file: string): Promise<void> {
   await withTemporary(file, async (making) => {
-    await emptyLog(connection, file);
+    await emptyWal(connection, file);
     await connection.run(`ATTACH ${literal(making)} AS making (${newFile(WIDE_COLUMNS + 1)})`);
     await connection.run('COPY FROM DATABASE target TO making');
     await connection.run('DETACH making');

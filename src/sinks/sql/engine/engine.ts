@@ -10,9 +10,9 @@ import { waitedFor } from '../../../base/retry.ts';
 import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
 import {
-  checkLogPath,
+  checkDatabasePath,
   claimFile,
-  emptyLog,
+  emptyWal,
   fileAt,
   makeFile,
   REWRITING,
@@ -289,8 +289,8 @@ export class Engine {
   /**
    * Moves the write-ahead log into the file. Called between transactions, by the only process that has the file open.
    */
-  async emptyLog(): Promise<void> {
-    await this.guarded(() => emptyLog(this.#connection, this.file));
+  async emptyWal(): Promise<void> {
+    await this.guarded(() => emptyWal(this.#connection, this.file));
   }
 
   /** Lets checkpoints from now on also join row groups that removed rows have left partly empty. */
@@ -329,7 +329,7 @@ export class Engine {
 
 /** Opens a file, works on it and closes it; an abort ends the statement at work. Throws UserError. */
 export async function withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
-  if (options.readOnly !== true) checkLogPath(options.file);
+  if (options.readOnly !== true) checkDatabasePath(options.file);
   const engine = await openEngine(options);
   try {
     return await engine.guarded(() => work(engine));

@@ -50,7 +50,7 @@ export async function stageWindow(engine: Engine, load: WindowLoad, extra?: Stag
   };
 }
 
-/** Runs work on a staged window. For an engine that does not keep the order of rows elsewhere. */
+/** Runs work on a staged window; the engine keeps the order of rows meanwhile, and does not before and after. */
 export async function withStaged<T>(
   engine: Engine,
   load: WindowLoad,
