@@ -21,6 +21,8 @@ interface GivenOption {
   readonly key?: string | undefined;
   /** The words of its value, fewer than it needs where the next option follows too soon. A flag has `true` or `false`. */
   readonly value: readonly string[];
+  /** True if it lacks a word of its value; a flag needs none. */
+  readonly isEmpty: boolean;
 }
 
 /** `--name`, `--name=value`, `-n`, `-n=value` and `-nvalue`. */
@@ -47,7 +49,8 @@ export function divide(argv: readonly string[], table: OptionTable) {
       const value = [afterSign ?? afterLetter ?? []].flat();
       const isValue = (next = '--') => (count === 0 ? TRUTH : VALUE).test(next);
       while (value.length < Math.max(1, count) && isValue(rest[0])) value.push(...rest.splice(0, 1));
-      options.push({ name, key, value: count === 0 && value.length === 0 ? ['true'] : value });
+      const isEmpty = count > 0 && (value.length < count || value.includes(''));
+      options.push({ name, key, value: count === 0 && value.length === 0 ? ['true'] : value, isEmpty });
     }
   }
   return { words, options };
@@ -79,11 +82,11 @@ export function parseCommandLine<O extends OptionTable>(
     const given =
       argument === undefined
         ? options.filter((one) => one.key === key)
-        : surplus.splice(0, 1).map((word) => ({ name, value: [word] }));
+        : surplus.splice(0, 1).map((word) => ({ name, value: [word], isEmpty: word === '' }));
     problems.push(problemOf(given, name, option, help));
     // Of an option that is given twice the first value is read: `--json` and `--xcom` must take effect, so that scripts
     // are told of the failure.
-    const texts = (isList === true ? given : given.slice(0, 1)).filter((one) => !isEmpty(one, option));
+    const texts = (isList === true ? given : given.slice(0, 1)).filter(({ isEmpty }) => !isEmpty);
     const read = texts.length === 0 && fallback !== undefined ? [fallback] : texts.flatMap(({ value }) => value);
     try {
       values[key] = option.read(read, name);
@@ -101,9 +104,12 @@ export function parseCommandLine<O extends OptionTable>(
   return { values: values as Partial<ValuesOf<O>>, problem: problems.find((problem) => problem !== undefined) };
 }
 
-/** The failure of the first option that the table does not have, with the one that was probably meant. */
+/**
+ * The failure of the first option that the table does not have, with the one that was probably meant. What follows an
+ * option without a value is left out: it may be that value, such as an id, which no message may repeat.
+ */
 function unknownOption(options: readonly GivenOption[], table: OptionTable, help: string): UserError | undefined {
-  const unknown = options.find(({ key }) => key === undefined);
+  const unknown = options.find(({ key }, i) => key === undefined && options[i - 1]?.isEmpty !== true);
   if (unknown === undefined) return undefined;
   const { name } = unknown;
   const known = Object.entries(table).flatMap(([key, option]) => (option ? [optionName(key, option)] : []));
@@ -119,15 +125,11 @@ function problemOf(
   help: string,
 ): UserError | undefined {
   if (given.length > 1 && option.isList !== true) return configError(`${given[0].name} is given more than once.`);
-  if (given.some((one) => isEmpty(one, option))) return configError(`${name} is empty.`);
+  if (given.some(({ isEmpty }) => isEmpty)) return configError(`${name} is empty.`);
   if (given.length === 0 && option.isRequired === true) return configError(`${name} is missing: ${help}.`);
   const isTruth = given.every(({ value: [word] }) => TRUTH.test(word));
   return option.words > 0 || isTruth ? undefined : configError(`${name} takes no value.`);
 }
-
-/** True for an option that lacks a word of its value; a flag needs none. */
-const isEmpty = ({ value }: GivenOption, { words }: Option<unknown>): boolean =>
-  words > 0 && (value.length < words || value.includes(''));
 
 /**
  * The failure of a configuration key that was written as an option. It is reported before any other: the next word may

@@ -115,6 +115,15 @@ describe('the command line', () => {
   });
 
   it.each([
+    [['forget', '--id', '--erna'], '--id is empty.'],
+    [['forget', '--query', '--who\nSELECT 1'], '--query is empty.'],
+    [['person', '--in', 'duckdb', '--erna'], '--in is empty.'],
+    [['forget', '--id=', '--erna'], '--id is empty.'],
+  ])('does not name what may be the value of the option before it: %j [R997]', async (argv, sentence) => {
+    expect(await run(...argv)).toEqual({ code: 2, text: expect.stringMatching(new RegExp(`✗ ${sentence}$`)) });
+  });
+
+  it.each([
     [['help', 'forget'], 'dfinery-elt forget'],
     [['forget', 'help'], 'dfinery-elt forget'],
     [['demo', 'help'], 'dfinery-elt demo [file]'],
