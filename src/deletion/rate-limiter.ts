@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { DAY_MS } from '../base/durations.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import type { DeletionAnswer } from '../service/delete/client.ts';
+import { waitUntil } from '../service/http/headers.ts';
 
 const MINUTE_MS = 60_000;
 /** Factor by which sends are further apart than the rate requires, so that no minute ever contains one too many. */
@@ -106,12 +107,13 @@ export class RateLimiter {
   #observe({ kind, limits }: DeletionAnswer): void {
     const { remaining } = limits;
     const now = this.#now();
-    const resetAt = limits.resetAt === undefined ? undefined : limits.resetAt + this.#setBackMs;
+    const ownInstant = (at: number | undefined) => (at === undefined ? undefined : at + this.#setBackMs);
     if (kind === 'wait') {
       if (now >= this.#pausedUntil) this.#waits++;
-      this.#pause(resetAt, now);
+      this.#pause(ownInstant(waitUntil(limits)), now);
       return;
     }
+    const resetAt = ownInstant(limits.resetAt);
     if (remaining === undefined) return;
     const isSameCycle = resetAt === this.#resetAt && this.#remaining !== undefined;
     // Answers may arrive out of order: within a cycle the smallest remaining quota counts.

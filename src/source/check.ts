@@ -12,7 +12,7 @@ import { missingColumns } from '../schema/groups.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest } from '../service/export/protocol.ts';
 import { TimeLimitReached, withinTime } from '../service/http/abort.ts';
-import { type Limits, NO_LIMITS } from '../service/http/headers.ts';
+import { type LimitHeaders, NO_LIMITS } from '../service/http/headers.ts';
 import type { ExportQuota } from '../service/quota/quota.ts';
 import { readHeader } from './header.ts';
 
@@ -52,7 +52,7 @@ export interface ProbeVerdict {
   readonly message: string;
   /** The code of the answer in the outcome table. */
   readonly code: string;
-  readonly limits: Limits;
+  readonly limits: LimitHeaders;
 }
 
 export interface ProbeOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'> {
@@ -155,7 +155,11 @@ const BY_CODE: Readonly<Record<string, ProbeKind>> = {
   proxy: 'unreachable',
 };
 
-function foundInRefusal({ kind, code, message, status }: ExportRefusal, { resetAt }: Limits, now: number): Finding {
+function foundInRefusal(
+  { kind, code, message, status }: ExportRefusal,
+  { resetAt }: LimitHeaders,
+  now: number,
+): Finding {
   const sentence = message.charAt(0).toUpperCase() + message.slice(1);
   if (code === 'html_200') return fault('not_this_service', code, `${sentence}: is base_url right?`);
   if (Object.hasOwn(BY_CODE, code)) return fault(BY_CODE[code], code, message);

@@ -7,7 +7,7 @@ import type { Secret } from '../../base/secrets.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { TimeLimitReached, withinTime } from '../http/abort.ts';
 import { codingOf } from '../http/body.ts';
-import { headerText, type Limits, NO_LIMITS, readLimits } from '../http/headers.ts';
+import { headerText, type LimitHeaders, NO_LIMITS, readLimits } from '../http/headers.ts';
 import { networkProblem } from '../http/network.ts';
 import { type Post, scopedPath, Transport } from '../http/transport.ts';
 import { firstMatch } from '../outcome.ts';
@@ -17,7 +17,7 @@ import { DELETION_OUTCOMES, type DeletionKind, deletionFacts } from './outcomes.
 export interface DeletionAnswer {
   /**
    * `done`: all four fields say so. `rejected`: this id is not accepted, others may be. `retry`: the request may be
-   * sent again, which is harmless. `wait`: nothing may be sent before `limits.resetAt`. `stop`: nothing more may be
+   * sent again, which is harmless. `wait`: nothing may be sent before `waitUntil(limits)`. `stop`: nothing more may be
    * sent. `undecided`: the answer does not tell.
    */
   readonly kind: DeletionKind;
@@ -26,7 +26,7 @@ export interface DeletionAnswer {
   /** HTTP status; undefined if no answer came. */
   readonly status: number | undefined;
   readonly message: string;
-  readonly limits: Limits;
+  readonly limits: LimitHeaders;
 }
 
 interface DeletionClientOptions
@@ -84,9 +84,7 @@ export class DeletionClient {
       const facts = deletionFacts(answer.status, codingOf(answer) === 'identity' ? text : '', about);
       const { kind, code = facts.code ?? `http_${answer.status}`, message } = firstMatch(DELETION_OUTCOMES, facts);
       this.#hasDeleted ||= kind === 'done';
-      const { remaining, resetAt, retryAt } = readLimits(answer.headers, this.#options.clock.now());
-      const waitUntil = Math.max(resetAt ?? 0, retryAt ?? 0) || undefined;
-      const limits = { remaining, resetAt: kind === 'wait' ? waitUntil : resetAt };
+      const limits = readLimits(answer.headers, this.#options.clock.now());
       return { kind, code, status: answer.status, message: message(facts), limits };
     } finally {
       answer.disconnect();

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { headerText, type Limits } from '../http/headers.ts';
+import { headerText, type LimitHeaders } from '../http/headers.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
 
 /** A 200 whose body may be CSV: data only when it was read to its end and verified. */
@@ -35,7 +35,7 @@ export interface ExportRefusal {
 }
 
 export type ExportAnswer = (ExportBody | ExportRefusal) & {
-  readonly limits: Limits;
+  readonly limits: LimitHeaders;
   /** The service's `Date` header in ms; undefined if it had none. */
   readonly serverTime: number | undefined;
 };

@@ -12,9 +12,6 @@ export interface LimitHeaders {
   readonly retryAt: number | undefined;
 }
 
-/** The part that an answer of either operation has. */
-export type Limits = Pick<LimitHeaders, 'remaining' | 'resetAt'>;
-
 /** The quota of a failure without an answer. */
 export const NO_LIMITS: LimitHeaders = { remaining: undefined, resetAt: undefined, retryAt: undefined };
 
@@ -34,6 +31,10 @@ export function readLimits(headers: AnswerHeaders, now: number): LimitHeaders {
     retryAt: laterThan(now, retryAtOf(oneOf(headers['retry-after']), now)),
   };
 }
+
+/** The instant before which nothing may be sent after a refusal: the later one of those named, undefined if none is. */
+export const waitUntil = ({ resetAt, retryAt }: LimitHeaders): number | undefined =>
+  Math.max(resetAt ?? 0, retryAt ?? 0) || undefined;
 
 /** The `Date` header in ms. */
 export function readDate(headers: AnswerHeaders): number | undefined {

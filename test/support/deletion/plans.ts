@@ -21,7 +21,7 @@ export const answerOf = (kind: DeletionKind, code: string, remaining?: number, r
   code,
   status: 200,
   message: 'the answer',
-  limits: { remaining, resetAt },
+  limits: { remaining, resetAt, retryAt: undefined },
 });
 
 export const done = () => answerOf('done', '20000');

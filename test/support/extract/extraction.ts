@@ -15,6 +15,7 @@ import {
 } from '../../../src/extract/ports.ts';
 import type { ExportState, PriorLoads, Receipt, Window } from '../../../src/extract/window.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
+import { NO_LIMITS } from '../../../src/service/http/headers.ts';
 import { copyLiving } from '../copy-living.ts';
 import { DEAD_PID, ownerText } from '../processes/lock-owner.ts';
 
@@ -124,7 +125,7 @@ export class FakeService implements ExportService {
     const fault = this.settings.fault(request, this.requests.length);
     await Promise.resolve();
     const kind = fault !== undefined && 'refuse' in fault ? fault.refuse : this.#refusal(request);
-    const common = { limits: { remaining: undefined, resetAt: undefined }, serverTime: this.#now() };
+    const common = { limits: NO_LIMITS, serverTime: this.#now() };
     if (kind !== undefined) return { ...common, kind, code: kind, message: `the fake says ${kind}.`, status: 400 };
     const csv = this.#csv(request);
     const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLogger } from '../../../src/base/log.ts';
 import { acquireLease, isLeased, LockFile } from '../../../src/fs/lock.ts';
+import { NO_LIMITS } from '../../../src/service/http/headers.ts';
 import { ExportQuota } from '../../../src/service/quota/quota.ts';
 
 /**
@@ -33,7 +34,7 @@ if (mode === 'hold') {
   await place.answered({
     status: 200,
     limited: false,
-    limits: { remaining: undefined, resetAt: undefined, retryAt: undefined },
+    limits: NO_LIMITS,
   });
   const lease = acquireLease(folder, systemClock);
   process.stdout.write(`${lease.run}\n`);

@@ -11,6 +11,7 @@ import { parseDestinationConfig } from '../../../src/config/destination.ts';
 import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
 import { reportTable } from '../../../src/deletion/report.ts';
 import type { ProfileDeleter } from '../../../src/deletion/send-requests.ts';
+import { NO_LIMITS } from '../../../src/service/http/headers.ts';
 import { loadSuppression, suppress, suppressionHmac } from '../../../src/suppression/list.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
 import { Folders, quickClock } from '../../support/deletion/deletions.ts';
@@ -33,8 +34,7 @@ describe('a confirmed deletion', () => {
   const deleter: ProfileDeleter = {
     async deleteProfile(id) {
       deleted.push(id);
-      const limits = { remaining: undefined, resetAt: undefined };
-      return { kind: 'done', code: '20000', status: 200, message: 'ok', limits };
+      return { kind: 'done', code: '20000', status: 200, message: 'ok', limits: NO_LIMITS };
     },
   };
   beforeEach(() => {
@@ -141,12 +141,11 @@ describe('a confirmed deletion', () => {
   });
 
   it('compares the cap with the ids about to be requested, without those that an unfinished run has deleted', async () => {
-    const limits = { remaining: undefined, resetAt: undefined };
     const first = await plan(['a', 'b']);
     await first.execute(first.hash, {
       async deleteProfile(id, signal) {
         if (id === 'a') return deleter.deleteProfile(id, signal);
-        return { kind: 'stop', code: '40201', status: 200, message: 'token', limits };
+        return { kind: 'stop', code: '40201', status: 200, message: 'token', limits: NO_LIMITS };
       },
     });
     const real = await plan(['b', 'a'], { max_deletions_per_sync: 1 });
@@ -199,12 +198,11 @@ describe('a confirmed deletion', () => {
   });
 
   it('reports that nobody was purged yet if the service ends it early', async () => {
-    const limits = { remaining: undefined, resetAt: undefined };
     const real = await plan(['a', 'b']);
     const refusing: ProfileDeleter = {
       async deleteProfile(id, signal) {
         if (id === 'a') return deleter.deleteProfile(id, signal);
-        return { kind: 'stop', code: '40201', status: 200, message: 'No such token.', limits };
+        return { kind: 'stop', code: '40201', status: 200, message: 'No such token.', limits: NO_LIMITS };
       },
     };
     let purges = 0;

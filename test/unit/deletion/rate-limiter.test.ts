@@ -9,7 +9,7 @@ const answer = (kind: DeletionAnswer['kind'], remaining?: number, resetAt?: numb
   code: 'x',
   status: 200,
   message: 'x',
-  limits: { remaining, resetAt },
+  limits: { remaining, resetAt, retryAt: undefined },
 });
 
 async function sendsOf(requestsPerMinute: number, count: number): Promise<number[]> {
@@ -58,6 +58,20 @@ describe('the rate limiter', () => {
     }
     expect(Math.min(...sent)).toBeGreaterThanOrEqual(begin + 120_000);
     for (const first of sent) expect(sent.filter((at) => at >= first && at < first + 60_000).length).toBeLessThan(61);
+  });
+
+  it('waits for the later of Reset and Retry-After', async () => {
+    for (const [reset, retry] of [
+      [20_000, 90_000],
+      [90_000, 20_000],
+    ]) {
+      const clock = quickClock();
+      const limiter = new RateLimiter(clock, { requestsPerMinute: 60, maxConcurrentRequests: 20 });
+      const now = clock.now();
+      await limiter.acquire(never);
+      limiter.release({ ...answer('wait'), limits: { remaining: 0, resetAt: now + reset, retryAt: now + retry } });
+      expect(limiter.pausedMs).toBe(90_000);
+    }
   });
 
   it.each([60, 5_000, 9_500])('reaches at least 95 %% of %i a minute', async (rate) => {

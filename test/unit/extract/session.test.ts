@@ -7,6 +7,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { parseSourceConfig, type SourceConfig } from '../../../src/config/source.ts';
 import { editsOf, extractDeps, openExportSession, openQuota } from '../../../src/extract/session.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
+import { NO_LIMITS } from '../../../src/service/http/headers.ts';
 import { suppressionHmac } from '../../../src/suppression/list.ts';
 import { ManualClock } from '../../support/service/service.ts';
 
@@ -84,7 +85,7 @@ describe('an export session', () => {
     await permit.answered({
       status: 200,
       limited: false,
-      limits: { remaining: undefined, resetAt: undefined, retryAt: undefined },
+      limits: NO_LIMITS,
     });
     expect(readdirSync(root)).toEqual([expect.stringMatching(/^dfinery-elt-quota-/)]);
     const other = openQuota(configOf({ exports_per_hour: 1 }), runtime());

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { DeletionClient } from '../../../src/service/delete/client.ts';
+import { waitUntil } from '../../../src/service/http/headers.ts';
 import { Transport, type TransportOptions } from '../../../src/service/http/transport.ts';
 import {
   CHUNKED,
@@ -286,7 +287,8 @@ describe('a deletion request', () => {
     const limited = async (headers: Record<string, string | number>) => {
       const server = await serve(() => json(429, {}, headers));
       const { kind, limits } = await serviceAt(server.url, { clock }).deleteProfile('a', signalOf());
-      return [kind, limits.resetAt === undefined ? undefined : limits.resetAt - now];
+      const until = waitUntil(limits);
+      return [kind, until === undefined ? undefined : until - now];
     };
     const reset = { 'X-Rate-Limit-Reset': now + 30_000 };
     expect(await limited({})).toEqual(['wait', undefined]);
