@@ -108,7 +108,9 @@ export class TypedFiles {
     return { window, windowNumber: 0, incoming, planned: new Map(plan.map((c) => [c.key, c])), zone: this.#zone };
   }
 
-  #writeRows(load: WindowLoad): Promise<string> {
+  async #writeRows(load: WindowLoad): Promise<string> {
+    // What is still being written of other windows holds memory.
+    if (this.#engine.isLowOnMemory) await this.#prewriter.settled();
     return hasDuplicateOrMissingIds(load.window) ? this.#writeStaged(load) : this.#writePlain(load);
   }
 
