@@ -30,7 +30,7 @@ export const commands = STATEFUL_TARGETS.map((target) =>
       const options = { target: `${target.name} ${place}`, now: context.clock.now(), historyDays, deletions };
       const page = reportPage(found, options);
       if (output === '-') {
-        context.terminal.result(page.trimEnd());
+        for (const line of page.trimEnd().split('\n')) context.terminal.result(line);
         return EXIT.done;
       }
       writeNamedFile(output, page, `the report ${output}`);

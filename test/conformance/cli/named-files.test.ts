@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -98,7 +98,12 @@ it('a copy for readers is no place to load beside its database, and none to purg
 
 it('the page of a report goes to stdout for -, where no JSON can follow [R978]', async () => {
   const page = await run('report', 'duckdb', database, '-o', '-');
-  expect(page).toMatchObject({ code: 0, stdout: expect.stringMatching(/^<!doctype html>.*<\/html>\n$/is) });
+  expect(page).toMatchObject({ code: 0, stdout: expect.stringMatching(/^<!doctype html>\n.*<\/html>\n$/is) });
+  const file = join(folder, 'report.html');
+  expect(await run('report', 'duckdb', database, '-o', file)).toMatchObject({ code: 0 });
+  // The page says when it was made.
+  const timeless = (text: string) => text.replace(/Made at \S+/, '');
+  expect(timeless(page.stdout)).toBe(timeless(readFileSync(file, 'utf8')));
   expect(await run('report', 'duckdb', database, '-o', '-', '--json')).toMatchObject({
     code: 2,
     stdout: expect.not.stringContaining('<'),
