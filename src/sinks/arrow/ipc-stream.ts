@@ -129,14 +129,17 @@ class FilePart extends Blob {
 export async function* recordBatches(path: string, batchSize: number) {
   const { ParquetFile } = await loadDecoder();
   const handle = await open(path);
-  const file = await ParquetFile.fromFile(new FilePart(handle, 0, (await handle.stat()).size));
   try {
-    for (const [i, group] of file.metadata().rowGroups().entries()) {
-      const table = await file.read({ rowGroups: [i], batchSize });
-      yield { rows: group.numRows(), messages: withoutFrame(table.intoIPCStream()) };
+    const file = await ParquetFile.fromFile(new FilePart(handle, 0, (await handle.stat()).size));
+    try {
+      for (const [i, group] of file.metadata().rowGroups().entries()) {
+        const table = await file.read({ rowGroups: [i], batchSize });
+        yield { rows: group.numRows(), messages: withoutFrame(table.intoIPCStream()) };
+      }
+    } finally {
+      file.free();
     }
   } finally {
-    file.free();
     await handle.close();
   }
 }
