@@ -5,10 +5,10 @@ export { createLogger, type LogEvent, type Logger, silentLogger } from './base/l
 export { Secret } from './base/secrets.ts';
 export { type DestinationConfig, parseDestinationConfig } from './config/destination.ts';
 export { parseSourceConfig, type SourceConfig } from './config/source.ts';
+export type { ExtractDeps, ExtractOptions } from './extract/deps.ts';
 export { extractWindows } from './extract/extract.ts';
 export type { PlanInput } from './extract/plan/plan.ts';
 export { type Plan, planRun } from './extract/plan/plan.ts';
-export type { ExtractDeps, ExtractOptions } from './extract/ports.ts';
 export { type ExportSession, extractDeps, openExportSession } from './extract/session.ts';
 export type { ExportState as State, PriorLoads, Receipt, Window } from './extract/window.ts';
 export { Scanner, type ScanResult } from './schema/scanner.ts';

@@ -6,12 +6,12 @@ import pLimit from 'p-limit';
 import { sha256 } from '../base/json.ts';
 import { EVIDENCE_BITS } from '../schema/scan.ts';
 import { Batch, type BatchLimits, ONE_WINDOW } from './batch.ts';
-import { discard, type Run } from './download/run.ts';
+import type { ExtractDeps } from './deps.ts';
+import { discard, type Extraction } from './download/extraction.ts';
 import { Scheduler } from './download/schedule.ts';
-import { ServiceCache } from './download/service-cache.ts';
+import { ServiceFacts } from './download/service-facts.ts';
 import type { RequestHashes } from './export-request.ts';
 import type { Plan } from './plan/plan.ts';
-import type { ExtractDeps } from './ports.ts';
 import { Spool } from './spool/spool.ts';
 import type { Window } from './window.ts';
 import { WindowBuilder } from './window-builder.ts';
@@ -43,32 +43,32 @@ export async function* extractBatches(
   for (const { event, message } of plan.warnings) deps.logger.warn(event, message);
   if (plan.days.length === 0) return;
   const controller = new AbortController();
-  const run = await openRun(plan, deps, AbortSignal.any([deps.signal, controller.signal]));
-  const scheduler = new Scheduler(run);
+  const extraction = await openExtraction(plan, deps, AbortSignal.any([deps.signal, controller.signal]));
+  const scheduler = new Scheduler(extraction);
   const batch = new Batch(limits, deps.clock);
   try {
-    yield* inOrder(run, scheduler, batch, onWaiting);
+    yield* inOrder(extraction, scheduler, batch, onWaiting);
     // Every wanted day is committed, so that reusable files of dead runs are no longer needed.
-    if (!plan.isPartial && deps.sharing?.keep !== true) await run.spool.discardUnused();
+    if (!plan.isPartial && deps.sharing?.keep !== true) await extraction.spool.discardUnused();
   } finally {
     batch.drain();
     controller.abort(new Error('the extraction has ended'));
     await scheduler.close();
-    await run.spool.close();
+    await extraction.spool.close();
   }
 }
 
 async function* inOrder(
-  run: Run,
+  extraction: Extraction,
   scheduler: Scheduler,
   batch: Batch,
   onWaiting: (window: Window) => void,
 ): AsyncGenerator<readonly Window[]> {
-  const builder = new WindowBuilder(run);
-  const most = run.deps.options.maxConcurrentExports;
+  const builder = new WindowBuilder(extraction);
+  const most = extraction.deps.options.maxConcurrentExports;
   try {
     for (;;) {
-      run.signal.throwIfAborted();
+      extraction.signal.throwIfAborted();
       scheduler.fill(most);
       if (!(await batch.mayWaitFor(scheduler.ready()))) {
         yield* handOn();
@@ -79,14 +79,14 @@ async function* inOrder(
       for (const result of results) {
         const window = builder.build(result);
         if (window === undefined) continue;
-        if (batch.sharesDay(window, run.cache.rangesInclusive === false)) yield* handOn();
+        if (batch.sharesDay(window, extraction.facts.known.rangesInclusive === false)) yield* handOn();
         batch.add(window);
         onWaiting(window);
         if (batch.isFull) yield* handOn();
       }
     }
   } catch (error) {
-    run.signal.throwIfAborted();
+    extraction.signal.throwIfAborted();
     yield* storedBy(batch.drain());
     throw error;
   }
@@ -102,7 +102,7 @@ async function* inOrder(
   async function* storedBy(windows: readonly Window[]) {
     if (windows.length === 0) return;
     yield windows;
-    for (const window of windows) await discard(run, window);
+    for (const window of windows) await discard(extraction, window);
   }
 }
 
@@ -129,7 +129,7 @@ function openSpool(hashes: RequestHashes, { options, spoolDir, clock }: SpoolDep
   return Spool.open(spoolDir, hashes.request, fingerprint, clock);
 }
 
-async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Promise<Run> {
+async function openExtraction(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Promise<Extraction> {
   return {
     plan,
     deps,
@@ -137,6 +137,6 @@ async function openRun(plan: Plan, deps: ExtractDeps, signal: AbortSignal): Prom
     spool: await openSpool(plan.hashes, deps),
     limit: pLimit(deps.options.maxConcurrentExports),
     sentBefore: deps.service.sent,
-    cache: new ServiceCache(plan, deps),
+    facts: new ServiceFacts(plan, deps),
   };
 }

@@ -10,7 +10,7 @@ import { ExportClient } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import { ExportQuota, type ExportQuotaOptions } from '../service/quota/quota.ts';
 import { loadSuppression } from '../suppression/list.ts';
-import { type ExtractDeps, type ExtractOptions, newExtractCounts } from './ports.ts';
+import { type ExtractDeps, type ExtractOptions, newExtractCounts } from './deps.ts';
 
 /** What an extraction needs of the process: a part of the context of commands and connectors. */
 export interface Runtime {

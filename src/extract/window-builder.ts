@@ -7,14 +7,14 @@ import { unlisted } from '../schema/column-edits.ts';
 import { mergeColumns } from '../schema/scan.ts';
 import { Cursor } from './cursor.ts';
 import { type DaysResult, type Download, type ExportFile, sentAtOf } from './download/download.ts';
-import type { Run } from './download/run.ts';
+import type { Extraction } from './download/extraction.ts';
 import { lastDayOver } from './plan/days.ts';
 import { gapError, nameDays } from './plan/gaps.ts';
 import type { Receipt, SpoolFile, Window } from './window.ts';
 
 /** Makes windows from downloads in the order of days, and reports the days that are lost between them. */
 export class WindowBuilder {
-  readonly #run: Run;
+  readonly #extraction: Extraction;
   readonly #logger: Logger;
   readonly #cursor: Cursor;
   #hasWindow = false;
@@ -24,10 +24,10 @@ export class WindowBuilder {
   /** Names of the lists of dropped and hashed columns that any header had; undefined before the first header. */
   #listed: Set<string> | undefined;
 
-  constructor(run: Run) {
-    this.#run = run;
-    this.#logger = run.deps.logger;
-    this.#cursor = new Cursor(run.plan);
+  constructor(extraction: Extraction) {
+    this.#extraction = extraction;
+    this.#logger = extraction.deps.logger;
+    this.#cursor = new Cursor(extraction.plan);
   }
 
   /** Makes the window of a download; undefined for days without one. Throws the gap's failure under `on_gap: fail`. */
@@ -59,7 +59,7 @@ export class WindowBuilder {
    */
   finish(): void {
     this.#reportLosses();
-    const { deps, cache, plan } = this.#run;
+    const { deps, facts, plan } = this.#extraction;
     const { edits } = deps.options;
     const unseen = edits === undefined || this.#listed === undefined ? [] : unlisted(edits, this.#listed);
     if (unseen.length > 0) {
@@ -67,7 +67,7 @@ export class WindowBuilder {
       const text = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       this.#logger.warn('columns.unseen', text, { columns });
     }
-    if (this.#refusal === undefined || cache.answered) return;
+    if (this.#refusal === undefined || facts.known.answered) return;
     throw configError(
       `The service refuses the export of ${plan.days[0]}, which is not over everywhere yet: ${this.#refusal}`,
     );
@@ -75,7 +75,7 @@ export class WindowBuilder {
 
   /** Reports consecutive lost days in one message. */
   #reportLosses(): void {
-    const { deps, plan } = this.#run;
+    const { deps, plan } = this.#extraction;
     const [lost, clamped] = [this.#lost, this.#clamped];
     this.#lost = [];
     this.#clamped = [];
@@ -90,12 +90,12 @@ export class WindowBuilder {
   }
 
   #window(download: Download): Window {
-    const { deps, cache } = this.#run;
+    const { deps, facts } = this.#extraction;
     for (const { scan } of download.files) {
       if (scan.listed !== undefined) this.#listed = new Set([...(this.#listed ?? []), ...scan.listed]);
     }
     const receipt = receiptOf(download, deps.options.timezone !== undefined);
-    const state = this.#cursor.record(receipt, cache.stored(this.#cursor.state), cache.earlierTime());
+    const state = this.#cursor.record(receipt, facts.stored(this.#cursor.state), facts.earlierTime());
     this.#warnOf(receipt, download);
     this.#hasWindow = true;
     return { receipt, files: filesOf(download), state };
@@ -103,7 +103,7 @@ export class WindowBuilder {
 
   /** Warns of fewer rows than before, and of cells with invalid UTF-8, whose bytes are replaced by U+FFFD. */
   #warnOf({ from, to, rows, suppressed }: Receipt, { files }: Download): void {
-    const before = this.#run.plan.rowsOf?.(from, to);
+    const before = this.#extraction.plan.rowsOf?.(from, to);
     if (before !== undefined && rows + suppressed < before) {
       this.#logger.warn(
         'window.fewer_rows',

@@ -1,8 +1,8 @@
 import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { BATCH_LIMITS } from '../extract/batch.ts';
+import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extract/deps.ts';
 import type { Plan } from '../extract/plan/plan.ts';
-import { type ExtractCounts, type ExtractDeps, newExtractCounts } from '../extract/ports.ts';
 import type { ExportState, Window } from '../extract/window.ts';
 import type { Commit, Sink, StreamSink } from './sink.ts';
 

@@ -1,11 +1,11 @@
 import { type DiscoverVerb, openConfig } from '../airbyte/connector.ts';
 import { addDays } from '../base/days.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
+import type { ExtractDeps } from '../extract/deps.ts';
 import { filtersOf } from '../extract/export-request.ts';
 import { extractWindows } from '../extract/extract.ts';
 import { type DayRange, lastDayOver, lengthOf, oldestDays, todayUtc } from '../extract/plan/days.ts';
 import { planRun } from '../extract/plan/plan.ts';
-import type { ExtractDeps } from '../extract/ports.ts';
 import { editsOf, extractDeps, openExportSession } from '../extract/session.ts';
 import { NO_PRIOR_LOADS } from '../extract/window.ts';
 import { editHeader } from '../schema/column-edits.ts';

@@ -3,9 +3,9 @@ import { configError, transientError, UserError } from '../base/errors.ts';
 import { MalformedCsv } from '../csv/malformed.ts';
 import { RowSource } from '../csv/row-source.ts';
 import { readNames } from '../csv/tokenizer.ts';
+import type { ExtractDeps } from '../extract/deps.ts';
 import { exportName } from '../extract/export-request.ts';
 import { earliestToday } from '../extract/plan/days.ts';
-import type { ExtractDeps } from '../extract/ports.ts';
 import type { ExportRequest } from '../service/export/protocol.ts';
 import { type Received, type Refusal, retrying } from '../service/export/retry.ts';
 

@@ -2,10 +2,10 @@ import { openConfig, type ReadVerb, type VerbContext } from '../airbyte/connecto
 import type { Clock } from '../base/clock.ts';
 import { configError } from '../base/errors.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
-import { factsIn } from '../extract/download/service-cache.ts';
+import type { ExtractDeps } from '../extract/deps.ts';
+import { factsIn } from '../extract/download/service-facts.ts';
 import { extractWindows } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
-import type { ExtractDeps } from '../extract/ports.ts';
 import { extractDeps, openExportSession } from '../extract/session.ts';
 import type { ExportState, Window } from '../extract/window.ts';
 import { RESCUED } from '../sinks/records/property-names.ts';

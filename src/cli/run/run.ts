@@ -2,9 +2,9 @@
 
 import type { Day } from '../../base/days.ts';
 import type { SourceConfig } from '../../config/source.ts';
+import type { Sharing } from '../../extract/deps.ts';
 import { plannedWindows } from '../../extract/plan/forecast.ts';
 import { deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
-import type { Sharing } from '../../extract/ports.ts';
 import { extractDeps, openExportSession } from '../../extract/session.ts';
 import type { PriorLoads } from '../../extract/window.ts';
 import { load, newLoadCounts } from '../../sinks/load.ts';

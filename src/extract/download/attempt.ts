@@ -7,7 +7,7 @@ import { EXPORT_RETRY, type Refusal } from '../../service/export/retry.ts';
 import { exportName, requestKey } from '../export-request.ts';
 import type { SpoolWriter } from '../spool/spool-writer.ts';
 import type { ExportFile } from './download.ts';
-import type { Run } from './run.ts';
+import type { Extraction } from './extraction.ts';
 
 /** Number of malformed bodies of one export, by the place and the kind of the fault. */
 export type MalformedCounts = Map<string, number>;
@@ -17,24 +17,24 @@ export type MalformedCounts = Map<string, number>;
  * Throws if a body was malformed in the same way so often that another request is of no use; only that body is kept.
  */
 export async function attemptExport(
-  run: Run,
+  extraction: Extraction,
   request: ExportRequest,
   malformed: MalformedCounts,
 ): Promise<ExportFile | Refusal> {
-  const { clock, options } = run.deps;
+  const { clock, options } = extraction.deps;
   const machine = clock.now();
-  const answer = await send(run, request);
-  run.cache.recordTime(answer.serverTime);
+  const answer = await send(extraction, request);
+  extraction.facts.recordTime(answer.serverTime);
   if (answer.kind !== 'data') return answer;
-  const id = run.spool.nextId();
+  const id = extraction.spool.nextId();
   let file: SpoolWriter | undefined;
   // The file that receives the unchanged bytes, if this body may be kept for inspection.
   let raw: SpoolWriter | undefined;
   try {
-    file = await run.spool.create(id);
+    file = await extraction.spool.create(id);
     const mayBeKept = [...malformed.values()].some((count) => count >= EXPORT_RETRY.malformedAfter - 1);
-    if (mayBeKept && options.edits === undefined) raw = await run.spool.create(run.spool.nextId());
-    const body = await scanBody(run, answer, file, raw);
+    if (mayBeKept && options.edits === undefined) raw = await extraction.spool.create(extraction.spool.nextId());
+    const body = await scanBody(extraction, answer, file, raw);
     if (body === undefined && options.emptyBody === 'retry') return EMPTY_BODY;
     return {
       kind: 'file',
@@ -44,11 +44,11 @@ export async function attemptExport(
       verifiedAt: new Date(clock.now()).toISOString(),
       exports: 1,
       endDeclared: answer.endDeclared,
-      ...(body === undefined ? NO_ROWS : { ...body, path: await run.spool.complete(file, id) }),
+      ...(body === undefined ? NO_ROWS : { ...body, path: await extraction.spool.complete(file, id) }),
     };
   } catch (error) {
-    run.signal.throwIfAborted();
-    if (error instanceof MalformedCsv) return await malformedBody(run, request, error, malformed, raw);
+    extraction.signal.throwIfAborted();
+    if (error instanceof MalformedCsv) return await malformedBody(extraction, request, error, malformed, raw);
     // Neither a full disk nor a defect: the body can be requested again.
     if (!(error instanceof UserError) || error.kind !== 'transient' || error.where.file !== undefined) throw error;
     const code = /^[a-z_]+/.exec(error.internal)?.[0] ?? 'reset';
@@ -61,11 +61,15 @@ export async function attemptExport(
 }
 
 /** Sends the request and counts it, whether or not it succeeds. */
-async function send(run: Run, request: ExportRequest): Promise<ExportAnswer> {
+async function send(extraction: Extraction, request: ExportRequest): Promise<ExportAnswer> {
   try {
-    return await run.deps.service.exportEvents(request, run.signal, run.cache.finalNewline === false);
+    return await extraction.deps.service.exportEvents(
+      request,
+      extraction.signal,
+      extraction.facts.known.finalNewline === false,
+    );
   } finally {
-    run.deps.counts.exports = run.deps.service.sent - run.sentBefore;
+    extraction.deps.counts.exports = extraction.deps.service.sent - extraction.sentBefore;
   }
 }
 
@@ -75,20 +79,20 @@ type ReadBody = Pick<ExportFile, 'bytes' | 'sha256' | 'scan' | 'spoolCrc'>;
 
 /** Writes the normalised body to `file`; undefined if it had no byte. */
 async function scanBody(
-  run: Run,
+  extraction: Extraction,
   answer: ExportBody,
   file: SpoolWriter,
   raw: SpoolWriter | undefined,
 ): Promise<ReadBody | undefined> {
-  const { timezone, suppression, edits } = run.deps.options;
+  const { timezone, suppression, edits } = extraction.deps.options;
   const scanner = new Scanner({ timezone, requireSystem: true, dropRow: suppression?.isSuppressed, edits });
   const hash = createHash('sha256');
   let bytes = 0;
   for await (const chunk of answer.bytes) {
-    run.signal.throwIfAborted();
+    extraction.signal.throwIfAborted();
     bytes += chunk.length;
-    run.deps.counts.bytes += chunk.length;
-    run.deps.onReceived?.(bytes);
+    extraction.deps.counts.bytes += chunk.length;
+    extraction.deps.onReceived?.(bytes);
     hash.update(chunk);
     if (raw !== undefined) await writeAll(raw, [chunk]);
     await writeAll(file, scanner.push(chunk));
@@ -129,7 +133,7 @@ const NO_ROWS: ReadBody & Pick<ExportFile, 'path'> = {
 
 /** Converts a malformed body into a refusal, the last time into a failure, with the body kept for inspection. */
 async function malformedBody(
-  run: Run,
+  extraction: Extraction,
   request: ExportRequest,
   { reason, where, expected, found }: MalformedCsv,
   counts: MalformedCounts,
@@ -141,7 +145,7 @@ async function malformedBody(
   counts.set(how, count);
   if (count < EXPORT_RETRY.malformedAfter) return { kind: 'retry', code: reason, message };
   await raw?.finish();
-  const path = raw && (await run.spool.keepForInspection(raw));
+  const path = raw && (await extraction.spool.keepForInspection(raw));
   const kept =
     path === undefined
       ? 'No body is kept for inspection, since columns_drop or columns_hash keeps values of it out.'

@@ -5,16 +5,16 @@ import type { ColumnScan } from '../../schema/scan.ts';
 import type { LastRefusal } from '../../service/export/retry.ts';
 import { type DayRange, type DayRanges, lastDayOver, lastSettledDay, only, todayUtc } from '../plan/days.ts';
 import { type DaysResult, type Download, type NoDownload, noDownload, rowCount, sentAtOf } from './download.ts';
+import { discard, type Extraction } from './extraction.ts';
 import { fetchRange, refusalError } from './range.ts';
-import { discard, type Run } from './run.ts';
 import { dayRequest, fetchDays } from './split.ts';
 
 /*
  * Whether an export contains its `to_date` (S2, S62). A single day, [D,D], and several days, [D,D+n], are two forms of
  * request, and a proof holds for the form that was asked. Only rows are observations: a 400 proves nothing.
  *
- * [D,D] with rows that are an hour apart: single days are whole (`cache.inclusive`).
- * [D,D+n] with rows that are n days and two hours apart: ranges contain their end (`cache.rangesInclusive`).
+ * [D,D] with rows that are an hour apart: single days are whole (`facts.known.inclusive`).
+ * [D,D+n] with rows that are n days and two hours apart: ranges contain their end (`facts.known.rangesInclusive`).
  * [D,D] and [D+1,D+1] without a row and [D,D+1] with rows, D over: single days hold nothing.
  * |[D,D+2]| = |[D,D+1]| + |[D+1,D+2]|, both with rows and no day between them: ranges leave their end out.
  * What "apart" means is said at the end of this file.
@@ -49,7 +49,7 @@ interface Answers {
 }
 
 /** What else decides on D. */
-interface Circumstances extends Pick<Run['plan'], 'proveFirst' | 'appends'> {
+interface Circumstances extends Pick<Extraction['plan'], 'proveFirst' | 'appends'> {
   /** True for a day that has begun in UTC, and for one that is over in every time zone. */
   readonly hasBegun: boolean;
   readonly isOver: boolean;
@@ -122,15 +122,15 @@ const windowOf = (download: Download, first: Day, last = first): WindowStep => (
 });
 
 /** Records what an export of several days proves about its end; true if several days are known to contain their end. */
-export function observeRange(run: Run, download: Download): boolean {
-  const { cache } = run;
-  if (cache.rangesInclusive === undefined && provesRange(run, download)) cache.includeRangeEnd(download);
-  return cache.rangesInclusive === true;
+export function observeRange(extraction: Extraction, download: Download): boolean {
+  const { facts } = extraction;
+  if (facts.known.rangesInclusive === undefined && provesRange(extraction, download)) facts.includeRangeEnd(download);
+  return facts.known.rangesInclusive === true;
 }
 
 /** Requests days and proves the rule with their answers, for one day at a time, in order. */
 export class EndRule {
-  readonly #run: Run;
+  readonly #extraction: Extraction;
   /** The days that are not requested yet; a window of two days takes its second one from here. */
   readonly #ranges: DayRanges;
   /** The answer to [D+1,D+1], if it was already requested for D. */
@@ -142,8 +142,8 @@ export class EndRule {
   #twoDaysBefore: Download | undefined;
   #refusesSingleDays = false;
 
-  constructor(run: Run, ranges: DayRanges) {
-    this.#run = run;
+  constructor(extraction: Extraction, ranges: DayRanges) {
+    this.#extraction = extraction;
     this.#ranges = ranges;
   }
 
@@ -167,7 +167,9 @@ export class EndRule {
    */
   ahead(day: Day): Download | undefined {
     const { day: requested, answer } = this.#ahead ?? {};
-    return requested === day && answer?.kind === 'rows' && this.#run.cache.inclusive === true ? answer : undefined;
+    return requested === day && answer?.kind === 'rows' && this.#extraction.facts.known.inclusive === true
+      ? answer
+      : undefined;
   }
 
   /**
@@ -179,18 +181,18 @@ export class EndRule {
   }
 
   async close(): Promise<void> {
-    if (this.#ahead !== undefined) await discard(this.#run, this.#ahead.answer);
+    if (this.#ahead !== undefined) await discard(this.#extraction, this.#ahead.answer);
     this.#ahead = undefined;
   }
 
   #circumstances(day: Day): Circumstances {
-    const { cache, plan } = this.#run;
-    const now = cache.earlierTime();
+    const { facts, plan } = this.#extraction;
+    const now = facts.earlierTime();
     return {
       hasBegun: day <= todayUtc(now),
       isOver: day <= lastDayOver(now),
       refusesSingleDays: this.#refusesSingleDays,
-      rangesInclusive: cache.rangesInclusive === true,
+      rangesInclusive: facts.known.rangesInclusive === true,
       isNextWanted: this.#ranges.peek() === addDays(day, 1),
       isEndSettled: addDays(day, 2) <= lastSettledDay(now, plan.settleHours ?? 0),
       proveFirst: plan.proveFirst,
@@ -201,10 +203,10 @@ export class EndRule {
   /** Carries out the last step for a day. */
   async #finish(step: Exclude<Step, { kind: 'request' | 'failure' }>, answers: Answers): Promise<DaysResult> {
     const { single, twoDays } = answers;
-    const { plan, deps } = this.#run;
+    const { plan, deps } = this.#extraction;
     const used = step.kind === 'window' ? step.download : undefined;
     for (const answer of [single.answer, twoDays]) {
-      if (answer !== undefined && answer !== used) await discard(this.#run, answer);
+      if (answer !== undefined && answer !== used) await discard(this.#extraction, answer);
     }
     if (step.kind === 'none') return noDownload(only(single.day), step.why, step.message);
     const { download, days, contains } = step;
@@ -231,17 +233,17 @@ export class EndRule {
     if (ahead?.day !== day) await this.close();
     this.#ahead = undefined;
     const single = ahead?.day === day ? ahead : await this.#requestSingle(day);
-    const hasBegun = day <= todayUtc(this.#run.cache.earlierTime());
+    const hasBegun = day <= todayUtc(this.#extraction.facts.earlierTime());
     if (single.answer.kind === 'invalid' && hasBegun) this.#refusesSingleDays = true;
     return single;
   }
 
   async #requestSingle(day: Day): Promise<SingleDay> {
-    const { cache } = this.#run;
-    const requestedAt = cache.earlierTime();
-    const answer = await fetchDays(this.#run, dayRequest(day, day));
-    const isProof = answer.kind === 'rows' && provesSingleDays(this.#run, answer);
-    if (isProof) cache.proveSingleDays(true, day);
+    const { facts } = this.#extraction;
+    const requestedAt = facts.earlierTime();
+    const answer = await fetchDays(this.#extraction, dayRequest(day, day));
+    const isProof = answer.kind === 'rows' && provesSingleDays(this.#extraction, answer);
+    if (isProof) facts.proveSingleDays(true, day);
     return singleDay(day, answer, answer.kind === 'rows' ? sentAtOf(answer) : requestedAt, isProof);
   }
 
@@ -251,13 +253,14 @@ export class EndRule {
     const next = addDays(day, 1);
     switch (wanted) {
       case 'twoDays': {
-        const found = await fetchDays(this.#run, dayRequest(day, next));
-        if (found.kind === 'rows') observeRange(this.#run, found);
+        const found = await fetchDays(this.#extraction, dayRequest(day, next));
+        if (found.kind === 'rows') observeRange(this.#extraction, found);
         return { twoDays: found };
       }
       case 'next':
         this.#ahead = await this.#requestSingle(next);
-        if (isEmpty(answer) && isEmpty(this.#ahead.answer) && wasOver) this.#run.cache.proveSingleDays(false, day);
+        if (isEmpty(answer) && isEmpty(this.#ahead.answer) && wasOver)
+          this.#extraction.facts.proveSingleDays(false, day);
         return { next: this.#ahead };
       case 'sharesNoRow': {
         const end = addDays(day, 2);
@@ -269,9 +272,9 @@ export class EndRule {
 
   /** Proves that single days hold nothing: [D-1,D] has rows, and neither [D-1,D-1] nor [D,D] has any. */
   async #withoutSingleDays({ day, answer }: SingleDay, before: Download): Promise<DaysResult[]> {
-    await discard(this.#run, answer);
-    this.#run.cache.proveSingleDays(false, day);
-    const results = await fetchRange(this.#run, only(day));
+    await discard(this.#extraction, answer);
+    this.#extraction.facts.proveSingleDays(false, day);
+    const results = await fetchRange(this.#extraction, only(day));
     const [result] = results;
     if (results.length === 1 && result.kind === 'rows') await this.#observeRanges(before, result);
     return results;
@@ -286,8 +289,8 @@ export class EndRule {
 
   /** Downloads several days only to count their rows; their files are removed. */
   async #fetchCounted(from: Day, to: Day): Promise<Download | LastRefusal> {
-    const download = await fetchDays(this.#run, { from, to, through: from, splitByNames: false });
-    await discard(this.#run, download);
+    const download = await fetchDays(this.#extraction, { from, to, through: from, splitByNames: false });
+    await discard(this.#extraction, download);
     return download;
   }
 
@@ -296,9 +299,9 @@ export class EndRule {
     if (twoDays?.kind !== 'rows' || nextTwoDays.kind !== 'rows' || all.kind !== 'rows') return false;
     if (rowCount(all) !== rowCount(twoDays) + rowCount(nextTwoDays)) return false;
     const isProof = twoDays.to <= lastDayOver(sentAtOf(twoDays)) && rowCount(twoDays) > 0 && rowCount(nextTwoDays) > 0;
-    if (isProof && canProve(this.#run) && followsClosely(twoDays, nextTwoDays)) {
-      this.#run.cache.excludeRangeEnd();
-      this.#run.cache.proveSingleDays(false, twoDays.from);
+    if (isProof && canProve(this.#extraction) && followsClosely(twoDays, nextTwoDays)) {
+      this.#extraction.facts.excludeRangeEnd();
+      this.#extraction.facts.proveSingleDays(false, twoDays.from);
     }
     return true;
   }
@@ -336,15 +339,15 @@ const EVENT_DATETIME = 'df_event_datetime';
 const DATETIMES = new Set(['df_server_datetime', 'df_correction_datetime', EVENT_DATETIME]);
 
 /** False if `df_event_datetime` is dropped, the only such column that can be: then nothing is proved. */
-const canProve = ({ deps }: Run): boolean => deps.options.edits?.drop.has(EVENT_DATETIME) !== true;
+const canProve = ({ deps }: Extraction): boolean => deps.options.edits?.drop.has(EVENT_DATETIME) !== true;
 
 /** True if an export of a single day has rows an hour apart, so that it contains more of the day than an instant. */
-const provesSingleDays = (run: Run, { files }: Download): boolean =>
-  canProve(run) && files.some(({ scan }) => spans(scan.columns, 1));
+const provesSingleDays = (extraction: Extraction, { files }: Download): boolean =>
+  canProve(extraction) && files.some(({ scan }) => spans(scan.columns, 1));
 
 /** True if several days have rows so far apart that some are of the last; a day has 25 hours at most. */
-const provesRange = (run: Run, { from, to, files }: Download): boolean =>
-  canProve(run) && from < to && files.some(({ scan }) => spans(scan.columns, daysBetween(from, to) * 24 + 2));
+const provesRange = (extraction: Extraction, { from, to, files }: Download): boolean =>
+  canProve(extraction) && from < to && files.some(({ scan }) => spans(scan.columns, daysBetween(from, to) * 24 + 2));
 
 /** True if the datetime system columns with values, one at least, all have rows so many hours apart. */
 export function spans(columns: readonly ColumnScan[], hours: number): boolean {

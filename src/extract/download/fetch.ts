@@ -6,7 +6,7 @@ import { exportName, requestKey } from '../export-request.ts';
 import { lastSettledDay, missesLateRows } from '../plan/days.ts';
 import { attemptExport } from './attempt.ts';
 import type { ExportFile } from './download.ts';
-import type { Run } from './run.ts';
+import type { Extraction } from './extraction.ts';
 
 interface FetchOptions {
   /** The day that must have been over when the request was sent, for a later run to reuse the file. */
@@ -20,20 +20,22 @@ interface FetchOptions {
  * attempts are used up, when the user must act, or when the spool cannot be written.
  */
 export async function fetchExport(
-  run: Run,
+  extraction: Extraction,
   request: ExportRequest,
   options: FetchOptions,
 ): Promise<ExportFile | LastRefusal> {
   // Without a file to reuse, nothing is awaited before the request, so that exports start in the order of days.
-  const reused = run.spool.hasReusable(requestKey(request)) ? await reuse(run, request, options) : undefined;
+  const reused = extraction.spool.hasReusable(requestKey(request))
+    ? await reuse(extraction, request, options)
+    : undefined;
   if (reused !== undefined) return reused;
-  const refusals = run.deps.sharing?.refusals;
+  const refusals = extraction.deps.sharing?.refusals;
   const key = `${requestKey(request)} ${options.splitAfter}`;
   const before = refusals?.get(key);
   if (before instanceof UserError) throw before;
   if (before !== undefined) return before;
   try {
-    const answer = await requestExport(run, request, options);
+    const answer = await requestExport(extraction, request, options);
     if (answer.kind !== 'file') refusals?.set(key, answer);
     return answer;
   } catch (error) {
@@ -43,8 +45,12 @@ export async function fetchExport(
   }
 }
 
-async function reuse(run: Run, request: ExportRequest, options: FetchOptions): Promise<ExportFile | undefined> {
-  const { plan, spool, deps } = run;
+async function reuse(
+  extraction: Extraction,
+  request: ExportRequest,
+  options: FetchOptions,
+): Promise<ExportFile | undefined> {
+  const { plan, spool, deps } = extraction;
   const file = await spool.reuse(requestKey(request), plan.state.last_receipt);
   if (file === undefined) return undefined;
   // A file that this command downloaded for another target is not older than the answer to a request would be.
@@ -53,11 +59,11 @@ async function reuse(run: Run, request: ExportRequest, options: FetchOptions): P
     { first: request.from, last: options.through },
     { readAt: file.sentAt, now: deps.clock.now(), lookbackDays: plan.lookbackDays },
   );
-  if (!isShared && (isTooOld || !isReusable(run, file, options))) {
+  if (!isShared && (isTooOld || !isReusable(extraction, file, options))) {
     await spool.discard(file);
     return undefined;
   }
-  run.cache.recordNames(file.scan.eventNames);
+  extraction.facts.recordNames(file.scan.eventNames);
   const name = exportName(request);
   const whose = isShared ? 'the download for another target' : 'a verified download of an earlier run';
   deps.logger.info('window.reused', `${name}: ${whose} is used.`, { window: name, rows: file.scan.rows });
@@ -65,35 +71,35 @@ async function reuse(run: Run, request: ExportRequest, options: FetchOptions): P
 }
 
 /** True when all days of the file were over, and settled if the plan requires it, when its request was sent (S11). */
-const isReusable = (run: Run, file: ExportFile, options: FetchOptions): boolean =>
-  options.through <= lastSettledDay(file.sentAt, run.plan.settleHours ?? 0);
+const isReusable = (extraction: Extraction, file: ExportFile, options: FetchOptions): boolean =>
+  options.through <= lastSettledDay(file.sentAt, extraction.plan.settleHours ?? 0);
 
 /** Requests an export until there is a file that is believed to be whole, or an answer that ends the attempts. */
 async function requestExport(
-  run: Run,
+  extraction: Extraction,
   request: ExportRequest,
   options: FetchOptions,
 ): Promise<ExportFile | LastRefusal> {
-  const { cache, spool, deps, signal } = run;
+  const { facts, spool, deps, signal } = extraction;
   const malformed = new Map<string, number>();
   const { splitAfter } = options;
   const last = await retrying({ ...deps, exportName: exportName(request), splitAfter, signal }, async () => {
-    const file = await run.limit(() => attemptExport(run, request, malformed));
+    const file = await extraction.limit(() => attemptExport(extraction, request, malformed));
     if (file.kind !== 'file') return file;
-    if (endsAsExpected(run, file)) return { kind: 'received', value: file };
+    if (endsAsExpected(extraction, file)) return { kind: 'received', value: file };
     const ending = file.scan.finalNewline
       ? 'the body ends with a line end, unlike others,'
       : 'the last row has no line end';
     const message = `${ending} and may have been cut`;
-    const isUsual = cache.finalNewline === false;
+    const isUsual = facts.known.finalNewline === false;
     const doubt = { message, digest: file.sha256, isUsual, discard: () => spool.discard(file) };
     return { kind: 'received', value: file, doubt };
   });
   if (last.kind !== 'received') return last;
   const { value, doubt, requests } = last;
   // Two equal bodies tell how bodies end.
-  if (doubt !== undefined) cache.recordEnd(value.scan.finalNewline);
-  return await accept(run, value, requests, options);
+  if (doubt !== undefined) facts.recordEnd(value.scan.finalNewline);
+  return await accept(extraction, value, requests, options);
 }
 
 /**
@@ -101,17 +107,22 @@ async function requestExport(
  * it is believed if the length was declared by a service that is known to end its bodies in this way. If such a service
  * sends a line end at the end, that may be one between two rows.
  */
-function endsAsExpected({ cache }: Run, { scan: { finalNewline }, endDeclared, path }: ExportFile): boolean {
+function endsAsExpected({ facts }: Extraction, { scan: { finalNewline }, endDeclared, path }: ExportFile): boolean {
   if (path === undefined) return true;
-  if (cache.finalNewline === false) return !finalNewline && endDeclared;
-  if (finalNewline) cache.recordEnd(true);
+  if (facts.known.finalNewline === false) return !finalNewline && endDeclared;
+  if (finalNewline) facts.recordEnd(true);
   return finalNewline;
 }
 
-async function accept(run: Run, received: ExportFile, exports: number, options: FetchOptions): Promise<ExportFile> {
-  const { sharing } = run.deps;
+async function accept(
+  extraction: Extraction,
+  received: ExportFile,
+  exports: number,
+  options: FetchOptions,
+): Promise<ExportFile> {
+  const { sharing } = extraction.deps;
   const file = { ...received, exports, ...(sharing !== undefined && { command: sharing.command }) };
-  run.cache.recordNames(file.scan.eventNames);
-  if (sharing?.keep === true || isReusable(run, file, options)) await run.spool.saveForReuse(file);
+  extraction.facts.recordNames(file.scan.eventNames);
+  if (sharing?.keep === true || isReusable(extraction, file, options)) await extraction.spool.saveForReuse(file);
   return file;
 }

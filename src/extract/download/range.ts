@@ -2,7 +2,7 @@ import { addDays, type Day, daysOf, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { type DayRange, earliestToday, lengthOf, only, toDateFor, todayUtc } from '../plan/days.ts';
 import { type DaysResult, noDownload } from './download.ts';
-import type { Run } from './run.ts';
+import type { Extraction } from './extraction.ts';
 import { fetchDays } from './split.ts';
 
 interface RangeOptions {
@@ -15,47 +15,50 @@ interface RangeOptions {
  * to contain its end (S62) asks for one day more.
  */
 export async function fetchRange(
-  run: Run,
+  extraction: Extraction,
   days: DayRange,
   { assumesEnd = false }: RangeOptions = {},
 ): Promise<DaysResult[]> {
-  const { cache, plan } = run;
+  const { facts, plan } = extraction;
   const { first, last } = days;
-  const inclusive = first === last ? cache.inclusive === true : assumesEnd || cache.rangesInclusive === true;
-  if (!inclusive && cache.rangesInclusive !== false && plan.appends) {
+  const inclusive =
+    first === last ? facts.known.inclusive === true : assumesEnd || facts.known.rangesInclusive === true;
+  if (!inclusive && facts.known.rangesInclusive !== false && plan.appends) {
     return [noDownload(days, 'later', 'whether an export contains its to_date is not proved')];
   }
   /** The smallest `to_date` with which the first day is still requested. */
   const least = inclusive ? first : addDays(first, 1);
   const wanted = toDateFor(days, inclusive);
-  let to = cache.latestToDate === undefined ? wanted : earlierOf(wanted, cache.latestToDate);
+  let to = facts.known.latestToDate === undefined ? wanted : earlierOf(wanted, facts.known.latestToDate);
   if (to < least) return [noDownload(days, 'invalid', 'it has not begun at the service')];
   for (let isLowered = false; ; isLowered = true) {
-    const splitByNames = !canBeHalved(run, days);
-    const download = await fetchDays(run, { from: first, to, through: last, splitByNames });
+    const splitByNames = !canBeHalved(extraction, days);
+    const download = await fetchDays(extraction, { from: first, to, through: last, splitByNames });
     switch (download.kind) {
       case 'rows':
-        if (isLowered) cache.limitToDate(to);
-        if (download.split === 'names' && first !== last) cache.limitWindowDays(days);
+        if (isLowered) facts.limitToDate(to);
+        if (download.split === 'names' && first !== last) facts.limitWindowDays(days);
         return [{ ...download, days, contains: earlierOf(last, inclusive ? to : addDays(to, -1)) }];
       case 'gone': {
         // The remaining days are requested again, without those that are known to be gone as well.
-        const gone = daysOf(first, last).filter((day) => day === first || cache.isSurelyGone(day));
+        const gone = daysOf(first, last).filter((day) => day === first || facts.isSurelyGone(day));
         const next = addDays(first, gone.length);
         const results = gone.map((day) => noDownload(only(day), 'gone', download.message));
-        return next > last ? results : [...results, ...(await fetchRange(run, { first: next, last }, { assumesEnd }))];
+        return next > last
+          ? results
+          : [...results, ...(await fetchRange(extraction, { first: next, last }, { assumesEnd }))];
       }
       case 'too_big': {
-        const middle = addDays(first, cache.limitWindowDays(days) - 1);
+        const middle = addDays(first, facts.limitWindowDays(days) - 1);
         return [
-          ...(await fetchRange(run, { first, last: middle }, { assumesEnd })),
-          ...(await fetchRange(run, { first: addDays(middle, 1), last }, { assumesEnd })),
+          ...(await fetchRange(extraction, { first, last: middle }, { assumesEnd })),
+          ...(await fetchRange(extraction, { first: addDays(middle, 1), last }, { assumesEnd })),
         ];
       }
       case 'invalid': {
         // The range may end in the future: it is requested again with an earlier end (S3).
-        const now = cache.earlierTime();
-        const lower = earlierEnds(run.deps.clock.now(), now).find((day) => day < to);
+        const now = facts.earlierTime();
+        const lower = earlierEnds(extraction.deps.clock.now(), now).find((day) => day < to);
         if (lower === undefined || lower < least) {
           // Days that are not over in every time zone are left to a later run.
           if (first >= earliestToday(now)) return [noDownload(days, 'invalid', download.message)];
@@ -68,8 +71,8 @@ export async function fetchRange(
 }
 
 /** True if fewer days can be requested, and would not share a day with the next window. */
-function canBeHalved({ plan, cache }: Run, days: DayRange): boolean {
-  const sharesDays = plan.proveFirst && cache.inclusive !== true && cache.rangesInclusive === true;
+function canBeHalved({ plan, facts }: Extraction, days: DayRange): boolean {
+  const sharesDays = plan.proveFirst && facts.known.inclusive !== true && facts.known.rangesInclusive === true;
   return lengthOf(days) >= (sharesDays ? 4 : 2);
 }
 

@@ -2,8 +2,8 @@ import { addDays, type Day, daysOf } from '../../base/days.ts';
 import { type DayRange, DayRanges, lastSettledDay, lengthOf, only } from '../plan/days.ts';
 import { type DaysResult, type Download, noDownload, sentAtOf } from './download.ts';
 import { EndRule, observeRange } from './end-rule.ts';
+import { discard, type Extraction } from './extraction.ts';
 import { fetchRange } from './range.ts';
-import { discard, type Run } from './run.ts';
 
 /** Maximum number of requests that are sent one by one to prove the end-day rule; after them it stays unproved. */
 const PROOF_ATTEMPTS = 3;
@@ -20,7 +20,7 @@ interface Step {
 
 /** Starts the downloads of a plan, a bounded number at once, and returns their results in the order of days. */
 export class Scheduler {
-  readonly #run: Run;
+  readonly #extraction: Extraction;
   readonly #ranges: DayRanges;
   readonly #rule: EndRule;
   readonly #pending: Promise<DaysResult[]>[] = [];
@@ -30,10 +30,10 @@ export class Scheduler {
   /** True once a day was left to a later run: then no later day may be delivered either, or it would come again. */
   #isHeldBack = false;
 
-  constructor(run: Run) {
-    this.#run = run;
-    this.#ranges = new DayRanges(run.plan.days);
-    this.#rule = new EndRule(run, this.#ranges);
+  constructor(extraction: Extraction) {
+    this.#extraction = extraction;
+    this.#ranges = new DayRanges(extraction.plan.days);
+    this.#rule = new EndRule(extraction, this.#ranges);
   }
 
   /** Starts downloads until `most` are in progress or finished and not yet shifted. */
@@ -60,7 +60,7 @@ export class Scheduler {
     if (head === undefined) return this.#unsettledRest();
     try {
       const results = await head;
-      const { settleHours, appends } = this.#run.plan;
+      const { settleHours, appends } = this.#extraction.plan;
       if (settleHours === undefined && !appends) return results;
       const settled: DaysResult[] = [];
       for (const result of results) settled.push(...(await this.#settledPart(result)));
@@ -78,7 +78,7 @@ export class Scheduler {
 
   /** The last day that has been over for the settle hours at `at` (S61); undefined if days need not be settled. */
   #settledThrough(at: number): Day | undefined {
-    const { settleHours } = this.#run.plan;
+    const { settleHours } = this.#extraction.plan;
     return settleHours === undefined ? undefined : lastSettledDay(at, settleHours);
   }
 
@@ -97,10 +97,10 @@ export class Scheduler {
     if (result.kind === 'later') this.#isHeldBack = true;
     if (result.kind !== 'rows') return [result];
     const before = addDays(days.first, -1);
-    const sentAt = Math.min(sentAtOf(result), this.#run.cache.earlierTime());
+    const sentAt = Math.min(sentAtOf(result), this.#extraction.facts.earlierTime());
     const through = this.#isHeldBack ? before : (this.#settledThrough(sentAt) ?? days.last);
     if (days.last <= through) return [result];
-    await discard(this.#run, result);
+    await discard(this.#extraction, result);
     this.#isHeldBack = true;
     if (days.first > through) return [noDownload(days, 'later', UNSETTLED)];
     const rest = { first: addDays(through, 1), last: days.last };
@@ -117,20 +117,20 @@ export class Scheduler {
 
   /** Decides what to do with the next days, and changes nothing; undefined if no more days are to be requested now. */
   #next(): Step | undefined {
-    const { plan, cache } = this.#run;
-    const { inclusive, rangesInclusive } = cache;
+    const { plan, facts } = this.#extraction;
+    const { inclusive, rangesInclusive } = facts.known;
     const first = this.#ranges.peek();
-    const settled = this.#settledThrough(cache.earlierTime());
+    const settled = this.#settledThrough(facts.earlierTime());
     if (first === undefined || this.#isHeldBack || (settled !== undefined && first > settled)) return undefined;
     const day = only(first);
-    if (cache.isSurelyGone(first)) {
+    if (facts.isSurelyGone(first)) {
       return { days: day, isAlone: false, take: async () => [noDownload(day, 'gone', GONE)] };
     }
     // One request shows whether all such days are gone, if the service sends a `Date`.
     const isAlone = plan.likelyGaps.includes(first);
     const download = this.#rule.ahead(first);
     if (download !== undefined) return { days: day, isAlone, take: () => this.#takeAhead(download, day) };
-    const most = Math.min(plan.windowDays, cache.maxWindowDays ?? plan.windowDays);
+    const most = Math.min(plan.windowDays, facts.known.maxWindowDays ?? plan.windowDays);
     const days = this.#ranges.peekRange(most, settled);
     if (days !== undefined && days.first !== days.last) {
       if (rangesInclusive !== undefined) return { days, isAlone, take: () => this.#fetch(days) };
@@ -151,7 +151,7 @@ export class Scheduler {
 
   #tryRange(days: DayRange): Promise<DaysResult[]> {
     this.#rangeAttempts++;
-    return this.#run.plan.proveFirst ? this.#proveRange(days) : this.#fetch(days);
+    return this.#extraction.plan.proveFirst ? this.#proveRange(days) : this.#fetch(days);
   }
 
   #proveDay(day: Day): Promise<DaysResult[]> {
@@ -161,26 +161,26 @@ export class Scheduler {
 
   /** True if several days may be requested together although it is not proved that such a request contains its end. */
   #mayRequestRange(): boolean {
-    const { inclusive } = this.#run.cache;
-    if (this.#run.plan.proveFirst) return inclusive === true && this.#rangeAttempts === 0;
+    const { inclusive } = this.#extraction.facts.known;
+    if (this.#extraction.plan.proveFirst) return inclusive === true && this.#rangeAttempts === 0;
     return inclusive !== undefined || this.#singles >= PROOF_ATTEMPTS;
   }
 
   /** Downloads days. While a request may not contain its end, it asks for one day more. */
   async #fetch(days: DayRange): Promise<DaysResult[]> {
-    const results = await fetchRange(this.#run, days);
-    for (const result of results) if (result.kind === 'rows') observeRange(this.#run, result);
+    const results = await fetchRange(this.#extraction, days);
+    for (const result of results) if (result.kind === 'rows') observeRange(this.#extraction, result);
     return results;
   }
 
   /** Downloads several days in one request if its rows prove that it contains its end; else each day by itself. */
   async #proveRange(days: DayRange): Promise<DaysResult[]> {
-    const results = await fetchRange(this.#run, days, { assumesEnd: true });
+    const results = await fetchRange(this.#extraction, days, { assumesEnd: true });
     const ranges = results.flatMap((result) => (result.kind === 'rows' && result.from < result.to ? [result] : []));
-    if (ranges.length === 0 || ranges.some((download) => observeRange(this.#run, download))) return results;
-    for (const result of results) await discard(this.#run, result);
+    if (ranges.length === 0 || ranges.some((download) => observeRange(this.#extraction, download))) return results;
+    for (const result of results) await discard(this.#extraction, result);
     const singles: DaysResult[] = [];
-    for (const day of daysOf(days.first, days.last)) singles.push(...(await fetchRange(this.#run, only(day))));
+    for (const day of daysOf(days.first, days.last)) singles.push(...(await fetchRange(this.#extraction, only(day))));
     return singles;
   }
 }

@@ -4,8 +4,8 @@ import type { Filters } from '../../service/export/protocol.ts';
 import { EXPORT_RETRY, type LastRefusal } from '../../service/export/retry.ts';
 import { exportName } from '../export-request.ts';
 import type { DaysRequest, Download, ExportFile } from './download.ts';
+import type { Extraction } from './extraction.ts';
 import { fetchExport } from './fetch.ts';
-import type { Run } from './run.ts';
 
 /** Event names that the service is known to write, from its public pages; a split begins with them (S10). */
 const KNOWN_NAMES: readonly string[] = [
@@ -35,14 +35,15 @@ const HASHED_NAME = /^[0-9a-f]{64}$/;
 export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, through: day, splitByNames: true });
 
 /** Exports some days under the user's own filter. Throws a UserError as `fetchExport` does. */
-export async function fetchDays(run: Run, request: DaysRequest): Promise<Download | LastRefusal> {
+export async function fetchDays(extraction: Extraction, request: DaysRequest): Promise<Download | LastRefusal> {
   const { from, to, through, splitByNames } = request;
-  const splitAfter = splitByNames && run.cache.nameGroups !== undefined ? EXPORT_RETRY.splitNextDayAfter : undefined;
-  const found = await fetchExport(run, { ...run.plan.filters, from, to }, { through, splitAfter });
+  const splitAfter =
+    splitByNames && extraction.facts.known.nameGroups !== undefined ? EXPORT_RETRY.splitNextDayAfter : undefined;
+  const found = await fetchExport(extraction, { ...extraction.plan.filters, from, to }, { through, splitAfter });
   const download = { kind: 'rows', from, to, days: { first: from, last: through }, contains: undefined } as const;
   if (found.kind === 'file') return { ...download, files: [found], split: 'none' };
   if (found.kind !== 'too_big' || !splitByNames) return found;
-  return { ...download, files: await fetchByNames(run, request), split: 'names' };
+  return { ...download, files: await fetchByNames(extraction, request), split: 'names' };
 }
 
 /**
@@ -50,15 +51,15 @@ export async function fetchDays(run: Run, request: DaysRequest): Promise<Downloa
  * exported, and one `exclude` of all of them for the rest, all within the user's own filter. Throws if a single name is
  * too large.
  */
-async function fetchByNames(run: Run, { from, to, through }: DaysRequest): Promise<ExportFile[]> {
-  const { filters, eventNames } = run.plan;
+async function fetchByNames(extraction: Extraction, { from, to, through }: DaysRequest): Promise<ExportFile[]> {
+  const { filters, eventNames } = extraction.plan;
   const fetchPart = (part: Pick<Filters, 'events' | 'eventsCondition'>, splitAfter?: number) =>
-    fetchExport(run, { ...filters, ...part, from, to }, { through, splitAfter });
+    fetchExport(extraction, { ...filters, ...part, from, to }, { through, splitAfter });
   const day = exportName({ from, to });
   const parts: ExportFile[] = [];
   const included: string[] = [];
-  const wanted = namesWithin(filters, [...KNOWN_NAMES, ...eventNames, ...run.cache.names]);
-  const groups = cut(wanted, Math.max(2, run.cache.nameGroups ?? 2));
+  const wanted = namesWithin(filters, [...KNOWN_NAMES, ...eventNames, ...extraction.facts.known.names]);
+  const groups = cut(wanted, Math.max(2, extraction.facts.known.nameGroups ?? 2));
   for (let group = groups.shift(); group !== undefined; group = groups.shift()) {
     const isOne = group.length === 1;
     const found = await fetchPart(
@@ -73,12 +74,12 @@ async function fetchByNames(run: Run, { from, to, through }: DaysRequest): Promi
     else if (found.kind !== 'invalid') {
       throw transientError(
         `The events named ${group[0]} of ${day} cannot be exported, even without any others (${found.message}): nothing of the day ` +
-          'was stored. Run again later; if that does not help, ask the provider, or leave them out with the events filter.',
+          'was stored. Extraction again later; if that does not help, ask the provider, or leave them out with the events filter.',
         { where: { window: day } },
       );
     }
   }
-  run.cache.recordNameGroups(parts.length);
+  extraction.facts.recordNameGroups(parts.length);
   const { events, eventsCondition } = filters;
   if (eventsCondition === 'include' && events.length > 0) return parts;
   const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];

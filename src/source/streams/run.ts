@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { Cursor } from '../../extract/cursor.ts';
-import { factsIn } from '../../extract/download/service-cache.ts';
+import { factsIn } from '../../extract/download/service-facts.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import type { ExportState, Receipt, Window } from '../../extract/window.ts';
 import type { StreamName } from '../../sinks/records/property-names.ts';

@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
-import { extractWindows } from '../../../src/extract/extract.ts';
-import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
 import {
   type ExtractCounts,
   type ExtractDeps,
   type ExtractOptions,
   newExtractCounts,
-} from '../../../src/extract/ports.ts';
+} from '../../../src/extract/deps.ts';
+import { extractWindows } from '../../../src/extract/extract.ts';
+import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
 import type { ExportState, PriorLoads, Receipt, Window } from '../../../src/extract/window.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { NO_LIMITS } from '../../../src/service/http/headers.ts';

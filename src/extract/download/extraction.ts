@@ -1,25 +1,25 @@
 import type pLimit from 'p-limit';
+import type { ExtractDeps } from '../deps.ts';
 import type { Plan } from '../plan/plan.ts';
-import type { ExtractDeps } from '../ports.ts';
 import type { Spool } from '../spool/spool.ts';
 import type { Window } from '../window.ts';
 import type { Answer } from './download.ts';
-import type { ServiceCache } from './service-cache.ts';
+import type { ServiceFacts } from './service-facts.ts';
 
 /** The objects that the parts of one extraction share. */
-export interface Run {
+export interface Extraction {
   readonly plan: Plan;
   readonly deps: ExtractDeps;
   /** The caller's signal combined with the end of this extraction. */
   readonly signal: AbortSignal;
   readonly spool: Spool;
   readonly limit: ReturnType<typeof pLimit>;
-  readonly cache: ServiceCache;
+  readonly facts: ServiceFacts;
   /** Number of requests that the service object had sent before this extraction. */
   readonly sentBefore: number;
 }
 
 /** Removes the files of an answer or a window, unless further targets need them. */
-export async function discard({ deps, spool }: Run, { files = [] }: Answer | Window): Promise<void> {
+export async function discard({ deps, spool }: Extraction, { files = [] }: Answer | Window): Promise<void> {
   if (deps.sharing?.keep !== true) for (const file of files) await spool.discard(file);
 }

@@ -1,15 +1,12 @@
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
+import type { ExtractDeps } from '../deps.ts';
 import { CLOCK_TOLERANCE_MS, type DayRange, lengthOf, oldestDays } from '../plan/days.ts';
 import type { Plan } from '../plan/plan.ts';
-import type { ExtractDeps } from '../ports.ts';
 import type { ExportState } from '../window.ts';
 
-/**
- * Facts about the service that the answers of a run show, from those of the stored state on. Only its methods change
- * them.
- */
-export class ServiceCache {
+/** What answers have shown of the service. */
+interface Known {
   /** True if an export of a single day contains that day (S2); undefined while it is not known. */
   readonly inclusive: boolean | undefined;
   /** True if an export of several days contains its `to_date` (S62); undefined while it is not known. */
@@ -25,9 +22,14 @@ export class ServiceCache {
   /** True once an export of this or an earlier run had data, which shows that the filters are valid. */
   readonly answered: boolean;
   /** Event names of all downloads. */
-  readonly names: ReadonlySet<string> = new Set<string>();
+  readonly names: ReadonlySet<string>;
+}
+
+/** The facts about the service that an extraction starts with, from the stored state, and learns from answers. */
+export class ServiceFacts {
   readonly #plan: Plan;
   readonly #deps: ExtractDeps;
+  #known: Known;
   /** The service's clock minus this machine's (ms): the smallest value that a `Date` header has shown. */
   #aheadMs: number | undefined;
   #isWarned = false;
@@ -36,19 +38,28 @@ export class ServiceCache {
     const { final_newline, max_window_days, name_groups, last_receipt } = plan.state;
     this.#plan = plan;
     this.#deps = deps;
-    this.inclusive = plan.inclusive;
-    this.rangesInclusive = plan.rangesInclusive;
-    this.finalNewline = final_newline;
-    this.maxWindowDays = max_window_days;
-    this.nameGroups = name_groups;
-    // An earlier run with these filters received data, which shows that they are valid.
-    this.answered = last_receipt !== undefined && !plan.fullRefresh;
+    this.#known = {
+      inclusive: plan.inclusive,
+      rangesInclusive: plan.rangesInclusive,
+      finalNewline: final_newline,
+      maxWindowDays: max_window_days,
+      nameGroups: name_groups,
+      latestToDate: undefined,
+      // An earlier run with these filters received data, which shows that they are valid.
+      answered: last_receipt !== undefined && !plan.fullRefresh,
+      names: new Set(),
+    };
+  }
+
+  /** What is known now: never changed, but replaced when an answer shows more. */
+  get known(): Known {
+    return this.#known;
   }
 
   /** Records the rule for single days, which the export of `day` proves. */
   proveSingleDays(inclusive: boolean, day: Day): void {
-    if (this.inclusive === inclusive) return;
-    this.#set({ inclusive });
+    if (this.#known.inclusive === inclusive) return;
+    this.#learn({ inclusive });
     this.#deps.counts.inclusive = inclusive;
     const message = `The export of ${day} proves that to_date is ${inclusive ? 'included' : 'not included'}.`;
     this.#deps.logger.info('rule.proved', message, { window: day, to_date_inclusive: inclusive });
@@ -56,37 +67,37 @@ export class ServiceCache {
 
   /** Records that several days leave out their `to_date`. */
   excludeRangeEnd(): void {
-    this.#set({ rangesInclusive: false });
+    this.#learn({ rangesInclusive: false });
   }
 
   /** Records that several days contain their `to_date`, which an export proves. */
   includeRangeEnd({ from, to }: { readonly from: Day; readonly to: Day }): void {
-    this.#set({ rangesInclusive: true });
+    this.#learn({ rangesInclusive: true });
     const message = `The export of ${from} to ${to} proves that several days contain their to_date.`;
     this.#deps.logger.info('rule.ranges_proved', message, { window: from, to_date_inclusive: true });
   }
 
   /** Records how a body that is believed to be complete ends: one line end shows that bodies have them. */
   recordEnd(finalNewline: boolean): void {
-    if (finalNewline || this.finalNewline === undefined) this.#set({ finalNewline });
+    if (finalNewline || this.#known.finalNewline === undefined) this.#learn({ finalNewline });
   }
 
   recordNames(names: readonly string[]): void {
-    this.#set({ answered: true, names: new Set([...this.names, ...names]) });
+    this.#learn({ answered: true, names: new Set([...this.#known.names, ...names]) });
   }
 
   recordNameGroups(parts: number): void {
-    this.#set({ nameGroups: Math.max(1, parts) });
+    this.#learn({ nameGroups: Math.max(1, parts) });
   }
 
   limitToDate(latestToDate: Day): void {
-    this.#set({ latestToDate });
+    this.#learn({ latestToDate });
   }
 
   /** Limits later windows to half as many days as this one, or fewer. Returns that number. */
   limitWindowDays(days: DayRange): number {
     const count = Math.ceil(lengthOf(days) / 2);
-    this.#set({ maxWindowDays: Math.min(count, this.maxWindowDays ?? count) });
+    this.#learn({ maxWindowDays: Math.min(count, this.#known.maxWindowDays ?? count) });
     return count;
   }
 
@@ -118,7 +129,7 @@ export class ServiceCache {
 
   /** The facts to store with `state`; a configured rule is not stored. */
   stored(state: ExportState): Partial<ExportState> {
-    const { inclusive, rangesInclusive, finalNewline, maxWindowDays, nameGroups } = this;
+    const { inclusive, rangesInclusive, finalNewline, maxWindowDays, nameGroups } = this.#known;
     const { ruleConfigured } = this.#plan;
     return {
       ...(!ruleConfigured && inclusive !== undefined && { to_date_inclusive: inclusive }),
@@ -129,8 +140,8 @@ export class ServiceCache {
     };
   }
 
-  #set(facts: Partial<ServiceCache>): void {
-    Object.assign(this, facts);
+  #learn(facts: Partial<Known>): void {
+    this.#known = { ...this.#known, ...facts };
   }
 }
 
