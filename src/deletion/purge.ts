@@ -256,16 +256,18 @@ export class Purge {
     const people = await target.people();
     const trial = await people.tryPurge(path, this.#query, this.#request.options);
     const { foreignTables, copiesOfOriginal = [] } = trial;
+    const forgotten = this.#request.forgetCopies.map((copy) => resolve(copy));
+    const unforgotten = copiesOfOriginal.filter((copy) => !forgotten.includes(copy));
     if (foreignTables.length > 0) {
       this.#outOfReach(
         `${path} also has tables, types or views that are not ours (${foreignTables.join(', ')}): they stay as they are, and may name the people.`,
       );
     }
-    if (copiesOfOriginal.length > 0) {
+    if (unforgotten.length > 0) {
       this.#outOfReach(
-        `${path} is a plain copy of another file, or was put back from one: the copies for readers of that ` +
-          `file (${copiesOfOriginal.join(', ')}) stay as they are, and may name the people. Purge the ` +
-          'database itself, or remove them if this file is in its place.',
+        `${path} is or was a plain copy of another file, or was put back from one: the copies for readers of that ` +
+          `file (${unforgotten.join(', ')}) stay as they are, and may name the people. Purge the ` +
+          'database itself; if this file is in its place, remove them, and give --forget-copy for those still named.',
       );
     }
   }

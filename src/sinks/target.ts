@@ -179,7 +179,7 @@ export interface PurgeTrial {
   readonly found: PeopleFound;
   /** Tables in the place, types and the like that are not this program's: they stay, and may name the people. */
   readonly foreignTables: readonly string[];
-  /** Copies for readers of the original, if the place is a plain copy: it cannot replace them (S52). */
+  /** Copies for readers of the original, if the place is or was a plain copy: it cannot replace them (S52). */
   readonly copiesOfOriginal?: readonly string[];
 }
 

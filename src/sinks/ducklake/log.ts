@@ -23,6 +23,7 @@ import {
   expiredFiles,
   type KnownFiles,
   storeFiles,
+  storeTime,
   tryEraseFiles,
 } from '../files/stored-files.ts';
 import {
@@ -39,7 +40,6 @@ import {
 import { copyError, isPlainCopy } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { openStorage } from '../storage/open.ts';
-import type { Storage } from '../storage/storage.ts';
 import { Catalog, COPIED } from './catalog.ts';
 import {
   createLake,
@@ -369,12 +369,14 @@ class LakeLog implements TableLog {
    * Rewrites the catalog and publishes its copies, so that none names what is erased; then erases all files that it
    * does not list, also of tables that others dropped. A copy that cannot be replaced keeps no file.
    */
-  async erase(): Promise<void> {
+  async erase(): Promise<readonly string[]> {
     const { storage, catalog } = this.#parts;
     const { since, expired } = this.#committed;
     await catalog.rewrite();
     await this.#options.publishCopies?.();
-    for (const table of TABLES) await eraseFiles(storage, table, this.#known(expired), since);
+    const ahead: string[] = [];
+    for (const table of TABLES) ahead.push(...(await eraseFiles(storage, table, this.#known(expired), since)));
+    return ahead;
   }
 
   /** The catalog's facts about paths: of `expired` files, which no snapshot has, and of those `kept` for older ones. */
@@ -388,17 +390,6 @@ class LakeLog implements TableLog {
 }
 
 const isoTime = (ms: number): string => new Date(ms).toISOString();
-
-async function storeTime(storage: Storage): Promise<number> {
-  const path = `_dfinery/probe/${randomUUID()}`;
-  try {
-    await storage.create(path, 'time');
-    for await (const object of storage.list('_dfinery/probe')) if (object.path === path) return object.modified;
-    return 0;
-  } finally {
-    await storage.remove([path]);
-  }
-}
 
 /** A text of what must not change between a read and a commit: state, columns and files of this program's tables. */
 function tokenOf(lake: Lake | undefined): string {

@@ -93,15 +93,22 @@ export function purgeFiles(
         await table.refresh();
         continue;
       }
-      await table.log.erase(table.snapshot).catch((error: unknown) => {
+      const ahead = await table.log.erase(table.snapshot).catch((error: unknown) => {
         throw diskError(error, { what: table.place, path: table.place, consequence: NOT_ERASED });
       });
       const files = change.removed.filter((file) => file.table === 'events');
       const inUse = await table.foldersInUse();
-      return { ...rewritten(table, before, files), found: lookup.found, unreached: [], inUse };
+      return { ...rewritten(table, before, files), found: lookup.found, unreached: aheadSentences(ahead), inUse };
     }
   });
 }
+
+const aheadSentences = (ahead: readonly string[]): string[] =>
+  ahead.map(
+    (file) =>
+      `${file} is part of no table, may hold the people, and has a time that is yet to come, as of a clock that was ` +
+      'ahead: remove it once no run is at work in that place, and run the purge again.',
+  );
 
 /** Runs the steps of a purge without `onFound`, without the commit and without what follows it. Throws UserError. */
 export function tryPurgeFiles(format: FilesFormat, options: OpenFilesOptions, query: PeopleQuery): Promise<PurgeTrial> {

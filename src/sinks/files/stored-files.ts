@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
@@ -71,19 +72,39 @@ export async function tryEraseFiles(
   await storage.tryErase(erased);
 }
 
+/** What the store's clock says now (ms): the time of a file that is created for that, and removed. */
+export async function storeTime(storage: Storage): Promise<number> {
+  const path = `_dfinery/probe/${randomUUID()}`;
+  try {
+    await storage.create(path, 'time');
+    for await (const object of storage.list('_dfinery/probe')) if (object.path === path) return object.modified;
+    return 0;
+  } finally {
+    await storage.remove([path]);
+  }
+}
+
 /**
  * Erases the files of a table that are not live. A file that was part of no table stays if it is younger than the purge
- * (`since`, by the store's clock): its writer may still commit it.
+ * (`since`, by the store's clock): its writer may still commit it. Returns the addresses of those whose time is yet to
+ * come, which no clock that was right has given them: they may be older than the purge.
  */
 export async function eraseFiles(
   storage: Storage,
   table: TableName,
   { isLive, leftAt }: KnownFiles,
   since: number,
-): Promise<void> {
-  const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) =>
-    isLive(path) || (modified >= since && leftAt(path) === undefined);
+): Promise<string[]> {
+  const young = new Map<string, number>();
+  const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) => {
+    if (isLive(path)) return true;
+    if (modified < since || leftAt(path) !== undefined) return false;
+    young.set(path, modified);
+    return true;
+  };
   await storage.eraseAllBut(table, isKept, since);
+  const now = young.size === 0 ? 0 : await storeTime(storage);
+  return [...young].filter(([, modified]) => modified > now).map(([path]) => `${storage.address}/${path}`);
 }
 
 /** Paths of files whose retention (ms) has ended (S45), and of those that dead runs left (S46). */

@@ -118,8 +118,11 @@ export interface TableLog {
   commit(change: FileChange, from: Snapshot | undefined): Promise<Snapshot>;
   /** Throws unless `erase` can remove these files of the snapshot. */
   tryErase(removed: readonly DataFile[], at: Snapshot): Promise<void>;
-  /** After the commit of a purge: removes files that left, older versions, entries that name values (S37, S44). */
-  erase(at: Snapshot): Promise<void>;
+  /**
+   * After the commit of a purge: removes files that left, older versions, entries that name values (S37, S44). Returns
+   * the addresses of files that may be a live writer's or a dead one's: their time is yet to come.
+   */
+  erase(at: Snapshot): Promise<readonly string[]>;
   /** False if files that were read may have been changed or removed since; absent if that cannot happen. */
   isUnchanged?(): Promise<boolean>;
   /** Paths of files that no reader needs any more, or that dead runs left (S45, S46); may first remove old versions. */

@@ -195,7 +195,9 @@ class FolderLog implements TableLog {
   }
 
   /** A commit replaces files under their names, so that nothing of the old files is left. */
-  async erase(): Promise<void> {}
+  async erase(): Promise<readonly string[]> {
+    return [];
+  }
 
   /** Releases the folder; may be called after any failure. */
   async close(): Promise<void> {

@@ -79,7 +79,7 @@ export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFor
           return published;
         };
         const purged = await people.purge(file, query, { ...options, publishCopies });
-        return { ...purged, unreached: await publishCopies() };
+        return { ...purged, unreached: [...purged.unreached, ...(await publishCopies())] };
       },
     };
   },
@@ -94,7 +94,7 @@ interface Mark {
   readonly copyOf: string | null;
 }
 
-/** The table of the copies of a database. */
+/** The table of the copies of a database; `published_at` is NULL for those of the one that it was a plain copy of. */
 export const COPIES_TABLE = '_dfinery_copies';
 export const CREATE_COPIES = `CREATE TABLE IF NOT EXISTS ${COPIES_TABLE}(path VARCHAR, published_at TIMESTAMPTZ)`;
 const UNFINISHED = '.publishing';
@@ -163,23 +163,29 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
     throw configError(`--publish ${copy} is a link to a file that is not there: give that file, or remove the link.`);
   }
   const database = fileExists(file) ? await databaseAt(format, file, options) : undefined;
-  await checkCopyTarget(format, { name: `--publish ${copy}`, path, file, database }, options);
+  await checkCopyTarget(format, { name: `--publish ${copy}`, advice: ANOTHER_PATH, path, file, database }, options);
 }
 
 const loadedFileError = (name: string): UserError =>
   configError(`${name} is the file that is loaded: give another path.`);
 
+const ANOTHER_PATH = 'Give another path, or remove it.';
+/** The advice for a path on the list of copies, which nobody has just given. */
+const NO_LONGER_A_COPY =
+  'Move it elsewhere, or remove it; a purge is then told of that by --forget-copy with this path.';
+
 interface CopyTarget {
   readonly name: string;
+  readonly advice: string;
   readonly path: string;
   readonly file: string;
   readonly database: string | undefined;
 }
 
-/** Throws a configuration failure unless `path` has a copy of `database`, of `file`. `name` is for messages. */
+/** Throws a configuration failure unless `path` has a copy of `database`, of `file`. `name` and `advice` are for messages. */
 async function checkCopyTarget(
   format: CopiedFormat,
-  { name, path, file, database }: CopyTarget,
+  { name, advice, path, file, database }: CopyTarget,
   options: Options,
 ): Promise<void> {
   const stats = statSync(path);
@@ -193,7 +199,7 @@ async function checkCopyTarget(
   const refusal = (why: string, cause?: unknown) =>
     configError(
       `${name} exists and is not a copy that this program made of this ${format.noun}; it was not changed: ` +
-        `${why} Give another path, or remove it.`,
+        `${why} ${advice}`,
       { cause },
     );
   const mark = await markOf(format, path, options, format.checkWhole).catch((error: unknown) => {
@@ -223,28 +229,32 @@ function markOf(format: CopiedFormat, file: string, options: Options, check = fo
 
 /**
  * Puts a complete, checked copy of an open file beside `copy` and renames it into place: readers who have the former
- * copy open keep it. The file remembers the copy first, so that a purge knows of it whatever happens. `name` names the
- * copy in messages. Throws UserError.
+ * copy open keep it. The file remembers the copy first, so that a purge knows of it whatever happens. `listed` names a
+ * copy of the list in messages. Throws UserError.
  */
 export async function publish(
   format: CopiedFormat,
   engine: Engine,
   copy: string,
   options: Options,
-  name = `--publish ${copy}`,
+  listed?: string,
 ): Promise<void> {
   const path = realFile(copy);
   const { file } = engine;
   const known = databaseOf(await readMark(format, engine), file);
-  if (existsSync(path)) await checkCopyTarget(format, { name, path, file, database: known }, options);
+  if (existsSync(path)) {
+    const name = listed ?? `--publish ${copy}`;
+    const advice = listed === undefined ? ANOTHER_PATH : NO_LONGER_A_COPY;
+    await checkCopyTarget(format, { name, advice, path, file, database: known }, options);
+  }
   await engine.transaction(async () => {
     if (known === undefined) {
-      // A plain copy of a database becomes one of its own with its first copy for readers, and forgets those of the
-      // other.
+      // A plain copy of a database, or the database itself on another disk, becomes one of its own with its first copy
+      // for readers. It cannot replace those that it was made with, and only names them.
       await engine.run(`UPDATE ${format.marks} SET database = CAST(uuid() AS VARCHAR), file = $1, copy_of = NULL`, [
         identityOf(file),
       ]);
-      await engine.run(`DELETE FROM ${COPIES_TABLE}`);
+      await engine.run(`UPDATE ${COPIES_TABLE} SET published_at = NULL`);
     }
     await engine.run(`DELETE FROM ${COPIES_TABLE} WHERE path = $1`, [path]);
     await engine.append(COPIES_TABLE, [[path, new Date(options.clock.now()).toISOString()]]);
@@ -370,18 +380,20 @@ export function publishOld(
   });
 }
 
-/** The copies of the database of which an open file is a plain copy; empty if the file is the database itself. */
+/** The copies of the database of which an open file is, or was, a plain copy. */
 async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Promise<string[]> {
   // Catalogs that were never published had no such table once.
   const table = `duckdb_tables() WHERE database_name = current_database() AND table_name = ${literal(COPIES_TABLE)}`;
   if ((await engine.count(table)) === 0) return [];
-  if (databaseOf(await readMark(format, engine), engine.file) !== undefined) return [];
-  return (await copiesIn(engine)).filter((path) => existsSync(path));
+  const former = await copiesIn(engine, 'published_at IS NULL');
+  if (databaseOf(await readMark(format, engine), engine.file) !== undefined) return former;
+  return [...former, ...(await copiesIn(engine)).filter((path) => existsSync(path))];
 }
 
 /** The copies on the list of an open file, without paths that lead to this file by now: there is no copy at them. */
-async function copiesIn(engine: Engine): Promise<string[]> {
-  const paths = (await engine.rows(`SELECT path FROM ${COPIES_TABLE} ORDER BY path`)).map(({ path }) => String(path));
+async function copiesIn(engine: Engine, where = 'published_at IS NOT NULL'): Promise<string[]> {
+  const rows = await engine.rows(`SELECT path FROM ${COPIES_TABLE} WHERE ${where} ORDER BY path`);
+  const paths = rows.map(({ path }) => String(path));
   return paths.filter((path) => fileAt(path) !== fileAt(engine.file));
 }
 

@@ -145,11 +145,13 @@ class ExampleLog implements TableLog {
     return tryEraseFiles(this.#storage, removed, this.#known(files));
   }
 
-  async erase({ files }: Snapshot): Promise<void> {
+  async erase({ files }: Snapshot): Promise<readonly string[]> {
     const { version = 0 } = this.#latest ?? {};
     const since = await this.#versions.storedAt(version);
-    for (const table of TABLES) await eraseFiles(this.#storage, table, this.#known(files), since);
+    const ahead: string[] = [];
+    for (const table of TABLES) ahead.push(...(await eraseFiles(this.#storage, table, this.#known(files), since)));
     await this.#versions.eraseBefore(version, this.#options.clock.now());
+    return ahead;
   }
 
   get #retentionMs(): number {

@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -308,6 +309,36 @@ describe('publishing after a purge', () => {
     expect(await republish(COPIED, options)).toEqual([]);
     expect([await keysIn(copy), await keysIn(own)]).toEqual([['a', 'b'], ['a']]);
     expect(await again()).toEqual([]);
+  });
+
+  it('names the copies of a database that was moved to another disk and has its own since, until --forget-copy [R913]', async () => {
+    await with1('a', (sink) => sink.publish(copy));
+    const moved = join(fixture.dir, 'moved.duckdb');
+    copyFileSync(fixture.file, moved);
+    rmSync(fixture.file);
+    const sink = await openDuckDbSink({ ...fixture.targetOptions, file: moved });
+    await sink.publish(join(fixture.dir, 'own.duckdb'));
+    await sink.close();
+    const options = { ...fixture.targetOptions, spoolDir: fixture.dir, env: () => undefined };
+    const people = await duckdb.people();
+    const removal = { column: 'df_unified_id', ids: ['u-a'] };
+    const named = async () => (await people.tryPurge(moved, removal, options)).copiesOfOriginal;
+    const purge = (...forgetCopies: string[]) =>
+      people.purge(moved, removal, { ...options, forgetCopies, onFound: async () => {} });
+    expect(await named()).toEqual([copy]);
+    expect((await purge()).unreached).toEqual([]);
+    rmSync(copy);
+    expect(await named()).toEqual([copy]);
+    await purge(copy);
+    expect(await named()).toEqual([]);
+  });
+
+  it('says what to do about a copy that has become a database of its own [R914]', async () => {
+    await with1('a', (sink) => sink.publish(copy));
+    await query(copy, 'UPDATE _dfinery_state SET copy_of = NULL');
+    const [sentence] = await again();
+    expect(sentence).toMatch(/it is a database of its own\. Move it elsewhere, .*--forget-copy with this path/);
+    expect(sentence).not.toContain('Give another path');
   });
 
   it('works after the database was compacted and moved [R715]', async () => {

@@ -1,4 +1,4 @@
-import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
@@ -73,6 +73,30 @@ describe.each(LOGS_WITHOUT_LOCK)('%s beside a purge', (name) => {
     expect(purges).toBeGreaterThan(0);
     expect(await fixture.keys()).toEqual(['a']);
     expect((await stored()).filter((path) => path.includes(TWO))).toEqual([]);
+    expect(await fixture.verify()).toEqual([]);
+  });
+
+  it('names in a purge the file of a dead run whose time is yet to come, as of a clock that was ahead [R912]', async () => {
+    await fixture.store([load(ONE, 'a', 'erna')]);
+    const open = await fixture.format.open(fixture.options, 'read');
+    const { address } = open.storage;
+    await open.close();
+    const [old, ahead] = ['a', 'b'].map((c) =>
+      join(address, `events/event_date=${ONE}/part-${UUID.replace(/^./, c)}.parquet`),
+    );
+    for (const [path, seconds] of [
+      [old, -60],
+      [ahead, 3_600],
+    ] as const) {
+      writeFileSync(path, 'x');
+      const at = Date.now() / 1_000 + seconds;
+      utimesSync(path, at, at);
+    }
+    const { unreached } = await purge('erna');
+    expect(unreached).toEqual([expect.stringContaining(`${ahead} is part of no table`)]);
+    expect([existsSync(old), existsSync(ahead)]).toEqual([false, true]);
+    rmSync(ahead);
+    expect((await purge('erna')).unreached).toEqual([]);
     expect(await fixture.verify()).toEqual([]);
   });
 
