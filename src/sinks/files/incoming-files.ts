@@ -28,6 +28,8 @@ export async function writeIncoming(
     if (hasDuplicateOrMissingIds(load.window)) return undefined;
     return (await prewriter.resultFor(load)) ?? limit(() => writePlain(table, load));
   });
+  // After a failure nothing must go on beside a second attempt, which may be made for lack of memory, or the closing.
+  await Promise.allSettled(beside);
   const plain = await Promise.all(beside);
   const files: NewFile[] = [];
   for (const [i, load] of filled.entries()) files.push(...(plain[i] ?? (await writeStaged(table, load))));
