@@ -210,7 +210,7 @@ describe.each(TARGETS)('a batch of windows in %s equals its windows stored one b
 });
 
 describe.each(FILE_TARGETS)('a batch of windows in %s', (name) => {
-  it('is stored with memory for a single window, also while another is being written [R983]', async () => {
+  it('is stored with memory for a single window, also while another is being written [R989]', async () => {
     const { rowsAside } = Engine.prototype;
     let running = 0;
     const spy = vi.spyOn(Engine.prototype, 'rowsAside').mockImplementation(async function (this: Engine, sql) {
