@@ -1,8 +1,13 @@
 import { createHash } from 'node:crypto';
-import { transientError, UserError } from '../../base/errors.ts';
+import { transientError } from '../../base/errors.ts';
 import { MalformedCsv } from '../../csv/malformed.ts';
 import { Scanner } from '../../schema/scanner.ts';
-import type { ExportAnswer, ExportBody, ExportRequest } from '../../service/export/protocol.ts';
+import {
+  type ExportAnswer,
+  type ExportBody,
+  type ExportRequest,
+  UnreadableBody,
+} from '../../service/export/protocol.ts';
 import { EXPORT_RETRY, type Refusal } from '../../service/export/retry.ts';
 import { exportName, requestKey } from '../export-request.ts';
 import type { SpoolWriter } from '../spool/spool-writer.ts';
@@ -49,10 +54,9 @@ export async function attemptExport(
   } catch (error) {
     extraction.signal.throwIfAborted();
     if (error instanceof MalformedCsv) return await malformedBody(extraction, request, error, malformed, raw);
-    // Neither a full disk nor a defect: the body can be requested again.
-    if (!(error instanceof UserError) || error.kind !== 'transient' || error.where.file !== undefined) throw error;
-    const code = /^[a-z_]+/.exec(error.internal)?.[0] ?? 'reset';
-    return { kind: code === 'stall' ? 'retry_or_split' : 'retry', code, message: error.message };
+    if (!(error instanceof UnreadableBody)) throw error;
+    const { fault, message } = error;
+    return { kind: fault === 'stall' ? 'retry_or_split' : 'retry', code: fault, message };
   } finally {
     await answer.close();
     await file?.drop();

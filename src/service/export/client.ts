@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { type Env, systemEnv } from '../../base/env.ts';
-import { transientError, UserError } from '../../base/errors.ts';
+import { UserError } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { IdleTimeout, TimeLimitReached } from '../http/abort.ts';
 import { bodyProblem, bytesOf, codingOf, declaredLength, snippet } from '../http/body.ts';
@@ -20,6 +20,7 @@ import {
   type ExportRequest,
   type ExportService,
   exportPost,
+  UnreadableBody,
 } from './protocol.ts';
 
 export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken' | 'stallMs'> {
@@ -126,7 +127,7 @@ export class ExportClient implements ExportService {
     return { kind, code: code ?? reason ?? 'no_reason', message: message(facts), status: answer.status };
   }
 
-  /** The bytes of a body, whose errors become UserErrors with `internal` beginning with a code. Closes at the end. */
+  /** The bytes of a body, whose errors become an UnreadableBody. Closes at the end. */
   async *#data(
     bytes: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
@@ -137,7 +138,7 @@ export class ExportClient implements ExportService {
     } catch (error) {
       signal.throwIfAborted();
       const { code, message } = bodyProblem(error, this.#transport.host);
-      throw transientError(message, { internal: `${code}: ${message}`, cause: error });
+      throw new UnreadableBody(code, message, error);
     } finally {
       await close();
     }

@@ -1,16 +1,26 @@
 import type { Day } from '../../base/days.ts';
+import { UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { SourceConfig } from '../../config/source.ts';
+import type { BodyFault } from '../http/body.ts';
 import { headerText, type LimitHeaders } from '../http/headers.ts';
 import { type Post, scopedPath } from '../http/transport.ts';
+
+/** A body could not be read to its end. Another request may get a whole one. */
+export class UnreadableBody extends UserError {
+  override readonly name = 'UnreadableBody';
+  readonly fault: BodyFault;
+
+  constructor(fault: BodyFault, message: string, cause?: unknown) {
+    super('transient', message, { internal: `${fault}: ${message}`, cause });
+    this.fault = fault;
+  }
+}
 
 /** A 200 whose body may be CSV: data only when it was read to its end and verified. */
 export interface ExportBody {
   readonly kind: 'data';
-  /**
-   * The CSV after content decoding. Throws a transient UserError whose `internal` starts with a code: `reset`, `stall`,
-   * `gzip`, `length` (declared, and not met or exceeded). A clean end that is too early shows in the rows alone.
-   */
+  /** The CSV after content decoding. Throws an UnreadableBody. A clean end that is too early shows in the rows alone. */
   readonly bytes: AsyncIterable<Uint8Array>;
   /**
    * True if the Content-Length of a body that is not compressed declared the length of the CSV. The trailer of a gzip

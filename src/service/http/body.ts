@@ -73,8 +73,11 @@ async function* exactly(
   if (await answer.hasTrailingBytes()) throw new WrongLength(`more came than the ${declared} bytes declared`);
 }
 
-/** The reason why a body could not be read to its end: a code, and a clause that can follow "because". */
-export function bodyProblem(error: unknown, host: string): { readonly code: string; readonly message: string } {
+/** Why a body could not be read to its end; `length`: it was declared, and not met or exceeded. */
+export type BodyFault = 'reset' | 'stall' | 'gzip' | 'length';
+
+/** The fault of a body that could not be read to its end, and a clause that can follow "because". */
+export function bodyProblem(error: unknown, host: string): { readonly code: BodyFault; readonly message: string } {
   if (error instanceof TimeLimitReached) {
     return { code: 'stall', message: `${host} sent no byte for ${formatDuration(error.afterMs)}` };
   }

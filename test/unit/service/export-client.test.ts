@@ -105,7 +105,7 @@ describe('an export', () => {
       await settle(20);
       clock.pass(1_000);
     }
-    expect(await reading).toMatchObject({ kind: 'transient', internal: expect.stringMatching(/^stall: /) });
+    expect(await reading).toMatchObject({ kind: 'transient', fault: 'stall' });
     expect([quota.released, clock.pending]).toEqual([1, 0]);
   });
 
