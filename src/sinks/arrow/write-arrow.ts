@@ -16,7 +16,7 @@ import { planColumns, type Rules } from '../../table/plan.ts';
 import type { Streamed } from '../sink.ts';
 import type { PlaceOptions } from '../target.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
-import { fileOutput, isReaderGone, streamOutput } from './output.ts';
+import { type ArrowOutput, fileOutput, isReaderGone, streamOutput } from './output.ts';
 import { TypedFiles } from './typed-files.ts';
 
 export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | 'env'> {
@@ -37,11 +37,11 @@ interface Stream {
  */
 export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowOptions): Promise<Streamed> {
   const { out, pinned } = options;
-  const output = typeof out === 'string' ? fileOutput(out, options.clock.now()) : streamOutput(out);
-  let folder: RunFolder | undefined;
+  const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
+  let output: ArrowOutput | undefined;
   let files: TypedFiles | undefined;
   try {
-    folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
+    output = typeof out === 'string' ? fileOutput(out, options.clock.now()) : streamOutput(out);
     await output.ready();
     files = await TypedFiles.open({ ...options, folder: folder.path });
     const stream =
@@ -54,12 +54,12 @@ export async function writeArrow(windows: AsyncIterable<Window>, options: ArrowO
     else await output.end();
     return result;
   } catch (error) {
-    await output.drop();
+    await output?.drop();
     options.signal.throwIfAborted();
     throw outputError(error, out);
   } finally {
     await files?.close();
-    await folder?.remove();
+    await folder.remove();
   }
 }
 

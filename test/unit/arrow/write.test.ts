@@ -14,6 +14,7 @@ import {
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { UserError } from '../../../src/base/errors.ts';
@@ -186,7 +187,7 @@ describe('the reader of a stream', () => {
       const part: Buffer | null = out.read();
       if (part !== null) parts.push(part);
       most = Math.max(most, out.writableLength);
-      await new Promise((resolve) => (part === null ? setTimeout(resolve, 1) : setImmediate(resolve)));
+      await (part === null ? setTimeout(1) : setImmediate());
     }
     expect((await writing).rows).toBe(100_000);
     expect(tableFromIPC(Buffer.concat(parts)).numRows).toBe(100_000);
@@ -269,6 +270,16 @@ describe('writing an Arrow stream', () => {
       kind: 'config',
       message: expect.stringContaining('set spool_dir'),
     });
+  });
+
+  it('leaves no unfinished file when the spool folder cannot be used [R990]', async () => {
+    const blocked = join(fixture.dir, 'blocked');
+    writeFileSync(blocked, '');
+    for (let i = 0; i < 20; i++) {
+      await expect(fixture.write([], { spoolDir: join(blocked, 'spool') })).rejects.toMatchObject({ kind: 'config' });
+      await setTimeout(20);
+      expect(readdirSync(fixture.dir)).toEqual(['blocked']);
+    }
   });
 
   it('requests no window when the file cannot be written', async () => {
