@@ -14,8 +14,9 @@ import { STRING_CODEC } from './string.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from './type.ts';
 import { isInstant, type Zone } from './zone.ts';
 
-/** Index of the dash or dot behind the year of a date or datetime. */
+/** A date or datetime begins with so many digits, then a dash or dot. */
 const YEAR_DIGITS = 4;
+/** Length of the shortest one, a date. */
 const SHORTEST_TIME = 10;
 
 /** Every type with its codec. */

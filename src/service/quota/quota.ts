@@ -1,6 +1,6 @@
 // This folder: the Export group's limits, counted over all processes of this machine: how many exports may still be
 // sent, and how many at the same time. `state.ts` is what is known, `rules.ts` what may be sent now and what an answer
-// changes, `state-file.ts` where the processes share it; this file waits, gives permits and reports.
+// changes, `state-file.ts` where the processes share it; this file waits, gives permits and shows waits.
 
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
@@ -23,9 +23,9 @@ import { QuotaStateFile, type QuotaStateOptions } from './state-file.ts';
 
 /** The permission to send one export; it counts against both limits until it is released. */
 export interface Permit {
-  /** Reports the head of the answer; called before `release`. A second call changes nothing. */
+  /** Records the head of the answer; called before `release`. A second call changes nothing. */
   answered(head: AnswerHead): Promise<void>;
-  /** Reports that the connection is closed; may be called again. */
+  /** Records that the connection is closed; may be called again. */
   release(): Promise<void>;
 }
 
@@ -33,14 +33,14 @@ export interface ExportQuotaOptions extends QuotaStateOptions, ExportLimits {
   readonly random: Random;
   /** Maximum wait (ms); a longer one is refused. */
   readonly maxWaitMs?: number | undefined;
-  /** Called once for every reported wait with its end (ms since 1970), and with undefined when it is over. */
+  /** Called once for every wait that is shown with its end (ms since 1970), and with undefined when it is over. */
   readonly onWait?: ((until: number | undefined) => void) | undefined;
 }
 
 const LEASE_MS = 120_000;
 const RENEW_MS = 30_000;
-/** Minimum length of a wait that is reported. */
-const REPORTED_WAIT_MS = 5_000;
+/** Minimum length of a wait that is shown to the user. */
+const SHOWN_WAIT_MS = 5_000;
 /** Maximum sleep within a wait: a clock may jump, and another process may get another answer. */
 const MAX_SLEEP_MS = 300_000;
 /** Interval at which the slots of other processes are looked at. */
@@ -56,7 +56,7 @@ export class ExportQuota {
   #renewing: (() => void) | undefined;
   /** Aborted, and replaced, whenever an answer or the end of an export of this process changed the state. */
   #changed = new AbortController();
-  #reported: number | undefined;
+  #shownWait: number | undefined;
 
   constructor(options: ExportQuotaOptions) {
     this.#options = options;
@@ -114,7 +114,7 @@ export class ExportQuota {
         await new Promise((resolve) => setImmediate(resolve));
       }
     } finally {
-      this.#report(undefined);
+      this.#showWait(undefined);
     }
   }
 
@@ -202,7 +202,7 @@ export class ExportQuota {
     const { maxWaitMs, clock } = this.#options;
     const wait = at - clock.now();
     if (maxWaitMs !== undefined && wait > maxWaitMs) throw tooLong(at, wait, maxWaitMs);
-    if (wait >= REPORTED_WAIT_MS) this.#report(at);
+    if (wait >= SHOWN_WAIT_MS) this.#showWait(at);
     await clock.sleep(Math.min(wait, MAX_SLEEP_MS), signal);
   }
 
@@ -216,9 +216,9 @@ export class ExportQuota {
     await clock.sleep(Math.max(1, pause), woken).catch(() => {});
   }
 
-  #report(until: number | undefined): void {
-    if (until === this.#reported) return;
-    this.#reported = until;
+  #showWait(until: number | undefined): void {
+    if (until === this.#shownWait) return;
+    this.#shownWait = until;
     const { logger, clock, onWait } = this.#options;
     if (until !== undefined) {
       const [at, wait] = [new Date(until).toISOString(), formatDuration(until - clock.now())];

@@ -118,7 +118,7 @@ export const afterSending = (state: QuotaState, slot: Omit<Slot, 'n' | 'answered
 
 export interface AnswerHead {
   readonly status: number;
-  /** True when the answer reports that the limit is reached, under whatever status. */
+  /** True when the answer says that the limit is reached, under whatever status. */
   readonly limited: boolean;
   readonly limits: LimitHeaders;
 }
