@@ -71,7 +71,7 @@ async function* inOrder(
       extraction.signal.throwIfAborted();
       scheduler.fill(most);
       if (!(await batch.mayWaitFor(scheduler.ready()))) {
-        yield* handOn();
+        yield* flush();
         continue;
       }
       const results = await scheduler.shift();
@@ -79,27 +79,27 @@ async function* inOrder(
       for (const result of results) {
         const window = builder.build(result);
         if (window === undefined) continue;
-        if (batch.sharesDay(window, extraction.facts.known.rangesInclusive === false)) yield* handOn();
+        if (batch.sharesDay(window, extraction.facts.known.rangesInclusive === false)) yield* flush();
         batch.add(window);
         onWaiting(window);
-        if (batch.isFull) yield* handOn();
+        if (batch.isFull) yield* flush();
       }
     }
   } catch (error) {
     extraction.signal.throwIfAborted();
-    yield* storedBy(batch.drain());
+    yield* deliver(batch.drain());
     throw error;
   }
-  yield* handOn();
+  yield* flush();
   builder.finish();
 
-  async function* handOn() {
+  async function* flush() {
     // Other downloads continue while the consumer works; this batch counts as one of them.
     scheduler.fill(most - 1);
-    yield* storedBy(batch.drain());
+    yield* deliver(batch.drain());
   }
 
-  async function* storedBy(windows: readonly Window[]) {
+  async function* deliver(windows: readonly Window[]) {
     if (windows.length === 0) return;
     yield windows;
     for (const window of windows) await discard(extraction, window);

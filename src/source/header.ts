@@ -47,10 +47,10 @@ async function requestHeader(request: ExportRequest, deps: HeaderDeps): Promise<
   if (answer.kind !== 'data') return answer;
   try {
     const { header, isWhole } = await readHeader(answer.bytes);
-    const doubt = isWhole
+    const truncation = isWhole
       ? undefined
       : { message: 'its first line has no line end and may have been cut', digest: header.join('\0'), isUsual: true };
-    return { kind: 'received', value: header, doubt };
+    return { kind: 'received', value: header, truncation };
   } catch (error) {
     deps.signal.throwIfAborted();
     if (!(error instanceof UserError) || error.kind !== 'transient') throw error;

@@ -74,7 +74,7 @@ async function reuse(
 const isReusable = (extraction: Extraction, file: ExportFile, options: FetchOptions): boolean =>
   options.through <= lastSettledDay(file.sentAt, extraction.plan.settleHours ?? 0);
 
-/** Requests an export until there is a file that is believed to be whole, or an answer that ends the attempts. */
+/** Requests an export until there is a file that is accepted as complete, or an answer that ends the attempts. */
 async function requestExport(
   extraction: Extraction,
   request: ExportRequest,
@@ -92,19 +92,19 @@ async function requestExport(
       : 'the last row has no line end';
     const message = `${ending} and may have been cut`;
     const isUsual = facts.known.finalNewline === false;
-    const doubt = { message, digest: file.sha256, isUsual, discard: () => spool.discard(file) };
-    return { kind: 'received', value: file, doubt };
+    const truncation = { message, digest: file.sha256, isUsual, discard: () => spool.discard(file) };
+    return { kind: 'received', value: file, truncation };
   });
   if (last.kind !== 'received') return last;
-  const { value, doubt, requests } = last;
+  const { value, truncation, requests } = last;
   // Two equal bodies tell how bodies end.
-  if (doubt !== undefined) facts.recordEnd(value.scan.finalNewline);
+  if (truncation !== undefined) facts.recordEnd(value.scan.finalNewline);
   return await accept(extraction, value, requests, options);
 }
 
 /**
- * True if the body is believed to be complete (S60). A last row without a line end may have been cut in its last cell:
- * it is believed if the length was declared by a service that is known to end its bodies in this way. If such a service
+ * True if the body is accepted as complete (S60). A last row without a line end may have been cut in its last cell:
+ * it is accepted if the length was declared by a service that is known to end its bodies in this way. If such a service
  * sends a line end at the end, that may be one between two rows.
  */
 function endsAsExpected({ facts }: Extraction, { scan: { finalNewline }, endDeclared, path }: ExportFile): boolean {

@@ -77,7 +77,7 @@ export class ServiceFacts {
     this.#deps.logger.info('rule.ranges_proved', message, { window: from, to_date_inclusive: true });
   }
 
-  /** Records how a body that is believed to be complete ends: one line end shows that bodies have them. */
+  /** Records how a body that is accepted as complete ends: one line end shows that bodies have them. */
   recordEnd(finalNewline: boolean): void {
     if (finalNewline || this.#known.finalNewline === undefined) this.#learn({ finalNewline });
   }

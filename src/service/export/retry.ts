@@ -29,10 +29,10 @@ export interface Received<T> {
   readonly kind: 'received';
   readonly value: T;
   /** Set if the body may have been cut although no fault shows (S60). */
-  readonly doubt?: Doubt | undefined;
+  readonly truncation?: SuspectedTruncation | undefined;
 }
 
-interface Doubt {
+interface SuspectedTruncation {
   /** A clause that says why; it follows "because". */
   readonly message: string;
   /** Equal for equal bodies. */
@@ -44,7 +44,7 @@ interface Doubt {
 }
 
 /** `requests`: all that were sent, those that were refused included. */
-type Believed<T> = Received<T> & { readonly requests: number };
+type Accepted<T> = Received<T> & { readonly requests: number };
 
 /**
  * An answer after which the same request is not sent again. `gone`: the service no longer has the first day. `invalid`: a
@@ -65,14 +65,14 @@ interface RetryOptions {
 }
 
 /**
- * Calls `request`, which sends one export, until what it received is believed to be complete, or until an answer after
- * which the export is not sent again. A body that may have been cut is believed if the one before it was the same.
+ * Calls `request`, which sends one export, until what it received is accepted as complete, or until an answer after
+ * which the export is not sent again. A body that may have been cut is accepted if the one before it was the same.
  * Throws a UserError when the user must act, or when all attempts were made; throws the signal's reason.
  */
 export async function retrying<T>(
   options: RetryOptions,
   request: () => Promise<Received<T> | Refusal>,
-): Promise<Believed<T> | LastRefusal> {
+): Promise<Accepted<T> | LastRefusal> {
   const { exportName, splitAfter = EXPORT_RETRY.splitAfter, logger, signal } = options;
   let attempt = 1;
   let quotaRefusals = 0;
@@ -83,17 +83,18 @@ export async function retrying<T>(
     const where = { window: exportName, attempt };
     let answer = await request();
     if (answer.kind === 'received') {
-      const { doubt } = answer;
-      if (doubt === undefined || doubt.digest === unconfirmed) return { ...answer, requests: attempt + quotaRefusals };
-      await doubt.discard?.();
-      const isAskedAtOnce = unconfirmed === undefined && doubt.isUsual && attempt < EXPORT_RETRY.attempts;
-      unconfirmed = doubt.digest;
+      const { truncation } = answer;
+      const isAccepted = truncation === undefined || truncation.digest === unconfirmed;
+      if (isAccepted) return { ...answer, requests: attempt + quotaRefusals };
+      await truncation.discard?.();
+      const isAskedAtOnce = unconfirmed === undefined && truncation.isUsual && attempt < EXPORT_RETRY.attempts;
+      unconfirmed = truncation.digest;
       if (isAskedAtOnce) {
         logger.debug('window.confirm', `${exportName} is exported once more: it may have been cut.`, where);
         attempt++;
         continue;
       }
-      answer = { kind: 'retry', code: 'no_final_newline', message: doubt.message };
+      answer = { kind: 'retry', code: 'no_final_newline', message: truncation.message };
     }
     const { kind, code, message } = answer;
     if (kind === 'gone' || kind === 'invalid') return { ...answer, kind };
