@@ -83,11 +83,11 @@ const rescuedCells = ({ columns }: FileProfile): number => columns.reduce((sum, 
 
 function asLines(file: string, profile: FileProfile, terminalColumns: number): string[] {
   const { rows, columns, bytes } = profile;
+  const table = profileLines(profile, terminalColumns);
   const notes = notesOf(profile);
   return [
     `${file}: ${count(rows, 'row')}, ${count(columns.length, 'column')}, ${megabytes(bytes)}`,
-    '',
-    ...profileLines(profile, terminalColumns),
+    ...(table.length > 0 ? ['', ...table] : []),
     ...(notes.length > 0 ? ['', ...notes] : []),
   ];
 }
