@@ -4,12 +4,12 @@ import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
-import { literal } from '../../types/sql.ts';
 import { checkOnlyName } from '../failures.ts';
 import { refuseCopy, withRewritten } from '../sql/copies.ts';
 import { fileExists, newFile, REWRITING, realFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
+import { namesOf, namingObjects } from '../sql/naming-objects.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource } from '../sql/views.ts';
@@ -44,7 +44,7 @@ export function tryPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Prom
   const find = (engine: Engine) => findInDatabase(engine, query);
   return withCopy(options, find, async (engine, _copied, { found }) => ({
     found,
-    foreignTables: [...(await foreignTables(engine)), ...(await namingObjects(engine, query, found))],
+    foreignTables: [...(await foreignTables(engine)), ...(await namingObjects(engine, namesOf(query, found)))],
   }));
 }
 
@@ -138,20 +138,6 @@ async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<n
 async function foreignTables(engine: Engine): Promise<string[]> {
   const names = (await tablesOf(engine)).map(({ name }) => name);
   return names.filter((name) => !STORE_TABLES.has(name)).sort();
-}
-
-/** Enum types, whose labels are values, and views and macros whose SQL names one of the people: a copy keeps them. */
-async function namingObjects(engine: Engine, { ids }: PeopleQuery, { unifiedIds }: PeopleFound): Promise<string[]> {
-  const names = [...ids, ...unifiedIds.map(({ text }) => text)].map(literal);
-  const rows = await engine.rows(
-    `SELECT 'type ' || type_name AS name, NULL AS sql FROM duckdb_types()
-      WHERE database_name = 'target' AND NOT internal AND logical_type = 'ENUM'
-    UNION SELECT 'view ' || view_name, sql FROM duckdb_views() WHERE database_name = 'target' AND NOT internal
-    UNION SELECT 'macro ' || function_name, macro_definition FROM duckdb_functions()
-      WHERE database_name = 'target' AND NOT internal ORDER BY 1`,
-  );
-  const isNaming = (sql: unknown) => sql === null || names.some((name) => String(sql).includes(name));
-  return rows.flatMap(({ name, sql }) => (isNaming(sql) ? [String(name)] : []));
 }
 
 /** Copies the empty tables, then the rows without those left out, so that these are never written. */

@@ -279,6 +279,26 @@ export async function foreignTables(engine: Engine, { snapshotId }: Lake): Promi
   return [...inFile, ...others.map(({ schema, name }) => `${schema}.${name}`)].sort();
 }
 
+/** Where a catalog keeps texts of the lake as rows: the table, the relation, the name and the text. */
+const TEXTS = [
+  ['ducklake_view', 'ducklake_view', "'view ' || view_name", 'sql'],
+  ['ducklake_macro_impl', 'ducklake_macro_impl JOIN ducklake_macro USING (macro_id)', "'macro ' || macro_name", 'sql'],
+  ['ducklake_tag', 'ducklake_tag', "'tag ' || key", 'value'],
+  ['ducklake_column_tag', 'ducklake_column_tag', "'tag ' || key || ' of a column'", 'value'],
+] as const;
+
+/** The views, macros and comments of the lake, also of older snapshots, whose text has one of these names. */
+export async function namingTexts(engine: Engine, names: readonly string[]): Promise<string[]> {
+  const tables = await tableNames(engine);
+  const found = new Set<string>();
+  for (const [table, from, name, text] of TEXTS) {
+    if (!tables.has(table)) continue;
+    const rows = await engine.rows(`SELECT ${name} AS name, ${text} AS text FROM ${from}`);
+    for (const row of rows) if (names.some((one) => String(row.text).includes(one))) found.add(String(row.name));
+  }
+  return [...found].sort();
+}
+
 async function readLakeFiles(
   engine: Engine,
   snapshot: SnapshotOfSchema,

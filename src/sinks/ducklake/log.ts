@@ -39,6 +39,7 @@ import {
 } from '../files/table-log.ts';
 import { copyError, isPlainCopy } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
+import { namingObjects } from '../sql/naming-objects.ts';
 import { openStorage } from '../storage/open.ts';
 import { Catalog, COPIED } from './catalog.ts';
 import {
@@ -50,6 +51,7 @@ import {
   keptPaths,
   type Lake,
   lostNames,
+  namingTexts,
   readLake,
 } from './lake.ts';
 import { checkShape, rewriteChanged } from './reconcile.ts';
@@ -280,9 +282,14 @@ class LakeLog implements TableLog {
     );
   }
 
-  async foreign(): Promise<readonly string[]> {
+  async foreign(_at: Snapshot, names: readonly string[]): Promise<readonly string[]> {
     const lake = this.#lake;
-    return (lake && (await this.#parts.catalog.read((engine) => foreignTables(engine, lake)))) ?? [];
+    const foreignIn = async (engine: Engine, lake: Lake) => [
+      ...(await foreignTables(engine, lake)),
+      ...(await namingObjects(engine, names)),
+      ...(await namingTexts(engine, names)),
+    ];
+    return (lake && (await this.#parts.catalog.read((engine) => foreignIn(engine, lake)))) ?? [];
   }
 
   /** Checks that the catalog's columns and numbers are those of the state and of the files. */

@@ -8,6 +8,7 @@ import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import type { StoredColumn } from '../../table/columns.ts';
+import { namesOf } from '../sql/naming-objects.ts';
 import { eventRowsOf, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
 import { eventNamesIn } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, Purged, PurgeTrial } from '../target.ts';
@@ -115,7 +116,10 @@ export function tryPurgeFiles(format: FilesFormat, options: OpenFilesOptions, qu
   return withTable(format, options, 'rewrite', async (table) => {
     const { lookup, change } = await prepared(table, query, options.signal);
     await table.log.tryErase(change.removed, table.snapshot);
-    return { found: lookup.found, foreignTables: (await table.log.foreign?.(table.snapshot)) ?? [] };
+    return {
+      found: lookup.found,
+      foreignTables: (await table.log.foreign?.(table.snapshot, namesOf(query, lookup.found))) ?? [],
+    };
   });
 }
 

@@ -129,8 +129,11 @@ export interface TableLog {
   expired?(at: Snapshot | undefined): Promise<readonly string[]>;
   /** Differences between the log and the state or the files, for `verify`. Read-only. */
   check?(at: Snapshot): Promise<Difference[]>;
-  /** Names or paths that lie among the tables but are not part of them, so that a purge leaves them. */
-  foreign?(at: Snapshot): Promise<readonly string[]>;
+  /**
+   * Names or paths that lie among the tables but are not part of them, and what quotes one of the `names` of people, so
+   * that a purge leaves them.
+   */
+  foreign?(at: Snapshot, names: readonly string[]): Promise<readonly string[]>;
 }
 
 export interface OpenFilesOptions extends PlaceOptions, TargetOptions, Pick<PurgeOptions, 'publishCopies'> {

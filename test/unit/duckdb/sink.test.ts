@@ -144,6 +144,22 @@ describe('a trial of a purge', () => {
     expect(await tryPurgeDuckDb(options(), removal)).toMatchObject({ foreignTables });
   });
 
+  it('names what has a comment or a default that quotes one of the people [R915]', async () => {
+    await fixture.load([day(1, 'a', 'b')]);
+    for (const sql of [
+      "COMMENT ON TABLE events IS 'see u-a'",
+      "COMMENT ON COLUMN events.df_unified_id IS 'u-b'",
+      'CREATE VIEW mine AS SELECT 1 AS x',
+      "COMMENT ON VIEW mine IS 'of u-a'",
+      'CREATE SEQUENCE numbers',
+      "COMMENT ON SEQUENCE numbers IS 'u-a'",
+      "ALTER TABLE events ALTER df_unified_id SET DEFAULT 'u-a'",
+    ])
+      await query(fixture.file, sql);
+    const foreignTables = ['column events.df_unified_id', 'sequence numbers', 'table events', 'view mine'];
+    expect(await tryPurgeDuckDb(options(), removal)).toMatchObject({ foreignTables });
+  });
+
   it('names foreign tables in order, and leaves the file unchanged', async () => {
     await fixture.load([day(1, 'a', 'b')]);
     expect(await tryPurgeDuckDb(options(), removal)).toMatchObject({ found: { rows: 1 }, foreignTables: [] });

@@ -409,6 +409,21 @@ describe('a purge of a catalog [R864]', () => {
     expect(await purgeLake(backup, ERNA)).toMatchObject({ rowsRemoved: 1 });
   });
 
+  it('is told, in a trial of a purge, which texts in it quote one of the people [R915]', async () => {
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a', df_unified_id: 'erna' })]);
+    await fixture.change(
+      "CREATE TYPE who AS ENUM ('x')",
+      "CREATE VIEW of_her AS SELECT 'erna' AS x",
+      "CREATE VIEW of_hans AS SELECT 'hans' AS x",
+      "COMMENT ON TABLE ducklake_snapshot IS 'erna asked'",
+      "INSERT INTO ducklake_tag VALUES (1, 1, NULL, 'comment', 'of erna')",
+      "INSERT INTO ducklake_view VALUES (9, uuid(), 1, NULL, 0, 'hers', 'duckdb', 'SELECT ''erna''', NULL)",
+    );
+    const foreignTables = ['table ducklake_snapshot', 'type who', 'view of_her', 'tag comment', 'view hers'];
+    const query = { column: 'df_unified_id', ids: ['erna'] };
+    expect(await tryPurgeLake(fixture.lakeOptions, query)).toMatchObject({ foreignTables });
+  });
+
   it('names foreign tables, and removes the files of one of ours that another program dropped', async () => {
     const rows = [
       { id: 'a', df_unified_id: 'erna', df_items_x: 'erna' },
