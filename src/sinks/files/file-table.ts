@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
-import { transientError } from '../../base/errors.ts';
-import { RunFolder, runFolders } from '../../extract/spool/run-folder.ts';
+import { codeOf, transientError } from '../../base/errors.ts';
+import { hasLiveRun, RunFolder, runFolders } from '../../extract/spool/run-folder.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
@@ -159,11 +159,17 @@ export class FileTable {
     };
   }
 
-  /** The folders of other runs in this place: opening it has removed those of dead ones, as far as it could. */
-  async foldersInUse(): Promise<string[]> {
+  /** The folders of other runs in this place; `left`: of dead ones, which its opening could not remove. */
+  async otherFolders(): Promise<{ readonly inUse: string[]; readonly left: string[] }> {
     const { workFolder } = this.storage;
     const all = workFolder === undefined ? [] : await runFolders(workFolder);
-    return all.filter((folder) => folder !== this.#open.folder);
+    const [inUse, left]: [string[], string[]] = [[], []];
+    for (const folder of all.filter((one) => one !== this.#open.folder)) {
+      const isLive = await hasLiveRun(folder).catch((error) => (codeOf(error) === 'ENOENT' ? 'gone' : false));
+      // A run without a lease may be about to write it.
+      if (isLive !== 'gone') (isLive === false ? left : inUse).push(folder);
+    }
+    return { inUse, left };
   }
 
   close(): Promise<void> {

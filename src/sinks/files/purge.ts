@@ -98,8 +98,9 @@ export function purgeFiles(
         throw diskError(error, { what: table.place, path: table.place, consequence: NOT_ERASED });
       });
       const files = change.removed.filter((file) => file.table === 'events');
-      const inUse = await table.foldersInUse();
-      return { ...rewritten(table, before, files), found: lookup.found, unreached: aheadSentences(ahead), inUse };
+      const { inUse, left } = await table.otherFolders();
+      const unreached = [...aheadSentences(ahead), ...leftSentences(left)];
+      return { ...rewritten(table, before, files), found: lookup.found, unreached, inUse };
     }
   });
 }
@@ -109,6 +110,13 @@ const aheadSentences = (ahead: readonly string[]): string[] =>
     (file) =>
       `${file} is part of no table, may hold the people, and has a time that is yet to come, as of a clock that was ` +
       'ahead: remove it once no run is at work in that place, and run the purge again.',
+  );
+
+const leftSentences = (folders: readonly string[]): string[] =>
+  folders.map(
+    (folder) =>
+      `${folder} is that of a run that is dead, or that cannot be looked for, may hold the people, and could not be ` +
+      'removed: see that this user can remove it, and run the purge again.',
   );
 
 /** Runs the steps of a purge without `onFound`, without the commit and without what follows it. Throws UserError. */

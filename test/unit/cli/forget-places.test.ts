@@ -449,6 +449,20 @@ describe('a purge', () => {
     }
   });
 
+  it('does not end well while the folder of a dead run in a place cannot be removed, and names it [R991]', async () => {
+    await load('a.ducklake', [person('e1', 'u1', 'm1')]);
+    const folder = at('a.ducklake.files/main/_dfinery/tmp/dfinery-files-abcdef');
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const lease = join(folder, `r${'0'.repeat(16)}.lease`);
+    symlinkSync('/nowhere', lease);
+    const words = [...placeWords('a.ducklake'), ...BY_MEMBER];
+    const { code, report } = await forget(['m1'], ...words);
+    expect([code, report.error]).toEqual([3, expect.stringContaining(folder)]);
+    expect(lines().at(-1)).toMatchObject({ kind: 'purge', outcome: 'open', counts: { rows: 1 } });
+    rmSync(lease);
+    expect((await forget(['m1'], ...words)).code).toBe(0);
+  });
+
   it('reports unknown options and environment variables in its JSON [R618]', async () => {
     const env = { ...ENV, DFINERY_NONSENSE: '1' };
     for (const command of ['forget', 'person']) {
