@@ -74,7 +74,7 @@ async function fetchByNames(extraction: Extraction, { from, to, through }: DaysR
     else if (found.kind !== 'invalid') {
       throw transientError(
         `The events named ${group[0]} of ${day} cannot be exported, even without any others (${found.message}): nothing of the day ` +
-          'was stored. Extraction again later; if that does not help, ask the provider, or leave them out with the events filter.',
+          'was stored. Run again later; if that does not help, ask the provider, or leave them out with the events filter.',
         { where: { window: day } },
       );
     }
