@@ -72,12 +72,19 @@ export const commands = TARGETS.map((target) =>
     summary: target.summaries.sync,
     options: optionsOf(target),
     epilogue: sourceEnvironmentHelp,
-    run: (values, context) => reportRun(target, values, context, (redirected) => load(target, values, redirected)),
+    run: (values, context) => reportRun({ target, values, context }, (redirected) => load(target, values, redirected)),
     async failed(failure, values, context) {
-      await reportRun(target, values, context, async () => NOTHING_DONE, failure);
+      await reportRun({ target, values, context }, async () => NOTHING_DONE, failure);
     },
   }),
 );
+
+/** A command as it was given. */
+interface Invocation {
+  readonly target: Target;
+  readonly values: Partial<Values>;
+  readonly context: Context;
+}
 
 interface LoadResult extends RunResult {
   /** How many days back the service exports, for the notification. */
@@ -91,9 +98,7 @@ const NOTHING_DONE: LoadResult = { summary: EMPTY_SUMMARY, historyDays: DEFAULT_
  * it: in the log, the file of `--xcom`, a notification, and with `--json` the last line of all output (S50).
  */
 async function reportRun(
-  target: Target,
-  values: Partial<Values>,
-  outer: Context,
+  { target, values, context: outer }: Invocation,
   work: (context: Context) => Promise<LoadResult>,
   before?: Outcome,
 ): Promise<ExitCode> {

@@ -46,9 +46,9 @@ export async function sync(run: SyncRun, open: () => Promise<Sink | StreamSink>,
       const record = await beginRecord(stateful?.runs, context);
       try {
         const plan = planLocal(settingsOf(run), priorLoadsOf(stateful?.state), run.days, began);
-        await execute(run, plan, context, sink, (done) => {
-          summary = done;
-        });
+        const done = await execute(run, plan, context, sink);
+        summary = done.summary;
+        if (done.error !== undefined) throw done.error;
         await record.end(summary);
         if (run.publish !== undefined && summary.windows > 0) {
           await stateful?.publish?.(run.publish);
@@ -73,14 +73,8 @@ export const settingsOf = ({ config, storedBaseUrl }: SyncRun): SourceConfig => 
   baseUrl: storedBaseUrl ?? config.baseUrl,
 });
 
-/** Executes a plan with a progress display; tells what was done whether it succeeds or fails. */
-async function execute(
-  run: SyncRun,
-  plan: Plan,
-  outer: Context,
-  sink: Sink | StreamSink,
-  onEnd: (summary: Summary) => void,
-): Promise<void> {
+/** Executes a plan with a progress display. */
+async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | StreamSink): Promise<RunResult> {
   const began = outer.clock.now();
   const progress = createProgress(outer);
   const planned = plannedWindows(plan).length;
@@ -105,14 +99,17 @@ async function execute(
       waitingUntil,
     });
   }, TICK_MS);
+  let error: unknown;
   try {
     await load(plan, sink, deps);
+  } catch (failure) {
+    error = failure;
   } finally {
     clearInterval(ticker);
     progress.stop();
     await session.close();
-    onEnd(summaryOf(plan, counts, (context.clock.now() - began) / 1_000));
   }
+  return { summary: summaryOf(plan, counts, (context.clock.now() - began) / 1_000), error };
 }
 
 /** The days given on the command line, which take precedence over the configuration. */

@@ -38,7 +38,7 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
       io: { clock, random, logger, signal, lines: logOutput(writer) },
       consent: config.dryRun ? undefined : 'configured',
       deleter,
-      read: (list) => readInput(list, streams, input, context, config),
+      read: (list) => readInput(input, context, (message) => addMessage(list, streams, message, config.maxIdLength)),
       emitState: (text, stats) => writer.writeLine(stateLine(text, stats)),
       onBegin: (plan) => logStart(plan, config, logger),
     });
@@ -68,17 +68,15 @@ const stateLine = (state: string, stats: Required<StateStats>): string =>
   `{"type":"STATE","state":${withMember(state, 'destinationStats', JSON.stringify(stats))}}`;
 
 async function readInput(
-  list: DeletionList,
-  streams: InputStreams,
   input: AsyncIterable<Uint8Array>,
   { logger, signal }: VerbContext,
-  { maxIdLength }: DestinationConfig,
+  add: (message: InputMessage) => void,
 ): Promise<void> {
   const onUnknown = (line: number) =>
     logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type; it is skipped.`);
   for await (const messages of readMessages(input, onUnknown)) {
     signal.throwIfAborted();
-    for (const message of messages) addMessage(list, streams, message, maxIdLength);
+    for (const message of messages) add(message);
   }
 }
 

@@ -53,7 +53,10 @@ export async function attemptExport(
     };
   } catch (error) {
     extraction.signal.throwIfAborted();
-    if (error instanceof MalformedCsv) return await malformedBody(extraction, request, error, malformed, raw);
+    if (error instanceof MalformedCsv) {
+      const keep = async () => raw && extraction.spool.keepForInspection(raw);
+      return await malformedBody(error, malformed, exportName(request), keep);
+    }
     if (!(error instanceof UnreadableBody)) throw error;
     const { fault, message } = error;
     return { kind: fault === 'stall' ? 'retry_or_split' : 'retry', code: fault, message };
@@ -137,24 +140,21 @@ const NO_ROWS: ReadBody & Pick<ExportFile, 'path'> = {
 
 /** Converts a malformed body into a refusal, the last time into a failure, with the body kept for inspection. */
 async function malformedBody(
-  extraction: Extraction,
-  request: ExportRequest,
   { reason, where, expected, found }: MalformedCsv,
   counts: MalformedCounts,
-  raw: SpoolWriter | undefined,
+  name: string,
+  keep: () => Promise<string | undefined>,
 ): Promise<Refusal> {
   const message = `row ${where.row} (byte ${where.byte}) of the body is broken: expected ${expected}, found ${found}`;
   const how = `${reason} ${where.row}`;
   const count = (counts.get(how) ?? 0) + 1;
   counts.set(how, count);
   if (count < EXPORT_RETRY.malformedAfter) return { kind: 'retry', code: reason, message };
-  await raw?.finish();
-  const path = raw && (await extraction.spool.keepForInspection(raw));
+  const path = await keep();
   const kept =
     path === undefined
       ? 'No body is kept for inspection, since columns_drop or columns_hash keeps values of it out.'
       : `The last body is kept for inspection, for seven days, as ${path}.`;
-  const name = exportName(request);
   throw transientError(`The export of ${name} was broken in the same way ${count} times: ${message}. ${kept}`, {
     where: { window: name, ...(path !== undefined && { file: path }) },
   });

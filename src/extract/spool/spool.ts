@@ -43,17 +43,10 @@ export class Spool {
   /** Paths of this run's spool files that have a sidecar and stay when the run ends. */
   readonly #reusable = new Set<string>();
   /** Stems of the reusable files that dead runs left, by export key. */
-  readonly #leftBehind: Map<string, string[]>;
+  #leftBehind = new Map<string, string[]>();
   #count = 0;
 
-  private constructor(
-    folder: string,
-    lease: Lease,
-    fingerprint: string,
-    clock: Clock,
-    leftBehind: Map<string, string[]>,
-  ) {
-    this.#leftBehind = leftBehind;
+  private constructor(folder: string, lease: Lease, fingerprint: string, clock: Clock) {
     this.folder = folder;
     this.#lease = lease;
     this.#fingerprint = fingerprint;
@@ -74,7 +67,9 @@ export class Spool {
       lease = await claimFolder(folder, clock);
       await sweepAll(await spoolFolders(root), clock.now());
       await sweepRunFolders(root, clock.now());
-      return new Spool(folder, lease, fingerprint, clock, await findReusable(folder, fingerprint));
+      const spool = new Spool(folder, lease, fingerprint, clock);
+      spool.#leftBehind = await findReusable(folder, fingerprint);
+      return spool;
     } catch (error) {
       lease?.release();
       throw spoolError(error, folder);
@@ -193,7 +188,7 @@ export class Spool {
    * Renames a malformed body to a path that is kept for seven days, so that a person can inspect it; returns the path.
    */
   async keepForInspection(writer: SpoolWriter): Promise<string> {
-    await writer.close();
+    await writer.finish();
     const path = join(this.folder, `malformed-${this.nextId()}.csv`);
     await this.#onDisk(rename(writer.path, path));
     await this.#onDisk(this.#date(path));

@@ -157,7 +157,6 @@ describe('the spool of a run', () => {
     const spool = await open();
     const writer = await spool.create(spool.nextId());
     writer.write(Buffer.from('broken'));
-    await writer.finish();
     const path = await spool.keepForInspection(writer);
     expect(basename(path)).toMatch(/^malformed-20260310T160102345Z-r[0-9a-f]{16}-000002\.csv$/);
     await spool.close();
