@@ -101,8 +101,15 @@ export function replaceablePath(path: string): string | undefined {
 /** What a DuckDB database has after its first checksum. */
 const DATABASE = { at: 8, mark: 'DUCK' } as const;
 
+/** False for a file that this user may not read: then it is no place that was loaded. */
 function isDatabase(path: string): boolean {
-  const file = openSync(path, 'r');
+  let file: number;
+  try {
+    file = openSync(path, 'r');
+  } catch (error) {
+    if (codeOf(error) === 'EACCES') return false;
+    throw error;
+  }
   try {
     const bytes = Buffer.alloc(DATABASE.mark.length);
     return readSync(file, bytes, 0, bytes.length, DATABASE.at) > 0 && bytes.toString('latin1') === DATABASE.mark;

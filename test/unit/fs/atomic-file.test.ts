@@ -79,6 +79,16 @@ describe('replacing a file', () => {
     expect([text(), readdirSync(dir)]).toEqual(['old', ['state.json']]);
   });
 
+  it('of a name that a user gave does not need the right to read the old one [R992]', async () => {
+    writeFileSync(path, 'old');
+    const refused = (open: (...all: unknown[]) => unknown, file: unknown, ...more: unknown[]) => {
+      if (file === path) throw systemError('EACCES');
+      return open(file, ...more);
+    };
+    await withCall(fs, 'openSync', refused, () => writeNamedFile(path, 'new', 'the page'));
+    expect([text(), readdirSync(dir)]).toEqual(['new', ['state.json']]);
+  });
+
   it('keeps the previous file, and no temporary one, if it fails', async () => {
     mkdirSync(path);
     await expect(replaceFile(path, 'new')).rejects.toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
