@@ -13,7 +13,12 @@ export { type ExportSession, extractDeps, openExportSession } from './extract/se
 export type { ExportState as State, PriorLoads, Receipt, Window } from './extract/window.ts';
 export { Scanner, type ScanResult } from './schema/scanner.ts';
 export { ExportClient } from './service/export/client.ts';
-export type { ExportAnswer, ExportRequest, ExportService } from './service/export/protocol.ts';
+export {
+  type ExportAnswer,
+  type ExportRequest,
+  type ExportService,
+  UnreadableBody,
+} from './service/export/protocol.ts';
 export { ExportQuota } from './service/quota/quota.ts';
 export { type Simulator, startSimulator } from './simulator/index.ts';
 export { openDuckDbSink } from './sinks/duckdb/sink.ts';

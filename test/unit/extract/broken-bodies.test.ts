@@ -1,8 +1,8 @@
 import fs, { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { configError, transientError } from '../../../src/base/errors.ts';
+import { UnreadableBody } from '../../../src/index.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
-import { UnreadableBody } from '../../../src/service/export/protocol.ts';
 import type { BodyFault } from '../../../src/service/http/body.ts';
 import { type FakeServiceSettings, type Fault, Fixture, steadyRows } from '../../support/extract/extraction.ts';
 import { failureOf } from '../../support/failure.ts';
@@ -31,7 +31,7 @@ const causes = () => fixture.events('window.retry').map(({ fields }) => fields?.
 
 describe('a truncated body', () => {
   it.each(['reset', 'length'] as const)(
-    'is requested again, not stored, and its connection closed: %s',
+    'is requested again, not stored, and its connection closed: %s [R984]',
     async (cause) => {
       await open({ fault: on(1, { breaks: body(cause) }) }).run(DAYS);
       expect(causes()).toEqual([cause]);
