@@ -12,7 +12,7 @@ import { missingColumns } from '../schema/groups.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest } from '../service/export/protocol.ts';
 import { TimeLimitReached, withinTime } from '../service/http/abort.ts';
-import { type LimitHeaders, NO_LIMITS } from '../service/http/headers.ts';
+import { type LimitHeaders, NO_LIMITS, waitUntil } from '../service/http/headers.ts';
 import type { ExportQuota } from '../service/quota/quota.ts';
 import { readHeader } from './header.ts';
 
@@ -155,11 +155,7 @@ const BY_CODE: Readonly<Record<string, ProbeKind>> = {
   proxy: 'unreachable',
 };
 
-function foundInRefusal(
-  { kind, code, message, status }: ExportRefusal,
-  { resetAt }: LimitHeaders,
-  now: number,
-): Finding {
+function foundInRefusal({ kind, code, message, status }: ExportRefusal, limits: LimitHeaders, now: number): Finding {
   const sentence = message.charAt(0).toUpperCase() + message.slice(1);
   if (code === 'html_200') return fault('not_this_service', code, `${sentence}: is base_url right?`);
   if (Object.hasOwn(BY_CODE, code)) return fault(BY_CODE[code], code, message);
@@ -179,6 +175,7 @@ function foundInRefusal(
     case 'gone':
       return usable('inconclusive', code, `${message} Yesterday was asked for: is this machine's clock right?`);
     case 'wait': {
+      const resetAt = waitUntil(limits);
       const until =
         resetAt === undefined
           ? 'The service does not say when it resets'

@@ -89,6 +89,11 @@ describe('the verdict on one minimal export', () => {
     expect(server?.requests).toHaveLength(1);
   });
 
+  it('for a 429 that has Retry-After and no Reset, with the time', async () => {
+    const verdict = await probe(() => json(429, fail('too_many_api_requests'), { 'Retry-After': '90' }));
+    expect(verdict.message).toContain('It resets at');
+  });
+
   const forEvent = (body: string) => body.includes('no_such_event');
   it.each([
     ['the event alone: the configuration is right', () => whole(200, `${HEADER}\n1,2`), 'ok', true],
