@@ -43,7 +43,9 @@ async function differencesIn(table: FileTable, signal: AbortSignal | undefined):
     if (name === 'events' || !state.tables.includes(name)) continue;
     signal?.throwIfAborted();
     if (outdated.has(name)) {
-      differences.push(difference('rows', `${name} does not follow from the events that are there: sync again`));
+      // Not every run that comes next wants a table whose first commit a dead run left alone.
+      const message = `${name} does not follow from the events that are there: sync again, with --tables ${name}`;
+      differences.push(difference('rows', message));
     } else differences.push(...(await checkDerived(table, events, name)));
   }
   return differences;

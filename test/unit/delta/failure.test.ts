@@ -227,7 +227,7 @@ describe('a commit', () => {
     won.resolve();
     await expect(late).rejects.toMatchObject({ exitCode: 3 });
     expect((await verify()).map(({ message }) => message)).toEqual([
-      expect.stringMatching(/event_items .*: sync again$/),
+      expect.stringMatching(/event_items .*: sync again, with --tables event_items$/),
     ]);
     await fixture.store([fixture.window('2026-01-03', csvOf([{ id: 'z', ...on('2026-01-03') }]))], { tables: TABLES });
     expect((await verify()).filter(({ check }) => check !== 'days')).toEqual([]);
