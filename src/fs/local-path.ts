@@ -5,10 +5,13 @@ const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
 /** The scheme of an address, such as `s3` of `s3://…`; undefined for a path. */
 export const schemeOf = (text: string): string | undefined => SCHEME.exec(text)?.[1]?.toLowerCase();
 
+/** What stands before the host of an address: a user and perhaps a password. */
+const USER = /^([^:]*:\/\/)[^/]*@/;
+
 /** Throws a configuration failure for an address, which would be taken for a folder with a name such as `s3:`. */
 export function checkLocalPath(text: string): void {
   if (schemeOf(text) === undefined) return;
   throw configError(
-    `${text} is an address: give a path on this machine (a bucket can hold delta, and with --data the data of ducklake).`,
+    `${text.replace(USER, '$1')} is an address: give a path on this machine (a bucket can hold delta, and with --data the data of ducklake).`,
   );
 }

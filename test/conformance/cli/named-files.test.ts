@@ -63,6 +63,11 @@ it.each([
   expect(['s3:', 'gs:'].filter((name) => existsSync(name))).toEqual([]);
 });
 
+it('an address is shown without its password [R973]', async () => {
+  const { code, stderr } = await run('sync', 'duckdb', 'postgres://ann:S3CRET@db/events');
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('postgres://db/events is an address') });
+});
+
 it('a place of one kind of target says which target takes it [R976]', async () => {
   const lake = join(folder, 'catalog.ducklake');
   expect(await run('sync', 'ducklake', lake)).toMatchObject({ code: 0 });
