@@ -119,11 +119,13 @@ async function* plainLines(
   name: string,
   header: string | undefined,
 ): AsyncGenerator<string> {
-  let isFirst = true;
+  let [isFirst, isFirstId] = [true, true];
   for await (const [text, line] of textLines(input)) {
     const isHeader = isFirst && text.trim() === header;
     if (isFirst && !isHeader) refuseHeader(text, name, line, header);
+    if (isFirstId && !isHeader) refuseOtherForm(text, name, line);
     isFirst &&= text.trim() === '';
+    isFirstId &&= isHeader || text.trim() === '';
     if (!isHeader) yield text;
   }
 }
@@ -132,6 +134,9 @@ async function* plainLines(
 const SEPARATORS = /[,;\t|]/;
 /** Usual names of a column of ids, looked for beside the name of the id field. */
 const USUAL_HEADERS = ['external_id', 'id'];
+
+/** A line of a JSON array, or a quoted cell, with which a list begins that has not one id a line. */
+const OTHER_FORM = /^\s*(?:\[\s*(?:["{].*)?|".*"\s*,?\s*)$/;
 
 /** Refuses a first line that looks like the name of the id column, which must not be deleted as an id. */
 function refuseHeader(text: string, name: string, line: number, header: string | undefined): void {
@@ -143,6 +148,14 @@ function refuseHeader(text: string, name: string, line: number, header: string |
   const remedy = cells.length === 1 ? ', or remove this line' : '';
   throw configError(
     `Line ${line} of the list ${name} looks like the header of ${what}: name the column with --column${remedy}. Nothing was deleted.`,
+  );
+}
+
+function refuseOtherForm(text: string, name: string, line: number): void {
+  if (!OTHER_FORM.test(text)) return;
+  throw configError(
+    `Line ${line} of the list ${name} looks like JSON or a quoted cell, not like an ID: give one bare ID a line, or ` +
+      'CSV or JSON Lines with --column. Nothing was deleted.',
   );
 }
 

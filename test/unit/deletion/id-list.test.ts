@@ -51,6 +51,15 @@ describe('a list of ids', () => {
     expect(await read(`kim\n${text.trim()}\n`, { header: 'member_no' })).toEqual(['kim', text.trim()]);
   });
 
+  it.each(['["kim","lee"]', '[', ' [ "kim",', '[{"external_id":"kim"}]', '"kim"', '"kim",'])(
+    'is refused when its first ID is of JSON or a quoted cell, whose text is nobody: %j [R916]',
+    async (text) => {
+      await expect(read(`\n${text}\nlee\n`)).rejects.toThrow(/Line 2 of .* looks like JSON or a quoted cell.*--column/);
+      await expect(read(`member_no\n${text}\n`, { header: 'member_no' })).rejects.toThrow(/Line 2 of/);
+      expect(await read(`lee\n${text}\n`)).toEqual(['lee', text]);
+    },
+  );
+
   it('is a column of a CSV, with any content', async () => {
     const csv = 'n,id\r\n1,"a,""b"""\r\n2,\r\n3,"x\ny"\r\n';
     expect(await read(csv, { column: 'id' })).toEqual(['a,"b"', '', 'x\ny']);
