@@ -293,8 +293,8 @@ function openSentence(why: UserError | 'not begun', isPurgeOnly: boolean, { ledg
   const before = isPurgeOnly ? '' : 'These people are deleted at the service; ';
   const again =
     ledgerDir === undefined && !isPurgeOnly
-      ? 'run again with --purge-only to do it without a further request'
-      : 'run again with the same list to do it; who is deleted at the service is not asked for again';
+      ? 'run again with --purge-only, which sends no further request'
+      : 'run again with the same list; who is deleted at the service is not asked for again';
   return `${before}the purge is not done: ${why === 'not begun' ? 'the run ended before.' : why.message} To finish it, ${again}.`;
 }
 

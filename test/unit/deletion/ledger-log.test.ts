@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { fileName } from '../../../src/deletion/ledger/file.ts';
-import { verifyLedger } from '../../../src/deletion/ledger/verify.ts';
+import { proveErasure, verifyLedger } from '../../../src/deletion/ledger/verify.ts';
 import { code, json, record, SUCCESS, setUpDeletions, state } from '../../support/deletion/deletions.ts';
 
 const KEY = 'k'.repeat(32);
 const setup = setUpDeletions({ service_id: 's', import_token: 'tok-1234', ledger_dir: undefined, ledger_key: KEY });
 
 describe('a ledger in the log', () => {
-  it('can be verified when its lines are written to a file', async () => {
+  it('can be verified, and proves what it did, when its lines are written to a file', async () => {
     const output = await setup.write([record('a'), record('b'), state(1)]);
     const lines = output.logs('ledger.line');
     const { run } = JSON.parse(lines[0]);
@@ -20,6 +20,8 @@ describe('a ledger in the log', () => {
     const verdict = await verifyLedger(setup.folders.ledger, new Secret(KEY));
     expect(verdict).toMatchObject({ ok: true, files: [{ lines: 6, closed: true }] });
     expect(output.text).toContain(`Head of the ledger: ${verdict.head}`);
+    const query = { folder: setup.folders.ledger, key: new Secret(KEY), service: undefined };
+    expect(await proveErasure('b', query)).toMatchObject({ erased: true, answers: [{ run, outcome: 'done' }] });
   });
 
   it('has no earlier run: an id that is requested again is deleted again', async () => {
