@@ -45,19 +45,13 @@ async function loadStream(plan: Plan, sink: StreamSink, deps: LoadDeps): Promise
   const { counts } = deps;
   const { extractWindows } = await import('../extract/extract.ts');
   try {
-    const { rows, columnsAdded, rescued } = await sink.write(counted(extractWindows(plan, deps), counts));
-    counts.stored = { ...counts.stored, rows, columnsAdded, rescued };
+    const streamed = await sink.write(extractWindows(plan, deps), (window, rows) =>
+      add(counts, [window], { ...NOTHING_STORED, windows: 1, rows }),
+    );
+    counts.stored = { ...counts.stored, ...streamed };
   } catch (error) {
     if (sink.isAllOrNothing) Object.assign(counts, { stored: NOTHING_STORED, suppressed: 0, nextFromDate: undefined });
     throw error;
-  }
-}
-
-/** Yields the windows for a stream; each counts as stored once the next is requested. */
-async function* counted(windows: AsyncIterable<Window>, counts: LoadCounts): AsyncGenerator<Window> {
-  for await (const window of windows) {
-    yield window;
-    add(counts, [window], { ...NOTHING_STORED, windows: 1, rows: window.receipt.rows });
   }
 }
 

@@ -38,12 +38,16 @@ export interface Sink {
   close(): Promise<void>;
 }
 
-/** Counts of what was sent to a stream: fewer rows if its reader closed it before the end, which is no failure. */
-export type Streamed = Pick<Commit, 'rows' | 'columnsAdded' | 'rescued'>;
+/** Of what was written to a stream, apart from the windows that its reader has taken. */
+export type Streamed = Pick<Commit, 'columnsAdded' | 'rescued'>;
 
 /** A place that takes all windows of a run as one stream and stores nothing about them. */
 export interface StreamSink {
   /** True if a stream that failed is of no use to its reader. */
   readonly isAllOrNothing: boolean;
-  write(windows: AsyncIterable<Window>): Promise<Streamed>;
+  /**
+   * Calls `onSent` for each window, in order, once its reader has taken all of its rows, with their number: rows of the
+   * window before are not sent twice. A reader that closes the stream before the end is no failure.
+   */
+  write(windows: AsyncIterable<Window>, onSent: (window: Window, rows: number) => void): Promise<Streamed>;
 }

@@ -1,35 +1,6 @@
-import { setMaxListeners } from 'node:events';
+import { abortable, onAbort } from '../../base/abort.ts';
 import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
-
-/**
- * Calls `listener` when the signal aborts, at once if it already has; the result removes the listener. A whole run
- * shares one signal, so that Node's warning about many listeners (a presumed leak) is turned off for it.
- */
-export function onAbort(signal: AbortSignal, listener: () => void): () => void {
-  if (signal.aborted) {
-    listener();
-    return () => {};
-  }
-  setMaxListeners(0, signal);
-  signal.addEventListener('abort', listener, { once: true });
-  return () => signal.removeEventListener('abort', listener);
-}
-
-/**
- * Settles as `work` does, but rejects with the signal's reason as soon as it aborts, even where `work` never settles.
- */
-export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let unlink = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    unlink = onAbort(signal, () => reject(signal.reason));
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    unlink();
-  }
-}
 
 /** Thrown when the time for an answer, or for its next bytes, is over. */
 export class TimeLimitReached extends Error {

@@ -2,10 +2,10 @@
 
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { onAbort } from '../../base/abort.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { codeOf } from '../../base/errors.ts';
-import { onAbort } from './abort.ts';
 import { proxyFor, TunnelAgent } from './proxy.ts';
 
 export interface Post {

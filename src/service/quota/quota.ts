@@ -4,11 +4,11 @@
 
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
+import { abortable, onAbort } from '../../base/abort.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Random } from '../../base/random.ts';
 import { livenessOf, OWN_IDENTITY } from '../../fs/process-identity.ts';
-import { abortable, onAbort } from '../http/abort.ts';
 import {
   type AnswerHead,
   afterAnswer,

@@ -1,6 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
+import { abortable } from '../../base/abort.ts';
 import type { Typed } from '../../table/columns.ts';
 import { TYPES } from '../../types/index.ts';
 import { DUCKDB_SCALARS, type DuckDbType } from '../../types/type.ts';
@@ -32,22 +33,24 @@ const END_BYTES = 8;
 
 /**
  * Writes the messages of an Arrow IPC stream to a Node stream. Those of one call are written while the caller makes the
- * next: `write` resolves once the messages of the call before were accepted, `end` once all were.
+ * next: `write` resolves once the messages of the call before were accepted, `end` once all were. A reader that stands
+ * still keeps no run from stopping: all reject as soon as the signal aborts.
  */
 export class IpcStream {
   /** The schema, which is written together with the first message. */
   #begin: Uint8Array | undefined;
   readonly #end: Uint8Array;
   readonly #out: Writable;
+  readonly #signal: AbortSignal;
   #accepted: Promise<void> = Promise.resolve();
-  #rows = 0;
   #failed: Error | undefined;
   readonly #onError = (error: Error) => {
     this.#failed ??= error;
   };
 
-  constructor(out: Writable, schema: Schema) {
+  constructor(out: Writable, schema: Schema, signal: AbortSignal) {
     this.#out = out;
+    this.#signal = signal;
     out.on('error', this.#onError);
     const writer = new RecordBatchStreamWriter();
     writer.reset(undefined, schema);
@@ -57,28 +60,36 @@ export class IpcStream {
     this.#end = empty.subarray(-END_BYTES);
   }
 
-  /** Number of rows that the Node stream has accepted. */
-  get rows(): number {
-    return this.#rows;
+  /** Resolves once all that was written so far is accepted. */
+  accepted(): Promise<void> {
+    return abortable(this.#accepted, this.#signal);
   }
 
-  async write(messages: Uint8Array, rows: number): Promise<void> {
-    await this.#accepted;
+  /** Calls `listener` once all that was written so far is accepted. */
+  onceAccepted(listener: () => void): void {
+    this.#setAccepted(this.#accepted.then(listener));
+  }
+
+  async write(messages: Uint8Array): Promise<void> {
+    await this.accepted();
     if (this.#failed) throw this.#failed;
     if (this.#begin !== undefined) this.#out.write(this.#begin);
     this.#begin = undefined;
-    this.#accepted = new Promise<void>((resolve, reject) => {
+    const accepted = new Promise<void>((resolve, reject) => {
       this.#out.write(messages, (error) => (error ? reject(error) : resolve()));
-    }).then(() => {
-      this.#rows += rows;
     });
-    // A failure is thrown by the next call.
-    this.#accepted.catch(() => undefined);
+    this.#setAccepted(accepted);
   }
 
   async end(): Promise<void> {
-    await this.write(this.#end, 0);
-    await this.#accepted;
+    await this.write(this.#end);
+    await this.accepted();
+  }
+
+  #setAccepted(accepted: Promise<void>): void {
+    this.#accepted = accepted;
+    // A failure is thrown by the next call.
+    accepted.catch(() => undefined);
   }
 
   /** Removes its listener from the Node stream, which stays usable. */

@@ -13,9 +13,9 @@ export const arrow: Target = {
     return {
       // A file gets its name once it is complete; without a pinned schema nothing is sent before the last window.
       isAllOrNothing: place !== STDOUT || options.pinned === undefined,
-      async write(windows) {
+      async write(windows, onSent) {
         const { writeArrow } = await import('./write-arrow.ts');
-        return writeArrow(windows, { ...options, out });
+        return writeArrow(windows, { ...options, out, onSent });
       },
     };
   },

@@ -13,7 +13,7 @@ import { logChanges } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { planColumns, type Rules } from '../../table/plan.ts';
-import type { Streamed } from '../sink.ts';
+import type { Streamed, StreamSink } from '../sink.ts';
 import type { PlaceOptions } from '../target.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
 import { type ArrowOutput, fileOutput, isReaderGone, streamOutput } from './output.ts';
@@ -23,6 +23,7 @@ export interface ArrowOptions extends Rules, Omit<PlaceOptions, 'lockWaitMs' | '
   /** A file's path, or a stream that stays open. */
   readonly out: string | Writable;
   readonly signal: AbortSignal;
+  readonly onSent: Parameters<StreamSink['write']>[1];
 }
 
 /** The windows and the form of a stream: its columns are known and no longer change. */
@@ -122,30 +123,40 @@ async function send(
 ): Promise<Streamed & { readonly readerLeft: boolean }> {
   const typed = typedColumns(columns);
   const schema = streamSchema(typed, options.timezone !== undefined, manifest.version);
-  const stream = new IpcStream(out, schema);
+  const stream = new IpcStream(out, schema, options.signal);
   const rescued = new Map<string, number>();
   let readerLeft = false;
   try {
-    for await (const file of ahead(written(windows, columns, typedFiles))) {
-      for await (const batches of recordBatches(file.path, file.groupRows)) {
+    for await (const { window, file } of ahead(written(windows, columns, typedFiles))) {
+      let sent = 0;
+      for await (const { messages, rows } of file === undefined ? [] : recordBatches(file.path, file.groupRows)) {
         options.signal.throwIfAborted();
-        await stream.write(batches.messages, batches.rows);
+        await stream.write(messages);
+        sent += rows;
       }
+      stream.onceAccepted(() => options.onSent(window, sent));
+      if (file === undefined) continue;
       for (const [name, cells] of file.rescued) rescued.set(name, (rescued.get(name) ?? 0) + cells);
       await rm(file.path);
     }
     await stream.end();
   } catch (error) {
-    if (!isReaderGone(error)) throw error;
+    if (!isReaderGone(error)) {
+      // What the reader has still to take of the windows before the failure.
+      await stream.accepted().catch(() => undefined);
+      throw error;
+    }
     readerLeft = true;
   } finally {
     stream.release();
   }
-  return { rows: stream.rows, columnsAdded: typed.map(({ name }) => name), rescued, readerLeft };
+  return { columnsAdded: typed.map(({ name }) => name), rescued, readerLeft };
 }
 
 async function* written(windows: AsyncIterable<Window>, columns: readonly StoredColumn[], typedFiles: TypedFiles) {
-  for await (const window of windows) if (window.receipt.rows > 0) yield await typedFiles.write(window, columns);
+  for await (const window of windows) {
+    yield { window, file: window.receipt.rows > 0 ? await typedFiles.write(window, columns) : undefined };
+  }
 }
 
 /** Requests the next item while the last one is in use. */

@@ -70,7 +70,7 @@ export class AgreementFixture extends DuckDbFixture {
     const each = (async function* () {
       yield* windows;
     })();
-    const options = { ...this.targetOptions, out, timezone, spoolDir: this.dir, signal: this.signal };
+    const options = { ...this.targetOptions, onSent: () => {}, out, timezone, spoolDir: this.dir, signal: this.signal };
     await writeArrow(each, options);
     const streamed = streamedColumns(out);
     const textsOf = (name: string) => streamed.find((column) => column.name === name)?.values ?? [];

@@ -14,8 +14,17 @@ import { DuckDbFixture } from './duckdb.ts';
 export class ArrowFixture extends DuckDbFixture {
   readonly out = join(this.dir, 'events.arrows');
 
-  write(windows: Iterable<Window> | AsyncIterable<Window>, options: Partial<ArrowOptions> = {}): Promise<Streamed> {
-    return writeArrow(each(windows), {
+  /** Writes a stream; `rows` are those of the windows that its reader has taken. */
+  async write(
+    windows: Iterable<Window> | AsyncIterable<Window>,
+    options: Partial<ArrowOptions> = {},
+  ): Promise<Streamed & { readonly rows: number }> {
+    let rows = 0;
+    const onSent = (_: Window, sent: number) => {
+      rows += sent;
+    };
+    const streamed = await writeArrow(each(windows), {
+      onSent,
       out: this.out,
       timezone: undefined,
       columnTypes: new Map(),
@@ -31,6 +40,7 @@ export class ArrowFixture extends DuckDbFixture {
       signal: this.signal,
       ...options,
     });
+    return { ...streamed, rows };
   }
 
   table(): Table {

@@ -204,6 +204,40 @@ describe('the reader of a stream', () => {
     expect(await fixture.write([many()], { out })).toMatchObject({ rows: 0 });
   });
 
+  it('keeps no run from stopping while it stands still, whose files are removed [R987]', async () => {
+    const controller = new AbortController();
+    const out = new Writable({ write: () => void setTimeout(500).then(() => controller.abort(new Error('stopped'))) });
+    await expect(fixture.write([many()], { out, signal: controller.signal })).rejects.toThrow('stopped');
+    expect(readdirSync(fixture.dir).filter((name) => name.startsWith('dfinery-arrow'))).toEqual([]);
+  });
+
+  it('has taken all rows of the windows that count, also when a later one fails [R988]', async () => {
+    async function* broken(): AsyncGenerator<Window> {
+      yield fixture.window('2026-01-01', csvOf([{ id: 'a' }, { id: 'b' }]));
+      yield fixture.window('2026-01-02', csvOf([]));
+      throw new UserError('transient', 'the service is down.');
+    }
+    const pinned = new Map([['n', 'long' as const]]);
+    const taken: Buffer[] = [];
+    const sent: unknown[] = [];
+    const out = new Writable({
+      write(part, _encoding, done) {
+        void setTimeout(50).then(() => {
+          taken.push(part);
+          done();
+        });
+      },
+    });
+    const onSent = (window: Window, rows: number) => {
+      sent.push([window.receipt.from, rows, tableFromIPC(Buffer.concat(taken)).numRows]);
+    };
+    await expect(fixture.write(broken(), { pinned, out, onSent })).rejects.toThrow('the service is down.');
+    expect(sent).toEqual([
+      ['2026-01-01', 2, 2],
+      ['2026-01-02', 0, 2],
+    ]);
+  });
+
   it('goes into a pipe or a device as it is, and through a link into its file', async () => {
     const windows = [fixture.window('2026-01-01', csvOf([{ id: 'a' }]))];
     const [pipe, link] = ['pipe', 'link'].map((name) => join(fixture.dir, name));

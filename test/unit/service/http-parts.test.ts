@@ -1,9 +1,10 @@
 import { getEventListeners } from 'node:events';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { abortable, onAbort } from '../../../src/base/abort.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { abortable, IdleTimeout, onAbort, TimeLimitReached, withinTime } from '../../../src/service/http/abort.ts';
+import { IdleTimeout, TimeLimitReached, withinTime } from '../../../src/service/http/abort.ts';
 import {
   BadGzip,
   bodyProblem,
