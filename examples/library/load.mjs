@@ -9,6 +9,7 @@ import {
   openExportSession,
   parseSourceConfig,
   planRun,
+  priorLoadsOf,
   systemClock,
 } from 'dfinery-elt';
 
@@ -27,7 +28,7 @@ const sink = await openDuckDbSink({ ...config, ...runtime, file });
 const counts = newLoadCounts();
 try {
   // The days that are missing: what the file remembers of earlier runs decides.
-  const prior = await sink.readPriorLoads();
+  const prior = priorLoadsOf(sink.state);
   const plan = planRun({ settings: config, delivery: 'fresh', prior, now: systemClock.now() });
   await load(plan, sink, { ...extractDeps(config, session.service, runtime), counts });
 } finally {
