@@ -74,7 +74,7 @@ export function parseCommandLine<O extends OptionTable>(
   const { words, options } = divide(argv, table);
   const surplus = words.slice(command.length);
   const values: Record<string, unknown> = {};
-  const problems = [configurationKeyIn(argv, table), unknownOption(options, table, help)];
+  const problems = [configurationKeyIn(options, table), unknownOption(options, table, help)];
   for (const [key, option] of Object.entries(table)) {
     if (option === undefined) continue;
     const { argument, isList, fallback } = option;
@@ -135,8 +135,8 @@ function problemOf(
  * The failure of a configuration key that was written as an option. It is reported before any other: the next word may
  * be a secret, which no message may repeat.
  */
-export function configurationKeyIn(argv: readonly string[], table: OptionTable): UserError | undefined {
-  for (const { name, key } of divide(argv, table).options) {
+export function configurationKeyIn(options: readonly GivenOption[], table: OptionTable): UserError | undefined {
+  for (const { name, key } of options) {
     if (key !== undefined || !name.startsWith('--')) continue;
     const hint = configurationHint(name, 'config' in table);
     if (hint !== undefined) return configError(`there is no option ${name}: ${hint}.`);

@@ -44,7 +44,8 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   const held = json === true ? holdResults(io.terminal, io.clock) : undefined;
   const context = contextOf({ ...io, terminal: held?.terminal ?? io.terminal }, { logLevel, logFormat });
   try {
-    if (known === undefined) throw configurationKeyIn(argv, options) ?? unknownCommand(words, commands);
+    if (known === undefined)
+      throw configurationKeyIn(divide(argv, options).options, options) ?? unknownCommand(words, commands);
     if (problem !== undefined) throw problem;
     refuseUnknownNames(io.env);
     return await known.run(values, context);

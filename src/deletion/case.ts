@@ -129,10 +129,10 @@ async function planCase(ledgers: LedgerStore, options: CaseOptions) {
     if (decision !== undefined) list.decide(id, decision);
   }
   // An earlier run has deleted the people, or begun to purge them: no place has to wait for another any more.
-  const isLate = isPurgeOnly
+  const isDeletionDecided = isPurgeOnly
     ? unfinished.resumes !== undefined
     : list.idsWith('done').length > 0 && list.idsWith(undefined).length === 0;
-  const purge = options.purge && (await Purge.open(options.purge, list.ids(), config, { isLate }));
+  const purge = options.purge && (await Purge.open(options.purge, list.ids(), config, { isDeletionDecided }));
   const left = [...purging.keys()].filter((place) => !purge?.names.includes(place));
   if (left.length > 0) io.logger.warn('purge.left', leftSentence(left));
   const wanted = isPurgeOnly ? [] : list.idsWith(undefined);

@@ -1,4 +1,3 @@
-import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { configError, defectText, EXIT, internalError, transientError, UserError } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
@@ -8,6 +7,7 @@ import { serviceHash } from '../extract/export-request.ts';
 import { sweepRunFolders } from '../extract/spool/run-folder.ts';
 import { foreignSpoolFolders, liveFolders, purgeSpools, spoolFolders } from '../extract/spool/spool-folders.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
+import { realPath } from '../fs/local-path.ts';
 import { UNIFIED_ID } from '../schema/groups.ts';
 import type { HashKey } from '../schema/hash-key.ts';
 import {
@@ -64,8 +64,7 @@ const MIN_PEOPLE = 10;
 
 /** The name of a place in the ledger, in hashes and in messages, whatever working folder and links lead to it. */
 export function placeName({ target, path }: PurgePlace): string {
-  const local = () => (existsSync(path) ? realpathSync(path) : resolve(path));
-  return `${target.name} ${path.includes('://') ? path.replace(/\/+$/, '') : local()}`;
+  return `${target.name} ${path.includes('://') ? path.replace(/\/+$/, '') : realPath(path)}`;
 }
 
 export type Mapping = ReadonlyMap<string, readonly string[]>;
@@ -126,7 +125,7 @@ export class Purge {
   /** Hash of the service whose ids these are. */
   readonly #service: string;
   /** True if nobody is left to be deleted at the service: then a place that fails keeps no other from its purge. */
-  readonly #isLate: boolean;
+  readonly #isDeletionDecided: boolean;
   readonly #warned = new Set<string>();
   /** Who is looked for: first the whole list, then those who are deleted. */
   #ids: readonly string[];
@@ -139,28 +138,28 @@ export class Purge {
     listed: readonly ListedId[],
     mapping: Mapping | undefined,
     service: string,
-    isLate: boolean,
+    isDeletionDecided: boolean,
   ) {
     this.#request = request;
     this.#listed = listed;
     this.#mapping = mapping;
     this.#service = service;
-    this.#isLate = isLate;
+    this.#isDeletionDecided = isDeletionDecided;
     this.#ids = listed.map(({ id }) => id);
   }
 
   /**
-   * Counts what each place holds now. `isLate`: an earlier run has decided all ids, or begun to purge them; unless it
+   * Counts what each place holds now. `isDeletionDecided`: an earlier run has decided all ids, or begun to purge them; unless it
    * is true, throws UserError for a place that cannot be looked into.
    */
   static async open(
     request: PurgeRequest,
     listed: readonly ListedId[],
     service: ServiceName,
-    { isLate = false } = {},
+    { isDeletionDecided = false } = {},
   ): Promise<Purge> {
     const mapping = request.mapping === undefined ? undefined : await readMapping(request.mapping, listed);
-    const purge = new Purge(request, listed, mapping, serviceHash(service), isLate);
+    const purge = new Purge(request, listed, mapping, serviceHash(service), isDeletionDecided);
     await purge.#forecast();
     return purge;
   }
@@ -223,14 +222,14 @@ export class Purge {
       this.#warnOfFindings(place, found);
       return { place, found };
     } catch (error) {
-      return { place, found: NOBODY, failure: this.#lateFailure(place, error) };
+      return { place, found: NOBODY, failure: this.#failureBeforePurge(place, error) };
     }
   }
 
   /** The failure of a place before its purge, which finds it, too; throws it while it can still stop the deletion. */
-  #lateFailure(place: PurgePlace, error: unknown): UserError {
+  #failureBeforePurge(place: PurgePlace, error: unknown): UserError {
     this.#request.options.signal?.throwIfAborted();
-    if (!this.#isLate) throw error;
+    if (!this.#isDeletionDecided) throw error;
     return this.#failureOf(placeName(place), error);
   }
 
@@ -246,7 +245,7 @@ export class Purge {
   async trial(): Promise<void> {
     const { options, places, suppression } = this.#request;
     for (const place of places) {
-      await this.#tryPlace(place).catch((error: unknown) => void this.#lateFailure(place, error));
+      await this.#tryPlace(place).catch((error: unknown) => void this.#failureBeforePurge(place, error));
     }
     await this.#nameForeignSpools();
     if (suppression !== undefined) await suppress(suppression.file, [], suppression.key, options);

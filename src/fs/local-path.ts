@@ -1,3 +1,5 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { configError } from '../base/errors.ts';
 
 const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
@@ -15,3 +17,6 @@ export function checkLocalPath(text: string): void {
     `${text.replace(USER, '$1')} is an address: give a path on this machine (a bucket can hold delta, and with --data the data of ducklake).`,
   );
 }
+
+/** The absolute path of what is there, without links; of what is not there, the path as it is given, made absolute. */
+export const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path));

@@ -1,8 +1,8 @@
-import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { configError, type ExitCode } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
+import { realPath } from '../../fs/local-path.ts';
 import type { Target, TargetOptions } from '../../sinks/target.ts';
 import { TARGETS } from '../../sinks/targets.ts';
 import { isTableName, TABLES } from '../../table/columns.ts';
@@ -189,5 +189,3 @@ function placesToLoad({ also, publish }: Values, first: { readonly target: Targe
   }
   return toLoad;
 }
-
-const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path));

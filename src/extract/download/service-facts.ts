@@ -25,7 +25,7 @@ interface Known {
   readonly names: ReadonlySet<string>;
 }
 
-/** The facts about the service that an extraction starts with, from the stored state, and learns from answers. */
+/** The facts about the service: those of the stored state, and those that answers have shown since. */
 export class ServiceFacts {
   readonly #plan: Plan;
   readonly #deps: ExtractDeps;
@@ -59,7 +59,7 @@ export class ServiceFacts {
   /** Records the rule for single days, which the export of `day` proves. */
   proveSingleDays(inclusive: boolean, day: Day): void {
     if (this.#known.inclusive === inclusive) return;
-    this.#learn({ inclusive });
+    this.#update({ inclusive });
     this.#deps.counts.inclusive = inclusive;
     const message = `The export of ${day} proves that to_date is ${inclusive ? 'included' : 'not included'}.`;
     this.#deps.logger.info('rule.proved', message, { window: day, to_date_inclusive: inclusive });
@@ -67,37 +67,37 @@ export class ServiceFacts {
 
   /** Records that several days leave out their `to_date`. */
   excludeRangeEnd(): void {
-    this.#learn({ rangesInclusive: false });
+    this.#update({ rangesInclusive: false });
   }
 
   /** Records that several days contain their `to_date`, which an export proves. */
   includeRangeEnd({ from, to }: { readonly from: Day; readonly to: Day }): void {
-    this.#learn({ rangesInclusive: true });
+    this.#update({ rangesInclusive: true });
     const message = `The export of ${from} to ${to} proves that several days contain their to_date.`;
     this.#deps.logger.info('rule.ranges_proved', message, { window: from, to_date_inclusive: true });
   }
 
   /** Records how a body that is accepted as complete ends: one line end shows that bodies have them. */
   recordEnd(finalNewline: boolean): void {
-    if (finalNewline || this.#known.finalNewline === undefined) this.#learn({ finalNewline });
+    if (finalNewline || this.#known.finalNewline === undefined) this.#update({ finalNewline });
   }
 
   recordNames(names: readonly string[]): void {
-    this.#learn({ answered: true, names: new Set([...this.#known.names, ...names]) });
+    this.#update({ answered: true, names: new Set([...this.#known.names, ...names]) });
   }
 
   recordNameGroups(parts: number): void {
-    this.#learn({ nameGroups: Math.max(1, parts) });
+    this.#update({ nameGroups: Math.max(1, parts) });
   }
 
   limitToDate(latestToDate: Day): void {
-    this.#learn({ latestToDate });
+    this.#update({ latestToDate });
   }
 
   /** Limits later windows to half as many days as this one, or fewer. Returns that number. */
   limitWindowDays(days: DayRange): number {
     const count = Math.ceil(lengthOf(days) / 2);
-    this.#learn({ maxWindowDays: Math.min(count, this.#known.maxWindowDays ?? count) });
+    this.#update({ maxWindowDays: Math.min(count, this.#known.maxWindowDays ?? count) });
     return count;
   }
 
@@ -140,7 +140,7 @@ export class ServiceFacts {
     };
   }
 
-  #learn(facts: Partial<Known>): void {
+  #update(facts: Partial<Known>): void {
     this.#known = { ...this.#known, ...facts };
   }
 }

@@ -388,10 +388,10 @@ class LakeLog implements TableLog {
 
   /** The catalog's facts about paths: of `expired` files, which no snapshot has, and of those `kept` for older ones. */
   #known(expired: readonly string[] = [], kept: ReadonlySet<string> = new Set()): KnownFiles {
-    const [live, gone] = [new Set(this.#lake?.files.map(({ path }) => path)), new Set(expired)];
+    const [live, removed] = [new Set(this.#lake?.files.map(({ path }) => path)), new Set(expired)];
     return {
       isLive: (path) => live.has(path),
-      leftAt: (path) => (gone.has(path) ? 0 : kept.has(path) ? Number.POSITIVE_INFINITY : undefined),
+      leftAt: (path) => (removed.has(path) ? 0 : kept.has(path) ? Number.POSITIVE_INFINITY : undefined),
     };
   }
 }

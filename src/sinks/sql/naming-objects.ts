@@ -33,7 +33,8 @@ export async function namingObjects(engine: Engine, names: readonly string[]): P
   const found = new Set<string>();
   for (const [kind, from, name, sql] of OBJECTS) {
     const rows = await engine.rows(
-      `SELECT ${name} AS name, ${sql} AS sql, comment FROM ${from} WHERE database_name = current_database()`,
+      `SELECT ${name} AS name, ${sql} AS sql, comment FROM ${from}
+      WHERE database_name = current_database() AND (${sql} IS NOT NULL OR comment IS NOT NULL)`,
     );
     for (const row of rows) if (isNaming(row.sql, row.comment ?? '')) found.add(`${kind} ${row.name}`);
   }
