@@ -1,9 +1,8 @@
 import { appendFileSync, readFileSync } from 'node:fs';
-import { setTimeout } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ArrowFixture, streamedColumns } from '../../support/targets/arrow.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
+import { withMemoryForOneStatement } from '../../support/targets/memory-shortage.ts';
 
 let fixture: ArrowFixture;
 beforeEach(() => {
@@ -35,24 +34,8 @@ describe('the windows of an Arrow stream', () => {
   });
 
   it('are sent with memory for a single one of them, also while others are being written [R982]', async () => {
-    const { rowsAside } = Engine.prototype;
-    let running = 0;
-    const spy = vi.spyOn(Engine.prototype, 'rowsAside').mockImplementation(async function (this: Engine, sql) {
-      if (running > 0) throw new Error('Out of Memory Error: could not allocate block');
-      running++;
-      try {
-        await setTimeout(100);
-        return await rowsAside.call(this, sql);
-      } finally {
-        running--;
-      }
-    });
-    try {
-      const day = (n: number, cells: Cells) => fixture.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...cells }]));
-      await fixture.write([day(1, {}), day(2, {}), day(3, { late: '1' })]);
-    } finally {
-      spy.mockRestore();
-    }
+    const day = (n: number, cells: Cells) => fixture.window(`2026-01-0${n}`, csvOf([{ id: `r${n}`, ...cells }]));
+    await withMemoryForOneStatement(() => fixture.write([day(1, {}), day(2, {}), day(3, { late: '1' })]));
     expect(valuesOf('_key')).toEqual(['r1', 'r2', 'r3']);
     expect(valuesOf('late')).toEqual([null, null, '1']);
   });

@@ -1,12 +1,11 @@
 import { readdirSync } from 'node:fs';
-import { setTimeout } from 'node:timers/promises';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import type { SchemaMode } from '../../../src/config/source.ts';
 import type { Window } from '../../../src/extract/window.ts';
-import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import fc from '../../support/property.ts';
 import { type Cells, csvOf, on, pastedRows } from '../../support/targets/csv.ts';
+import { withMemoryForOneStatement } from '../../support/targets/memory-shortage.ts';
 import {
   FILE_TARGETS,
   FilesFixture,
@@ -211,24 +210,9 @@ describe.each(TARGETS)('a batch of windows in %s equals its windows stored one b
 
 describe.each(FILE_TARGETS)('a batch of windows in %s', (name) => {
   it('is stored with memory for a single window, also while another is being written [R989]', async () => {
-    const { rowsAside } = Engine.prototype;
-    let running = 0;
-    const spy = vi.spyOn(Engine.prototype, 'rowsAside').mockImplementation(async function (this: Engine, sql) {
-      if (running > 0) throw new Error('Out of Memory Error: could not allocate block');
-      running++;
-      try {
-        await setTimeout(100);
-        return await rowsAside.call(this, sql);
-      } finally {
-        running--;
-      }
-    });
     const fixture = made(new FilesFixture(name));
-    try {
-      await fixture.store([[0, 1, 2].map((i) => fixture.fixture.windowOf(day(i), { id: `k${i}` }))]);
-    } finally {
-      spy.mockRestore();
-    }
+    const windows = [0, 1, 2].map((i) => fixture.fixture.windowOf(day(i), { id: `k${i}` }));
+    await withMemoryForOneStatement(() => fixture.store([windows]));
     expect(await fixture.keys()).toEqual(['k0', 'k1', 'k2']);
     expect(await fixture.verify()).toEqual([]);
   });
