@@ -27,8 +27,8 @@ import {
 import { copy, getInfo, NOT_PLAIN, setInfo } from './bytes';
 
 const HASH_BYTES: usize = 64;
-/** A value with its padding is one block of SHA-256. */
-const LONGEST_VALUE: i32 = 55;
+/** A value with its padding is four blocks of SHA-256. */
+const LONGEST_VALUE: i32 = 247;
 
 function commas(count: i32, to: usize): usize {
   for (let i = 0; i < count; i++) store<u8>(to++, COMMA);
@@ -147,7 +147,7 @@ function addJob(jobs: usize, valueStart: i32, valueEnd: i32, out: i32): usize {
   return jobs + JOB_BYTES;
 }
 
-/** A value to hash as it stands: not quoted twice inside, of one block, and no `null` where that is no value. */
+/** A value to hash as it stands: not quoted twice inside, of few blocks, and no `null` where that is no value. */
 function isShort(cell: usize, head: i32, action: i32): bool {
   if ((head & DOUBLED) !== 0 || load<i32>(cell, 8) - load<i32>(cell, 4) > LONGEST_VALUE) return false;
   return action === HASH || load<i32>(cell, 8) - load<i32>(cell, 4) !== 4;
@@ -158,6 +158,10 @@ function isShort(cell: usize, head: i32, action: i32): bool {
 /** Places in the tables, behind the constants of the rounds; src/csv/layout.ts has those of the key and of blocks. */
 const WORDS_AT: usize = 256;
 const STATE_AT: usize = 1_280;
+/** For each lane all bits if it takes part in `compress`, or none. */
+const ACTIVE_AT: usize = 1_728;
+/** Least number of bytes of padding: one bit, and the length. */
+const PADDING_BYTES: i32 = 9;
 /** Bits of the block of the key, and of the digest behind it. */
 const KEY_BITS: i32 = 512;
 const OUTER_BITS: i32 = 768;
@@ -170,36 +174,22 @@ function add(a: v128, b: v128): v128 {
   return i32x4.add(a, b);
 }
 
-/** h + Σ1(e) + Ch(e, f, g) + K + W */
-function first(e: v128, f: v128, g: v128, h: v128, kw: v128): v128 {
-  const sigma = v128.xor(v128.xor(rotate(e, 6), rotate(e, 11)), rotate(e, 25));
-  return add(add(add(h, kw), sigma), v128.bitselect(f, g, e));
+/** Σ0 and Σ1: three rotations. */
+function sigma(x: v128, n1: i32, n2: i32, n3: i32): v128 {
+  return v128.xor(v128.xor(rotate(x, n1), rotate(x, n2)), rotate(x, n3));
 }
 
-/** Σ0(a) + Maj(a, b, c) */
-function second(a: v128, b: v128, c: v128): v128 {
-  const sigma = v128.xor(v128.xor(rotate(a, 2), rotate(a, 13)), rotate(a, 22));
-  return add(sigma, v128.bitselect(c, a, v128.xor(a, b)));
+/** Stores the word that follows the sixteen from `at` on. */
+function extend(at: usize): void {
+  const w2 = v128.load(at, 224);
+  const w15 = v128.load(at, 16);
+  const s1 = v128.xor(v128.xor(rotate(w2, 17), rotate(w2, 19)), i32x4.shr_u(w2, 10));
+  const s0 = v128.xor(v128.xor(rotate(w15, 7), rotate(w15, 18)), i32x4.shr_u(w15, 3));
+  v128.store(at, add(add(v128.load(at), s0), add(v128.load(at, 144), s1)), 256);
 }
 
-function roundWord(tables: usize, t: i32): v128 {
-  return add(v128.load32_splat(tables + ((<usize>t) << 2)), v128.load(tables + WORDS_AT + ((<usize>t) << 4)));
-}
-
-/** The words from the seventeenth on. */
-function extend(words: usize): void {
-  for (let at = words + 256; at < words + 1_024; at += 16) {
-    const w2 = v128.load(at - 32);
-    const w15 = v128.load(at - 240);
-    const s1 = v128.xor(v128.xor(rotate(w2, 17), rotate(w2, 19)), i32x4.shr_u(w2, 10));
-    const s0 = v128.xor(v128.xor(rotate(w15, 7), rotate(w15, 18)), i32x4.shr_u(w15, 3));
-    v128.store(at, add(add(v128.load(at - 256), s0), add(v128.load(at - 112), s1)));
-  }
-}
-
-/** Takes the sixteen words into the state at STATE_AT. */
+/** Takes the sixteen words into the state. One round at a time: the variables of several need more registers. */
 function compress(tables: usize): void {
-  extend(tables + WORDS_AT);
   const state = tables + STATE_AT;
   let a = v128.load(state);
   let b = v128.load(state, 16);
@@ -209,40 +199,35 @@ function compress(tables: usize): void {
   let f = v128.load(state, 80);
   let g = v128.load(state, 96);
   let h = v128.load(state, 112);
-  for (let t = 0; t < 64; t += 8) {
-    h = first(e, f, g, h, roundWord(tables, t));
-    d = add(d, h);
-    h = add(h, second(a, b, c));
-    g = first(d, e, f, g, roundWord(tables, t + 1));
-    c = add(c, g);
-    g = add(g, second(h, a, b));
-    f = first(c, d, e, f, roundWord(tables, t + 2));
-    b = add(b, f);
-    f = add(f, second(g, h, a));
-    e = first(b, c, d, e, roundWord(tables, t + 3));
-    a = add(a, e);
-    e = add(e, second(f, g, h));
-    d = first(a, b, c, d, roundWord(tables, t + 4));
-    h = add(h, d);
-    d = add(d, second(e, f, g));
-    c = first(h, a, b, c, roundWord(tables, t + 5));
-    g = add(g, c);
-    c = add(c, second(d, e, f));
-    b = first(g, h, a, b, roundWord(tables, t + 6));
-    f = add(f, b);
-    b = add(b, second(c, d, e));
-    a = first(f, g, h, a, roundWord(tables, t + 7));
-    e = add(e, a);
-    a = add(a, second(b, c, d));
+  for (let t: usize = 0; t < 64; t++) {
+    const word = tables + WORDS_AT + (t << 4);
+    if (t < 48) extend(word);
+    const kw = add(v128.load32_splat(tables + (t << 2)), v128.load(word));
+    const first = add(add(add(h, kw), sigma(e, 6, 11, 25)), v128.bitselect(f, g, e));
+    const second = add(sigma(a, 2, 13, 22), v128.bitselect(c, a, v128.xor(a, b)));
+    h = g;
+    g = f;
+    f = e;
+    e = add(d, first);
+    d = c;
+    c = b;
+    b = a;
+    a = add(first, second);
   }
-  v128.store(state, add(a, v128.load(state)));
-  v128.store(state, add(b, v128.load(state, 16)), 16);
-  v128.store(state, add(c, v128.load(state, 32)), 32);
-  v128.store(state, add(d, v128.load(state, 48)), 48);
-  v128.store(state, add(e, v128.load(state, 64)), 64);
-  v128.store(state, add(f, v128.load(state, 80)), 80);
-  v128.store(state, add(g, v128.load(state, 96)), 96);
-  v128.store(state, add(h, v128.load(state, 112)), 112);
+  const active = v128.load(tables + ACTIVE_AT);
+  addTo(state, a, active);
+  addTo(state + 16, b, active);
+  addTo(state + 32, c, active);
+  addTo(state + 48, d, active);
+  addTo(state + 64, e, active);
+  addTo(state + 80, f, active);
+  addTo(state + 96, g, active);
+  addTo(state + 112, h, active);
+}
+
+/** Adds `v` in the lanes that take part. */
+function addTo(at: usize, v: v128, active: v128): void {
+  v128.store(at, add(v128.load(at), v128.and(v, active)));
 }
 
 function setState(tables: usize, from: usize): void {
@@ -283,24 +268,28 @@ export function prepareKey(tables: usize, isOuter: bool): void {
   const at = tables + (isOuter ? OUTER_AT : INNER_AT);
   loadWords(tables);
   setState(tables, at);
+  v128.store(tables + ACTIVE_AT, i32x4.splat(-1));
   compress(tables);
   for (let i: usize = 0; i < 8; i++) store<i32>(at + (i << 2), load<i32>(tables + STATE_AT + (i << 4)));
 }
 
 /** Sixteen bytes of a text from `at` on; zeros behind its `length`. */
-function textPart(value: usize, length: i32, at: i32): v128 {
+function textPart(text: usize, length: i32, at: i32): v128 {
   const positions = i8x16.add(i8x16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), i8x16.splat(<i8>at));
-  return v128.and(v128.load(value + <usize>at), i8x16.lt_s(positions, i8x16.splat(<i8>length)));
+  return v128.and(v128.load(text + <usize>at), i8x16.lt_s(positions, i8x16.splat(<i8>length)));
 }
 
-/** The text and its padding as a block. */
-function putBlock(block: usize, value: usize, length: i32): void {
-  v128.store(block, textPart(value, length, 0));
-  v128.store(block, textPart(value, length, 16), 16);
-  v128.store(block, textPart(value, length, 32), 32);
-  v128.store(block, textPart(value, length, 48), 48);
-  store<u8>(block + <usize>length, 0x80);
-  store<u32>(block, bswap<u32>(<u32>(KEY_BITS + length * 8)), 60);
+/** The bytes of a value from `done` on, and its padding, as a block. */
+function putBlock(block: usize, value: usize, length: i32, done: i32): void {
+  const text = value + <usize>min(done, length);
+  const rest = length - done;
+  const here = min(rest, <i32>BLOCK_BYTES);
+  v128.store(block, textPart(text, here, 0));
+  v128.store(block, textPart(text, here, 16), 16);
+  v128.store(block, textPart(text, here, 32), 32);
+  v128.store(block, textPart(text, here, 48), 48);
+  if (<u32>rest < <u32>BLOCK_BYTES) store<u8>(block + <usize>rest, 0x80);
+  if (rest + PADDING_BYTES <= <i32>BLOCK_BYTES) store<u32>(block, bswap<u32>(<u32>(KEY_BITS + length * 8)), 60);
 }
 
 /** Sixteen bytes as 32 hex digits. */
@@ -317,25 +306,36 @@ function jobAt(jobs: usize, end: usize, lane: usize): usize {
   return job < end ? job : end - JOB_BYTES;
 }
 
+/** Makes words of the values' bytes from `done` on; false if all values have ended. */
+function loadBlocks(base: usize, jobs: usize, end: usize, done: i32): bool {
+  let isAny = false;
+  for (let lane: usize = 0; lane < 4; lane++) {
+    const job = jobAt(jobs, end, lane);
+    const length = load<i32>(job, 4);
+    const isActive = length + PADDING_BYTES > done;
+    store<i32>(base + ACTIVE_AT + (lane << 2), -i32(isActive));
+    if (!isActive) continue;
+    putBlock(base + BLOCKS_AT + lane * BLOCK_BYTES, base + <usize>load<i32>(job), length, done);
+    isAny = true;
+  }
+  if (isAny) loadWords(base);
+  return isAny;
+}
+
 /** Writes the hashes of all jobs; none is left then. */
 export function hashJobs(base: usize): void {
   const end = base + <usize>getInfo(JOBS_END);
-  const blocks = base + BLOCKS_AT;
   const words = base + WORDS_AT;
   const state = base + STATE_AT;
   for (let jobs = base + JOBS_AT; jobs < end; jobs += 4 * JOB_BYTES) {
-    for (let lane: usize = 0; lane < 4; lane++) {
-      const job = jobAt(jobs, end, lane);
-      putBlock(blocks + lane * BLOCK_BYTES, base + <usize>load<i32>(job), load<i32>(job, 4));
-    }
-    loadWords(base);
     setState(base, base + INNER_AT);
-    compress(base);
+    for (let done = 0; loadBlocks(base, jobs, end, done); done += <i32>BLOCK_BYTES) compress(base);
     for (let i: usize = 0; i < 8; i++) v128.store(words + (i << 4), v128.load(state + (i << 4)));
     v128.store(words, i32x4.splat(<i32>0x80000000), 128);
     for (let i: usize = 9; i < 15; i++) v128.store(words + (i << 4), i32x4.splat(0));
     v128.store(words, i32x4.splat(OUTER_BITS), 240);
     setState(base, base + OUTER_AT);
+    v128.store(base + ACTIVE_AT, i32x4.splat(-1));
     compress(base);
     for (let lane: usize = 0; lane < 4; lane++) {
       const job = jobAt(jobs, end, lane);

@@ -101,4 +101,13 @@ describe('rows with dropped and hashed columns', () => {
       expect(written.toString().split('\n').slice(1, -1)).toEqual(expected);
     }
   });
+
+  it('are the same for values of every length, short ones beside long ones [R351]', () => {
+    const long = 'erna@example.com, '.repeat(20);
+    const values = Array.from({ length: 300 }, (_, n) => [n, (n * 37) % 300].map((length) => long.slice(0, length)));
+    const body = Buffer.from(['a,b', ...values.map(([a, b]) => `"${a}","${b}"`), ''].join('\n'));
+    const { written } = scanIn(new Scanner({ requireSystem: false, edits: columnEdits([], ['a', 'b'], KEY) }), body);
+    const hashes = values.map((row) => row.map((value) => (value === '' ? '""' : hmac(value))).join(','));
+    expect(written.toString().split('\n').slice(1, -1)).toEqual(hashes);
+  });
 });
