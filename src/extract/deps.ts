@@ -36,6 +36,8 @@ export interface ExtractDeps {
   readonly signal: AbortSignal;
   /** Folder under which the spool folder of these filters is made. */
   readonly spoolDir: string;
+  /** Maximum of a wait that the service asks for before a further attempt (ms); a longer one ends the run. */
+  readonly maxWaitMs?: number | undefined;
   readonly options: ExtractOptions;
   /** Set if several targets load the same exports one after the other (S54). */
   readonly sharing?: Sharing | undefined;

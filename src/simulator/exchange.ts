@@ -67,11 +67,14 @@ export function failByFault(exchange: Exchange, fault: Fault, operation: Operati
   const limit = service.limits[operation];
   switch (fault.kind) {
     case 'status': {
-      const { status, body, content_type = 'text/html' } = fault;
+      const { status, body, content_type = 'text/html', retry_after_s } = fault;
+      const retryAfter = retry_after_s !== undefined && { 'Retry-After': String(retry_after_s) };
+      const headers = { ...limit.headers(), ...retryAfter };
+      const html = HTML_503.replaceAll('503', String(status));
       seen.outcome = `HTTP ${status}`;
-      if (body !== undefined) answer(exchange, status, { type: content_type, body }, limit.headers());
-      else if (status === 500) fail(exchange, 500, 'unknown_error', limit.headers());
-      else answer(exchange, status, { type: 'text/html', body: HTML_503.replaceAll('503', String(status)) });
+      if (body !== undefined) answer(exchange, status, { type: content_type, body }, headers);
+      else if (status === 500) fail(exchange, 500, 'unknown_error', headers);
+      else answer(exchange, status, { type: 'text/html', body: html }, { ...retryAfter });
       return true;
     }
     case 'rate_limit': {

@@ -50,7 +50,12 @@ const ROW = { row: whole(2, 1) };
 /** The kinds of fault by the operation that they affect, each with its keys. */
 export const FAULTS = {
   both: {
-    status: { status: whole(500, 200, 599), body: optional(TEXT), content_type: optional(TEXT) },
+    status: {
+      status: whole(500, 200, 599),
+      body: optional(TEXT),
+      content_type: optional(TEXT),
+      retry_after_s: optional(whole(0)),
+    },
     rate_limit: { remaining: whole(0), reset: choice('given', 'absent'), reset_in_s: number(60, -1e9, 1e9) },
     refuse: {},
     redirect: { status: choice(302, 301, 303, 307, 308), location: optional(TEXT) },

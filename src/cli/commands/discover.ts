@@ -8,12 +8,16 @@ export const commands = [
   command({
     usage: 'discover',
     summary: 'The typed schema of the export, as JSON for --schema; costs two exports',
-    options: { config: CONFIG_OPTION, maxWait: duration('Longest wait for the quota (30s, 20m, 1h)') },
+    options: {
+      config: CONFIG_OPTION,
+      maxWait: duration('Longest wait for the quota, or that a failure asks for (30s, 20m, 1h)'),
+    },
     async run(values, context) {
       const config = loadSourceConfig(values.config, context);
-      const session = openExportSession(config, context, { maxWaitMs: values.maxWait });
+      const { maxWait: maxWaitMs } = values;
+      const session = openExportSession(config, context, { maxWaitMs });
       try {
-        const columns = await discoverColumns(config, extractDeps(config, session.service, context));
+        const columns = await discoverColumns(config, { ...extractDeps(config, session.service, context), maxWaitMs });
         for (const line of JSON.stringify({ v: 1, columns }, null, 2).split('\n')) context.terminal.result(line);
         return EXIT.done;
       } finally {

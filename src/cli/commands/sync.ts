@@ -44,7 +44,9 @@ const optionsOf = ({ place, options }: Target) => ({
   also: places('TARGET PLACE: a further target of the same exports, with its own cursor; may be repeated'),
   tables: withDefault('events', tables),
   schema: text('Pinned schema, as discover prints it'),
-  maxWait: duration('Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3'),
+  maxWait: duration(
+    'Longest wait for the quota, or that a failure asks for (30s, 20m, 1h); longer: commit what is done, exit 3',
+  ),
   json: flag('The summary as JSON on the last line of stdout'),
   xcom: text('File for the same JSON, on failure too'),
   notify: text(

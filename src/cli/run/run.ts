@@ -80,14 +80,15 @@ async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | St
   const planned = plannedWindows(plan).length;
   const context: Context = { ...outer, logger: outer.loggerThrough(progress.wrap) };
   let waitingUntil: number | undefined;
+  const { maxWaitMs, sharing } = run;
   const session = openExportSession(run.config, context, {
-    maxWaitMs: run.maxWaitMs,
+    maxWaitMs,
     onWait(until) {
       waitingUntil = until;
     },
   });
   const counts = newLoadCounts();
-  const deps = { ...extractDeps(run.config, session.service, context), sharing: run.sharing, counts };
+  const deps = { ...extractDeps(run.config, session.service, context), maxWaitMs, sharing, counts };
   const ticker = setInterval(() => {
     const { windows, rows } = counts.stored;
     progress.update({

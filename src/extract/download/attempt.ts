@@ -8,11 +8,14 @@ import {
   type ExportRequest,
   UnreadableBody,
 } from '../../service/export/protocol.ts';
-import { EXPORT_RETRY, type Refusal } from '../../service/export/retry.ts';
+import type { Refusal } from '../../service/export/retry.ts';
 import { exportName, requestKey } from '../export-request.ts';
 import type { SpoolWriter } from '../spool/spool-writer.ts';
 import type { ExportFile } from './download.ts';
 import type { Extraction } from './extraction.ts';
+
+/** Bodies malformed at the same place in the same way before the last is kept for inspection and the run fails. */
+const MAX_MALFORMED = 3;
 
 /** Number of malformed bodies of one export, by the place and the kind of the fault. */
 export type MalformedCounts = Map<string, number>;
@@ -37,7 +40,7 @@ export async function attemptExport(
   let raw: SpoolWriter | undefined;
   try {
     file = await extraction.spool.create(id);
-    const mayBeKept = [...malformed.values()].some((count) => count >= EXPORT_RETRY.malformedAfter - 1);
+    const mayBeKept = [...malformed.values()].some((count) => count >= MAX_MALFORMED - 1);
     if (mayBeKept && options.edits === undefined) raw = await extraction.spool.create(extraction.spool.nextId());
     const body = await scanBody(extraction, answer, file, raw);
     if (body === undefined && options.emptyBody === 'retry') return EMPTY_BODY;
@@ -149,7 +152,7 @@ async function malformedBody(
   const how = `${reason} ${where.row}`;
   const count = (counts.get(how) ?? 0) + 1;
   counts.set(how, count);
-  if (count < EXPORT_RETRY.malformedAfter) return { kind: 'retry', code: reason, message };
+  if (count < MAX_MALFORMED) return { kind: 'retry', code: reason, message };
   const path = await keep();
   const kept =
     path === undefined

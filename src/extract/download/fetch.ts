@@ -11,7 +11,7 @@ import type { Extraction } from './extraction.ts';
 interface FetchOptions {
   /** The day that must have been over when the request was sent, for a later run to reuse the file. */
   readonly through: Day;
-  /** Number of answers that may mean "too big" before the request is split; undefined for that of the retry policy. */
+  /** Number of answers that may mean "too big" before the request is split; undefined for that of several days. */
   readonly splitAfter?: number | undefined;
 }
 

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Filters } from '../../service/export/protocol.ts';
-import { EXPORT_RETRY, type LastRefusal } from '../../service/export/retry.ts';
+import { type LastRefusal, SPLIT_AFTER } from '../../service/export/retry.ts';
 import { exportName } from '../export-request.ts';
 import type { DaysRequest, Download, ExportFile } from './download.ts';
 import type { Extraction } from './extraction.ts';
@@ -37,8 +37,7 @@ export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, 
 /** Exports some days under the user's own filter. Throws a UserError as `fetchExport` does. */
 export async function fetchDays(extraction: Extraction, request: DaysRequest): Promise<Download | LastRefusal> {
   const { from, to, through, splitByNames } = request;
-  const splitAfter =
-    splitByNames && extraction.facts.known.nameGroups !== undefined ? EXPORT_RETRY.splitNextDayAfter : undefined;
+  const splitAfter = splitByNames && extraction.facts.known.nameGroups !== undefined ? SPLIT_AFTER.nextDay : undefined;
   const found = await fetchExport(extraction, { ...extraction.plan.filters, from, to }, { through, splitAfter });
   const download = { kind: 'rows', from, to, days: { first: from, last: through }, contains: undefined } as const;
   if (found.kind === 'file') return { ...download, files: [found], split: 'none' };
@@ -64,7 +63,7 @@ async function fetchByNames(extraction: Extraction, { from, to, through }: DaysR
     const isOne = group.length === 1;
     const found = await fetchPart(
       { events: group, eventsCondition: 'include' },
-      isOne ? undefined : EXPORT_RETRY.splitPartAfter,
+      isOne ? undefined : SPLIT_AFTER.partOfDay,
     );
     if (found.kind === 'file') {
       parts.push(found);

@@ -1,28 +1,31 @@
 import type { Clock } from '../../base/clock.ts';
-import { formatDuration } from '../../base/durations.ts';
+import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { configError, transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../../base/retry.ts';
+import type { LimitHeaders } from '../http/headers.ts';
 import { REFUSAL_POLICY } from '../quota/rules.ts';
 import type { ExportRefusal } from './protocol.ts';
 
-export const EXPORT_RETRY = {
-  attempts: 5,
-  /** Answers that may mean "too big" before the days of a request are divided. */
-  splitAfter: 3,
-  /** The same for a single day, once a day before it was divided. */
-  splitNextDayAfter: 1,
-  /** The same for a part of a day. */
-  splitPartAfter: 2,
-  /** Bodies malformed at the same place in the same way before the last is kept for inspection and the run fails. */
-  malformedAfter: 3,
-  baseMs: 1_000,
-  capMs: 120_000,
-} as const satisfies RetryPolicy & Record<string, number>;
+/** A pause is longer where the service names a longer one in `Retry-After`, up to `MAX_RETRY_AFTER_MS`. */
+export const EXPORT_RETRY: RetryPolicy = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
+const MAX_RETRY_AFTER_MS = HOUR_MS;
 
-/** A refusal; a broken body is treated as one. `serverTime` as in `ExportAnswer`. */
-export type Refusal = Pick<ExportRefusal, 'kind' | 'code' | 'message'> & { readonly serverTime?: number | undefined };
+/** The number of answers that may mean "too big" before an export is divided. */
+export const SPLIT_AFTER = {
+  days: 3,
+  /** Of a single day, once a day before it was divided. */
+  nextDay: 1,
+  partOfDay: 2,
+} as const;
+
+/** A refusal; a broken body, which has no headers, is treated as one. */
+export type Refusal = Pick<ExportRefusal, 'kind' | 'code' | 'message'> & {
+  readonly limits?: LimitHeaders | undefined;
+  /** As in `ExportAnswer`. */
+  readonly serverTime?: number | undefined;
+};
 
 /** What was read of an answer. */
 export interface Received<T> {
@@ -56,8 +59,10 @@ export type LastRefusal = Omit<Refusal, 'kind'> & { readonly kind: 'gone' | 'inv
 interface RetryOptions {
   /** Name of the export in messages: `2026-01-01`. */
   readonly exportName: string;
-  /** Answers that may mean "too big" before the export is `too_big`; default: that of the policy. */
+  /** Answers that may mean "too big" before the export is `too_big`; default: that of several days. */
   readonly splitAfter?: number | undefined;
+  /** Maximum of a pause that the service names (ms); a longer one is refused. */
+  readonly maxWaitMs?: number | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -73,7 +78,7 @@ export async function retrying<T>(
   options: RetryOptions,
   request: () => Promise<Received<T> | Refusal>,
 ): Promise<Accepted<T> | LastRefusal> {
-  const { exportName, splitAfter = EXPORT_RETRY.splitAfter, logger, signal } = options;
+  const { exportName, splitAfter = SPLIT_AFTER.days, logger, signal } = options;
   let attempt = 1;
   let quotaRefusals = 0;
   let maybeTooBig = 0;
@@ -96,7 +101,7 @@ export async function retrying<T>(
       }
       answer = { kind: 'retry', code: 'no_final_newline', message: truncation.message };
     }
-    const { kind, code, message } = answer;
+    const { kind, code, message, limits } = answer;
     if (kind === 'gone' || kind === 'invalid') return { ...answer, kind };
     if (kind === 'config') throw configError(message, { where, internal: code });
     if (kind === 'wait') {
@@ -113,7 +118,7 @@ export async function retrying<T>(
       logger.warn('window.split', text, { ...where, cause: code });
       return { ...answer, kind: 'too_big' };
     }
-    await pauseAfterFailure(options, attempt, why, code);
+    await pauseAfterFailure(options, attempt, { why, code, retryAt: limits?.retryAt });
     attempt++;
   }
 }
@@ -129,9 +134,18 @@ function tellQuotaRefusal({ exportName, logger }: RetryOptions, message: string,
   });
 }
 
-/** Throws a UserError after the last attempt. */
-async function pauseAfterFailure(options: RetryOptions, attempt: number, why: string, code: string): Promise<void> {
-  const { exportName, clock, random, logger, signal } = options;
+/** The last failure of an export, as a clause that can follow "because". */
+interface Failure {
+  readonly why: string;
+  readonly code: string;
+  /** The instant that `Retry-After` names. */
+  readonly retryAt: number | undefined;
+}
+
+/** Throws a UserError after the last attempt, or if the service names a longer pause than is allowed. */
+async function pauseAfterFailure(options: RetryOptions, attempt: number, failure: Failure): Promise<void> {
+  const { exportName, maxWaitMs = Number.POSITIVE_INFINITY, clock, random, logger, signal } = options;
+  const { why, code, retryAt = 0 } = failure;
   const where = { window: exportName, attempt };
   if (attempt >= EXPORT_RETRY.attempts) {
     throw transientError(
@@ -139,7 +153,15 @@ async function pauseAfterFailure(options: RetryOptions, attempt: number, why: st
       { where, internal: code },
     );
   }
-  const pause = pauseAfter(attempt, EXPORT_RETRY, random);
+  const named = Math.min(retryAt - clock.now(), MAX_RETRY_AFTER_MS);
+  if (named > maxWaitMs) {
+    throw transientError(
+      `The export of ${exportName} failed because ${why}, and may be requested again in ${formatDuration(named)}: longer ` +
+        `than the ${formatDuration(maxWaitMs)} that --max-wait allows. What is done is kept; run again then.`,
+      { where, internal: code },
+    );
+  }
+  const pause = Math.max(pauseAfter(attempt, EXPORT_RETRY, random), named);
   const text = `${exportName}, attempt ${attempt} of ${EXPORT_RETRY.attempts}: ${why}; again in ${formatDuration(pause)}.`;
   logger.warn('window.retry', text, { ...where, cause: code, pause_ms: pause });
   await clock.sleep(pause, signal);

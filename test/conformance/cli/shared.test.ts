@@ -47,3 +47,17 @@ it('--max-wait commits what was downloaded, exits with 3, and the next hour cont
   expect([again.code, summaryIn(again).exports]).toEqual([3, 0]);
   expect(fixture.refused()).toBe(0);
 });
+
+it('a 503 is requested again when its Retry-After says, or ends with exit 3 where --max-wait is shorter [R1030]', async () => {
+  const fault = (retry_after_s: number) => ({ kind: 'status', status: 503, when: { nth: 2 }, retry_after_s });
+  fixture = await CliFixture.start({ faults: [fault(30)] });
+  const args = ['--max-wait', '10s'];
+  const ended = await fixture.sync({ max_concurrent_exports: 1 }, args);
+  expect(ended.code, ended.stderr).toBe(3);
+  expect(ended.stderr).toMatch(/503.*longer than the 10 s that --max-wait allows/);
+  expect(summaryIn(ended)).toMatchObject({ windows: 1, exports: 2 });
+  fixture.sim.setScenario({ faults: [{ ...fault(2), when: { nth: 1 } }] });
+  const again = await fixture.sync({ max_concurrent_exports: 1 }, args);
+  expect(again.code, again.stderr).toBe(0);
+  expect(again.stderr).toMatch(/attempt 1 of 5: .*503.*; again in [12](\.\d)? s/);
+});

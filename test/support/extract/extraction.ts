@@ -15,7 +15,7 @@ import { extractWindows } from '../../../src/extract/extract.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/plan/plan.ts';
 import type { ExportState, PriorLoads, Receipt, Window } from '../../../src/extract/window.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
-import { NO_LIMITS } from '../../../src/service/http/headers.ts';
+import { type LimitHeaders, NO_LIMITS } from '../../../src/service/http/headers.ts';
 import { copyLiving } from '../copy-living.ts';
 import { DEAD_PID, ownerText } from '../processes/lock-owner.ts';
 
@@ -72,7 +72,12 @@ export interface FakeServiceSettings {
 }
 
 export type Fault =
-  | { readonly refuse: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' }
+  | {
+      readonly refuse: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid';
+      /** By default the kind. */
+      readonly code?: string;
+      readonly limits?: Partial<LimitHeaders>;
+    }
   | { readonly body: (csv: string) => string | Uint8Array }
   /** What the body throws behind its first bytes. */
   | { readonly breaks: unknown };
@@ -124,9 +129,11 @@ export class FakeService implements ExportService {
     this.requests.push(request);
     const fault = this.settings.fault(request, this.requests.length);
     await Promise.resolve();
-    const kind = fault !== undefined && 'refuse' in fault ? fault.refuse : this.#refusal(request);
-    const common = { limits: NO_LIMITS, serverTime: this.#now() };
-    if (kind !== undefined) return { ...common, kind, code: kind, message: `the fake says ${kind}.`, status: 400 };
+    const refused = fault !== undefined && 'refuse' in fault ? fault : undefined;
+    const kind = refused?.refuse ?? this.#refusal(request);
+    const common = { limits: { ...NO_LIMITS, ...refused?.limits }, serverTime: this.#now() };
+    if (kind !== undefined)
+      return { ...common, kind, code: refused?.code ?? kind, message: `the fake says ${kind}.`, status: 400 };
     const csv = this.#csv(request);
     const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;
     const body = this.#body(text, fault !== undefined && 'breaks' in fault ? fault : undefined);
@@ -289,6 +296,7 @@ export class Fixture {
   target = new FakeTarget();
   controller = new AbortController();
   options: Partial<ExtractOptions> = {};
+  maxWaitMs: number | undefined;
   counts: ExtractCounts = newExtractCounts();
 
   constructor(now: string, serviceSettings: Partial<FakeServiceSettings>) {
@@ -309,6 +317,7 @@ export class Fixture {
       ),
       signal: this.controller.signal,
       spoolDir: this.spoolDir,
+      maxWaitMs: this.maxWaitMs,
       counts: this.counts,
       options: { maxConcurrentExports: 3, emptyBody: 'retry', timezone: undefined, ...this.options },
     };

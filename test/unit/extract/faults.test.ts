@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { pauseAfter } from '../../../src/base/retry.ts';
 import { EXPORT_RETRY } from '../../../src/service/export/retry.ts';
+import type { LimitHeaders } from '../../../src/service/http/headers.ts';
 import { type FakeServiceSettings, type Fault, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
 import { failureOf } from '../../support/failure.ts';
 
@@ -54,6 +55,39 @@ describe('a permanent fault', () => {
     expect(fixture.target.state?.from_date).toBe('2026-03-06');
     expect(fixture.events('window.retry').length).toBe(4);
     expect(fixture.clock.slept).toBe(500 + 1000 + 2000 + 4000);
+  });
+
+  const failsOnce = (limits: (now: number) => Partial<LimitHeaders>) =>
+    open({
+      fault: (_q, count) => (count === 1 ? { refuse: 'retry', limits: limits(fixture.clock.now()) } : undefined),
+    });
+
+  it('is requested again when its Retry-After says, an hour later at most; its Reset is not waited for [R1030]', async () => {
+    for (const [retryAfter, pause] of [
+      [40_000, 40_000],
+      [100, 500],
+      [26 * HOUR, HOUR],
+      [undefined, 500],
+    ] as const) {
+      fixture?.close();
+      await failsOnce((now) => ({
+        retryAt: retryAfter === undefined ? undefined : now + retryAfter,
+        resetAt: now + 600_000,
+      })).run(DAYS);
+      expect([fixture.clock.slept, fixture.service.sent]).toEqual([pause, 4]);
+    }
+  });
+
+  it('whose Retry-After is longer than --max-wait ends the run with exit 3; a pause of our own does not [R1030]', async () => {
+    failsOnce((now) => ({ retryAt: now + 40_000 })).maxWaitMs = 39_999;
+    const failure = await failureOf(fixture.run(DAYS));
+    expect(failure).toMatchObject({ exitCode: 3, internal: 'retry', where: { attempt: 1 } });
+    expect(failure.message).toMatch(/again in 40 s: longer than the .*--max-wait/);
+    expect([fixture.clock.slept, fixture.service.sent]).toEqual([0, 1]);
+    fixture.close();
+    failsOnce(() => ({})).maxWaitMs = 1;
+    await fixture.run(DAYS);
+    expect(fixture.target.ids()).toEqual(truth());
   });
 
   it('of an empty body exits with 3, unless it means no rows [R11]', async () => {

@@ -196,6 +196,11 @@ describe('the body of an export', () => {
     expect(answer.headers.get('location')).toBe('/elsewhere');
   });
 
+  it.each([503, 500])('is a %i with a Retry-After', async (status) => {
+    const answer = await exportRequest(await withFault({ kind: 'status', status, retry_after_s: 40 }), dayBody(DAY));
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([status, '40']);
+  });
+
   it('is a 429 with its own headers', async () => {
     const fault = { kind: 'rate_limit', remaining: 12, reset: 'absent' };
     const answer = await exportRequest(await withFault(fault), dayBody(DAY));
