@@ -1,30 +1,26 @@
 import { BACKSLASH, CLOSE_BRACKET, COMMA, DOT, LOWER_N, LOWER_U, OPEN_BRACKET, QUOTE } from '../base/ascii.ts';
-import {
-  type Evidence,
-  LIST_DOUBLE,
-  LIST_EMPTY,
-  LIST_LONG,
-  LIST_LONG_WIDE,
-  LIST_STRING,
-  LONG,
-  LONG_WIDE,
-  STRING,
-} from './evidence.ts';
+import { type Evidence, LIST_DOUBLE, LIST_EMPTY, LIST_LONG, LIST_LONG_WIDE, LIST_STRING, STRING } from './evidence.ts';
 import { copyBytes, isNull, isSpace, writeQuoted } from './json-text.ts';
 import { canonicalDouble, DOUBLE_CODEC, LONG_CODEC, latin1, numberClass, sqlDouble, sqlLong } from './numbers.ts';
 import { castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';
 import { type ColumnCodec, codecOf, type DuckDbScalar } from './type.ts';
 
-/** Every class that a double takes and a long does not has one bit in lists, as `double[]` takes all of them. */
-const DOUBLES = DOUBLE_CODEC.cells(false) & ~LONG;
+/*
+ * The classes of numbers that have one bit in lists, since `long[]` and `double[]` take all of them or none: those of
+ * longs that a double takes, too, of other longs, and of other doubles.
+ */
+const LONGS = LONG_CODEC.cells(false);
+const LONGS_AND_DOUBLES = LONGS & DOUBLE_CODEC.cells(false);
+const LONGS_ALONE = LONGS & ~LONGS_AND_DOUBLES;
+const DOUBLES_ALONE = DOUBLE_CODEC.cells(false) & ~LONGS;
 
 /** The evidence of a list from that of its elements; 0 for an element of another class, whose list is text. */
 function listsOf(elements: Evidence): Evidence {
   return (
-    ((elements & LONG) !== 0 ? LIST_LONG : 0) |
-    ((elements & LONG_WIDE) !== 0 ? LIST_LONG_WIDE : 0) |
-    ((elements & DOUBLES) !== 0 ? LIST_DOUBLE : 0) |
+    ((elements & LONGS_AND_DOUBLES) !== 0 ? LIST_LONG : 0) |
+    ((elements & LONGS_ALONE) !== 0 ? LIST_LONG_WIDE : 0) |
+    ((elements & DOUBLES_ALONE) !== 0 ? LIST_DOUBLE : 0) |
     ((elements & STRING) !== 0 ? LIST_STRING : 0)
   );
 }

@@ -136,7 +136,10 @@ function propertyType(schema: unknown): PropertyType {
 const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
 const TYPE_OF_KIND = typesByKind();
 
-/** Column types by the narrowest kind of their JSON schema; undefined for a kind without one, such as a time of day. */
+/**
+ * Column types by the narrowest kind of their JSON schema. A time of day is none as long as no type has its format: a
+ * property that asks for it must not get any text.
+ */
 function typesByKind(): ReadonlyMap<string, ColumnType | undefined> {
   const types = new Map<string, ColumnType | undefined>([['string time', undefined]]);
   for (const type of COLUMN_TYPES) {
