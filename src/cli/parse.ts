@@ -117,6 +117,19 @@ function unknownOption(options: readonly GivenOption[], table: OptionTable, help
   return configError(`there is no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}: ${help}.`);
 }
 
+/**
+ * The failure of an unknown option right before a word that is no command or no target. The word is perhaps its value, such
+ * as a secret, which no message may repeat.
+ */
+export function unknownOptionBefore(
+  word: string | undefined,
+  argv: readonly string[],
+  table: OptionTable,
+): UserError | undefined {
+  const before = argv.filter((_, i) => argv[i + 1] === word);
+  return unknownOption(divide(before, table).options, table, 'see dfinery-elt --help');
+}
+
 /** The failure of an option that is given in a wrong way, whatever its value means. */
 function problemOf(
   given: readonly GivenOption[],

@@ -9,7 +9,7 @@ import { type Command, choice, commandAt, flag, type OptionTable, targetsOf, wit
 import { COMMANDS } from './commands/index.ts';
 import { contextOf, type Io } from './context.ts';
 import { outcomeOf } from './outcome.ts';
-import { configurationKeyIn, divide, parseCommandLine } from './parse.ts';
+import { configurationKeyIn, divide, parseCommandLine, unknownOptionBefore } from './parse.ts';
 import { holdResults, LOG_FORMATS, printableTerminal } from './terminal.ts';
 
 const GLOBAL_OPTIONS = {
@@ -44,8 +44,14 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   const held = json === true ? holdResults(io.terminal, io.clock) : undefined;
   const context = contextOf({ ...io, terminal: held?.terminal ?? io.terminal }, { logLevel, logFormat });
   try {
-    if (known === undefined)
-      throw configurationKeyIn(divide(argv, options).options, options) ?? unknownCommand(words, commands);
+    if (known === undefined) {
+      const unknown = words.at(commands.length > 0 ? 1 : 0);
+      throw (
+        configurationKeyIn(divide(argv, options).options, options) ??
+        unknownOptionBefore(unknown, argv, options) ??
+        unknownCommand(words, commands)
+      );
+    }
     if (problem !== undefined) throw problem;
     refuseUnknownNames(io.env);
     return await known.run(values, context);

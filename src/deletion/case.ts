@@ -71,8 +71,9 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     const plan = await planCase(ledgers, options);
     const { list, hash, isPurgeOnly } = plan;
     const forecast = reportOf(plan, clock.now() - began);
-    const failure = consent && planFailure(forecast, hash, consent, config);
-    if (consent === undefined || failure !== undefined) return { report: forecast, hash, failure };
+    if (consent === undefined) return { report: forecast, hash, failure: worstOf(plan.purge?.failures ?? []) };
+    const failure = planFailure(forecast, hash, consent, config);
+    if (failure !== undefined) return { report: forecast, hash, failure };
 
     // Try all that the purge needs, before anybody is deleted.
     await plan.purge?.trial();

@@ -179,6 +179,11 @@ export class Purge {
     return this.#states.map((state) => placeReport(state, listed));
   }
 
+  /** Why places could not be looked into or purged. */
+  get failures(): readonly UserError[] {
+    return this.#states.flatMap(({ failure }) => failure ?? []);
+  }
+
   /** The sums over all places of what they hold, and of what was removed. */
   get sums() {
     const found = new Set(this.#states.flatMap((state) => state.found.ids));
@@ -299,7 +304,7 @@ export class Purge {
     }
     // A run that is under way may have verified downloads since.
     const spoolFailure = await this.#purgeSpools();
-    return [...this.#states.map(({ failure }) => failure), spoolFailure].filter((failure) => failure !== undefined);
+    return [...this.failures, ...(spoolFailure ? [spoolFailure] : [])];
   }
 
   async #purgePlace(place: PurgePlace, forecast: PeopleFound, ledger: Ledger): Promise<PlaceState> {

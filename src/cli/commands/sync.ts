@@ -3,6 +3,7 @@ import { configError, type ExitCode } from '../../base/errors.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { realPath } from '../../fs/local-path.ts';
+import { checkOutsideTables } from '../../sinks/files/enclosing-place.ts';
 import type { Target, TargetOptions } from '../../sinks/target.ts';
 import { TARGETS } from '../../sinks/targets.ts';
 import { isTableName, TABLES } from '../../table/columns.ts';
@@ -152,7 +153,12 @@ async function load(target: Target, values: Values, context: Context): Promise<L
   const targets = placesToLoad(values, { target, place }).map((one, i) => ({
     target: one.target.name,
     place: one.place,
-    open: () => one.target.open(one.place, i === 0 ? { ...open, ...own } : open),
+    async open() {
+      const options = { ...open, ...(i === 0 ? own : {}) };
+      const { data = place, publish: copy = place } = options;
+      if (one.target.isStdout?.(one.place) !== true) for (const path of [one.place, data, copy]) checkOutsideTables(path);
+      return await one.target.open(one.place, options);
+    },
   }));
   const done = targets.length > 1 ? syncAll(run, targets, context) : sync(run, targets[0].open, context);
   return { ...(await done), historyDays };

@@ -1,10 +1,11 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/index.ts';
+import { TARGETS } from '../../../src/sinks/targets.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 
@@ -99,6 +100,23 @@ it('a copy for readers is no place to load beside its database, and none to purg
   expect(await run('person', '--id', 'kim', '--in', 'duckdb', copy, '--by-column', 'df_order_id')).toMatchObject({
     code: 0,
   });
+});
+
+it.each(['parquet', 'delta', 'ducklake'])('nothing is loaded into a folder of the tables of %s [R1021]', async (name) => {
+  const lake = join(folder, name, 'lake');
+  const data = name === 'ducklake' ? ['--data', join(folder, name, 'data')] : [];
+  const tables = join(name === 'ducklake' ? join(folder, name, 'data', 'main') : lake, 'events');
+  const first = await run('sync', name, lake, ...data, '--also', 'delta', join(tables, 'x'));
+  const refusal = { code: 2, stderr: expect.stringContaining(`lies in a folder of the tables in ${join(tables, '..')},`) };
+  expect(first).toMatchObject(refusal);
+  expect(await run('verify', name, lake)).toMatchObject({ code: 0 });
+  symlinkSync(tables, join(folder, name, 'link'));
+  const inside = join(folder, name, 'link', 'x');
+  for (const target of TARGETS) expect(await run('sync', target.name, inside)).toMatchObject(refusal);
+  expect(await run('sync', 'duckdb', join(folder, 'other.duckdb'), '--publish', inside)).toMatchObject(refusal);
+  expect(await run('sync', 'ducklake', join(folder, 'other.ducklake'), '--data', inside)).toMatchObject(refusal);
+  expect(existsSync(inside)).toBe(false);
+  expect(await run('sync', 'parquet', join(tables, '..', 'beside'))).toMatchObject({ code: 0 });
 });
 
 it('the page of a report goes to stdout for -, where no JSON can follow [R978]', async () => {

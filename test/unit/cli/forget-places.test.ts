@@ -206,6 +206,11 @@ describe('a purge', () => {
       };
       expect((await execute()).code).toBe(2);
       writeFileSync(at('b.duckdb'), second ?? '');
+      if (obstacle === 'no database') {
+        const { code, stdout, stderr } = await run(['--id', 'm1', ...words]);
+        expect([code, JSON.parse(stdout)]).toMatchObject([2, { hash, exit: 2, error: expect.stringContaining('a.duckdb') }]);
+        expect(stderr).toContain('a.duckdb');
+      }
       const resumed = await execute();
       expect([resumed.code, JSON.parse(resumed.stdout).places]).toMatchObject([
         2,

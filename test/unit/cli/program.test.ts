@@ -197,6 +197,18 @@ describe('the command line', () => {
   });
 
   it.each([
+    [['--token', 'abc']],
+    [['--token', 'abc', 'sync', 'duckdb', 'x']],
+    [['sync', '--token', 'abc', 'duckdb', 'x']],
+    [['sync', '--token', 'abc']],
+    [['verify', '-t', 'abc', 'duckdb', 'x']],
+  ])('repeats no word that may be the value of an unknown option: %j [R1020]', async (argv) => {
+    const { code, text: said } = await run(...argv);
+    expect({ code, said }).toEqual({ code: 2, said: expect.stringMatching(/ there is no option -(-token|t)\b/) });
+    expect(said).not.toContain('abc');
+  });
+
+  it.each([
     [['nonsense', 'x', '--json'], 'there is no command "nonsense": wanted demo, init, sync, '],
     [['sync', 'nonsense', 'x'], `sync knows no "nonsense": wanted ${namesOf(TARGETS)}.`],
     [['sync'], `sync needs a target: wanted ${namesOf(TARGETS)}.`],
