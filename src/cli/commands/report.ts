@@ -1,8 +1,10 @@
+import { HOUR_MS } from '../../base/durations.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { megabytes } from '../../base/quantities.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { countLedger } from '../../deletion/ledger/verify.ts';
-import { writeNamedFile } from '../../fs/atomic-file.ts';
+import { removeTemporaries, writeNamedFile } from '../../fs/atomic-file.ts';
+import { realPath } from '../../fs/local-path.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { command, optionsForPlace, placeOptions, printResult, required, text, whole, withDefault } from '../command.ts';
 import { secretOf } from '../context.ts';
@@ -34,6 +36,8 @@ export const commands = STATEFUL_TARGETS.map((target) =>
         return EXIT.done;
       }
       writeNamedFile(output, page, `the report ${output}`);
+      // What killed reports of this user left has the names of events, too.
+      await removeTemporaries(realPath(output), context.clock.now(), HOUR_MS).catch(() => {});
       const size = megabytes(Buffer.byteLength(page));
       printResult({ v: 1, target: place, output }, [`The report is in ${output} (${size}).`], values.json, context);
       return EXIT.done;

@@ -156,7 +156,8 @@ async function load(target: Target, values: Values, context: Context): Promise<L
     async open() {
       const options = { ...open, ...(i === 0 ? own : {}) };
       const { data = place, publish: copy = place } = options;
-      if (one.target.isStdout?.(one.place) !== true) for (const path of [one.place, data, copy]) checkOutsideTables(path);
+      if (one.target.isStdout?.(one.place) !== true)
+        for (const path of [one.place, data, copy]) checkOutsideTables(path);
       return await one.target.open(one.place, options);
     },
   }));

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -69,6 +69,17 @@ it('an address is shown without its password [R973]', async () => {
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('postgres://db/events is an address') });
 });
 
+it('a report removes what killed ones left beside its page, also where that is a link [R1022]', async () => {
+  const left = ['.page.html.0123456789ab.tmp', '.page.html.ba9876543210.tmp'].map((name) => join(folder, name));
+  const [old, young] = left;
+  for (const path of left) writeFileSync(path, '<html>');
+  utimesSync(old, 1, 1);
+  writeFileSync(join(folder, 'page.html'), '');
+  symlinkSync(join(folder, 'page.html'), join(folder, 'linked.html'));
+  expect(await run('report', 'duckdb', database, '-o', join(folder, 'linked.html'))).toMatchObject({ code: 0 });
+  expect(left.filter((path) => existsSync(path))).toEqual([young]);
+});
+
 it('a place of one kind of target says which target takes it [R976]', async () => {
   const lake = join(folder, 'catalog.ducklake');
   expect(await run('sync', 'ducklake', lake)).toMatchObject({ code: 0 });
@@ -102,22 +113,28 @@ it('a copy for readers is no place to load beside its database, and none to purg
   });
 });
 
-it.each(['parquet', 'delta', 'ducklake'])('nothing is loaded into a folder of the tables of %s [R1021]', async (name) => {
-  const lake = join(folder, name, 'lake');
-  const data = name === 'ducklake' ? ['--data', join(folder, name, 'data')] : [];
-  const tables = join(name === 'ducklake' ? join(folder, name, 'data', 'main') : lake, 'events');
-  const first = await run('sync', name, lake, ...data, '--also', 'delta', join(tables, 'x'));
-  const refusal = { code: 2, stderr: expect.stringContaining(`lies in a folder of the tables in ${join(tables, '..')},`) };
-  expect(first).toMatchObject(refusal);
-  expect(await run('verify', name, lake)).toMatchObject({ code: 0 });
-  symlinkSync(tables, join(folder, name, 'link'));
-  const inside = join(folder, name, 'link', 'x');
-  for (const target of TARGETS) expect(await run('sync', target.name, inside)).toMatchObject(refusal);
-  expect(await run('sync', 'duckdb', join(folder, 'other.duckdb'), '--publish', inside)).toMatchObject(refusal);
-  expect(await run('sync', 'ducklake', join(folder, 'other.ducklake'), '--data', inside)).toMatchObject(refusal);
-  expect(existsSync(inside)).toBe(false);
-  expect(await run('sync', 'parquet', join(tables, '..', 'beside'))).toMatchObject({ code: 0 });
-});
+it.each(['parquet', 'delta', 'ducklake'])(
+  'nothing is loaded into a folder of the tables of %s [R1021]',
+  async (name) => {
+    const lake = join(folder, name, 'lake');
+    const data = name === 'ducklake' ? ['--data', join(folder, name, 'data')] : [];
+    const tables = join(name === 'ducklake' ? join(folder, name, 'data', 'main') : lake, 'events');
+    const first = await run('sync', name, lake, ...data, '--also', 'delta', join(tables, 'x'));
+    const refusal = {
+      code: 2,
+      stderr: expect.stringContaining(`lies in a folder of the tables in ${join(tables, '..')},`),
+    };
+    expect(first).toMatchObject(refusal);
+    expect(await run('verify', name, lake)).toMatchObject({ code: 0 });
+    symlinkSync(tables, join(folder, name, 'link'));
+    const inside = join(folder, name, 'link', 'x');
+    for (const target of TARGETS) expect(await run('sync', target.name, inside)).toMatchObject(refusal);
+    expect(await run('sync', 'duckdb', join(folder, 'other.duckdb'), '--publish', inside)).toMatchObject(refusal);
+    expect(await run('sync', 'ducklake', join(folder, 'other.ducklake'), '--data', inside)).toMatchObject(refusal);
+    expect(existsSync(inside)).toBe(false);
+    expect(await run('sync', 'parquet', join(tables, '..', 'beside'))).toMatchObject({ code: 0 });
+  },
+);
 
 it('the page of a report goes to stdout for -, where no JSON can follow [R978]', async () => {
   const page = await run('report', 'duckdb', database, '-o', '-');

@@ -208,7 +208,10 @@ describe('a purge', () => {
       writeFileSync(at('b.duckdb'), second ?? '');
       if (obstacle === 'no database') {
         const { code, stdout, stderr } = await run(['--id', 'm1', ...words]);
-        expect([code, JSON.parse(stdout)]).toMatchObject([2, { hash, exit: 2, error: expect.stringContaining('a.duckdb') }]);
+        expect([code, JSON.parse(stdout)]).toMatchObject([
+          2,
+          { hash, exit: 2, error: expect.stringContaining('a.duckdb') },
+        ]);
         expect(stderr).toContain('a.duckdb');
       }
       const resumed = await execute();
