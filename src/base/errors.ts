@@ -48,6 +48,12 @@ export class UserError extends Error {
     this.where = details.where ?? {};
     this.exitCode = details.exitCode ?? DEFAULT_EXIT[kind];
   }
+
+  /** The same failure, which is its cause, with another message, or with further coordinates. */
+  with({ message = this.message, where }: { readonly message?: string; readonly where?: Coordinates }): UserError {
+    const { kind, internal, exitCode } = this;
+    return new UserError(kind, message, { internal, exitCode, where: { ...this.where, ...where }, cause: this });
+  }
 }
 
 const DEFAULT_EXIT = { config: EXIT.usage, transient: EXIT.later, system: EXIT.failed } as const satisfies Record<

@@ -64,8 +64,9 @@ function worstError(results: readonly TargetResult[]): unknown {
     const { exit, message } = first.outcome;
     sentences.push(`${first.target} ${first.place} failed too (exit ${exit}): ${message}`);
   }
-  const kind = error instanceof UserError ? error.kind : 'system';
-  return new UserError(kind, sentences.join(' '), { exitCode: outcome.exit, cause: error });
+  const message = sentences.join(' ');
+  if (error instanceof UserError) return error.with({ message });
+  return new UserError('system', message, { exitCode: outcome.exit, cause: error });
 }
 
 /** Removes the shared downloads; called when all targets have committed. */

@@ -190,21 +190,15 @@ export class StreamSet {
     const [first] = this.#failures;
     if (first === undefined) return;
     if (!(first.error instanceof UserError)) throw first.error;
-    const { kind, message, internal, exitCode } = first.error;
     const streams = this.#failures.map((failure) => failure.stream).join(', ');
-    const text = `${this.#failures.length} of ${this.#count} streams could not be read to the end (${streams}): ${message}`;
-    throw new UserError(kind, text, { internal, exitCode, cause: first.error });
+    const text = `${this.#failures.length} of ${this.#count} streams could not be read to the end (${streams}): ${first.error.message}`;
+    throw first.error.with({ message: text });
   }
 
   async #trace(stream: string, error: unknown): Promise<void> {
     this.#failures.push({ stream, error });
     const { writer, clock, mask } = this.#deps;
-    await writer.write(traceOf(inStream(error, stream), clock.now(), mask));
+    const failure = error instanceof UserError ? error.with({ where: { stream } }) : error;
+    await writer.write(traceOf(failure, clock.now(), mask));
   }
-}
-
-function inStream(failure: unknown, stream: string): unknown {
-  if (!(failure instanceof UserError)) return failure;
-  const { kind, message, internal, exitCode, where } = failure;
-  return new UserError(kind, message, { internal, exitCode, cause: failure, where: { ...where, stream } });
 }

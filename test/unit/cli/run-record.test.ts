@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { configError } from '../../../src/base/errors.ts';
+import { configError, transientError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { syncAll } from '../../../src/cli/run/also.ts';
@@ -14,6 +14,10 @@ import { envOf } from '../../support/env.ts';
 import { planFor } from '../../support/extract/extraction.ts';
 import { ManualClock } from '../../support/service/service.ts';
 
+const { config } = parseSourceConfig(
+  { base_url: 'http://127.0.0.1:9', service_id: 's', export_token: 't' },
+  () => undefined,
+);
 const nothing = async () => {};
 const terminal = { result() {}, note() {}, record: nothing, interactive: false, columns: 80 };
 const contextFor = (signal: AbortSignal) =>
@@ -38,10 +42,6 @@ it('the record of a run is closed before its copy is published, and holds a late
 
 it('a run of several targets that is stopped calls none of those loaded that it did not reach [R951]', async () => {
   const stop = new AbortController();
-  const { config } = parseSourceConfig(
-    { base_url: 'http://127.0.0.1:9', service_id: 's', export_token: 't' },
-    () => undefined,
-  );
   const opened: string[] = [];
   const targets = ['first', 'second', 'third'].map((place) => ({
     target: 'parquet',
@@ -60,6 +60,27 @@ it('a run of several targets that is stopped calls none of those loaded that it 
     { place: 'second', exit: 3, error: expect.stringContaining('SIGTERM') },
     { place: 'third', exit: 3, error: expect.stringContaining('SIGTERM') },
   ]);
+});
+
+it('the failure of a further target keeps what is known of it: its window, its detail, its kind [R1031]', async () => {
+  const targets = ['first', 'second'].map((place) => ({
+    target: 'duckdb',
+    place,
+    open: async () => {
+      if (place === 'first') throw transientError('not now.');
+      throw configError('no such place.', { where: { window: '2026-01-02' }, internal: 'detail' });
+    },
+  }));
+  const days = { from: undefined, to: undefined, fullRefresh: false };
+  const signal = new AbortController().signal;
+  const { error } = await syncAll({ config, days, maxWaitMs: undefined }, targets, contextFor(signal));
+  expect(error).toMatchObject({
+    kind: 'config',
+    exitCode: 2,
+    internal: 'detail',
+    where: { window: '2026-01-02' },
+    message: 'duckdb second: 2026-01-02: no such place. duckdb first failed too (exit 3): not now.',
+  });
 });
 
 it('the summary counts the plan when nothing happened, and what happened otherwise', () => {
