@@ -16,7 +16,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { chmod, type FileHandle, link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, type FileHandle, link, lstat, open, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import { diskError, isDiskFull } from './disk-failure.ts';
@@ -44,7 +44,22 @@ export async function removeTemporaries(path: string, now: number, ageMs: number
     const found = await lstat(temporary).catch(() => undefined);
     if (found === undefined) continue;
     const isFile = found.ino === file?.ino && found.dev === file.dev;
-    if (isFile || ageMs === 0 || now - found.mtimeMs > ageMs) await rm(temporary, { force: true });
+    if (isFile || ageMs === 0 || now - found.mtimeMs > ageMs) await removeTemporary(temporary, ageMs === 0);
+  }
+}
+
+/** One of another user, in a folder such as /tmp, stays there, unless it `mustGo`: then it is a configuration failure. */
+async function removeTemporary(path: string, mustGo: boolean): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code !== 'ENOENT' && code !== 'EPERM' && code !== 'EACCES') throw error;
+    if (code === 'ENOENT' || !mustGo) return;
+    throw configError(
+      `${path} was left by a killed run and cannot be removed by this user (${code}): remove it, or give this user the ` +
+        'right to.',
+    );
   }
 }
 

@@ -36,8 +36,8 @@ export const commands = STATEFUL_TARGETS.map((target) =>
         return EXIT.done;
       }
       writeNamedFile(output, page, `the report ${output}`);
-      // What killed reports of this user left has the names of events, too.
-      await removeTemporaries(realPath(output), context.clock.now(), HOUR_MS).catch(() => {});
+      // What killed reports left has the names of events, too.
+      await removeTemporaries(realPath(output), context.clock.now(), HOUR_MS);
       const size = megabytes(Buffer.byteLength(page));
       printResult({ v: 1, target: place, output }, [`The report is in ${output} (${size}).`], values.json, context);
       return EXIT.done;

@@ -89,6 +89,22 @@ describe('a temporary file', () => {
     expect(text()).toBe('whole');
   });
 
+  it.each(['EPERM', 'EACCES'])('of another user stays, unless all must go (%s) [R1023]', async (code) => {
+    const [own, other] = [temporaryPathOf(path), temporaryPathOf(path)];
+    for (const file of [own, other]) {
+      writeFileSync(file, '');
+      utimesSync(file, 1_000, 1_000);
+    }
+    const unlink = async (real: (of: unknown) => unknown, of: unknown) => {
+      if (of === other) throw systemError(code);
+      return real(of);
+    };
+    await withCall(fs.promises, 'unlink', unlink, () => removeTemporaries(path, Date.now(), 60_000));
+    expect(readdirSync(dir)).toEqual([basename(other)]);
+    const all = withCall(fs.promises, 'unlink', unlink, () => removeTemporaries(path, 0, 0));
+    await expect(all).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining(other) });
+  });
+
   it.each(['before', 'after'])('that its writer renames %s one reads its age is not an error', async (when) => {
     const temporary = temporaryPathOf(path);
     writeFileSync(temporary, '');
