@@ -30,7 +30,7 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   const { words, commands } = await commandsIn(argv);
   if (global.help === true || words[0] === 'help' || words.at(-1) === 'help') {
     const { helpOf } = await import('./help.ts');
-    const help = await helpOf(words[0] === 'help' ? words.slice(1) : words, GLOBAL_OPTIONS);
+    const help = await helpOf(words[0] === 'help' ? words.slice(1) : words, GLOBAL_OPTIONS, io.terminal.columns);
     for (const line of help.split('\n')) io.terminal.result(line);
     return EXIT.done;
   }

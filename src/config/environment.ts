@@ -142,7 +142,7 @@ export const FORMS: Readonly<Record<string, string>> = {
   boolean: 'true or false',
   integer: 'a whole number',
   number: 'a number',
-  array: 'names with commas, or a JSON array',
+  array: 'names with commas or JSON array',
   object: 'a JSON object',
   string: 'a text',
 };

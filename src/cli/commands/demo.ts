@@ -26,17 +26,21 @@ const STORED_BASE_URL = 'http://demo.invalid';
 const DEMO_QUERIES: readonly { readonly title: string; readonly sql: string }[] = [
   {
     title: 'The most frequent events',
-    sql: `SELECT df_event_name, count(*) AS events, count(DISTINCT df_unified_id) AS people
+    sql: `SELECT df_event_name, count(*) AS events,
+  count(DISTINCT df_unified_id) AS people
 FROM event_logs GROUP BY ALL ORDER BY events DESC LIMIT 5`,
   },
   {
     title: 'Revenue by day: event_logs holds each purchase once, however many items it has',
-    sql: `SELECT CAST(CAST(df_server_datetime AS DATE) AS VARCHAR) AS day, count(*) AS purchases, round(sum(df_total_purchase_amount)) AS revenue
-FROM event_logs WHERE df_event_name = 'df_purchase' GROUP BY ALL ORDER BY day DESC LIMIT 5`,
+    sql: `SELECT CAST(CAST(df_server_datetime AS DATE) AS VARCHAR) AS day,
+  count(*) AS purchases, round(sum(df_total_purchase_amount)) AS revenue
+FROM event_logs WHERE df_event_name = 'df_purchase'
+GROUP BY ALL ORDER BY day DESC LIMIT 5`,
   },
   {
     title: 'What sells: one row an item',
-    sql: `SELECT df_item_name, sum(df_quantity) AS sold, round(sum(df_price * df_quantity)) AS revenue
+    sql: `SELECT df_item_name, sum(df_quantity) AS sold,
+  round(sum(df_price * df_quantity)) AS revenue
 FROM event_items GROUP BY ALL ORDER BY sold DESC LIMIT 5`,
   },
 ];
@@ -121,10 +125,13 @@ function queryLines(answers: readonly QueryResult[]): string[] {
   });
 }
 
-const nextSteps = (file: string): string[] => [
-  'How to go on',
-  `  npm run demo                              again: only what is new is loaded`,
-  `  npx dfinery-elt verify duckdb ${file}    the rows against their receipts`,
-  `  npx dfinery-elt simulate                  the embedded service alone, with faults on demand`,
-  `  npx dfinery-elt sync duckdb events.duckdb --config dfinery.json    your own service (README, "Your own data")`,
-];
+function nextSteps(file: string): string[] {
+  const steps = [
+    ['npm run demo', 'again: only what is new'],
+    [`npx dfinery-elt verify duckdb ${file}`, 'rows against receipts'],
+    ['npx dfinery-elt simulate', 'the embedded service'],
+    ['npx dfinery-elt init', 'your own service'],
+  ];
+  const width = Math.max(...steps.map(([line]) => line.length));
+  return ['How to go on', ...steps.map(([line, what]) => `  ${line.padEnd(width)}  ${what}`)];
+}

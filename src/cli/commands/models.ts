@@ -13,14 +13,17 @@ export const commands = [
       json: PLACE_OPTIONS.json,
     },
     async run({ file, lockWait, json }, context) {
-      const { clock, signal } = context;
+      const { clock, signal, terminal } = context;
       const { writeModels } = await import('../../sinks/duckdb/models/write.ts');
       const names = await writeModels({ file, lockWaitMs: lockWait, clock, signal });
       const rows = MODELS.map(({ grain, parameters }, i) => [
         parameters === undefined ? names[i] : `${names[i]}(${parameters.join(', ')})`,
         grain,
       ]);
-      const lines = tableLines(['model', 'what one row is'], rows, { cell: 100 });
+      const lines = tableLines(['model', 'what one row is'], rows, {
+        cell: 100,
+        line: terminal.columns,
+      });
       printResult({ v: 1, target: file, models: names }, lines, json, context);
       return EXIT.done;
     },

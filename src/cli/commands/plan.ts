@@ -5,6 +5,7 @@ import type { SourceConfig } from '../../config/source.ts';
 import { exportsNeeded, plannedWindows } from '../../extract/plan/forecast.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import { openQuota } from '../../extract/session.ts';
+import type { PriorLoads } from '../../extract/window.ts';
 import type { ExportQuota } from '../../service/quota/quota.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { priorLoadsOf, type TableState } from '../../table/state.ts';
@@ -31,14 +32,13 @@ export const commands = [
     async run(values, context) {
       const { config, settings } = explainSourceConfig(values.config, context);
       const prior = priorLoadsOf(await stateOfFirstPlace(values, config, context));
-      const now = context.clock.now();
-      const planned = planLocal(config, prior, values, now);
+      const planned = planLocal(config, prior, values, context.clock.now());
       const quota = openQuota(config, context);
       const needed = exportsNeeded(planned);
       const forecast = quota.forecast(needed.most);
       await quota.close();
       for (const { event, message } of planned.warnings) context.logger.warn(event, message);
-      const output = { planned, needed, forecast, now, settings };
+      const output = { planned, prior, needed, forecast, now: context.clock.now(), settings };
       printResult(asJson(output), asLines(output), values.json, context);
       return EXIT.done;
     },
@@ -47,6 +47,7 @@ export const commands = [
 
 interface PlanOutput {
   readonly planned: Plan;
+  readonly prior: PriorLoads;
   readonly needed: ReturnType<typeof exportsNeeded>;
   readonly forecast: ReturnType<ExportQuota['forecast']>;
   readonly now: number;
@@ -94,14 +95,12 @@ function asJson({ planned, needed, forecast, settings }: PlanOutput) {
   };
 }
 
-function asLines({ planned, needed, forecast, now }: PlanOutput): string[] {
+function asLines({ planned, prior, needed, forecast, now }: PlanOutput): string[] {
   if (planned.days.length === 0) return [`Nothing to read: the cursor is at ${planned.cursor}.`];
-  const rows = plannedWindows(planned).map(({ first, last }, i) => [
-    `${i + 1}`,
-    first,
-    last,
-    last < planned.cursor ? 'read again' : 'new',
-  ]);
+  const rows = plannedWindows(planned).map(({ first, last, from, to }, i) => {
+    const isReadAgain = last < planned.cursor || prior.rowsOf?.(from, to) !== undefined;
+    return [`${i + 1}`, first, last, isReadAgain ? 'read again' : 'new'];
+  });
   const shown =
     rows.length > MAX_SHOWN ? [...rows.slice(0, MAX_SHOWN - 1), ['…', '…', '…', `${rows.length} in total`]] : rows;
   const wait = Math.max(0, forecast.earliestEnd - now);

@@ -29,7 +29,7 @@ dl.facts dt { color: var(--quiet); font-size: .85rem; } dl.facts dd { margin: 0;
 ul.legend { list-style: none; display: flex; flex-wrap: wrap; gap: .35rem 1.25rem; padding: 0; margin: .5rem 0 1rem; font-size: .9rem; }
 .swatch { display: inline-block; width: .9rem; height: .9rem; border-radius: .2rem;
   margin-right: .4rem; vertical-align: -.1rem; border: 1px solid var(--line); }
-.months { display: flex; flex-wrap: wrap; gap: 1.25rem; }
+.months { display: flex; flex-wrap: wrap; align-items: flex-start; gap: 1.25rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 table.month caption { text-align: left; font-weight: 600; padding-bottom: .25rem; }
 table.month th { font-weight: 400; font-size: .8rem; color: var(--quiet); }

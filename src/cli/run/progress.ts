@@ -25,7 +25,7 @@ const BAR: cliProgress.Options = {
   format: '{bar} {value}/{total} windows · {text}',
   clearOnComplete: true,
   hideCursor: true,
-  barsize: 24,
+  barsize: 10,
   stopOnComplete: false,
   gracefulExit: false,
   linewrap: false,
@@ -76,10 +76,15 @@ function textOf(
   now: number,
 ) {
   const rate = elapsed > 0 ? bytes / 1e3 / elapsed : 0;
-  const facts = `${megabytes(bytes)} · ${count(rows, 'row')} · ${rate.toFixed(1)} MB/s · ${quotaLeft} exports left`;
-  if (waitingUntil !== undefined) {
-    return `${facts} · waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the quota`;
-  }
   const open = planned - windows;
-  return windows === 0 || open <= 0 ? facts : `${facts} · ${formatDuration((elapsed / windows) * open)} left`;
+  // A narrow terminal cuts the line at its end.
+  const facts = [
+    waitingUntil !== undefined && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the quota`,
+    megabytes(bytes),
+    count(rows, 'row'),
+    `${rate.toFixed(1)} MB/s`,
+    waitingUntil === undefined && windows > 0 && open > 0 && `${formatDuration((elapsed / windows) * open)} left`,
+    `${count(quotaLeft, 'export')} left`,
+  ];
+  return facts.filter((fact) => fact !== false).join(' · ');
 }

@@ -2,7 +2,11 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { addDays, dayAt } from '../../../src/base/days.ts';
+import { startSimulator } from '../../../src/simulator/index.ts';
 import { runHere } from '../../support/processes/command-line.ts';
+import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 import { query } from '../../support/targets/query.ts';
 
 let dir = '';
@@ -37,6 +41,26 @@ describe('plan with a target', () => {
   it.each(['parquet', 'delta'])('plans a first run of %s without a folder, and creates none [R381]', async (target) => {
     expect((await plan(join(dir, 'none'), target)).code).toBe(0);
     expect(readdirSync(dir).filter((name) => name !== 'spool')).toEqual([]);
+  });
+
+  it('says that today, which is not over, is read again, and that nothing delays the exports [R1051]', async () => {
+    const service = { seed: 3, clock: systemClock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 50 };
+    const sim = await startSimulator(service);
+    const env = {
+      DFINERY_BASE_URL: sim.url,
+      DFINERY_SERVICE_ID: SERVICE_ID,
+      DFINERY_EXPORT_TOKEN: TOKENS.export,
+      DFINERY_SPOOL_DIR: join(dir, 'spool'),
+      DFINERY_START_DATE: addDays(dayAt(systemClock.now()), -2),
+    };
+    const file = join(dir, 'events.duckdb');
+    const { code } = await runHere(['sync', 'duckdb', file], { env });
+    await sim.close();
+    expect(code).toBe(0);
+    const { stdout } = await runHere(['plan', '--duckdb', file], { env });
+    expect(stdout).toContain('read again');
+    expect(stdout).not.toContain('new');
+    expect(stdout).toContain('The quota delays none of them.');
   });
 
   it('is of one target', async () => {

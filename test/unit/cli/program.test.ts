@@ -12,11 +12,13 @@ const namesOf = (targets: typeof TARGETS) => targets.map(({ name }) => name).joi
 
 afterEach(() => vi.unstubAllEnvs());
 
-async function run(...argv: string[]) {
+const run = (...argv: string[]) => runAt(80, argv);
+
+async function runAt(columns: number, argv: readonly string[]) {
   const said: string[] = [];
   const say = (line: string) => void said.push(line);
   const code = await runCommandLine(argv, {
-    terminal: { result: say, note: say, record: async (line) => say(line), interactive: false, columns: 80 },
+    terminal: { result: say, note: say, record: async (line) => say(line), interactive: false, columns },
     clock: systemClock,
     env: () => undefined,
     signal: new AbortController().signal,
@@ -134,6 +136,17 @@ describe('the command line', () => {
     const { code, text: said } = await run(...argv);
     expect({ code, usage: said.split('\n', 1)[0] }).toEqual({ code: 0, usage });
   });
+
+  it.each(['--help', 'sync --help', 'sync duckdb --help', 'forget --help', 'plan --help'])(
+    'shows help that fits the terminal and names the exit codes: %s [R1050]',
+    async (words) => {
+      for (const columns of [80, 100]) {
+        const { text: help } = await runAt(columns, words.split(' '));
+        expect(help.split('\n').filter((line) => line.length > columns)).toEqual([]);
+        expect(help.replaceAll(/\s+/g, ' ')).toContain('3 try again later; 4 days are lost at the service');
+      }
+    },
+  );
 
   it('lists in the help of forget the variables that it reads, and none that it ignores', async () => {
     const { text: help } = await run('forget', '--help');

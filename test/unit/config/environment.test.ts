@@ -170,7 +170,7 @@ describe('the environment as a configuration', () => {
     ['DFINERY_COLUMN_TYPES', '[]', 'wanted a JSON object'],
     ['DFINERY_COLUMN_TYPES', 'null', 'wanted a JSON object'],
     ['DFINERY_COLUMN_TYPES', '{"a":', 'wanted a JSON object'],
-    ['DFINERY_EVENTS', '["a"', 'wanted names with commas, or a JSON array'],
+    ['DFINERY_EVENTS', '["a"', 'wanted names with commas or JSON array'],
   ])('refuses %s=%j, by name [R160]', (name, value, sentence) => {
     expect(wrong({ ...MINIMAL, [name]: value })).toContain(sentence);
   });
