@@ -98,9 +98,9 @@ export class IpcStream {
   }
 }
 
-/** Approximate size of a record batch, which the decoder holds in memory (bytes). */
-const BATCH_BYTES = 8 * 1024 * 1024;
-const MAX_ROWS = 61_440;
+/** Approximate size of a record batch (bytes): larger ones leave the caches of a processor, and take a tenth longer. */
+const BATCH_BYTES = 2 * 1024 * 1024;
+const MAX_ROWS = 15_360;
 /** Minimum size of a column in a row: a value, or the offset of a text (bytes). */
 const COLUMN_BYTES = 8;
 
@@ -135,7 +135,8 @@ class FilePart extends Blob {
 }
 
 /**
- * Yields the rows of a Parquet file as messages, a row group at a time, in record batches of at most `batchSize` rows.
+ * Yields the rows of a Parquet file as messages, a record batch of at most `batchSize` rows at a time. A row group is
+ * decoded as a whole.
  */
 export async function* recordBatches(path: string, batchSize: number) {
   const { ParquetFile } = await loadDecoder();
@@ -143,9 +144,11 @@ export async function* recordBatches(path: string, batchSize: number) {
   try {
     const file = await ParquetFile.fromFile(new FilePart(handle, 0, (await handle.stat()).size));
     try {
-      for (const [i, group] of file.metadata().rowGroups().entries()) {
+      for (const [i] of file.metadata().rowGroups().entries()) {
         const table = await file.read({ rowGroups: [i], batchSize });
-        yield { rows: group.numRows(), messages: withoutFrame(table.intoIPCStream()) };
+        const batches = table.recordBatches();
+        table.free();
+        for (const batch of batches) yield { rows: batch.numRows, messages: withoutFrame(batch.intoIPCStream()) };
       }
     } finally {
       file.free();

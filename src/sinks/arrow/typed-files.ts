@@ -19,8 +19,8 @@ import { batchRows, loadDecoder } from './ipc-stream.ts';
 
 interface TypedFile {
   readonly path: string;
-  /** Number of rows of a row group. */
-  readonly groupRows: number;
+  /** Number of rows of a record batch. */
+  readonly batchRows: number;
   /** Cells in `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
 }
@@ -31,6 +31,8 @@ interface TypedFilesOptions extends Rules, Pick<PlaceOptions, 'clock' | 'memoryL
 }
 
 const PLACE = 'the Arrow stream';
+/** Number of record batches of a row group, which the decoder holds in memory. */
+const GROUP_BATCHES = 4;
 /** Temporary table: base id and date of rows of the previous window, which the next one may contain again. */
 const SENT = '_dfinery_sent';
 
@@ -78,7 +80,7 @@ export class TypedFiles {
       const path = this.#hasSent ? await this.#withoutSent(all, load) : all;
       await this.#remember(all, load);
       const rescued = await rescuedOfBatch(this.#engine, readFiles([path]), [...load.planned.values()]);
-      return { path, groupRows: groupRowsOf(load), rescued };
+      return { path, batchRows: batchRowsOf(load), rescued };
     };
     const { signal } = this.#options;
     try {
@@ -172,11 +174,11 @@ function queryOf(rows: TypedRows, load: WindowLoad): string {
 }
 
 const copySql = (query: string, path: string, load: WindowLoad): string =>
-  `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE ${groupRowsOf(load)}, ` +
+  `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION lz4_raw, ` +
+  `ROW_GROUP_SIZE ${GROUP_BATCHES * batchRowsOf(load)}, ` +
   `DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES})`;
 
-/** Number of rows of a row group, which becomes one record batch. */
-function groupRowsOf({ window: { receipt }, planned }: WindowLoad): number {
+function batchRowsOf({ window: { receipt }, planned }: WindowLoad): number {
   return batchRows(typedColumns([...planned.values()]).length, receipt.bytes / receipt.rows);
 }
 

@@ -129,7 +129,7 @@ async function send(
   try {
     for await (const { window, file } of ahead(written(windows, columns, typedFiles))) {
       let sent = 0;
-      for await (const { messages, rows } of file === undefined ? [] : recordBatches(file.path, file.groupRows)) {
+      for await (const { messages, rows } of file === undefined ? [] : recordBatches(file.path, file.batchRows)) {
         options.signal.throwIfAborted();
         await stream.write(messages);
         sent += rows;
