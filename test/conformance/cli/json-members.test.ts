@@ -1,0 +1,64 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
+import { addDays, dayAt } from '../../../src/base/days.ts';
+import { isObject } from '../../../src/base/json.ts';
+import { type Simulator, startSimulator } from '../../../src/simulator/index.ts';
+import { runHere } from '../../support/processes/command-line.ts';
+import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+
+const page = readFileSync(new URL('../../../docs/commands.md', import.meta.url), 'utf8');
+const rows = page.slice(page.indexOf('## Results as JSON')).split('\n');
+const dir = mkdtempSync(join(tmpdir(), 'dfinery-members-'));
+const file = join(dir, 'events.duckdb');
+let sim: Simulator;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  sim = await startSimulator({ seed: 3, clock: systemClock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 20 });
+  env = {
+    DFINERY_BASE_URL: sim.url,
+    DFINERY_SERVICE_ID: SERVICE_ID,
+    DFINERY_EXPORT_TOKEN: TOKENS.export,
+    DFINERY_START_DATE: addDays(dayAt(systemClock.now()), -1),
+    DFINERY_SPOOL_DIR: join(dir, 'spool'),
+  };
+  expect((await runHere(['sync', 'duckdb', file], { env })).code).toBe(0);
+  writeFileSync(join(dir, 'export.csv'), 'df_event_log_id,age\na,1\n');
+});
+afterAll(async () => {
+  await sim.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** Names of the members of an object, and of the objects in its lists; keys of a configuration are no members. */
+function membersOf(value: unknown): string[] {
+  if (Array.isArray(value)) return value.slice(0, 1).flatMap(membersOf);
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([name, member]) => [
+    name,
+    ...(name === 'configuration' ? Object.values(member as object).flatMap(membersOf) : membersOf(member)),
+  ]);
+}
+
+it.each([
+  ['sync', ['sync', 'duckdb', file, '--also', 'parquet', join(dir, 'lake')]],
+  ['plan', ['plan', '--duckdb', file]],
+  ['check', ['check']],
+  ['inspect', ['inspect', join(dir, 'export.csv')]],
+  ['verify', ['verify', 'duckdb', file]],
+  ['compact', ['compact', 'duckdb', file]],
+  ['report', ['report', 'duckdb', file, '-o', join(dir, 'report.html')]],
+  ['models', ['models', 'duckdb', file]],
+  ['person', ['person', '--id', 'nobody', '--in', 'duckdb', file, '--by-column', 'df_unified_id']],
+])('docs/commands.md names the members of the JSON of %s [R1053]', async (command, argv) => {
+  const { code, stdout } = await runHere([...argv, '--json'], { env });
+  expect(code).toBe(0);
+  const { v, also, ...result } = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '');
+  expect(v).toBe(1);
+  const row = rows.find((line) => line.startsWith(`| \`${command}\` |`));
+  const names = new Set(row?.match(/(?<=`)[\w-]+(?=`)/g));
+  expect([...new Set(membersOf(result))].filter((name) => !names.has(name))).toEqual([]);
+});
