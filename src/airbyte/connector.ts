@@ -1,10 +1,7 @@
 // This folder: the Airbyte protocol, shared by both connectors: command line, messages, the one writer of stdout, the
 // life of a process.
 
-import type { Clock } from '../base/clock.ts';
-import type { Env } from '../base/env.ts';
-import type { Logger } from '../base/log.ts';
-import type { Random } from '../base/random.ts';
+import type { Runtime } from '../base/runtime.ts';
 import type { Redactor, Secret } from '../base/secrets.ts';
 import type { ConfiguredCatalog, StateInput } from './input.ts';
 import type { ConnectorSpecification, Message } from './messages.ts';
@@ -12,16 +9,11 @@ import type { MessageWriter } from './writer.ts';
 
 export type Verb = 'spec' | 'check' | 'discover' | 'read' | 'write';
 
-export interface VerbContext {
+/** The signal is aborted by SIGTERM and SIGINT, by a closed stdout and by an unforeseen error anywhere. */
+export interface VerbContext extends Runtime {
   readonly writer: MessageWriter;
-  readonly logger: Logger;
   /** Masks secrets; each secret is added as soon as it is known. */
   readonly redactor: Redactor;
-  readonly clock: Clock;
-  readonly env: Env;
-  readonly random: Random;
-  /** Aborted by SIGTERM and SIGINT, by a closed stdout and by an unforeseen error anywhere. */
-  readonly signal: AbortSignal;
 }
 
 interface ParsedConfig<C> {

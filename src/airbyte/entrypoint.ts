@@ -1,11 +1,12 @@
 import { parseArgs } from 'node:util';
 import { type Clock, systemClock } from '../base/clock.ts';
-import { type Env, requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
+import { requireTrustedCertificates, systemEnv, TRUST_MESSAGE } from '../base/env.ts';
 import { configError, EXIT, UserError } from '../base/errors.ts';
 import { letHeapGrow } from '../base/heap.ts';
 import { isObject } from '../base/json.ts';
 import { createLogger } from '../base/log.ts';
-import { type Random, systemRandom } from '../base/random.ts';
+import { systemRandom } from '../base/random.ts';
+import type { Runtime } from '../base/runtime.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
 import { endNow, runUntilStopped, Stopped } from '../base/signals.ts';
 import { readJsonFile } from '../fs/json-file.ts';
@@ -19,14 +20,10 @@ import { isClosedPipe, MessageWriter, openStdout } from './writer.ts';
  */
 const CLOSING_MS = 4_000;
 
-export interface ConnectorIo {
+export interface ConnectorIo extends Omit<Runtime, 'logger'> {
   readonly words: readonly string[];
   readonly writer: MessageWriter;
   readonly input: AsyncIterable<Uint8Array>;
-  readonly clock: Clock;
-  readonly env: Env;
-  readonly random: Random;
-  readonly signal: AbortSignal;
   /** Calls back with errors that nobody caught; returns a function that stops listening. */
   readonly onUncaught: (listener: (error: unknown) => void) => () => void;
 }

@@ -166,3 +166,10 @@ export function pinnedTypes(path: string | undefined): ReadonlyMap<string, Colum
   }
   return types;
 }
+
+/** What a target is given of a configuration, and of the process. */
+export function targetSettings(config: SourceConfig, { env, clock, logger, signal }: Context) {
+  const { lockWaitMs, memoryLimit, spoolDir, retentionMs, timezone, columnTypes, schemaMode } = config;
+  const place = { lockWaitMs, memoryLimit, spoolDir, retentionMs };
+  return { ...place, timezone, columnTypes, schemaMode, env, clock, logger, signal };
+}

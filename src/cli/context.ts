@@ -1,23 +1,18 @@
-import type { Clock } from '../base/clock.ts';
-import { type Env, secretFrom } from '../base/env.ts';
+import { secretFrom } from '../base/env.ts';
 import { createLogger, type Logger, type LogLevel, type LogSink } from '../base/log.ts';
-import { type Random, systemRandom } from '../base/random.ts';
+import { systemRandom } from '../base/random.ts';
+import type { Runtime } from '../base/runtime.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
 import type { Prompts } from './prompts.ts';
 import { type LogFormat, type Terminal, terminalLog } from './terminal.ts';
 
-export interface Io {
+export interface Io extends Omit<Runtime, 'logger' | 'random'> {
   readonly terminal: Terminal;
-  readonly clock: Clock;
-  readonly env: Env;
-  readonly signal: AbortSignal;
   /** Absent without an interactive terminal. */
   readonly prompts?: Prompts | undefined;
 }
 
-export interface Context extends Io {
-  readonly logger: Logger;
-  readonly random: Random;
+export interface Context extends Io, Runtime {
   readonly redactor: Redactor;
   /** A logger whose events pass through `wrap`, for example to be printed above a progress bar. */
   loggerThrough(wrap: (log: LogSink) => LogSink): Logger;

@@ -1,12 +1,11 @@
 // This folder: the case of a deletion, from its list to its proof. `input/` is what it reads, `ledger/` its proof,
 // `destination/` the Airbyte connector that runs it.
 
-import type { Clock } from '../base/clock.ts';
 import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
 import { sha256 } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
-import type { Random } from '../base/random.ts';
+import type { Runtime } from '../base/runtime.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { DeletionList, type EmitState } from './input/deletion-list.ts';
 import type { LedgerKey } from './ledger/key.ts';
@@ -16,11 +15,7 @@ import { Purge, type PurgeRequest } from './purge.ts';
 import { type DeletionReport, deletionFailure, nothingAccepted, worstOf } from './report.ts';
 import { newCounts, type ProfileDeleter, type RequestCounts, sendRequests } from './send-requests.ts';
 
-export interface RunContext {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly signal: AbortSignal;
+export interface RunContext extends Omit<Runtime, 'env'> {
   /** Receives the ledger's lines when no ledger folder is configured. */
   readonly lines: LedgerOutput | undefined;
 }

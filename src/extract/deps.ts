@@ -1,8 +1,6 @@
-import type { Clock } from '../base/clock.ts';
 import type { Day } from '../base/days.ts';
 import type { UserError } from '../base/errors.ts';
-import type { Logger } from '../base/log.ts';
-import type { Random } from '../base/random.ts';
+import type { Runtime } from '../base/runtime.ts';
 import type { ColumnEdits } from '../schema/column-edits.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import type { LastRefusal } from '../service/export/retry.ts';
@@ -27,13 +25,8 @@ export interface Sharing {
   readonly refusals: Map<string, LastRefusal | UserError>;
 }
 
-/** The environment of an extraction. */
-export interface ExtractDeps {
+export interface ExtractDeps extends Omit<Runtime, 'env'> {
   readonly service: ExportService;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly signal: AbortSignal;
   /** Folder under which the spool folder of these filters is made. */
   readonly spoolDir: string;
   /** Maximum of a wait that the service asks for before a further attempt (ms); a longer one ends the run. */
@@ -43,11 +36,10 @@ export interface ExtractDeps {
   readonly sharing?: Sharing | undefined;
   /** Called with the bytes so far while a body arrives, so that its reader can get ready. */
   readonly onReceived?: ((bytes: number) => void) | undefined;
-  /** Counts that are filled while the extraction runs. */
   readonly counts: ExtractCounts;
 }
 
-/** Counts of an extraction while it runs. */
+/** Counts of an extraction, which fills them while it runs. */
 export interface ExtractCounts {
   /** Number of requests sent. */
   exports: number;

@@ -3,10 +3,8 @@
 // records.
 
 import type { Writable } from 'node:stream';
-import type { Clock } from '../base/clock.ts';
 import type { Day } from '../base/days.ts';
-import type { Env } from '../base/env.ts';
-import type { Logger } from '../base/log.ts';
+import type { Runtime } from '../base/runtime.ts';
 import type { HashKey } from '../schema/hash-key.ts';
 import type { StoredColumn, TableName } from '../table/columns.ts';
 import type { Difference } from '../table/differences.ts';
@@ -95,15 +93,12 @@ export interface People {
  * never part of it: a target that needs one reads it from `env`, and keeps it out of its messages, where nothing masks
  * it.
  */
-export interface PlaceOptions {
+export interface PlaceOptions extends Pick<Runtime, 'env' | 'clock' | 'logger'> {
   /** Maximum wait for the lock of a place (ms). */
   readonly lockWaitMs: number;
   /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
   readonly spoolDir: string;
-  readonly env: Env;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -1,10 +1,8 @@
 import { type CheckVerb, openConfig } from '../airbyte/connector.ts';
-import type { Clock } from '../base/clock.ts';
 import { addDays, dayAt } from '../base/days.ts';
 import { formatDuration } from '../base/durations.ts';
-import type { Env } from '../base/env.ts';
 import { configError, UserError } from '../base/errors.ts';
-import type { Logger } from '../base/log.ts';
+import type { Runtime } from '../base/runtime.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { MalformedCsv } from '../csv/malformed.ts';
 import { openQuota } from '../extract/session.ts';
@@ -21,17 +19,23 @@ import { readHeader } from './header.ts';
  */
 export const checkVerb: CheckVerb = async (value, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
-  const { clock, logger, env, signal } = context;
-  const quota = openQuota(config, context);
+  const verdict = await checkService(config, context);
+  context.logger.debug('check.verdict', verdict.message, { kind: verdict.kind, code: verdict.code });
+  if (!verdict.usable) throw configError(verdict.message);
+  return verdict.message;
+};
+
+/** Probes a configured service; the export is counted by the quota that the processes of this machine share. */
+export async function checkService(config: SourceConfig, runtime: Runtime): Promise<ProbeVerdict> {
+  const { baseUrl, serviceId, exportToken } = config;
+  const { clock, logger, env, signal } = runtime;
+  const quota = openQuota(config, runtime);
   try {
-    const verdict = await probeExport({ ...config, clock, logger, env, quota }, signal);
-    logger.debug('check.verdict', verdict.message, { kind: verdict.kind, code: verdict.code });
-    if (!verdict.usable) throw configError(verdict.message);
-    return verdict.message;
+    return await probeExport({ baseUrl, serviceId, exportToken, clock, logger, env, quota }, signal);
   } finally {
     await quota.close();
   }
-};
+}
 
 export type ProbeKind =
   | 'ok'
@@ -55,10 +59,9 @@ export interface ProbeVerdict {
   readonly limits: LimitHeaders;
 }
 
-export interface ProbeOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'> {
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly env: Env;
+export interface ProbeOptions
+  extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>,
+    Pick<Runtime, 'clock' | 'logger' | 'env'> {
   /** Counts the export; is not waited for. */
   readonly quota: Pick<ExportQuota, 'enterNow'>;
 }

@@ -1,7 +1,6 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { openQuota } from '../../extract/session.ts';
-import { type ProbeKind, type ProbeVerdict, probeExport } from '../../source/check.ts';
+import { checkService, type ProbeKind, type ProbeVerdict } from '../../source/check.ts';
 import { CONFIG_OPTION, command, jsonOption, printResult } from '../command.ts';
 import { loadSourceConfig } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -41,16 +40,10 @@ export const commands = [
 
 /** Makes the check, which costs an export; `sentence` is for people, `verdict` for scripts. */
 export async function checkSource(config: SourceConfig, context: Context) {
-  const { clock, logger, env, signal, redactor } = context;
-  const quota = openQuota(config, context);
-  try {
-    const found = await probeExport({ ...config, clock, logger, env, quota }, signal);
-    const { kind, usable, limits } = found;
-    const sentence = redactor.mask(found.message);
-    const resetAt = limits.resetAt === undefined ? null : new Date(limits.resetAt).toISOString();
-    const verdict = { v: 1, kind, usable, message: sentence, remaining: limits.remaining ?? null, reset_at: resetAt };
-    return { verdict, sentence, code: exitOf(found) };
-  } finally {
-    await quota.close();
-  }
+  const found = await checkService(config, context);
+  const { kind, usable, limits } = found;
+  const sentence = context.redactor.mask(found.message);
+  const resetAt = limits.resetAt === undefined ? null : new Date(limits.resetAt).toISOString();
+  const verdict = { v: 1, kind, usable, message: sentence, remaining: limits.remaining ?? null, reset_at: resetAt };
+  return { verdict, sentence, code: exitOf(found) };
 }

@@ -9,6 +9,7 @@ import { startSimulator } from '../../simulator/index.ts';
 import type { QueryResult } from '../../sinks/duckdb/query.ts';
 import type { TargetReport } from '../../sinks/target.ts';
 import { argument, command, text, withDefault } from '../command.ts';
+import { targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { reportPage } from '../report/page.ts';
 import { sync } from '../run/run.ts';
@@ -99,7 +100,11 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
     const days = { from: undefined, to: undefined, fullRefresh: false };
     const run = { config, days, maxWaitMs: undefined, storedBaseUrl: STORED_BASE_URL };
     const { openDuckDbSink } = await import('../../sinks/duckdb/sink.ts');
-    const { summary, error } = await sync(run, () => openDuckDbSink({ ...config, ...context, file }), context);
+    const { summary, error } = await sync(
+      run,
+      () => openDuckDbSink({ ...targetSettings(config, context), file }),
+      context,
+    );
     if (error !== undefined) throw error;
     return summary;
   } finally {

@@ -133,7 +133,8 @@ async function forgetPeople(values: Values, context: Context): Promise<ExitCode>
   const config = loadDestinationConfig(values.config, context);
   const purge = purgeRequest(values, context);
   const ids = idsOf(values, { header: config.externalIdField }, context);
-  const deleter = new DeletionClient({ ...config, clock, env });
+  const { baseUrl, serviceId, importToken, maxConcurrentRequests } = config;
+  const deleter = new DeletionClient({ baseUrl, serviceId, importToken, maxConcurrentRequests, clock, env });
   // Without a folder the ledger's lines go to stderr at any log level; a line that cannot be written is a failure.
   const lines = { write: (all: readonly string[]) => terminal.record(all.join('\n')), close: async () => {} };
   try {

@@ -10,7 +10,7 @@ import type { ExportQuota } from '../../service/quota/quota.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { priorLoadsOf, type TableState } from '../../table/state.ts';
 import { CONFIG_OPTION, command, DAY_OPTIONS, jsonOption, printResult, text } from '../command.ts';
-import { explainSourceConfig, type Setting } from '../configuration.ts';
+import { explainSourceConfig, type Setting, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { planLocal } from '../run/run.ts';
 import { tableLines } from '../table.ts';
@@ -58,7 +58,7 @@ interface PlanOutput {
 async function stateOfFirstPlace(
   places: Readonly<Record<string, unknown>>,
   config: SourceConfig,
-  { env, clock, logger, signal }: Context,
+  context: Context,
 ): Promise<TableState | undefined> {
   const given = STATEFUL_TARGETS.flatMap((target) => {
     const place = places[target.name];
@@ -69,7 +69,7 @@ async function stateOfFirstPlace(
     throw configError(`${options} are both given: the plan is of one target.`);
   }
   const [first] = given;
-  return (await first?.target.maintenance())?.readState(first.place, { ...config, env, clock, logger, signal });
+  return (await first?.target.maintenance())?.readState(first.place, targetSettings(config, context));
 }
 
 function asJson({ planned, needed, forecast, settings }: PlanOutput) {

@@ -21,7 +21,7 @@ import {
   withDefault,
   wordOption,
 } from '../command.ts';
-import { loadSourceConfig, pinnedTypes, sourceEnvironmentHelp } from '../configuration.ts';
+import { loadSourceConfig, pinnedTypes, sourceEnvironmentHelp, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { syncAll } from '../run/also.ts';
@@ -144,10 +144,9 @@ async function load(target: Target, values: Values, context: Context): Promise<L
   const config = loadSourceConfig(values.config, context);
   const { historyDays } = config;
   const { place, maxWait: maxWaitMs, publish } = values;
-  const { clock, logger, signal, env, terminal } = context;
-  const stdout = terminal.stdout ?? process.stdout;
+  const stdout = context.terminal.stdout ?? process.stdout;
   const pinned = pinnedTypes(values.schema);
-  const open = { ...config, tables: values.tables, stdout, pinned, env, clock, logger, signal };
+  const open = { ...targetSettings(config, context), tables: values.tables, stdout, pinned };
   const own = targetOptions(target.options, (_, name) => values[name]);
   const run = { config, days: values, maxWaitMs, publish };
   const targets = placesToLoad(values, { target, place }).map((one, i) => ({
