@@ -61,6 +61,13 @@ export function checkDatabasePath(file: string): void {
   throw configError(`${file} has a "?" in its path, with which DuckDB cannot write a file: give another path.`);
 }
 
+/** Throws UserError for a pipe, which DuckDB would wait for without end, and for a device. */
+export function checkIsFile(file: string): void {
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found === undefined || found.isFile() || found.isDirectory()) return;
+  throw configError(`${file} is a pipe or a device, not a file: give another path.`, { where: { file } });
+}
+
 export const fileExists = (file: string): boolean => existsSync(resolve(file));
 
 /** Removes the files of a database that a dead run left; the caller holds the lock of the file that they belong to. */

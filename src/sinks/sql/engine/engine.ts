@@ -11,6 +11,7 @@ import { holdPrivateUmask } from '../../../fs/private-umask.ts';
 import { literal } from '../../../types/sql.ts';
 import {
   checkDatabasePath,
+  checkIsFile,
   claimFile,
   emptyWal,
   fileAt,
@@ -361,6 +362,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const database = isAlone ? 'target' : 'beside';
   let [instance, connection, release]: [DuckDBInstance?, DuckDBConnection?, (() => void)?] = [];
   try {
+    checkIsFile(file);
     instance = options.beside?.instance ?? (await createInstance({ ...options, file }));
     connection = await instance.connect();
     if (options.readOnly !== true && !existsSync(file))
