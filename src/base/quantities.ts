@@ -7,5 +7,6 @@ export const count = (n: number, one: string, many = `${one}s`): string =>
 export const plainCount = (n: unknown, one: string, many = `${one}s`): string =>
   `${String(n)} ${Number(n) === 1 ? one : many}`;
 
-/** Megabytes of 1,000,000 bytes with one decimal: `12.3 MB`. */
-export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+/** Megabytes of 1,000,000 bytes with one decimal, and kilobytes where that would say little: `12.3 MB`, `40 kB`. */
+export const formatBytes = (bytes: number): string =>
+  bytes < 1e5 ? `${Math.round(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;

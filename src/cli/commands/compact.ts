@@ -1,5 +1,5 @@
 import { EXIT } from '../../base/errors.ts';
-import { count, megabytes } from '../../base/quantities.ts';
+import { count, formatBytes } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { command, optionsForPlace, placeOptions, printResult } from '../command.ts';
 
@@ -12,7 +12,7 @@ export const commands = STATEFUL_TARGETS.map((target) =>
     async run({ place, ...values }, context) {
       const maintenance = await target.maintenance();
       const { rows, bytesBefore, bytesAfter } = await maintenance.compact(place, placeOptions(values, context));
-      const size = `${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now`;
+      const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
       const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };
       printResult(result, [`${place}: ${count(rows, 'row')}, ${size}.`], values.json, context);
       return EXIT.done;

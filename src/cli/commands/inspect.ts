@@ -1,6 +1,6 @@
 import { configError, EXIT, messageOf } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
-import { count, megabytes } from '../../base/quantities.ts';
+import { count, formatBytes } from '../../base/quantities.ts';
 import { editsOf } from '../../extract/session.ts';
 import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/groups.ts';
 import type { ColumnProfile, FileProfile } from '../../sinks/sql/profile.ts';
@@ -86,7 +86,7 @@ function asLines(file: string, profile: FileProfile, terminalColumns: number): s
   const table = profileLines(profile, terminalColumns);
   const notes = notesOf(profile);
   return [
-    `${file}: ${count(rows, 'row')}, ${count(columns.length, 'column')}, ${megabytes(bytes)}`,
+    `${file}: ${count(rows, 'row')}, ${count(columns.length, 'column')}, ${formatBytes(bytes)}`,
     ...(table.length > 0 ? ['', ...table] : []),
     ...(notes.length > 0 ? ['', ...notes] : []),
   ];

@@ -1,6 +1,6 @@
 import { HOUR_MS } from '../../base/durations.ts';
 import { configError, EXIT } from '../../base/errors.ts';
-import { megabytes } from '../../base/quantities.ts';
+import { formatBytes } from '../../base/quantities.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import { countLedger } from '../../deletion/ledger/verify.ts';
 import { removeTemporaries, writeNamedFile } from '../../fs/atomic-file.ts';
@@ -38,7 +38,7 @@ export const commands = STATEFUL_TARGETS.map((target) =>
       writeNamedFile(output, page, `the report ${output}`);
       // What killed reports left has the names of events, too.
       await removeTemporaries(realPath(output), context.clock.now(), HOUR_MS);
-      const size = megabytes(Buffer.byteLength(page));
+      const size = formatBytes(Buffer.byteLength(page));
       printResult({ v: 1, target: place, output }, [`The report is in ${output} (${size}).`], values.json, context);
       return EXIT.done;
     },

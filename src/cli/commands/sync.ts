@@ -30,7 +30,7 @@ import { type RunResult, sync } from '../run/run.ts';
 import { describeSummary, EMPTY_SUMMARY, type Summary } from '../run/summary.ts';
 
 const tables = wordOption(
-  `With commas: ${TABLES.join(', ')}; a DuckDB file has all of them, two as views`,
+  `With commas: ${TABLES.join(', ')}; DuckDB has all of them, two as views, Arrow events alone`,
   `names of ${TABLES.join(', ')} with commas`,
   (names) => {
     const given = names.split(',').map((name) => name.trim());

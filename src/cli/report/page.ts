@@ -2,7 +2,7 @@
 // and columns, counts and dates, but no values of people.
 
 import { dayAt } from '../../base/days.ts';
-import { count, megabytes } from '../../base/quantities.ts';
+import { count, formatBytes } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { countLedger, LedgerCounts } from '../../deletion/ledger/verify.ts';
 import type { TargetReport } from '../../sinks/target.ts';
@@ -70,7 +70,7 @@ function factList(report: TargetReport, days: readonly ReportedDay[]): Html {
     ['Days loaded', count(loaded, 'day')],
     ['Days lost', count(ofState('gap'), 'day')],
     ['Soon lost, not loaded', count(ofState('lost soon'), 'day')],
-    ['Size', megabytes(report.sizeBytes)],
+    ['Size', formatBytes(report.sizeBytes)],
     ['to_date', inclusive(exportState?.to_date_inclusive)],
   ];
   return html`<dl class="facts">${facts.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`;
@@ -95,7 +95,7 @@ function runSection({ runs }: TargetReport): Html {
       rows: ({ rows }) => rows,
       windows: ({ windows }) => windows,
       exports: (run) => run.exports,
-      received: ({ bytes }) => megabytes(bytes),
+      received: ({ bytes }) => formatBytes(bytes),
       version: ({ version }) => version,
     },
     latest,

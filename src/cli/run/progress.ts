@@ -1,7 +1,7 @@
 import cliProgress from 'cli-progress';
 import { formatDuration } from '../../base/durations.ts';
 import type { LogEvent, LogSink } from '../../base/log.ts';
-import { count, megabytes } from '../../base/quantities.ts';
+import { count, formatBytes } from '../../base/quantities.ts';
 import type { Context } from '../context.ts';
 
 interface ProgressState {
@@ -80,7 +80,7 @@ function textOf(
   // A narrow terminal cuts the line at its end.
   const facts = [
     waitingUntil !== undefined && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the quota`,
-    megabytes(bytes),
+    formatBytes(bytes),
     count(rows, 'row'),
     `${rate.toFixed(1)} MB/s`,
     waitingUntil === undefined && windows > 0 && open > 0 && `${formatDuration((elapsed / windows) * open)} left`,

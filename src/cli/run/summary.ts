@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { EXIT, type ExitCode } from '../../base/errors.ts';
-import { count, megabytes } from '../../base/quantities.ts';
+import { count, formatBytes } from '../../base/quantities.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import type { LoadCounts } from '../../sinks/load.ts';
 import type { WidenedColumn } from '../../table/changes.ts';
@@ -78,7 +78,7 @@ function describeTarget(summary: Summary, target: string): string {
   if (summary.windows === 0)
     return `Nothing new for ${target}; the cursor stays at ${summary.next_from_date ?? 'the start'}.`;
   const parts = [
-    `${count(summary.rows, 'row')} in ${count(summary.windows, 'window')} (${megabytes(summary.bytes)}, ` +
+    `${count(summary.rows, 'row')} in ${count(summary.windows, 'window')} (${formatBytes(summary.bytes)}, ` +
       `${count(summary.exports, 'export')})`,
     `committed to ${target} in ${formatDuration(summary.seconds * 1_000)}`,
   ];

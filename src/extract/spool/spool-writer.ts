@@ -1,7 +1,7 @@
 import { type FileHandle, open, statfs, unlink } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { transientError } from '../../base/errors.ts';
-import { megabytes } from '../../base/quantities.ts';
+import { formatBytes } from '../../base/quantities.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 
 /** Number of bytes that are collected before a write; each file has two such buffers. */
@@ -114,7 +114,7 @@ async function leaveFree(folder: string): Promise<void> {
   const [free, least] = [bavail * bsize, Math.max(blocks * bsize * FREE_SHARE, LEAST_FREE_BYTES)];
   if (free >= least) return;
   throw transientError(
-    `The disk of the spool folder ${folder} has ${megabytes(free)} left, and ${megabytes(least)} of it are kept free: make room or set ` +
+    `The disk of the spool folder ${folder} has ${formatBytes(free)} left, and ${formatBytes(least)} of it are kept free: make room or set ` +
       'spool_dir to a folder on another disk. The download was given up and removed; what was stored before is complete, the ' +
       'next run goes on from there.',
     { where: { file: folder }, internal: 'spool: too little space' },
