@@ -61,12 +61,12 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
   const context: VerbContext = { writer, logger, redactor, clock, env, random, signal };
   if (given.verb === 'spec') return writer.write({ type: 'SPEC', spec: connector.spec });
   if (given.verb === 'check') {
-    const connectionStatus = await checked(connector, given, context);
+    const connectionStatus = await checked(connector, given.config, context);
     return writer.write({ type: 'CONNECTION_STATUS', connectionStatus });
   }
-  const config = readConfig(given, redactor);
+  const config = readConfig(given.config, redactor);
   if (given.verb === 'discover') return writer.write(await (await connector.discover())(config, context));
-  const catalog = parseConfiguredCatalog(readJsonFile(given.catalog ?? '', 'The catalog file', { mayBeEmpty: true }));
+  const catalog = parseConfiguredCatalog(readJsonFile(given.catalog, 'The catalog file', { mayBeEmpty: true }));
   if (given.verb === 'write') return (await connector.write?.())?.(config, catalog, io.input, context);
   const state = parseStateInput(
     given.state ? readJsonFile(given.state, 'The state file', { mayBeEmpty: true }) : undefined,
@@ -75,10 +75,10 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
 }
 
 /** Runs `check`; problems of the user or of the network are its answer, not a failure of the connector. */
-async function checked(connector: Connector, given: Arguments, context: VerbContext) {
+async function checked(connector: Connector, path: string, context: VerbContext) {
   const { mask } = context.redactor;
   try {
-    const message = await (await connector.check())(readConfig(given, context.redactor), context);
+    const message = await (await connector.check())(readConfig(path, context.redactor), context);
     return { status: 'SUCCEEDED', message: mask(message) } as const;
   } catch (error) {
     if (context.signal.aborted || !(error instanceof UserError) || error.kind === 'system') throw error;
@@ -87,8 +87,8 @@ async function checked(connector: Connector, given: Arguments, context: VerbCont
 }
 
 /** Masks whatever looks like a secret, before the configuration has been understood. */
-function readConfig(given: Arguments, redactor: Redactor): unknown {
-  const config = readJsonFile(given.config ?? '', 'The configuration file', { mayBeEmpty: true });
+function readConfig(path: string, redactor: Redactor): unknown {
+  const config = readJsonFile(path, 'The configuration file', { mayBeEmpty: true });
   for (const [key, value] of Object.entries(isObject(config) ? config : {})) {
     if (/token|secret|password|_key$/i.test(key) && typeof value === 'string') redactor.add(new Secret(value));
   }
@@ -112,32 +112,39 @@ async function report(error: unknown, io: ConnectorIo, redactor: Redactor): Prom
   await io.writer.write(traceOf(error, io.clock.now(), redactor.mask)).catch(() => {});
 }
 
-/** A connector's command line, as the platform and PyAirbyte spell it. Values are paths of files. */
-interface Arguments {
-  readonly verb: Verb;
-  readonly config?: string | undefined;
-  readonly catalog?: string | undefined;
-  readonly state?: string | undefined;
-  readonly isDebug: boolean;
-}
+/** A connector's command line, as the platform and PyAirbyte spell it, with the paths of the files of each verb. */
+type Arguments = { readonly isDebug: boolean } & (
+  | { readonly verb: 'spec' }
+  | { readonly verb: 'check'; readonly config: string }
+  | { readonly verb: 'discover'; readonly config: string }
+  | { readonly verb: 'read'; readonly config: string; readonly catalog: string; readonly state?: string | undefined }
+  | { readonly verb: 'write'; readonly config: string; readonly catalog: string }
+);
 
-/** The files that each verb needs; in the order in which messages name the verbs. */
-const NEEDED = {
-  spec: [],
-  check: ['config'],
-  discover: ['config'],
-  read: ['config', 'catalog'],
-  write: ['config', 'catalog'],
-} as const satisfies Record<Verb, readonly ('config' | 'catalog')[]>;
+/** In the order in which messages name them. */
 const VERBS = ['spec', 'check', 'discover', 'read', 'write'] as const satisfies readonly Verb[];
 
 /** Parses the words after the program's name; throws a config failure for anything that it does not know. */
 export function parseConnectorArguments(words: readonly string[], verbs: readonly Verb[]): Arguments {
   const verb = verbs.find((one) => one === words[0]);
   if (verb === undefined) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
-  const { debug: isDebug = false, ...files } = optionsIn(words.slice(1));
-  for (const name of NEEDED[verb]) if (!files[name]) throw configError(`${verb} needs --${name} FILE.`);
-  return { verb, ...files, isDebug };
+  const { debug: isDebug = false, state, ...files } = optionsIn(words.slice(1));
+  const fileOf = (name: 'config' | 'catalog'): string => {
+    const path = files[name];
+    if (!path) throw configError(`${verb} needs --${name} FILE.`);
+    return path;
+  };
+  switch (verb) {
+    case 'spec':
+      return { verb, isDebug };
+    case 'check':
+    case 'discover':
+      return { verb, isDebug, config: fileOf('config') };
+    case 'read':
+      return { verb, isDebug, config: fileOf('config'), catalog: fileOf('catalog'), state };
+    case 'write':
+      return { verb, isDebug, config: fileOf('config'), catalog: fileOf('catalog') };
+  }
 }
 
 function optionsIn(args: string[]) {

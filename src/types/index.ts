@@ -19,7 +19,6 @@ const YEAR_DIGITS = 4;
 /** Length of the shortest one, a date. */
 const SHORTEST_TIME = 10;
 
-/** Every type with its codec. */
 export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
   boolean: BOOLEAN_CODEC,
   long: LONG_CODEC,

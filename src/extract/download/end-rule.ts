@@ -75,14 +75,14 @@ interface WindowStep {
 }
 
 /** What is done next for a day. */
-type Step =
+type RuleStep =
   | { readonly kind: 'request'; readonly wanted: WantedAnswer }
   | { readonly kind: 'none'; readonly why: NoDownload['kind']; readonly message: string }
   | { readonly kind: 'failure'; readonly error: Error }
   | WindowStep;
 
 /** Decides on a day D: the first line that holds. */
-function decide({ single, twoDays, next, sharesNoRow }: Answers, now: Circumstances): Step {
+function decide({ single, twoDays, next, sharesNoRow }: Answers, now: Circumstances): RuleStep {
   const { day, answer } = single;
   const tomorrow = addDays(day, 1);
   if (answer.kind === 'gone') return none('gone', answer.message);
@@ -103,7 +103,8 @@ function decide({ single, twoDays, next, sharesNoRow }: Answers, now: Circumstan
   const isAllOfDay = isRead(next.answer) && rowCount(twoDays) <= rowCount(answer) + rowCount(next.answer);
   if (answer.kind === 'rows' && (next.isProof || isAllOfDay)) return windowOf(answer, day);
   // Rows of D+1 may be in [D,D+1]: appended, they would come twice; a consumer that merges by key can get them twice.
-  const open = (why: string): Step => (now.appends ? none('later', why) : { ...windowOf(twoDays, day), isOpen: true });
+  const open = (why: string): RuleStep =>
+    now.appends ? none('later', why) : { ...windowOf(twoDays, day), isOpen: true };
   if (now.rangesInclusive) return open(`an export of it contains ${tomorrow} as well, which is not wanted yet`);
 
   if (sharesNoRow === undefined) return request('sharesNoRow');
@@ -112,8 +113,8 @@ function decide({ single, twoDays, next, sharesNoRow }: Answers, now: Circumstan
   return open('whether an export contains its to_date is not proved yet');
 }
 
-const request = (wanted: WantedAnswer): Step => ({ kind: 'request', wanted });
-const none = (why: NoDownload['kind'], message: string): Step => ({ kind: 'none', why, message });
+const request = (wanted: WantedAnswer): RuleStep => ({ kind: 'request', wanted });
+const none = (why: NoDownload['kind'], message: string): RuleStep => ({ kind: 'none', why, message });
 const windowOf = (download: Download, first: Day, last = first): WindowStep => ({
   kind: 'window',
   download,
@@ -201,7 +202,7 @@ export class EndRule {
   }
 
   /** Carries out the last step for a day. */
-  async #finish(step: Exclude<Step, { kind: 'request' | 'failure' }>, answers: Answers): Promise<DaysResult> {
+  async #finish(step: Exclude<RuleStep, { kind: 'request' | 'failure' }>, answers: Answers): Promise<DaysResult> {
     const { single, twoDays } = answers;
     const { plan, deps } = this.#extraction;
     const used = step.kind === 'window' ? step.download : undefined;

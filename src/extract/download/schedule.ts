@@ -11,7 +11,7 @@ const GONE = 'it is older than the service exports, by the clock of the service'
 const UNSETTLED = 'it has not been over for settle_hours, by the earlier of this clock and the service’s';
 
 /** What is done with the next days. */
-interface Step {
+interface DayStep {
   readonly days: DayRange;
   /** True if it is taken only while no download is in progress, since its result decides on later days. */
   readonly isAlone: boolean;
@@ -116,7 +116,7 @@ export class Scheduler {
   }
 
   /** Decides what to do with the next days, and changes nothing; undefined if no more days are to be requested now. */
-  #next(): Step | undefined {
+  #next(): DayStep | undefined {
     const { plan, facts } = this.#extraction;
     const { inclusive, rangesInclusive } = facts.known;
     const first = this.#ranges.peek();
