@@ -18,9 +18,19 @@ import {
 import { parseSourceConfig } from '../../../src/config/source.ts';
 import { envOf } from '../../support/env.ts';
 
-function formOf({ type, enum: choices, airbyte_secret }: Property): string {
+function formOf(property: Property & Bounds): string {
+  const { type = 'string', enum: choices, airbyte_secret } = property;
   if (airbyte_secret) return 'a secret';
-  return choices?.map((choice) => `\`${String(choice)}\``).join(', ') ?? FORMS[type ?? 'string'] ?? '';
+  return choices?.map((choice) => `\`${String(choice)}\``).join(', ') ?? `${FORMS[type]}${boundsOf(property)}`;
+}
+
+/** Bounds that the schema has beside what the program reads of a property. */
+type Bounds = Partial<Record<'minimum' | 'exclusiveMinimum' | 'maximum', number>>;
+
+function boundsOf({ minimum, exclusiveMinimum, maximum }: Bounds): string {
+  if (exclusiveMinimum !== undefined) return `, more than ${exclusiveMinimum}, at most ${maximum}`;
+  if (minimum === undefined) return '';
+  return maximum === undefined ? `, ${minimum} or more` : `, ${minimum} to ${maximum}`;
 }
 
 function table(schema: ConfigSchema): string[] {
