@@ -183,8 +183,6 @@ export interface PurgeOptions extends PlaceOptions {
   readonly onFound: (found: PeopleFound) => Promise<void>;
   /** Copies for readers that the place is to remove from its list (S52). */
   readonly forgetCopies?: readonly string[] | undefined;
-  /** Publishes the copies for readers again, once: for a purge that removes what they name after its commit. */
-  readonly publishCopies?: () => Promise<unknown>;
 }
 
 export interface Purged extends Rewritten {

@@ -128,14 +128,14 @@ class DeltaLog implements TableLog {
   async erase(): Promise<readonly string[]> {
     const now = this.#options.clock.now();
     const since = await this.#events.committedAt();
-    const ahead: string[] = [];
+    const left: string[] = [];
     for (const table of this.#tables) {
       // A run that was to make the table may have died before its first commit: then the table has files and no log.
       const from = table.exists ? await table.committedAt() : since;
-      ahead.push(...(await eraseFiles(this.#storage, table.name, this.#known, from)));
+      left.push(...(await eraseFiles(this.#storage, table.name, this.#known, from)));
       await table.eraseHistory(now);
     }
-    return ahead;
+    return left;
   }
 
   get #retentionMs(): number {

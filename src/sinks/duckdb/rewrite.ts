@@ -5,7 +5,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { checkOnlyName } from '../failures.ts';
-import { refuseCopy, withRewritten } from '../sql/copies.ts';
+import { refuseCopy, republish, withRewritten } from '../sql/copies.ts';
 import { fileExists, newFile, REWRITING, realFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
@@ -13,7 +13,7 @@ import { namesOf, namingObjects } from '../sql/naming-objects.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource } from '../sql/views.ts';
-import type { PeopleFound, PeopleQuery, Purged, PurgeTrial, Rewritten } from '../target.ts';
+import type { PeopleQuery, Purged, PurgeOptions, PurgeTrial, Rewritten } from '../target.ts';
 import { eventRowsIn } from './read.ts';
 import { COPIED, checkStore, EVENT_NAMES_TABLE, STORE_TABLES } from './store.ts';
 
@@ -22,22 +22,23 @@ export async function rewriteDuckDb(options: EngineOptions): Promise<Rewritten> 
   return withCopy(options, async () => undefined, replaceFile);
 }
 
-/** Rewrites a file without the rows of the people that are found while it is locked. Throws UserError. */
-export async function purgeDuckDb(
-  options: EngineOptions,
-  query: PeopleQuery,
-  onFound?: (found: PeopleFound) => Promise<void>,
-): Promise<Purged> {
+type DuckDbPurge = EngineOptions & Partial<Pick<PurgeOptions, 'onFound' | 'forgetCopies'>>;
+
+/**
+ * Rewrites a file without the rows of the people that are found while it is locked, then publishes its copies for
+ * readers again. Throws UserError.
+ */
+export async function purgeDuckDb(options: DuckDbPurge, query: PeopleQuery): Promise<Purged> {
   const find = async (engine: Engine) => {
     const lookup = await findInDatabase(engine, query);
-    await onFound?.(lookup.found);
+    await options.onFound?.(lookup.found);
     return lookup;
   };
-  return withCopy(options, find, async (engine, copied, { found }) => ({
+  const purged = await withCopy(options, find, async (engine, copied, { found }) => ({
     ...(await replaceFile(engine, copied)),
     found,
-    unreached: [],
   }));
+  return { ...purged, unreached: await republish(COPIED, options, options.forgetCopies) };
 }
 
 export function tryPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgeTrial> {

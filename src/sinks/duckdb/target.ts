@@ -32,7 +32,7 @@ export const duckdb: StatefulTarget = withCopies(
         find: (file, query, options) => read.peopleInDuckDb({ ...options, file }, query),
         rows: (file, query, options) => read.rowsInDuckDb({ ...options, file }, query),
         tryPurge: (file, query, options) => rewrite.tryPurgeDuckDb({ ...options, file }, query),
-        purge: (file, query, options) => rewrite.purgeDuckDb({ ...options, file }, query, options.onFound),
+        purge: (file, query, options) => rewrite.purgeDuckDb({ ...options, file }, query),
       };
     },
   },

@@ -37,7 +37,7 @@ import {
   type Snapshot,
   type TableLog,
 } from '../files/table-log.ts';
-import { copyError, isPlainCopy } from '../sql/copies.ts';
+import { copyError, isPlainCopy, republish } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { namingObjects } from '../sql/naming-objects.ts';
 import { openStorage } from '../storage/open.ts';
@@ -380,10 +380,9 @@ class LakeLog implements TableLog {
     const { storage, catalog } = this.#parts;
     const { since, expired } = this.#committed;
     await catalog.rewrite();
-    await this.#options.publishCopies?.();
-    const ahead: string[] = [];
-    for (const table of TABLES) ahead.push(...(await eraseFiles(storage, table, this.#known(expired), since)));
-    return ahead;
+    const left = await republish(COPIED, { ...this.#options, file: catalog.file }, this.#options.forgetCopies);
+    for (const table of TABLES) left.push(...(await eraseFiles(storage, table, this.#known(expired), since)));
+    return left;
   }
 
   /** The catalog's facts about paths: of `expired` files, which no snapshot has, and of those `kept` for older ones. */

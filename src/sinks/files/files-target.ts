@@ -32,7 +32,7 @@ export function filesTarget(description: Description, load: () => Promise<FilesF
         find: (place, query, options) => purge.peopleInFiles(format, { ...options, place }, query),
         rows: (place, query, options) => purge.rowsOfPeopleInFiles(format, { ...options, place }, query),
         tryPurge: (place, query, options) => purge.tryPurgeFiles(format, { ...options, place }, query),
-        purge: (place, query, options) => purge.purgeFiles(format, { ...options, place }, query, options.onFound),
+        purge: (place, query, options) => purge.purgeFiles(format, { ...options, place }, query),
       };
     },
   };

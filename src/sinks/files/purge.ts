@@ -11,7 +11,7 @@ import type { StoredColumn } from '../../table/columns.ts';
 import { namesOf } from '../sql/naming-objects.ts';
 import { eventRowsOf, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
 import { eventNamesIn } from '../sql/rows/counts.ts';
-import type { PeopleFound, PeopleQuery, Purged, PurgeTrial } from '../target.ts';
+import type { PeopleFound, PeopleQuery, Purged, PurgeOptions, PurgeTrial } from '../target.ts';
 import { columnsIn, eventRows, selectOf } from './file-columns.ts';
 import { copiesOf, type FileTable, readingTable, withTable } from './file-table.ts';
 import { countByFile, FILE, readFiles } from './parquet-file.ts';
@@ -77,16 +77,15 @@ const NOT_ERASED =
  */
 export function purgeFiles(
   format: FilesFormat,
-  options: OpenFilesOptions,
+  options: OpenFilesOptions & PurgeOptions,
   query: PeopleQuery,
-  onFound: (found: PeopleFound) => Promise<void>,
 ): Promise<Purged> {
   return withTable(format, options, 'rewrite', async (table) => {
     for (let attempt = 1; ; attempt++) {
       const before = sizeOf(table);
       const { lookup, change } = await prepared(table, query, options.signal);
       await table.log.tryErase(change.removed, table.snapshot);
-      await onFound(lookup.found);
+      await options.onFound(lookup.found);
       try {
         await table.commit(change);
       } catch (error) {
@@ -94,30 +93,20 @@ export function purgeFiles(
         await table.refresh();
         continue;
       }
-      const ahead = await table.log.erase(table.snapshot).catch((error: unknown) => {
+      const left = await table.log.erase(table.snapshot).catch((error: unknown) => {
         throw diskError(error, { what: table.place, path: table.place, consequence: NOT_ERASED });
       });
       const files = change.removed.filter((file) => file.table === 'events');
-      const { inUse, left } = await table.otherFolders();
-      const unreached = [...aheadSentences(ahead), ...leftSentences(left)];
-      return { ...rewritten(table, before, files), found: lookup.found, unreached, inUse };
+      const others = await table.otherFolders();
+      const unreached = [...left, ...others.left.map(deadRunSentence)];
+      return { ...rewritten(table, before, files), found: lookup.found, unreached, inUse: others.inUse };
     }
   });
 }
 
-const aheadSentences = (ahead: readonly string[]): string[] =>
-  ahead.map(
-    (file) =>
-      `${file} is part of no table, may hold the people, and has a time that is yet to come, as of a clock that was ` +
-      'ahead: remove it once no run is at work in that place, and run the purge again.',
-  );
-
-const leftSentences = (folders: readonly string[]): string[] =>
-  folders.map(
-    (folder) =>
-      `${folder} is that of a run that is dead, or that cannot be looked for, may hold the people, and could not be ` +
-      'removed: see that this user can remove it, and run the purge again.',
-  );
+const deadRunSentence = (folder: string): string =>
+  `${folder} is that of a run that is dead, or that cannot be looked for, may hold the people, and could not be ` +
+  'removed: see that this user can remove it, and run the purge again.';
 
 /** Runs the steps of a purge without `onFound`, without the commit and without what follows it. Throws UserError. */
 export function tryPurgeFiles(format: FilesFormat, options: OpenFilesOptions, query: PeopleQuery): Promise<PurgeTrial> {

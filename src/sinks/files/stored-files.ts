@@ -86,8 +86,8 @@ export async function storeTime(storage: Storage): Promise<number> {
 
 /**
  * Erases the files of a table that are not live. A file that was part of no table stays if it is younger than the purge
- * (`since`, by the store's clock): its writer may still commit it. Returns the addresses of those whose time is yet to
- * come, which no clock that was right has given them: they may be older than the purge.
+ * (`since`, by the store's clock): its writer may still commit it. Returns a sentence about each whose time is yet to
+ * come, which no clock that was right has given it: it may be older than the purge.
  */
 export async function eraseFiles(
   storage: Storage,
@@ -104,7 +104,12 @@ export async function eraseFiles(
   };
   await storage.eraseAllBut(table, isKept, since);
   const now = young.size === 0 ? 0 : await storeTime(storage);
-  return [...young].filter(([, modified]) => modified > now).map(([path]) => `${storage.address}/${path}`);
+  const ahead = [...young].filter(([, modified]) => modified > now);
+  return ahead.map(
+    ([path]) =>
+      `${storage.address}/${path} is part of no table, may hold the people, and has a time that is yet to come, as of a ` +
+      'clock that was ahead: remove it once no run is at work in that place, and run the purge again.',
+  );
 }
 
 /** Paths of files whose retention (ms) has ended (S45), and of those that dead runs left (S46). */

@@ -120,7 +120,7 @@ export interface TableLog {
   tryErase(removed: readonly DataFile[], at: Snapshot): Promise<void>;
   /**
    * After the commit of a purge: removes files that left, older versions, entries that name values (S37, S44). Returns
-   * the addresses of files that may be a live writer's or a dead one's: their time is yet to come.
+   * a sentence about each thing that may still hold the people.
    */
   erase(at: Snapshot): Promise<readonly string[]>;
   /** False if files that were read may have been changed or removed since; absent if that cannot happen. */
@@ -136,7 +136,7 @@ export interface TableLog {
   foreign?(at: Snapshot, names: readonly string[]): Promise<readonly string[]>;
 }
 
-export interface OpenFilesOptions extends PlaceOptions, TargetOptions, Pick<PurgeOptions, 'publishCopies'> {
+export interface OpenFilesOptions extends PlaceOptions, TargetOptions, Pick<PurgeOptions, 'forgetCopies'> {
   /** The place as the target takes it: a folder, a file, or an address. */
   readonly place: string;
   /** A storage to be used instead of the place's own. */

@@ -37,7 +37,7 @@ export interface CopiedFormat {
   checkWhole(engine: Engine): Promise<void>;
 }
 
-/** Adds copies for readers (S52) to a target whose place is one database file. */
+/** Adds copies for readers (S52) to a target whose place is one database file, and whose purge publishes them again. */
 export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFormat>): StatefulTarget => ({
   ...target,
   options: {
@@ -71,15 +71,6 @@ export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFor
           ...trial,
           copiesOfOriginal: await format.withFile(reading, (engine) => copiesOfOriginal(format, engine)),
         };
-      },
-      async purge(file, query, options) {
-        let published: Promise<string[]> | undefined;
-        const publishCopies = () => {
-          published ??= republish(format, { ...options, file }, options.forgetCopies);
-          return published;
-        };
-        const purged = await people.purge(file, query, { ...options, publishCopies });
-        return { ...purged, unreached: [...purged.unreached, ...(await publishCopies())] };
       },
     };
   },

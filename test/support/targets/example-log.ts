@@ -148,10 +148,10 @@ class ExampleLog implements TableLog {
   async erase({ files }: Snapshot): Promise<readonly string[]> {
     const { version = 0 } = this.#latest ?? {};
     const since = await this.#versions.storedAt(version);
-    const ahead: string[] = [];
-    for (const table of TABLES) ahead.push(...(await eraseFiles(this.#storage, table, this.#known(files), since)));
+    const left: string[] = [];
+    for (const table of TABLES) left.push(...(await eraseFiles(this.#storage, table, this.#known(files), since)));
     await this.#versions.eraseBefore(version, this.#options.clock.now());
-    return ahead;
+    return left;
   }
 
   get #retentionMs(): number {

@@ -21,7 +21,7 @@ export const placeOf = (format: FilesFormat) => ({
   people: (options: OpenFilesOptions, query: PeopleQuery) => peopleInFiles(format, options, query),
   tryPurge: (options: OpenFilesOptions, query: PeopleQuery) => tryPurgeFiles(format, options, query),
   purge: (options: OpenFilesOptions, query: PeopleQuery, onFound: Found = async () => {}) =>
-    purgeFiles(format, options, query, onFound),
+    purgeFiles(format, { ...options, onFound }, query),
 });
 
 export const {

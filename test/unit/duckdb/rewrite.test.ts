@@ -157,7 +157,7 @@ describe('a rewrite', () => {
     const before = readFileSync(fixture.file);
     const removal = { column: 'df_unified_id', ids: ['person-7'] };
     const takeLock = async () => writeFileSync(`${fixture.file}.rewriting.lock`, ownerText());
-    await expect(purgeDuckDb(options(), removal, takeLock)).rejects.toMatchObject({
+    await expect(purgeDuckDb({ ...options(), onFound: takeLock }, removal)).rejects.toMatchObject({
       exitCode: 3,
       message: expect.stringContaining('Another run has taken over the file'),
     });
