@@ -8,7 +8,6 @@ import { plainCount } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { DeletionList, type EmitState } from './input/deletion-list.ts';
-import type { LedgerKey } from './ledger/key.ts';
 import { type Ledger, LedgerStore } from './ledger/ledger.ts';
 import type { LedgerOutput } from './ledger/line.ts';
 import { Purge, type PurgeRequest } from './purge.ts';
@@ -83,7 +82,7 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     try {
       // Delete at the service. The purge may take long: the last answers are proof before it begins.
       const sent = newCounts();
-      await tried(failures, () => deleteAtService(plan, run, sent, ledgers.key, options));
+      await tried(failures, () => deleteAtService(plan, run, sent, options));
       await tried(failures, () => list.emitted());
       await tried(failures, async () => run?.sync());
       const isStopped = sent.stoppedBy !== undefined || (signal.aborted && sent.undecided > 0);
@@ -96,7 +95,8 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
       const isComplete = isWorkedThrough && failures.length === 0 && open === undefined;
       await tried(failures, async () => (isComplete ? run?.write(closingLine(sent)) : run?.sync()));
       const report = reportOf(plan, clock.now() - began, sent, run);
-      return { report, hash, failure: caseFailure(report, sent, failures[0], open, config) };
+      const broken = failures[0] ?? (sent.stoppedBy && configError(sent.stoppedBy.message));
+      return { report, hash, failure: caseFailure(report, broken, open, config) };
     } catch (error) {
       if (run !== undefined) await logHead(run, io.logger);
       throw error;
@@ -155,13 +155,12 @@ async function deleteAtService(
   { list, counts, wanted, isPurgeOnly }: DeletionPlan,
   ledger: Ledger | undefined,
   sent: RequestCounts,
-  key: LedgerKey,
   { config, io, deleter }: CaseOptions,
 ): Promise<void> {
-  for (const { id } of isPurgeOnly ? list.ids() : []) ledger?.add({ kind: 'purge_only', id: key.idHash(id) });
+  for (const { id } of isPurgeOnly ? list.ids() : []) ledger?.add({ kind: 'purge_only', id: ledger.key.idHash(id) });
   if (counts.received === 0 || counts.done_before > 0) list.start();
   if (ledger === undefined || wanted.length === 0) return;
-  await sendRequests({ ...io, list, counts: sent, ledger, key, limits: config, deleter });
+  await sendRequests({ ...io, list, counts: sent, ledger, limits: config, deleter });
 }
 
 /** `run` is undefined if the list was not worked through: then nobody is purged. Warns of a purge that is not done. */
@@ -189,15 +188,14 @@ async function purgePlaces(
 const closingLine = ({ done, rejected, undecided, requests }: RequestCounts) =>
   ({ kind: 'close', counts: { done, rejected, undecided, requests } }) as const;
 
-/** The failure that the case ends with: the first that broke a step, or what the service or the places left open. */
+/** The failure that the case ends with: `broken`, which ended a step early, or what service or places left open. */
 function caseFailure(
   report: DeletionReport,
-  { stoppedBy }: RequestCounts,
   broken: UserError | undefined,
   open: OpenPurge,
   config: DestinationConfig,
 ): UserError | undefined {
-  const ending = deletionFailure(report, config, broken ?? (stoppedBy && configError(stoppedBy.message)));
+  const ending = deletionFailure(report, config, broken);
   return open === 'not begun' ? (ending ?? notPurged(config)) : worstOf([open, ending]);
 }
 

@@ -7,7 +7,7 @@ import { serviceHash } from '../extract/export-request.ts';
 import { sweepRunFolders } from '../extract/spool/run-folder.ts';
 import { foreignSpoolFolders, liveFolders, purgeSpools, spoolFolders } from '../extract/spool/spool-folders.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
-import { realPath } from '../fs/local-path.ts';
+import { realPath, schemeOf } from '../fs/local-path.ts';
 import { UNIFIED_ID } from '../schema/groups.ts';
 import type { HashKey } from '../schema/hash-key.ts';
 import {
@@ -64,7 +64,7 @@ const MIN_PEOPLE = 10;
 
 /** The name of a place in the ledger, in hashes and in messages, whatever working folder and links lead to it. */
 export function placeName({ target, path }: PurgePlace): string {
-  return `${target.name} ${path.includes('://') ? path.replace(/\/+$/, '') : realPath(path)}`;
+  return `${target.name} ${schemeOf(path) === undefined ? realPath(path) : path.replace(/\/+$/, '')}`;
 }
 
 export type Mapping = ReadonlyMap<string, readonly string[]>;
@@ -117,11 +117,13 @@ function placeReport({ place, found, done, failure }: PlaceState, listed: readon
 
 export type PlaceReport = Readonly<ReturnType<typeof placeReport>>;
 
+/** A request whose file of the mapping is read. */
+type ReadRequest = Omit<PurgeRequest, 'mapping'> & { readonly mapping: Mapping | undefined };
+
 /** One purge, from its forecast to its last place. */
 export class Purge {
-  readonly #request: PurgeRequest;
+  readonly #request: ReadRequest;
   readonly #listed: readonly ListedId[];
-  readonly #mapping: Mapping | undefined;
   /** Hash of the service whose ids these are. */
   readonly #service: string;
   /** True if nobody is left to be deleted at the service: then a place that fails keeps no other from its purge. */
@@ -134,23 +136,21 @@ export class Purge {
   readonly #unreached: string[] = [];
 
   private constructor(
-    request: PurgeRequest,
+    request: ReadRequest,
     listed: readonly ListedId[],
-    mapping: Mapping | undefined,
-    service: string,
+    service: ServiceName,
     isDeletionDecided: boolean,
   ) {
     this.#request = request;
     this.#listed = listed;
-    this.#mapping = mapping;
-    this.#service = service;
+    this.#service = serviceHash(service);
     this.#isDeletionDecided = isDeletionDecided;
     this.#ids = listed.map(({ id }) => id);
   }
 
   /**
-   * Counts what each place holds now. `isDeletionDecided`: an earlier run has decided all ids, or begun to purge them; unless it
-   * is true, throws UserError for a place that cannot be looked into.
+   * Counts what each place holds now. Throws UserError for a place that cannot be looked into, unless
+   * `isDeletionDecided`: an earlier run has decided all ids, or begun to purge them.
    */
   static async open(
     request: PurgeRequest,
@@ -159,7 +159,7 @@ export class Purge {
     { isDeletionDecided = false } = {},
   ): Promise<Purge> {
     const mapping = request.mapping === undefined ? undefined : await readMapping(request.mapping, listed);
-    const purge = new Purge(request, listed, mapping, serviceHash(service), isDeletionDecided);
+    const purge = new Purge({ ...request, mapping }, listed, service, isDeletionDecided);
     await purge.#forecast();
     return purge;
   }
@@ -205,8 +205,8 @@ export class Purge {
    * service (S38).
    */
   get consent(): readonly unknown[] {
-    const { column, isOnly } = this.#request;
-    const pairs = [...(this.#mapping ?? [])].flatMap(([id, people]) => people.map((person) => [id, person]));
+    const { column, isOnly, mapping } = this.#request;
+    const pairs = [...(mapping ?? [])].flatMap(([id, people]) => people.map((person) => [id, person]));
     return [isOnly, [...this.names].sort(), column ?? null, pairs.map((pair) => JSON.stringify(pair)).sort()];
   }
 
@@ -214,7 +214,7 @@ export class Purge {
     for (const place of this.#request.places) this.#states = [...this.#states, await this.#forecastOf(place)];
     const isNobodyThere = this.#states.every(({ found, failure }) => found.rows === 0 && failure === undefined);
     if (this.#ids.length > 0 && isNobodyThere) {
-      const how = this.#mapping === undefined ? '--purge-column' : '--mapping';
+      const how = this.#request.mapping === undefined ? '--purge-column' : '--mapping';
       this.#warn('purge.nobody', `None of these IDs was found by ${how}: no rows would be removed.`);
     }
   }
@@ -388,17 +388,15 @@ export class Purge {
    * Adds the people to the suppression list: one who is known by a hash alone, by that and the check value of its key.
    */
   async #suppress({ unifiedIds }: PeopleFound): Promise<void> {
-    const { suppression, options } = this.#request;
+    const { suppression, mapping, options } = this.#request;
     if (suppression === undefined) return;
-    const mapped = this.#ids
-      .flatMap((id) => this.#mapping?.get(id) ?? [])
-      .map((text) => ({ text, hashKey: undefined }));
+    const mapped = this.#ids.flatMap((id) => mapping?.get(id) ?? []).map((text) => ({ text, hashKey: undefined }));
     await suppress(suppression.file, [...unifiedIds, ...mapped], suppression.key, options);
   }
 
   get #query(): PeopleQuery {
-    const { column, hashKey } = this.#request;
-    return { ids: this.#ids, column, mapping: this.#mapping, hashKey };
+    const { column, mapping, hashKey } = this.#request;
+    return { ids: this.#ids, column, mapping, hashKey };
   }
 
   #problemOf({ target, path }: PurgePlace, { people, shared }: PeopleFound): string | undefined {

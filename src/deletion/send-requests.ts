@@ -6,7 +6,6 @@ import type { Random } from '../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../base/retry.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
 import type { Decision, DeletionList } from './input/deletion-list.ts';
-import type { LedgerKey } from './ledger/key.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { RateLimiter, type RateLimits } from './rate-limiter.ts';
 
@@ -56,7 +55,6 @@ interface SendOptions {
   /** Filled while the requests are sent. */
   readonly counts: RequestCounts;
   readonly ledger: Ledger;
-  readonly key: LedgerKey;
   readonly limits: RateLimits;
   readonly deleter: ProfileDeleter;
   readonly clock: Clock;
@@ -152,8 +150,8 @@ class Sender {
   }
 
   async #decide(externalId: string): Promise<Decision> {
-    const { clock, random, key } = this.#options;
-    const id = key.idHash(externalId);
+    const { clock, random, ledger } = this.#options;
+    const id = ledger.key.idHash(externalId);
     for (let attempt = 1; ; ) {
       const answer = await this.#request(externalId, { id, attempt });
       if (answer === undefined) return 'undecided';

@@ -96,11 +96,11 @@ export function planColumns(
   rules: Rules,
   { isFirst }: { readonly isFirst: boolean },
 ): PlannedColumn[] {
-  const mode = isFirst && rules.pinned === undefined ? 'evolve' : rules.schemaMode;
+  const schemaMode = isFirst && rules.pinned === undefined ? 'evolve' : rules.schemaMode;
   const all = [...stored, ...newColumns(stored, incoming, rules)];
   return all.map((column) => {
     const key = columnKey(column.source, column.occurrence);
-    return planColumn(column, key, incoming.get(key), rules, mode);
+    return planColumn(column, key, incoming.get(key), { ...rules, schemaMode });
   });
 }
 
@@ -145,8 +145,8 @@ function planColumn(
   key: string,
   incoming: IncomingColumn | undefined,
   rules: Rules,
-  mode: SchemaMode,
 ): PlannedColumn {
+  const mode = rules.schemaMode;
   const asInstants = rules.timezone !== undefined;
   const batchEvidence = incoming?.evidence ?? 0;
   const named = namedType(column, rules);

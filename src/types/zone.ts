@@ -47,8 +47,15 @@ const ALL_TIMES: WallRange = { first: FIRST_INSTANT - DAY_SECONDS, last: END_OF_
  * The zone of that name, if there is one: without it datetimes have none. Throws RangeError for a name that the runtime
  * does not know.
  */
-export const zoneOf = (name: string | null | undefined): Zone | undefined =>
-  name === null || name === undefined ? undefined : new Zone(name);
+export function zoneOf(name: string | null | undefined): Zone | undefined {
+  if (name === null || name === undefined) return undefined;
+  const zone = zones.get(name) ?? new Zone(name);
+  zones.set(name, zone);
+  return zone;
+}
+
+/** The zones that were asked for: to find all changes of one takes 0.2 to 0.4 s (measured), so that it is made once. */
+const zones = new Map<string, Zone>();
 
 /**
  * A time zone of the IANA database of the runtime, which alone decides (S59): SQL gets the zone's changes as literals

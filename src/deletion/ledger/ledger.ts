@@ -30,7 +30,7 @@ interface LedgerOptions {
  */
 export class Ledger {
   readonly run: string;
-  readonly #key: LedgerKey;
+  readonly key: LedgerKey;
   readonly #output: LedgerOutput;
   readonly #clock: Clock;
   #pending: string[] = [];
@@ -44,7 +44,7 @@ export class Ledger {
 
   constructor({ run, prev, key, output, clock }: LedgerOptions) {
     this.run = run;
-    this.#key = key;
+    this.key = key;
     this.#output = output;
     this.#clock = clock;
     this.#signed = prev;
@@ -60,7 +60,7 @@ export class Ledger {
   add(content: LedgerContent): void {
     if (this.#failure) throw this.#failure;
     const at = new Date(this.#clock.now()).toISOString();
-    const { text, mac } = signLine({ v: 1, run: this.run, at, ...content }, this.#signed, this.#key);
+    const { text, mac } = signLine({ v: 1, run: this.run, at, ...content }, this.#signed, this.key);
     this.#pending.push(text);
     this.#signed = mac;
     this.#added++;

@@ -125,19 +125,24 @@ export function headerOf(dataset: Dataset, query: RowQuery): Column[] {
   const mayCarry = ({ events, grain }: Column) =>
     (events & kinds) !== 0 && (grain === 'event' || (kinds & ITEM_EVENTS) !== 0);
   const open = asked.filter((column) => !seen.has(column) && mayCarry(column));
-  for (const plan of plansOf(dataset, query)) lookOn(dataset, query, plan, open, seen);
+  for (const plan of plansOf(dataset, query)) {
+    const wanted = open.filter((column) => !seen.has(column) && isKnownOn(column, plan));
+    for (const column of columnsOn(dataset, query, plan, wanted)) seen.add(column);
+  }
   return asked.filter((column) => seen.has(column));
 }
 
-/** Adds to `seen` the columns with a value on a day; stops at the row that shows the last of them. */
-function lookOn(dataset: Dataset, query: RowQuery, plan: DayPlan, open: Column[], seen: Set<Column>): void {
-  let wanted = open.filter((column) => !seen.has(column) && isKnownOn(column, plan));
-  if (wanted.length === 0) return;
+/** The wanted columns with a value on a day; stops at the row that shows the last of them. */
+function columnsOn(dataset: Dataset, query: RowQuery, plan: DayPlan, wanted: readonly Column[]): Set<Column> {
+  const seen = new Set<Column>();
+  let left = wanted;
+  if (left.length === 0) return seen;
   for (const row of eventsOf(dataset, query, plan)) {
     for (row.item = 0; row.item < row.items; row.item++) {
-      for (const column of wanted) if (cellOf(column, row, dataset) !== '') seen.add(column);
+      for (const column of left) if (cellOf(column, row, dataset) !== '') seen.add(column);
     }
-    if (wanted.some((column) => seen.has(column))) wanted = wanted.filter((column) => !seen.has(column));
-    if (wanted.length === 0) return;
+    if (left.some((column) => seen.has(column))) left = left.filter((column) => !seen.has(column));
+    if (left.length === 0) break;
   }
+  return seen;
 }

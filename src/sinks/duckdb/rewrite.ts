@@ -6,7 +6,7 @@ import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { checkOnlyName } from '../failures.ts';
 import { refuseCopy, republish, withRewritten } from '../sql/copies.ts';
-import { fileExists, newFile, REWRITING, realFile } from '../sql/engine/database-file.ts';
+import { fileExists, REWRITING, realFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { namesOf, namingObjects } from '../sql/naming-objects.ts';
@@ -79,13 +79,12 @@ async function withCopy<L extends Lookup | undefined, T>(
   const copy = async (engine: Engine, checkHeld: () => void) => {
     await checkOnlyName(engine.file);
     const lookup = await find(engine);
-    const columns = await engine.count("duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'");
     const fill = async () => {
       const rowsRemoved = await copyTables(engine, lookup);
       await checkCounts(engine, rowsRemoved);
       return { rows: await engine.count('rewritten.main.events'), rowsRemoved };
     };
-    return withRewritten(COPIED, engine, newFile(columns), fill, (path, copied) => {
+    return withRewritten(COPIED, engine, fill, (path, copied) => {
       signal?.throwIfAborted();
       checkHeld();
       return then(engine, { ...copied, path }, lookup);

@@ -11,7 +11,6 @@ import { plannedTogether, type Rules } from '../../table/plan.ts';
 import { lastWindowNumber } from '../../table/receipts.ts';
 import type { RunHistory } from '../../table/runs.ts';
 import type { TableState } from '../../table/state.ts';
-import { type Zone, zoneOf } from '../../types/zone.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { identityOf, moveIdentity, publish } from '../sql/copies.ts';
 import { checkDatabasePath, isWide } from '../sql/engine/database-file.ts';
@@ -50,7 +49,6 @@ export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDb
 /** A DuckDB file that is open for loading. Others can write to it only while a new file is remade for many columns. */
 export class DuckDbSink implements Sink {
   readonly #engine: Engine;
-  readonly #zone: Zone | undefined;
   readonly #options: DuckDbSinkOptions;
   readonly runs: RunHistory;
   #state: TableState;
@@ -63,7 +61,6 @@ export class DuckDbSink implements Sink {
     this.#engine = engine;
     this.#state = state;
     this.#lastBefore = lastWindowNumber(state.receipts);
-    this.#zone = zoneOf(options.timezone);
     this.#options = options;
     this.runs = new RunTable(engine);
   }
@@ -82,7 +79,7 @@ export class DuckDbSink implements Sink {
 
   /** Publishes a checked copy of the file for readers (S52). */
   publish(copy: string): Promise<void> {
-    return this.#engine.guarded(() => publish(COPIED, this.#engine, copy, this.#options));
+    return this.#engine.guarded(() => publish(COPIED, this.#engine, copy));
   }
 
   async close(): Promise<void> {
@@ -133,9 +130,9 @@ export class DuckDbSink implements Sink {
   async #write(windows: readonly Window[]) {
     const engine = this.#engine;
     const before = this.#state;
-    const batch = planBatch(before, windows, this.#options, this.#zone);
-    const { columns, loads } = batch;
-    await alterEvents(engine, columns, this.#zone);
+    const batch = planBatch(before, windows, this.#options);
+    const { columns, loads, zone } = batch;
+    await alterEvents(engine, columns, zone);
     await loadRows(engine, loads);
     const counted = await rowsByWindow(engine, 'events');
     for (const { window, windowNumber } of loads) checkRowCount(window, counted.get(windowNumber) ?? 0, engine.file);

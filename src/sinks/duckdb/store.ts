@@ -7,7 +7,7 @@ import { MAX_RUNS, type RunHistory, type RunRecord, unended } from '../../table/
 import { newState, type TableState } from '../../table/state.ts';
 import { otherTimezone } from '../failures.ts';
 import { COPIES_TABLE, type CopiedFormat, CREATE_COPIES, identityOf } from '../sql/copies.ts';
-import { fileExists } from '../sql/engine/database-file.ts';
+import { fileExists, newFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, type Value, withFile } from '../sql/engine/engine.ts';
 import { engineError } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
@@ -170,6 +170,8 @@ export const COPIED: CopiedFormat = {
     if (Number(found) === Number(wanted)) return;
     throw internalError(`${engine.file} has ${found} rows, its receipts ${wanted}: the copy was not published.`);
   },
+  newFile: async (engine) =>
+    newFile(await engine.count("duckdb_columns() WHERE database_name = 'target' AND table_name = 'events'")),
 };
 
 /** True for a file with this program's tables; false for one that may get them. Throws UserError for any other. */

@@ -66,7 +66,7 @@ export class Catalog {
     await this.#open({}, async (engine) => {
       await engine.emptyWal();
       const fill = () => engine.run('COPY FROM DATABASE target TO rewritten');
-      await withRewritten(COPIED, engine, SMALL_BLOCKS, fill, (path) => moveFile(path, this.file));
+      await withRewritten(COPIED, engine, fill, (path) => moveFile(path, this.file));
     });
   }
 
@@ -84,6 +84,7 @@ export const COPIED: CopiedFormat = {
   withFile: openCatalog,
   check: checkOurs,
   checkWhole: checkOurs,
+  newFile: async () => SMALL_BLOCKS,
 };
 
 async function checkOurs(engine: Engine): Promise<void> {

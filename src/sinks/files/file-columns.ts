@@ -44,18 +44,24 @@ export function columnsIn<C extends StoredColumn>(all: readonly C[], names: Read
 }
 
 /** A select list of a file that may lack columns, for a new file with `columns` after this program's own. */
-export function selectOf<C extends StoredColumn>(
-  columns: readonly C[],
+export const selectOf = (
+  columns: readonly StoredColumn[],
   names: ReadonlySet<string>,
   zone: Zone | undefined,
   own: readonly string[] = OWN_COLUMNS,
-  sqlOf = (column: Typed<C>) => identifier(column.name),
-): string {
-  const values = typedColumns(columns).map((column) => {
+): string => [...own, ...valuesOf(columns, names, zone)].join(', ');
+
+/** SQL of the values of columns, each under its name; `sqlOf` gives that of a column which the file has. */
+function valuesOf<C extends StoredColumn>(
+  columns: readonly C[],
+  names: ReadonlySet<string>,
+  zone: Zone | undefined,
+  sqlOf = ({ name }: Typed<C>) => identifier(name),
+): string[] {
+  return typedColumns(columns).map((column) => {
     const value = names.has(column.name) ? sqlOf(column) : castToColumn('NULL', column.type, zone);
     return `${value} AS ${identifier(column.name)}`;
   });
-  return [...own, ...values].join(', ');
 }
 
 /** A select list of a stored file after a plan, with the values that the plan makes of the stored ones. */
@@ -68,7 +74,7 @@ export function selectAfter(
   const own = ['_key', '_dfinery_window', `CAST(${rescuedAfter(stored, zone)} AS VARCHAR) AS _rescued`];
   const sqlOf = (column: Typed<PlannedColumn>) =>
     isRetyped(column) ? castToColumn(valueAfter(column, zone), column.type, zone) : identifier(column.name);
-  return selectOf(columns, names, zone, own, sqlOf);
+  return [...own, ...valuesOf(columns, names, zone, sqlOf)].join(', ');
 }
 
 /**

@@ -38,19 +38,17 @@ export async function writeIncoming(
 
 /** Writes a window whose ids are its keys, beside other statements. */
 export function writePlain(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
-  const date = onlyDate(load);
-  const partition = date === undefined ? partitionSql(load, 0) : undefined;
+  const partition = onlyDate(load) === undefined ? partitionSql(load, 0) : undefined;
   const source = fileQuery(load, 0, partition?.texts);
-  return writeDatesOf(table, table.writer({ isAside: true }), queryOf(source, partition?.sql, load), load, date);
+  return writeDatesOf(table, table.writer({ isAside: true }), queryOf(source, partition?.sql, load), load);
 }
 
 /** Writes a window whose ids may be missing or repeated: its rows are staged in their order in a temporary table. */
 function writeStaged(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
-  const date = onlyDate(load);
   const partition: StagedExtra = { type: 'DATE', valueOf: (index) => partitionSql(load, index) };
   const write = (staged: Staged) => {
-    const query = queryOf(staged, date === undefined ? staged.extra : undefined, load);
-    return writeDatesOf(table, table.writer(), query, load, date);
+    const query = queryOf(staged, onlyDate(load) === undefined ? staged.extra : undefined, load);
+    return writeDatesOf(table, table.writer(), query, load);
   };
   return withStaged(table.engine, load, write, partition);
 }
@@ -72,14 +70,10 @@ function queryOf(rows: TypedRows, date: string | undefined, load: WindowLoad): s
   return `SELECT ${all.join(', ')} FROM (SELECT ${inner.join(', ')} FROM ${rows.from})`;
 }
 
-async function writeDatesOf(
-  table: FileTable,
-  writer: Writer,
-  query: string,
-  { window, windowNumber, planned, zone }: WindowLoad,
-  date: string | undefined,
-): Promise<NewFile[]> {
+async function writeDatesOf(table: FileTable, writer: Writer, query: string, load: WindowLoad): Promise<NewFile[]> {
+  const { window, windowNumber, planned, zone } = load;
   const { receipt } = window;
+  const date = onlyDate(load);
   const days = date === undefined ? daysBetween(receipt.from, receipt.to) + 1 : 1;
   const columns = eventColumns([...planned.values()], zone);
   const sized = { table: 'events', query, rows: Math.floor(receipt.rows / days), date, columns } as const;

@@ -7,7 +7,6 @@ import { logChanges } from '../../table/changes.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { isRetyped, type PlannedColumn, plannedTogether, type Rules } from '../../table/plan.ts';
 import { newState, type TableState } from '../../table/state.ts';
-import { type Zone, zoneOf } from '../../types/zone.ts';
 import { filesError, otherTimezone } from '../failures.ts';
 import type { Commit, Sink } from '../sink.ts';
 import { finishBatch, type PlannedBatch, planBatch } from '../sql/rows/batch.ts';
@@ -83,7 +82,6 @@ class FilesSink implements Sink {
   readonly #initial: TableState;
   readonly #options: FilesSinkOptions;
   readonly #rules: Rules;
-  readonly #zone: Zone | undefined;
   /** True after a failure, until the log has been read again. */
   #hasFailed = false;
   /** Number of next windows that are stored one by one, since some of them share ids. */
@@ -97,7 +95,6 @@ class FilesSink implements Sink {
     this.#initial = initial;
     this.#options = options;
     this.#rules = { ...options, columnName: table.log.layout.columnName };
-    this.#zone = zoneOf(options.timezone);
     this.#prewriter = new Prewriter(table.engine, (load) => writePlain(table, load));
     this.runs = new RunObjects(table.storage, table.isShared);
   }
@@ -162,7 +159,7 @@ class FilesSink implements Sink {
 
   #planned(windows: readonly Window[]): PlannedBatch {
     const columnsOf = this.#layout.hasOneFilePerDate === true ? undefined : columnsOfNewFiles;
-    return planBatch(this.#state, windows, this.#rules, this.#zone, columnsOf);
+    return planBatch(this.#state, windows, this.#rules, columnsOf);
   }
 
   async #store(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
@@ -202,22 +199,18 @@ class FilesSink implements Sink {
   }
 
   async #eventsAfter(
-    { columns }: PlannedBatch,
+    batch: PlannedBatch,
     stored: readonly ReadableFile[],
     { files, counts, isKept }: Superseded,
   ): Promise<ChangedFiles> {
     const left = stored.map((file) => ({ file, rows: file.rows - (counts.get(file.copy) ?? 0) }));
-    const { removed, written } = eventsAfter(this.#layout, columns, left, files);
+    const { removed, written } = eventsAfter(this.#layout, batch.columns, left, files);
     const added: NewFile[] = [];
-    for (const file of written) added.push(await this.#write(file, columns, isKept));
+    for (const file of written) added.push(await this.#write(file, batch, isKept));
     return { removed, added };
   }
 
-  async #write(
-    { date, kept, incoming }: FileAfter,
-    columns: readonly PlannedColumn[],
-    isKept: string,
-  ): Promise<NewFile> {
+  async #write({ date, kept, incoming }: FileAfter, { columns, zone }: PlannedBatch, isKept: string): Promise<NewFile> {
     const table = this.#table;
     if (kept === undefined && incoming.length === 1) return incoming[0];
     const losesRows = kept !== undefined && kept.rows < kept.file.rows;
@@ -226,7 +219,7 @@ class FilesSink implements Sink {
       const { columns: names } = kept.file;
       const own = this.#layout.hasOneFilePerDate === true ? columns : columnsIn(columns, names);
       const from = `${readFiles([await table.fetchOne(kept.file)])}${losesRows ? ` WHERE ${isKept}` : ''}`;
-      parts.unshift(`SELECT ${selectAfter(own, names, this.#zone)} FROM ${from}`);
+      parts.unshift(`SELECT ${selectAfter(own, names, zone)} FROM ${from}`);
     }
     return table.write({
       table: 'events',

@@ -35,6 +35,8 @@ export interface CopiedFormat {
   check(engine: Engine): Promise<void>;
   /** Does the work of `check`, and also throws if the file lacks rows. */
   checkWhole(engine: Engine): Promise<void>;
+  /** The options of ATTACH for a new file with the tables of an open one. */
+  newFile(engine: Engine): Promise<string>;
 }
 
 /** Adds copies for readers (S52) to a target whose place is one database file, and whose purge publishes them again. */
@@ -49,8 +51,7 @@ export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFor
     if (options.publish !== undefined) await checkCopy(format, options.publish, file, options);
     const sink = await target.open(file, options);
     // A sink that holds the lock of the file publishes the copy itself.
-    sink.publish ??= (copy) =>
-      format.withFile({ ...options, file }, (engine) => publish(format, engine, copy, options));
+    sink.publish ??= (copy) => format.withFile({ ...options, file }, (engine) => publish(format, engine, copy));
     return sink;
   },
   async people() {
@@ -223,15 +224,9 @@ function markOf(format: CopiedFormat, file: string, options: Options, check = fo
  * copy open keep it. The file remembers the copy first, so that a purge knows of it whatever happens. `listed` names a
  * copy of the list in messages. Throws UserError.
  */
-export async function publish(
-  format: CopiedFormat,
-  engine: Engine,
-  copy: string,
-  options: Options,
-  listed?: string,
-): Promise<void> {
+export async function publish(format: CopiedFormat, engine: Engine, copy: string, listed?: string): Promise<void> {
   const path = realFile(copy);
-  const { file } = engine;
+  const { file, options } = engine;
   const known = databaseOf(await readMark(format, engine), file);
   if (existsSync(path)) {
     const name = listed ?? `--publish ${copy}`;
@@ -302,7 +297,7 @@ export async function republish(
           'it is not there: if it was moved, or lies on a share that is not mounted now, it still holds them',
         );
       }
-      await publish(format, engine, copy, options, 'it');
+      await publish(format, engine, copy, 'it');
       // A reader may be alive, and nobody who opens the copy may find it locked: so it is not known whose these are.
       const spilled = spilledFolders(copy);
       if (spilled.length > 0) {
@@ -361,7 +356,7 @@ export function publishOld(
           return isOld(open);
         };
         if (!(await format.withFile({ ...options, file: copy, readOnly: true }, isOldCopy))) continue;
-        await publish(format, engine, copy, options, `The copy for readers ${copy}`);
+        await publish(format, engine, copy, `The copy for readers ${copy}`);
       } catch (error) {
         if (!(error instanceof UserError)) throw error;
         failures.push(error);
@@ -389,13 +384,12 @@ async function copiesIn(engine: Engine, where = 'published_at IS NOT NULL'): Pro
 }
 
 /**
- * Makes a file beside an open one, by the options `how`; `fill` copies what is kept into it, the database `rewritten`.
+ * Makes a file beside an open one; `fill` copies what is kept into it, the database `rewritten`.
  * It is removed unless `then` renames it into place. Throws what they throw, or UserError.
  */
 export async function withRewritten<F, T>(
   format: CopiedFormat,
   engine: Engine,
-  how: string,
   fill: () => Promise<F>,
   then: (path: string, filled: F) => Promise<T>,
 ): Promise<T> {
@@ -407,7 +401,7 @@ export async function withRewritten<F, T>(
   await removeTemporaries(file, 0, 0);
   try {
     await engine.run('SET preserve_insertion_order = true');
-    await engine.run(`ATTACH ${literal(path)} AS rewritten (${how})`);
+    await engine.run(`ATTACH ${literal(path)} AS rewritten (${await format.newFile(engine)})`);
     copyOwner(file, path);
     const filled = await fill();
     await moveIdentity(format, engine, { from: former, to: identityOf(path), schema: 'rewritten' });

@@ -31,7 +31,7 @@ afterEach(() => fixture.close());
 
 const refused = (text: string) => ({ exitCode: 2, message: expect.stringContaining(text) });
 const publishFrom = (file: string, to = copy) =>
-  COPIED.withFile({ ...fixture.lakeOptions, file }, (engine) => publish(COPIED, engine, to, fixture.lakeOptions));
+  COPIED.withFile({ ...fixture.lakeOptions, file }, (engine) => publish(COPIED, engine, to));
 const purge = async (forgetCopies: readonly string[] = []) =>
   (await ducklake.people()).purge(
     fixture.place,

@@ -88,12 +88,12 @@ const BEGINS_SELECT = /^(?:[\s(;]|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:SELECT|WITH|FR
 
 /** One DuckDB file, attached and in use as the default database, by one connection. */
 export class Engine {
+  readonly options: EngineOptions;
   readonly file: string;
   /** True if opening made the file; another process may have been the first to write to it. */
   readonly isNew: boolean;
   /** The instance of DuckDB, which engines beside this one share. */
   readonly instance: DuckDBInstance;
-  readonly #options: EngineOptions;
   readonly #database: string;
   #release: () => void;
   readonly #onClose: () => void;
@@ -107,7 +107,7 @@ export class Engine {
   constructor(options: EngineOptions, { instance, connection, database, isNew, release, onClose }: Opened) {
     this.file = options.file;
     this.isNew = isNew;
-    this.#options = options;
+    this.options = options;
     this.instance = instance;
     this.#database = database;
     this.#connection = connection;
@@ -163,7 +163,7 @@ export class Engine {
 
   /** The rows of a result of any size, as they come. Throws UserError. */
   async *stream(sql: string): AsyncGenerator<Row> {
-    const { signal } = this.#options;
+    const { signal } = this.options;
     try {
       signal?.throwIfAborted();
       const result = await this.#connection.stream(sql);
@@ -214,7 +214,7 @@ export class Engine {
   }
 
   /** Runs work under a signal, by default that of the engine. Throws UserError. */
-  async guarded<T>(work: () => Promise<T>, signal = this.#options.signal): Promise<T> {
+  async guarded<T>(work: () => Promise<T>, signal = this.options.signal): Promise<T> {
     try {
       return await this.heeding(signal, work);
     } catch (error) {
@@ -308,7 +308,7 @@ export class Engine {
     await this.run('USE memory');
     await this.run('DETACH target');
     this.#release();
-    this.#release = await attach(this.#connection, 'target', this.#options);
+    this.#release = await attach(this.#connection, 'target', this.options);
     await this.run('USE target');
   }
 
@@ -321,7 +321,7 @@ export class Engine {
       // The rows are safe in the write-ahead log, which the next process that opens the file reads.
     } finally {
       this.#connection.closeSync();
-      if (this.#options.beside === undefined) this.instance.closeSync();
+      if (this.options.beside === undefined) this.instance.closeSync();
       this.#release();
       this.#onClose();
     }

@@ -4,7 +4,7 @@ import { incomingColumns } from '../../../table/incoming.ts';
 import { type PlannedColumn, planColumns, type Rules } from '../../../table/plan.ts';
 import { lastWindowNumber, storedReceipt } from '../../../table/receipts.ts';
 import { applyBatch, scannedEventNames, type TableState } from '../../../table/state.ts';
-import type { Zone } from '../../../types/zone.ts';
+import { zoneOf } from '../../../types/zone.ts';
 import type { Commit } from '../../sink.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Relation } from '../engine/quote.ts';
@@ -28,11 +28,11 @@ export function planBatch(
   { columns: stored, receipts }: TableState,
   windows: readonly Window[],
   rules: Rules,
-  zone: Zone | undefined,
   columnsOf = (plan: readonly PlannedColumn[]) => plan,
 ): PlannedBatch {
   const isFirst = receipts.length === 0;
   const first = lastWindowNumber(receipts) + 1;
+  const zone = zoneOf(rules.timezone);
   const all = incomingColumns(windows.flatMap(({ files }) => files));
   const columns = planColumns(stored, all.columns, rules, { isFirst });
   const planned = new Map(columnsOf(columns).map((column) => [column.key, column]));
