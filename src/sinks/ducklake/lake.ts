@@ -10,6 +10,7 @@ import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { COPIES_TABLE, CREATE_COPIES, identityOf } from '../sql/copies.ts';
 import type { Engine, Row } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
+import { finderOf } from '../sql/naming-objects.ts';
 import CATALOG_TABLES from './catalog.sql';
 import { appendRows, CATALOG_TABLE_NAMES } from './catalog-rows.ts';
 
@@ -290,11 +291,12 @@ const TEXTS = [
 /** The views, macros and comments of the lake, also of older snapshots, whose text has one of these names. */
 export async function namingTexts(engine: Engine, names: readonly string[]): Promise<string[]> {
   const tables = await tableNames(engine);
+  const { inSql, inText } = finderOf(names);
   const found = new Set<string>();
   for (const [table, from, name, text] of TEXTS) {
     if (!tables.has(table)) continue;
     const rows = await engine.rows(`SELECT ${name} AS name, ${text} AS text FROM ${from}`);
-    for (const row of rows) if (names.some((one) => String(row.text).includes(one))) found.add(String(row.name));
+    for (const row of rows) if (inSql(row.text) || inText(row.text)) found.add(String(row.name));
   }
   return [...found].sort();
 }

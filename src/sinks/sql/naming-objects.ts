@@ -1,6 +1,6 @@
 import { literal } from '../../types/sql.ts';
 import type { PeopleFound, PeopleQuery } from '../target.ts';
-import type { Engine } from './engine/engine.ts';
+import type { Engine, Row } from './engine/engine.ts';
 
 /** The objects of a database file whose texts may quote a person: the function of DuckDB, the name, the text of SQL. */
 const OBJECTS = [
@@ -20,23 +20,29 @@ export const namesOf = ({ ids }: PeopleQuery, { unifiedIds }: PeopleFound): stri
   ...unifiedIds.map(({ text }) => text),
 ];
 
+/** Tells of SQL, and of any other text, whether it has one of these names: in SQL they are literals. */
+export function finderOf(names: readonly string[]) {
+  const literals = names.map(literal);
+  return {
+    inSql: (sql: unknown) => literals.some((name) => String(sql).includes(name)),
+    inText: (text: unknown) => names.some((name) => String(text).includes(name)),
+  };
+}
+
 /**
  * Enum types, and objects whose comment, default or SQL has one of these names: they hold no rows, so that a copy of the
  * file keeps them as they are.
  */
 export async function namingObjects(engine: Engine, names: readonly string[]): Promise<string[]> {
-  const literals = names.map(literal);
-  const isNaming = (sql: unknown, comment: unknown) =>
-    sql === '' ||
-    literals.some((name) => String(sql).includes(name)) ||
-    names.some((name) => String(comment).includes(name));
+  const { inSql, inText } = finderOf(names);
+  const isNaming = (row: Row) => row.sql === '' || inSql(row.sql) || inText(row.comment ?? '');
   const found = new Set<string>();
   for (const [kind, from, name, sql] of OBJECTS) {
     const rows = await engine.rows(
       `SELECT ${name} AS name, ${sql} AS sql, comment FROM ${from}
       WHERE database_name = current_database() AND (${sql} IS NOT NULL OR comment IS NOT NULL)`,
     );
-    for (const row of rows) if (isNaming(row.sql, row.comment ?? '')) found.add(`${kind} ${row.name}`);
+    for (const row of rows) if (isNaming(row)) found.add(`${kind} ${row.name}`);
   }
   return [...found].sort();
 }

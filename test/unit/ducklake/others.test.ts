@@ -418,9 +418,17 @@ describe('a purge of a catalog [R864]', () => {
       "COMMENT ON TABLE ducklake_snapshot IS 'erna asked'",
       "INSERT INTO ducklake_tag VALUES (1, 1, NULL, 'comment', 'of erna')",
       "INSERT INTO ducklake_view VALUES (9, uuid(), 1, NULL, 0, 'hers', 'duckdb', 'SELECT ''erna''', NULL)",
+      "INSERT INTO ducklake_view VALUES (10, uuid(), 1, NULL, 0, 'theirs', 'duckdb', 'SELECT ''o''''hara''', NULL)",
     );
-    const foreignTables = ['table ducklake_snapshot', 'type who', 'view of_her', 'tag comment', 'view hers'];
-    const query = { column: 'df_unified_id', ids: ['erna'] };
+    const foreignTables = [
+      'table ducklake_snapshot',
+      'type who',
+      'view of_her',
+      'tag comment',
+      'view hers',
+      'view theirs',
+    ];
+    const query = { column: 'df_unified_id', ids: ['erna', "o'hara"] };
     expect(await tryPurgeLake(fixture.lakeOptions, query)).toMatchObject({ foreignTables });
   });
 
