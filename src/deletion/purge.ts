@@ -41,7 +41,7 @@ export interface PurgeRequest {
   readonly options: PlaceOptions;
   /** True if no request is sent (S56). */
   readonly isOnly: boolean;
-  /** Maximum number of people; undefined for three for each id, ten at least (S55). */
+  /** Undefined for three for each id, ten at least (S55). */
   readonly maxPeople: number | undefined;
   readonly allowsShared: boolean;
   readonly forgetCopies: readonly string[];

@@ -22,7 +22,11 @@ export interface Rules {
   readonly columnName?: ((source: string) => string) | undefined;
 }
 
-/** What a batch makes of one column of the table; evidence and cells are those of the whole batch. */
+/**
+ * What a batch makes of one column of the table; evidence and cells are those of the whole batch. Of a column that held
+ * `7` and gets `7.5`: `before` is long, `storedEvidence` that of `7`, `batchEvidence` that of `7.5`, `evidence` both, and
+ * `type` double.
+ */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;
   readonly before: ColumnType | null;

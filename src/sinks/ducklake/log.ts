@@ -36,6 +36,7 @@ import {
   type OpenFilesOptions,
   type Snapshot,
   type TableLog,
+  without,
 } from '../files/table-log.ts';
 import { copyError, isPlainCopy, republish } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
@@ -179,8 +180,7 @@ class LakeLog implements TableLog {
     const rewrite = () => rewriteChanged(table, changed, this.#parts.catalog.file);
     const change = await table.engine.transaction(rewrite, signal);
     if (this.#isReader) {
-      const leaving = new Set(change.removed.map(({ id }) => id));
-      const files = [...table.snapshot.files.filter(({ id }) => !leaving.has(id)), ...change.added];
+      const files = [...without(table.snapshot.files, change.removed), ...change.added];
       return { state: change.state, files, outdated: new Set() };
     }
     await table.commit(change);

@@ -7,7 +7,7 @@ import { columnOfSource, eventItems, eventLogs, rank, sortedEventLogs } from '..
 import { columnsIn } from './file-columns.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
 import { FILE, readFiles, readFilesWithPaths } from './parquet-file.ts';
-import type { DataFile, NewFile, ReadableFile } from './table-log.ts';
+import { type DataFile, type NewFile, type ReadableFile, without } from './table-log.ts';
 
 export interface ChangedFiles {
   readonly removed: readonly DataFile[];
@@ -28,12 +28,9 @@ export async function derive(
   const wanted = TABLES.filter((name) => name !== 'events' && tables.includes(name));
   if (wanted.length === 0) return change;
   const stored = await table.fetch(table.filesOf('events'), keyColumns(columns));
-  const leaving = new Set(change.removed.map(({ id }) => id));
-  const events: ReadableFile[] = [
-    ...stored.filter(({ id }) => !leaving.has(id)),
-    ...change.added.map((file) => ({ ...file, copy: file.local })),
-  ];
-  const left = stored.filter(({ id }) => leaving.has(id));
+  const staying = without(stored, change.removed);
+  const events: ReadableFile[] = [...staying, ...change.added.map((file) => ({ ...file, copy: file.local }))];
+  const left = without(stored, staying);
   const removed = [...change.removed];
   const added = [...change.added];
   for (const name of wanted) {

@@ -24,6 +24,7 @@ import {
   type NewFile,
   type OpenFilesOptions,
   type ReadableFile,
+  without,
 } from './table-log.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
@@ -191,8 +192,7 @@ async function remainingNames(table: FileTable, { removed, added }: FileChange):
   const { eventNames, columns } = table.snapshot.state;
   if (eventNames.length === 0) return eventNames;
   const own = columns.filter(({ source }) => source === EVENT_NAME);
-  const leaving = new Set(removed.map(({ id }) => id));
-  const kept = table.filesOf('events').filter(({ id }) => !leaving.has(id));
+  const kept = without(table.filesOf('events'), removed);
   const read = await table.fetch(kept, new Set(own.map(({ name }) => name)));
   const news = added.filter((file) => file.table === 'events');
   const paths = [...copiesOf(read), ...news.map(({ local }) => local)];

@@ -7,7 +7,7 @@ import { makeFolders } from '../../fs/private-folder.ts';
 import { checkedManifest, type FolderPaths, isLivePath, type Manifest, readIfThere } from './manifest.ts';
 
 /** A new file gets its live name, or a live file is removed. Paths from the folder, with `/`. */
-export type Step = { readonly from: string; readonly to: string } | { readonly remove: string };
+export type Move = { readonly from: string; readonly to: string } | { readonly remove: string };
 
 /**
  * The journal of a change, written when every new file is complete and on the disk, and before any live file is
@@ -17,7 +17,7 @@ export type Step = { readonly from: string; readonly to: string } | { readonly r
  */
 export interface Journal {
   readonly v: 1;
-  readonly steps: readonly Step[];
+  readonly steps: readonly Move[];
   readonly manifest: Manifest;
 }
 
@@ -94,7 +94,7 @@ function unlessAbsent(error: unknown): void {
 }
 
 /** Throws UserError if a file that waited is not in its place: somebody else took it away. */
-async function checkMoved(paths: FolderPaths, steps: readonly Step[], manifest: Manifest): Promise<void> {
+async function checkMoved(paths: FolderPaths, steps: readonly Move[], manifest: Manifest): Promise<void> {
   const targets = new Set(steps.flatMap((step) => ('remove' in step ? [] : [step.to])));
   for (const { path, bytes } of manifest.files.filter((file) => targets.has(file.path))) {
     const found = await stat(join(paths.root, path)).catch(() => undefined);

@@ -31,7 +31,7 @@ import {
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { columnOfSource } from '../sql/views.ts';
 import { DiskStorage } from '../storage/disk.ts';
-import { execute, recover, type Step } from './journal.ts';
+import { execute, type Move, recover } from './journal.ts';
 import { type FolderPaths, manifestOf, parseManifest, pathsIn, readIfThere, snapshotOf } from './manifest.ts';
 
 const LAYOUT: Layout = { hasOneFilePerDate: true };
@@ -220,11 +220,11 @@ async function orderedSteps(
   engine: Engine,
   { removed, added, state }: Pick<FileChange, 'removed' | 'added' | 'state'>,
   { root, temporary }: FolderPaths,
-): Promise<Step[]> {
+): Promise<Move[]> {
   const targets = new Set(added.map(({ path }) => path));
-  const removals: Step[] = removed.filter(({ path }) => !targets.has(path)).map(({ path }) => ({ remove: path }));
-  const moveOf = (local: string, to: string): Step => ({ from: relative(root, local).split(sep).join('/'), to });
-  const reductions: Step[] = [];
+  const removals: Move[] = removed.filter(({ path }) => !targets.has(path)).map(({ path }) => ({ remove: path }));
+  const moveOf = (local: string, to: string): Move => ({ from: relative(root, local).split(sep).join('/'), to });
+  const reductions: Move[] = [];
   for (const table of TABLES) {
     const news = added.filter((file) => file.table === table);
     const olds = removed.filter((file) => file.table === table && targets.has(file.path));

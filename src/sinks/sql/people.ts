@@ -81,7 +81,7 @@ export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<L
     await addKeys(engine, column, IDS, wanted);
     await addPlainForms(engine, from, column, IDS);
     const people = new Set<string>();
-    for (const [n, text] of await matches(engine, from, { cells: column, table: IDS, unified })) {
+    for (const [n, text] of await matchingIds(engine, from, { cells: column, table: IDS, unified })) {
       ids.add(n);
       if (text === undefined) idsWithoutUnifiedId.add(n);
       else people.add(text);
@@ -91,7 +91,7 @@ export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<L
   }
   await addPlainForms(engine, from, unified, PEOPLE);
   const unifiedIds = new Set<string>();
-  for (const [n, text] of await matches(engine, from, { cells: unified, table: PEOPLE, unified })) {
+  for (const [n, text] of await matchingIds(engine, from, { cells: unified, table: PEOPLE, unified })) {
     if (column === undefined) ids.add(n);
     if (text !== undefined) unifiedIds.add(text);
   }
@@ -297,7 +297,7 @@ async function addPlainForms(engine: Engine, from: Relation, cells: Cells, table
 }
 
 /** The numbers of a table that are in rows, each with a unified id of them; undefined if they name nobody. */
-async function matches(
+async function matchingIds(
   engine: Engine,
   from: Relation,
   { cells, table, unified }: { readonly cells: Cells; readonly table: string; readonly unified: Cells },

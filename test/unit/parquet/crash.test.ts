@@ -3,7 +3,7 @@ import { rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { transientError } from '../../../src/base/errors.ts';
-import type { Journal, Step } from '../../../src/sinks/parquet/journal.ts';
+import type { Journal, Move } from '../../../src/sinks/parquet/journal.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { compactParquet, purgeParquet, verifyParquet } from '../../support/targets/files.ts';
@@ -70,7 +70,7 @@ const loadSecond = () => fixture.store([fixture.window('2026-01-01', SECOND)], {
 const moveIn = ({ steps }: Journal) => steps.find((step) => 'from' in step);
 const reopen = async () => (await fixture.openFolder()).close();
 
-async function take(step: Step): Promise<void> {
+async function take(step: Move): Promise<void> {
   if ('remove' in step) return rmSync(join(fixture.root, step.remove));
   mkdirSync(dirname(join(fixture.root, step.to)), { recursive: true });
   await rename(join(fixture.root, step.from), join(fixture.root, step.to));
