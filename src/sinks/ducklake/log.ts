@@ -56,8 +56,9 @@ import {
   readLake,
 } from './lake.ts';
 import { checkShape, rewriteChanged } from './reconcile.ts';
-import { fieldOf, fieldsOf, SnapshotWriter } from './snapshot-writer.ts';
-import { type LakeSnapshot, snapshotOf, stateRows } from './state.ts';
+import { fieldOf, fieldsOf } from './schema.ts';
+import { SnapshotWriter } from './snapshot-writer.ts';
+import { type LakeSnapshot, lakeSnapshotOf, stateRows } from './state.ts';
 
 /** Names of the state's rows with the path of the catalog, and with its id, which its copies share. */
 const PATH_ENTRY = 'catalog';
@@ -163,7 +164,7 @@ class LakeLog implements TableLog {
   /** Takes contents as the latest version. Throws UserError for changes of others that cannot be followed. */
   async #advanceTo(lake: Lake | undefined): Promise<LakeSnapshot> {
     const { catalog, engine } = this.#parts;
-    const read = snapshotOf(lake, catalog.file);
+    const read = lakeSnapshotOf(lake, catalog.file);
     if (lake !== undefined && read.snapshot !== undefined) {
       await checkShape(engine, lake, read.snapshot.state, catalog.file);
     }

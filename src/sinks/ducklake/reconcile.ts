@@ -10,9 +10,10 @@ import type { FileChange, NewFile } from '../files/table-log.ts';
 import { describe } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
+import { changedFile } from './data-file.ts';
 import type { Lake, LakeFile } from './lake.ts';
-import { fieldsOf, sameType } from './snapshot-writer.ts';
-import { changedFile, insertedError } from './state.ts';
+import { fieldsOf, sameType } from './schema.ts';
+import { insertedError } from './state.ts';
 
 // Handles the changes that other programs made in this program's tables: takes in those that can be followed, and
 // refuses the others.

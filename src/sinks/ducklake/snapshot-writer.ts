@@ -3,44 +3,20 @@ import { configError, internalError } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { foldName } from '../../table/names.ts';
-import type { TableState } from '../../table/state.ts';
-import { DUCKDB_SCALARS } from '../../types/type.ts';
 import type { Field, FieldIds, IdentifiedColumn } from '../files/field-ids.ts';
-import { describeTable } from '../files/file-columns.ts';
 import type { LoggedColumns } from '../files/log-entries.ts';
 import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { pathInTable } from '../files/stored-files.ts';
 import { type FileChange, LostRace, type NewFile } from '../files/table-log.ts';
-import { type DescribedColumn, scalarOf } from '../sql/conversions.ts';
 import type { Engine, Value } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { appendRows, type CatalogRow } from './catalog-rows.ts';
+import { lakeNoteOf } from './data-file.ts';
 import type { Lake, LakeTable } from './lake.ts';
-import { lakeNoteOf } from './state.ts';
-
-export const sameType = (field: Field, column: IdentifiedColumn | undefined): boolean =>
-  column?.type === field.type && column.element?.type === field.element;
+import { duckDbType, sameType } from './schema.ts';
 
 interface Table extends Pick<LakeTable, 'id' | 'partitionId' | 'columns'> {
   nextRowId: number;
-}
-
-const DUCKDB_TYPES = new Map<string, string>(
-  Object.entries(DUCKDB_SCALARS).map(([duckdb, { ducklake }]) => [ducklake, duckdb]),
-);
-
-const duckDbType = ({ type, element }: Omit<Field, 'name'>): string =>
-  element === undefined ? (DUCKDB_TYPES.get(type) ?? type) : `${duckDbType({ type: element })}[]`;
-
-export function fieldOf({ name, type }: DescribedColumn): Field {
-  const { scalar, isList } = scalarOf(type);
-  const { ducklake } = DUCKDB_SCALARS[scalar];
-  return isList ? { name, type: 'list', element: ducklake } : { name, type: ducklake };
-}
-
-export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<Field[]> {
-  const fields = await describeTable(engine, table, state);
-  return [...fields.map(fieldOf), { name: PARTITION_COLUMN, type: 'date' }];
 }
 
 const RANGED: ReadonlySet<string> = new Set(['int64', 'date', 'timestamp', 'timestamptz']);

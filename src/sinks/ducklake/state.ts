@@ -4,21 +4,10 @@ import { plainCount } from '../../base/quantities.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
-import { type FileNote, type LoggedColumns, notedOf, noteOf, stateEntries, stateFrom } from '../files/log-entries.ts';
-import { type DataFile, liveRows, type NewFile, type Snapshot } from '../files/table-log.ts';
+import { stateEntries, stateFrom } from '../files/log-entries.ts';
+import { liveRows, type Snapshot } from '../files/table-log.ts';
+import { changedFile, dataFileOf } from './data-file.ts';
 import { type Lake, type LakeFile, unusable } from './lake.ts';
-
-/** The facts about a file for which the catalog has no column. */
-interface LakeNote extends FileNote {
-  /** Number of rows without a value by column: every column that the file has, except its date. */
-  readonly nulls: Readonly<Record<string, number>>;
-}
-
-export function lakeNoteOf(file: NewFile, columns: LoggedColumns): string {
-  const nulls = [...file.columns].map((name) => [name, columns.get(name)?.absent ?? file.rows]);
-  const note: LakeNote = { ...noteOf(file), nulls: Object.fromEntries(nulls) };
-  return JSON.stringify(note);
-}
 
 /** The rows of `_dfinery_state` that hold a state. */
 export function stateRows(state: TableState): Map<string, string> {
@@ -36,7 +25,7 @@ export interface LakeSnapshot {
 }
 
 /** What a catalog says of the tables. `file` names the catalog in messages. Throws UserError. */
-export function snapshotOf(lake: Lake | undefined, file: string): LakeSnapshot {
+export function lakeSnapshotOf(lake: Lake | undefined, file: string): LakeSnapshot {
   const text = lake?.state.get('table');
   if (lake === undefined || text === undefined) {
     const [foreign] = lake?.tables.keys() ?? [];
@@ -74,27 +63,6 @@ export function snapshotOf(lake: Lake | undefined, file: string): LakeSnapshot {
     },
   };
 }
-
-function dataFileOf({ table, path, rows, bytes, date = null, note: text }: LakeFile, catalog: string): DataFile {
-  const note = jsonOf(text ?? '') as LakeNote | undefined;
-  if (note === undefined) throw unusable(catalog, 'what this program stored in it is not JSON');
-  const nulls = new Map(Object.entries(note.nulls));
-  return { table, path, date, rows, bytes, columns: new Set(nulls.keys()), nulls, ...notedOf(note) };
-}
-
-/** A data file for a file that another program changed, which a change can remove. */
-export const changedFile = ({ table, path, rows, bytes, date = null }: LakeFile): DataFile => ({
-  table,
-  path,
-  id: path,
-  date,
-  rows,
-  bytes,
-  sha256: undefined,
-  columns: new Set(),
-  windows: new Map(),
-  isSorted: false,
-});
 
 /** The failure for rows that belong to no window: this program cannot tell what would supersede or purge them. */
 export const insertedError = (file: string, table: TableName, rows: number) =>

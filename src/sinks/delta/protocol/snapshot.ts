@@ -102,7 +102,7 @@ export async function readSnapshot(logFolder: LogFolder): Promise<LogSnapshot> {
   let log = await findLog(logFolder);
   for (;;) {
     try {
-      return await snapshotOf(logFolder, log);
+      return await logSnapshotOf(logFolder, log);
     } catch (error) {
       const latest = await findLog(logFolder);
       if (latest.checkpoint <= log.checkpoint) throw error;
@@ -141,7 +141,7 @@ async function listLog({ storage, folder }: LogFolder, since: number): Promise<L
   return { checkpoint, entries };
 }
 
-async function snapshotOf(logFolder: LogFolder, { checkpoint, entries }: Log): Promise<LogSnapshot> {
+async function logSnapshotOf(logFolder: LogFolder, { checkpoint, entries }: Log): Promise<LogSnapshot> {
   const { storage, folder } = logFolder;
   const snapshot = new LogSnapshot();
   if (checkpoint >= 0) snapshot.apply(checkpoint, await readCheckpoint(logFolder, checkpoint));
