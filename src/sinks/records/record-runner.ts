@@ -44,12 +44,7 @@ export interface RowBlock {
 /** The work on a block: hash the event and the key of each row, or write each as RECORD lines of all streams. */
 export type Task = RowBlock & ({ readonly kind: 'hash' } | ({ readonly kind: 'encode' } & BlockKeys));
 
-interface HashedBlock extends HashedRows {
-  readonly kind: 'hash';
-}
-
 export interface EncodedBlock {
-  readonly kind: 'encode';
   readonly fileIndex: number;
   /** The lines, from byte 0 on. */
   readonly buffer: ArrayBuffer;
@@ -59,7 +54,7 @@ export interface EncodedBlock {
   readonly rescued: readonly (readonly (readonly [column: number, cells: number])[])[];
 }
 
-export type TaskResult = HashedBlock | EncodedBlock;
+export type TaskResult<T extends Task = Task> = T extends { readonly kind: 'hash' } ? HashedRows : EncodedBlock;
 
 const FIRST_WORDS_BYTES = 1 << 16;
 /** Bytes of lines that SIMD's memory holds before they are collected. */
@@ -120,7 +115,7 @@ class RecordFile {
     this.#file = openSync(path, 'r');
   }
 
-  hash(task: RowBlock, buffer: ArrayBuffer | undefined): HashedBlock {
+  hash(task: RowBlock, buffer: ArrayBuffer | undefined): HashedRows {
     const key = this.#key;
     const memory = buffer ?? new ArrayBuffer(FIRST_WORDS_BYTES);
     // Memory that held encoded lines may end within a word.
@@ -138,7 +133,7 @@ class RecordFile {
       words.set(HASHED_WORDS, k + KEY_AT);
       if (key.isNumbered) numbered.push(key.text);
     });
-    return { kind: 'hash', rows, buffer: words.buffer, numbered };
+    return { rows, buffer: words.buffer, numbered };
   }
 
   encode(task: RowBlock & BlockKeys, buffer: ArrayBuffer | undefined): EncodedBlock {
@@ -158,7 +153,7 @@ class RecordFile {
     });
     const records = this.#encoders.map((encoder) => encoder.records);
     const rescued = this.#encoders.map((encoder) => nonZero(encoder.rescued));
-    return { kind: 'encode', fileIndex, ...this.#memory.finish(), records, rescued };
+    return { fileIndex, ...this.#memory.finish(), records, rescued };
   }
 
   close(): void {

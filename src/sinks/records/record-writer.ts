@@ -61,18 +61,17 @@ export class RecordWriter {
     const written = emptyWindow(jobs, streams);
     if (streams.length === 0) return written;
     const blocks = window.files.flatMap(blocksOf);
-    const run = (tasks: readonly Task[]) => this.#pool.run(jobs, window.receipt.bytes, tasks);
+    const run = <T extends Task>(tasks: readonly T[]) => this.#pool.run(jobs, window.receipt.bytes, tasks);
     const keys = keysFor(window, streams);
     if (keys !== undefined) {
-      for await (const result of run(blocks.map((block) => ({ kind: 'hash', ...block })))) {
+      for await (const result of run(blocks.map((block) => ({ kind: 'hash' as const, ...block })))) {
         signal.throwIfAborted();
-        if (result.kind === 'hash') keys.add(result);
+        keys.add(result);
       }
       keys.finish();
     }
-    for await (const result of run(blocks.map((block, i) => ({ kind: 'encode', ...block, ...keys?.of(i) })))) {
+    for await (const result of run(blocks.map((block, i) => ({ kind: 'encode' as const, ...block, ...keys?.of(i) })))) {
       signal.throwIfAborted();
-      if (result.kind !== 'encode') continue;
       // A whole block is written at once: smaller pieces would each wait for other work of the main thread.
       await write(new Uint8Array(result.buffer, 0, result.length));
       addBlock(written, jobs[result.fileIndex], result);

@@ -38,7 +38,11 @@ export class WorkerPool {
    * Runs tasks over files that have `bytes` of CSV. Results come in the order of the tasks; a result's buffer may be
    * used again after the caller asks for the next. Only one run at a time.
    */
-  async *run(files: readonly FileJob[], bytes: number, tasks: Iterable<Task>): AsyncGenerator<TaskResult> {
+  async *run<T extends Task>(
+    files: readonly FileJob[],
+    bytes: number,
+    tasks: Iterable<T>,
+  ): AsyncGenerator<TaskResult<T>> {
     const runners = this.#runnersFor(bytes);
     for (const runner of runners) runner.open(files);
     const waiting: (TaskResult | Promise<TaskResult>)[] = [];
@@ -46,9 +50,9 @@ export class WorkerPool {
     try {
       for (const task of tasks) {
         waiting.push(runners[turn++ % runners.length].run(task, this.#free.pop()));
-        if (waiting.length === runners.length * AHEAD) yield* this.#oldest(waiting);
+        if (waiting.length === runners.length * AHEAD) yield* this.#oldest<T>(waiting);
       }
-      while (waiting.length > 0) yield* this.#oldest(waiting);
+      while (waiting.length > 0) yield* this.#oldest<T>(waiting);
     } finally {
       // The results that a caller did not consume must not count as results of the next run.
       await Promise.allSettled(waiting);
@@ -64,10 +68,10 @@ export class WorkerPool {
     await Promise.all(this.#workers.splice(0).map((worker) => worker.end()));
   }
 
-  async *#oldest(waiting: (TaskResult | Promise<TaskResult>)[]): AsyncGenerator<TaskResult> {
+  async *#oldest<T extends Task>(waiting: (TaskResult | Promise<TaskResult>)[]): AsyncGenerator<TaskResult<T>> {
     const [result] = waiting.splice(0, 1);
     const done = await result;
-    yield done;
+    yield done as TaskResult<T>;
     this.#free.push(done.buffer);
   }
 
