@@ -21,7 +21,7 @@ import { finishBatch, type PlannedBatch, planBatch } from '../sql/rows/batch.ts'
 import { checkRowCount, rowsByWindow } from '../sql/rows/counts.ts';
 import { filesByHeader, filesQuery, type TypedRows, type WindowLoad } from '../sql/rows/file-query.ts';
 import { withStaged } from '../sql/rows/staging.ts';
-import { countNumbered, findSupersededRows, mayShareIds, RENUMBERED, renumber } from '../sql/rows/superseded.ts';
+import { countNumbered, findSupersededRows, RENUMBERED, refuseSharedIds, renumber } from '../sql/rows/superseded.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/write.ts';
 import { COPIED, createViews, prepareStore, RunTable, readStoredState, writeState } from './store.ts';
@@ -183,37 +183,29 @@ function insert(engine: Engine, { key, rescued, columns, values, from }: TypedRo
 
 /**
  * Removes the rows that a batch, which is in `events` already, reads again and so supersedes (S13), and numbers rows
- * whose key is taken. Windows that share ids come one by one: a later one may supersede rows of the earlier. Returns
- * the number of removed rows, and by window that of the batch's rows with a number in their key.
+ * whose key is taken. Returns the number of removed rows, and by window that of the batch's rows with a number in their
+ * key. Throws for windows that share ids.
  */
 async function supersede(engine: Engine, batch: PlannedBatch) {
-  const { windows, columns } = batch;
-  const all = `(SELECT * FROM events WHERE _dfinery_window >= ${windows[0].windowNumber})`;
-  const isOneByOne = windows.length > 1 && (await mayShareIds(engine, all));
+  const { windows, liveWindows, columns } = batch;
+  const [older, isIncoming] = ['<', '>='].map((than) => `_dfinery_window ${than} ${windows[0].windowNumber}`);
+  const [stored, incoming] = [older, isIncoming].map((rows) => `(SELECT * FROM events WHERE ${rows})`);
+  await refuseSharedIds(engine, batch, incoming);
   let [removed, renumbered] = [0, 0];
-  for (const step of isOneByOne ? windows.map((window) => [window]) : [windows]) {
-    const liveWindows = [...batch.liveWindows, ...windows.slice(0, windows.indexOf(step[0]))];
-    if (liveWindows.length === 0) continue;
-    const [first, last] = [step[0].windowNumber, step[step.length - 1].windowNumber];
-    const older = `events WHERE _dfinery_window < ${first}`;
-    const stored = `(SELECT * FROM ${older})`;
-    const isIncoming = `_dfinery_window BETWEEN ${first} AND ${last}`;
-    const reread = {
-      ...batch,
-      windows: step,
-      liveWindows,
-      stored,
-      incoming: `(SELECT * FROM events WHERE ${isIncoming})`,
-    };
+  if (liveWindows.length > 0) {
+    const reread = { ...batch, stored, incoming };
     const superseded = await findSupersededRows(engine, reread);
-    for (const condition of superseded.conditions) removed += await engine.run(`DELETE FROM ${older} AND ${condition}`);
-    const changed = await renumber(engine, reread, superseded, stored);
-    if (changed === 0) continue;
-    renumbered += changed;
+    for (const condition of superseded.conditions) {
+      removed += await engine.run(`DELETE FROM events WHERE ${older} AND ${condition}`);
+    }
+    renumbered = await renumber(engine, reread, superseded, stored);
+  }
+  if (renumbered > 0) {
     await engine.run(
       `UPDATE events SET _key = r.next FROM ${RENUMBERED} r WHERE ${isIncoming} AND events._key = r.key`,
     );
   }
   const isNumbered = renumbered > 0 || batch.hasDuplicateOrMissingIds;
-  return { removed, idRepeats: isNumbered ? await countNumbered(engine, all, columns) : new Map<number, number>() };
+  const idRepeats = isNumbered ? await countNumbered(engine, incoming, columns) : new Map<number, number>();
+  return { removed, idRepeats };
 }

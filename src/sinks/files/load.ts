@@ -84,8 +84,6 @@ class FilesSink implements Sink {
   readonly #rules: Rules;
   /** True after a failure, until the log has been read again. */
   #hasFailed = false;
-  /** Number of next windows that are stored one by one, since some of them share ids. */
-  #oneByOne = 0;
   readonly #prewriter: Prewriter<NewFile[]>;
   #waiting: Window[] = [];
   readonly runs: RunObjects;
@@ -119,10 +117,8 @@ class FilesSink implements Sink {
       if (this.#hasFailed) await table.refresh();
       this.#hasFailed = false;
       const files = batch.map((window) => window.files);
-      const count = this.#oneByOne > 0 ? 1 : plannedTogether(this.#state.columns, files, this.#rules);
-      const windows = batch.slice(0, count);
-      this.#oneByOne = Math.max(0, this.#oneByOne - 1);
-      return await this.#store(windows, signal);
+      const together = plannedTogether(this.#state.columns, files, this.#rules);
+      return await this.#store(batch.slice(0, together), signal);
     } catch (error) {
       this.#hasFailed = true;
       signal.throwIfAborted();
@@ -164,19 +160,13 @@ class FilesSink implements Sink {
 
   async #store(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
     const table = this.#table;
-    const prepared = await table.engine.transaction(() => this.#prepare(windows), signal);
-    // Rows of two windows have the same id: the later window must supersede committed rows.
-    if (prepared === undefined) {
-      this.#oneByOne = windows.length - 1;
-      return this.#store(windows.slice(0, 1), signal);
-    }
-    const { change, commit, columns } = prepared;
+    const { change, commit, columns } = await table.engine.transaction(() => this.#prepare(windows), signal);
     await table.commit(change);
     logChanges(this.#options.logger, columns, commit.rescued);
     return commit;
   }
 
-  /** Writes every file that the windows add or change, beside the tables; undefined if some windows share ids. */
+  /** Writes every file that the windows add or change, beside the tables. */
   async #prepare(windows: readonly Window[]) {
     const table = this.#table;
     const state = this.#state;
@@ -185,7 +175,6 @@ class FilesSink implements Sink {
     const incoming = await writeIncoming(table, loads, this.#prewriter);
     const stored = await table.fetch(table.filesOf('events'), keyColumns(columns));
     const superseded = await findSuperseded(table, stored, batch, incoming);
-    if (superseded === undefined) return undefined;
     const { files, idRepeats } = superseded;
     const events = await this.#eventsAfter(batch, stored, superseded);
     const change = await derive(table, events, { columns, tables: state.tables });

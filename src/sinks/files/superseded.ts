@@ -2,9 +2,9 @@ import type { PlannedBatch } from '../sql/rows/batch.ts';
 import {
   countNumbered,
   findSupersededRows,
-  mayShareIds,
   RENUMBERED,
   type Reread,
+  refuseSharedIds,
   renumber,
 } from '../sql/rows/superseded.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
@@ -24,20 +24,20 @@ export interface Superseded {
 }
 
 /**
- * Finds the rows of stored files that a batch, written into `files`, reads again and so supersedes (S13); undefined if
- * its windows share ids and must be stored one by one. Makes temporary tables; called inside a transaction.
+ * Finds the rows of stored files that a batch, written into `files`, reads again and so supersedes (S13). Makes temporary
+ * tables; called inside a transaction. Throws for windows that share ids.
  */
 export async function findSuperseded(
   table: FileTable,
   stored: readonly ReadableFile[],
   batch: PlannedBatch,
   files: readonly NewFile[],
-): Promise<Superseded | undefined> {
+): Promise<Superseded> {
   const { engine } = table;
-  const { columns, windows, hasDuplicateOrMissingIds } = batch;
+  const { columns, hasDuplicateOrMissingIds } = batch;
   if (files.length === 0) return { counts: new Map(), isKept: 'true', files, idRepeats: new Map() };
   const incoming = relationOf(files);
-  if (windows.length > 1 && (await mayShareIds(engine, incoming))) return undefined;
+  await refuseSharedIds(engine, batch, incoming);
   if (stored.length === 0) {
     const idRepeats = hasDuplicateOrMissingIds ? await countNumbered(engine, incoming, columns) : new Map();
     return { counts: new Map(), isKept: 'true', files, idRepeats };

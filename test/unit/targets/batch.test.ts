@@ -197,6 +197,18 @@ describe.each(TARGETS)('a batch of windows in %s equals its windows stored one b
     if (single > 0) expect(committed).toBeLessThan(single);
   });
 
+  it('or is refused as a whole, with nothing stored, if windows share ids', async () => {
+    const fixture = made(TargetFixture.of(name));
+    const windows = [0, 1].map((n) => fixture.fixture.windowOf(day(n), { id: 'k' }, { id: `own${n}` }));
+    const sink = await fixture.open();
+    await expect(sink.commit(windows, fixture.fixture.signal)).rejects.toMatchObject({ exitCode: 1 });
+    expect(sink.state?.receipts ?? []).toEqual([]);
+    for (const window of windows) await sink.commit([window], fixture.fixture.signal);
+    await sink.close();
+    expect(await fixture.keys()).toEqual(['k', 'k#2', 'own0', 'own1']);
+    expect(await fixture.verify()).toEqual([]);
+  });
+
   it('with a single-threaded reader if the parallel one refuses a file [R713]', async () => {
     const fixture = made(TargetFixture.of(name));
     const windows = [fixture.fixture.windowOf(day(0), { id: 'k' }), fixture.fixture.window(day(1), pastedRows())];
