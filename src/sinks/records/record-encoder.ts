@@ -21,7 +21,6 @@ const BYTE_ROOM = 16;
 const ESCAPE_ROOM = 6;
 /** Maximum size of a row (bytes) whose room is not measured cell by cell. */
 const LARGE_ROW = 1 << 18;
-const MISMATCH = -1;
 
 const encoder = new TextEncoder();
 const bytesOf = (text: string) => encoder.encode(text);
@@ -33,8 +32,8 @@ const NULL = bytesOf('null');
 const END = bytesOf('}}}\n');
 
 /**
- * Writes rows as RECORD lines. No object is made for a cell: methods get numbers, and return the end of what they
- * wrote.
+ * Writes rows as RECORD lines. No object is made for a cell: methods get numbers, and move `at` of the memory behind what
+ * they wrote.
  */
 export class RecordEncoder {
   readonly stream: StreamName;
@@ -90,19 +89,19 @@ export class RecordEncoder {
   write(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, key: RowKey, ordinal: number, output: RecordMemory): void {
     const plan = this.#plan;
     output.reserve(this.#roomFor(b, tokenizer, key));
-    const to = output.out;
-    const simd = this.#simd?.ownsBytes(to) ? this.#simd : undefined;
-    const dataStart = simd?.writeHead(output.at) ?? copyBytes(this.#head, 0, this.#head.length, to, output.at);
-    let at = plan.key ? writeKey(KEY_LABEL, key, ordinal, simd, to, dataStart) : dataStart;
-    at = this.#writeCells(b, tokenizer, simd, to, at);
+    const simd = this.#simd?.ownsBytes(output.out) ? this.#simd : undefined;
+    if (simd === undefined) append(this.#head, output);
+    else output.at = simd.writeHead(output.at);
+    const dataStart = output.at;
+    if (plan.key) writeKey(KEY_LABEL, key, ordinal, simd, output);
+    this.#writeCells(b, tokenizer, simd, output);
     // A row that names no event is an event of its own: its key replaces the log id.
-    if (!key.hasLogId && plan.name === 'event_logs') at = writeKey(LOG_ID_LABEL, key, ordinal, simd, to, at);
-    if (plan.position && key.positionEnd > key.positionStart) at = writePosition(key, to, at);
-    if (at === dataStart) at = copyBytes(this.#placeholder, 0, this.#placeholder.length, to, at);
-    if (this.#mismatches.length > 0) at = this.#writeMismatches(b, tokenizer, to, at);
-    else at = copyBytes(END, 0, END.length, to, at);
-    to[dataStart] = OPEN_BRACE;
-    output.at = at;
+    if (!key.hasLogId && plan.name === 'event_logs') writeKey(LOG_ID_LABEL, key, ordinal, simd, output);
+    if (plan.position && key.positionEnd > key.positionStart) writePosition(key, output);
+    if (output.at === dataStart) append(this.#placeholder, output);
+    if (this.#mismatches.length > 0) this.#writeMismatches(b, tokenizer, output);
+    else append(END, output);
+    output.out[dataStart] = OPEN_BRACE;
     this.records++;
   }
 
@@ -125,111 +124,102 @@ export class RecordEncoder {
 
   #writeCells(
     b: Uint8Array<ArrayBuffer>,
-    tokenizer: RowTokenizer,
+    { cells, used }: RowTokenizer,
     simd: SimdStream | undefined,
-    to: Uint8Array,
-    from: number,
-  ): number {
-    const { cells, used } = tokenizer;
-    let at = from;
+    output: RecordMemory,
+  ): void {
     for (let k = 0; k < used; k += STRIDE) {
       if (simd?.ownsCells(cells)) {
-        k = simd.write(k, used, at);
-        at = simd.written;
+        k = simd.write(k, used, output.at);
+        output.at = simd.written;
         if (k >= used) break;
       }
-      at = this.#writeCell(b, cells, k, to, at);
+      this.#writeCell(b, cells, k, output);
     }
-    return at;
   }
 
   /** Writes a label and its cell; nothing if the column is left out or the cell is absent. */
-  #writeCell(b: Uint8Array<ArrayBuffer>, cells: Int32Array, k: number, to: Uint8Array, start: number): number {
+  #writeCell(b: Uint8Array<ArrayBuffer>, cells: Int32Array, k: number, output: RecordMemory): void {
     const { labels, labelOffsets } = this.#plan;
+    const { out: to, at: start } = output;
     const head = cells[k];
     const column = head >> COLUMN_SHIFT;
     const encoding = this.#plan.encodings[column];
-    if (encoding === SKIP) return start;
+    if (encoding === SKIP) return;
     let at = start;
     for (let i = labelOffsets[column], end = labelOffsets[column + 1]; i < end; i++) to[at++] = labels[i];
-    if (encoding === TEXT) {
-      if ((head & DOUBLED) !== 0) return this.#writeDoubled(b, cells, k, to, at);
-      return writeString(b, cells[k + 1], cells[k + 2], to, at);
-    }
-    if (encoding === COPY) return copyBytes(b, cells[k + 1], cells[k + 2], to, at);
-    return this.#writeTyped(b, cells, k, to, start, at);
+    output.at = at;
+    if (encoding === TEXT) this.#writeText(b, cells, k, output);
+    else if (encoding === COPY) output.at = copyBytes(b, cells[k + 1], cells[k + 2], to, at);
+    else if (!this.#writeTyped(b, cells, k, output)) output.at = start;
   }
 
   /** Writes the text of a cell as a JSON string, each pair of quotes as one quote. */
-  #writeDoubled(b: Uint8Array, cells: Int32Array, k: number, to: Uint8Array, at: number): number {
-    if ((cells[k] & DOUBLED) === 0) return writeString(b, cells[k + 1], cells[k + 2], to, at);
+  #writeText(b: Uint8Array, cells: Int32Array, k: number, output: RecordMemory): void {
+    const { out: to, at } = output;
+    if ((cells[k] & DOUBLED) === 0) {
+      output.at = writeString(b, cells[k + 1], cells[k + 2], to, at);
+      return;
+    }
     const length = this.#unquoter.unquote(b, cells[k + 1], cells[k + 2]);
-    return writeString(this.#unquoter.text, 0, length, to, at);
+    output.at = writeString(this.#unquoter.text, 0, length, to, at);
   }
 
-  /** Writes a cell of any type behind its label, at `at`; returns `start`, where the label begins, if it is absent. */
-  #writeTyped(
-    b: Uint8Array<ArrayBuffer>,
-    cells: Int32Array,
-    k: number,
-    to: Uint8Array,
-    start: number,
-    at: number,
-  ): number {
+  /** Writes a cell of any type; false if it is absent. */
+  #writeTyped(b: Uint8Array<ArrayBuffer>, cells: Int32Array, k: number, output: RecordMemory): boolean {
     let [bytes, from, end] = [b, cells[k + 1], cells[k + 2]];
     if ((cells[k] & DOUBLED) !== 0) {
       end = this.#unquoter.unquote(b, from, end);
       bytes = this.#unquoter.text;
       from = 0;
     }
-    if (isNull(bytes, from, end)) return start;
-    const valueEnd = this.#writeValue(bytes, from, end, to, at, cells[k] >> COLUMN_SHIFT);
-    if (valueEnd !== MISMATCH) return valueEnd;
+    if (isNull(bytes, from, end)) return false;
+    const column = cells[k] >> COLUMN_SHIFT;
+    if (this.#writeValue(bytes, from, end, column, output)) return true;
     this.#mismatches.push(k);
-    this.rescued[cells[k] >> COLUMN_SHIFT]++;
-    return copyBytes(NULL, 0, NULL.length, to, at);
+    this.rescued[column]++;
+    append(NULL, output);
+    return true;
   }
 
-  #writeValue(b: Uint8Array, start: number, end: number, to: Uint8Array, at: number, column: number): number {
+  /** Writes a cell with a value; false if it does not fit. */
+  #writeValue(b: Uint8Array, start: number, end: number, column: number, output: RecordMemory): boolean {
     const codec = this.#codecs[column];
-    if (codec === undefined) return MISMATCH;
+    if (codec === undefined) return false;
     const zone = this.#zones[column];
     const encoding = this.#plan.encodings[column];
-    if (encoding === CHECKED && !cellFits(codec.type, b, start, end, zone)) return MISMATCH;
+    if (encoding === CHECKED && !cellFits(codec.type, b, start, end, zone)) return false;
     if (encoding === OFFSETS_ONLY) {
       const form = classify(b, start, end, zone);
-      if ((form & DATETIME_OFFSET) === 0 || (form & DATETIME_GAP) !== 0) return MISMATCH;
+      if ((form & DATETIME_OFFSET) === 0 || (form & DATETIME_GAP) !== 0) return false;
     }
-    return codec.writeJson(b, start, end, to, at, zone);
+    output.at = codec.writeJson(b, start, end, output.out, output.at, zone);
+    return true;
   }
 
   /** Writes `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
-  #writeMismatches(b: Uint8Array, tokenizer: RowTokenizer, to: Uint8Array, from: number): number {
+  #writeMismatches(b: Uint8Array, { cells }: RowTokenizer, output: RecordMemory): void {
     const mismatches = this.#mismatches;
-    const { cells } = tokenizer;
-    let at = from;
     if (this.#plan.rescued) {
       mismatches.forEach((k, i) => {
-        at = writeText(`${i === 0 ? ',"_rescued":{' : ','}${this.#plan.sources[cells[k] >> COLUMN_SHIFT]}:`, to, at);
-        at = this.#writeDoubled(b, cells, k, to, at);
+        append(bytesOf(`${i === 0 ? ',"_rescued":{' : ','}${this.#plan.sources[cells[k] >> COLUMN_SHIFT]}:`), output);
+        this.#writeText(b, cells, k, output);
       });
-      at = writeText('}', to, at);
+      append(bytesOf('}'), output);
     }
-    at = writeText('},"meta":{"changes":[', to, at);
+    append(bytesOf('},"meta":{"changes":['), output);
     mismatches.forEach((k, i) => {
       const field = this.#plan.fields[cells[k] >> COLUMN_SHIFT];
       const change = `{"field":${field},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
-      at = writeText(i === 0 ? change : `,${change}`, to, at);
+      append(bytesOf(i === 0 ? change : `,${change}`), output);
     });
     mismatches.length = 0;
-    return writeText(']}}}\n', to, at);
+    append(bytesOf(']}}}\n'), output);
   }
 }
 
-function writeText(text: string, to: Uint8Array, at: number): number {
-  const bytes = bytesOf(text);
-  to.set(bytes, at);
-  return at + bytes.length;
+function append(bytes: Uint8Array, output: RecordMemory): void {
+  output.at = copyBytes(bytes, 0, bytes.length, output.out, output.at);
 }
 
 /** Writes `,"_key":"…"`, with `#n` behind the base for the second and later rows that share it. */
@@ -238,23 +228,21 @@ function writeKey(
   key: RowKey,
   ordinal: number,
   simd: SimdStream | undefined,
-  to: Uint8Array,
-  from: number,
-): number {
-  const at = copyBytes(label, 0, label.length, to, from);
-  const end = simd?.ownsBytes(key.bytes)
-    ? simd.writeText(key.start, key.end, at)
-    : writeString(key.bytes, key.start, key.end, to, at);
-  if (ordinal <= 1) return end;
-  to[end - 1] = NUMBER_SIGN;
-  const last = writeText(String(ordinal), to, end);
-  to[last] = QUOTE;
-  return last + 1;
+  output: RecordMemory,
+): void {
+  append(label, output);
+  const { out: to, at } = output;
+  const { bytes, start, end } = key;
+  output.at = simd?.ownsBytes(bytes) ? simd.writeText(start, end, at) : writeString(bytes, start, end, to, at);
+  if (ordinal <= 1) return;
+  to[output.at - 1] = NUMBER_SIGN;
+  append(bytesOf(String(ordinal)), output);
+  to[output.at++] = QUOTE;
 }
 
-function writePosition(key: RowKey, to: Uint8Array, from: number): number {
-  const at = copyBytes(POSITION_LABEL, 0, POSITION_LABEL.length, to, from);
-  return copyBytes(key.bytes, key.positionStart, key.positionEnd, to, at);
+function writePosition(key: RowKey, output: RecordMemory): void {
+  append(POSITION_LABEL, output);
+  output.at = copyBytes(key.bytes, key.positionStart, key.positionEnd, output.out, output.at);
 }
 
 function escapesIn(b: Uint8Array, start: number, end: number): number {
