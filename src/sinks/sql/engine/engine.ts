@@ -343,7 +343,8 @@ const whole = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * Makes DuckDB's client keep a U+FEFF at the beginning of a text, which it leaves out (measured, 1.5.6): a column or an
- * id that begins with one would become another one. May be called again.
+ * id that begins with one would become another one. The client has one decoder for all that a process reads, and no
+ * option: whoever else uses it there reads such texts whole, too. May be called again.
  */
 function keepByteOrderMarks(): void {
   textDecoder.decode = (bytes: Uint8Array) => whole.decode(bytes);
