@@ -38,7 +38,7 @@ export async function purgeDuckDb(options: DuckDbPurge, query: PeopleQuery): Pro
     ...(await replaceFile(engine, copied)),
     found,
   }));
-  return { ...purged, unreached: await republish(COPIED, options, options.forgetCopies) };
+  return { ...purged, unreached: await republish(COPIED, options) };
 }
 
 export function tryPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgeTrial> {

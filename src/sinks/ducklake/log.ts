@@ -381,7 +381,7 @@ class LakeLog implements TableLog {
     const { storage, catalog } = this.#parts;
     const { since, expired } = this.#committed;
     await catalog.rewrite();
-    const left = await republish(COPIED, { ...this.#options, file: catalog.file }, this.#options.forgetCopies);
+    const left = await republish(COPIED, { ...this.#options, file: catalog.file });
     for (const table of TABLES) left.push(...(await eraseFiles(storage, table, this.#known(expired), since)));
     return left;
   }

@@ -5,7 +5,7 @@ import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { copyLockedFile } from '../../fs/locked-file.ts';
 import { literal } from '../../types/sql.ts';
-import type { StatefulTarget } from '../target.ts';
+import type { PurgeOptions, StatefulTarget } from '../target.ts';
 import {
   checkDatabasePath,
   copyMode,
@@ -281,13 +281,13 @@ function removeUnfinishedCopy(path: string): void {
 /**
  * Publishes every copy of a file again: after a purge no copy may hold the removed rows. Returns a sentence that names
  * every copy which could not be replaced or is not there, and so may still hold them; such a copy stays on the list. A
- * plain copy of a database has no copies. Those of `forgotten` that do not exist are taken off the list first.
+ * plain copy of a database has no copies. Those of `forgetCopies` that do not exist are taken off the list first.
  */
 export async function republish(
   format: CopiedFormat,
-  options: EngineOptions,
-  forgotten: readonly string[] = [],
+  options: EngineOptions & Pick<PurgeOptions, 'forgetCopies'>,
 ): Promise<string[]> {
+  const { forgetCopies = [] } = options;
   const failed: string[] = [];
   const replace = async (engine: Engine, copy: string) => {
     try {
@@ -314,7 +314,7 @@ export async function republish(
   try {
     await format.withFile(options, async (engine) => {
       if (databaseOf(await readMark(format, engine), engine.file) === undefined) return;
-      for (const path of forgotten.map((copy) => resolve(copy)).filter((one) => !existsSync(one))) {
+      for (const path of forgetCopies.map((copy) => resolve(copy)).filter((one) => !existsSync(one))) {
         removeUnfinishedCopy(path);
         await engine.run(`DELETE FROM ${COPIES_TABLE} WHERE path = $1`, [path]);
       }

@@ -299,7 +299,7 @@ describe('a copy for readers during a purge', () => {
     const left = join(fixture.dir, '.moved.duckdb.publishing');
     copyFileSync(copy, left);
     const again = (...forgetCopies: string[]) =>
-      republish(COPIED, { ...fixture.targetOptions, file: fixture.file }, forgetCopies);
+      republish(COPIED, { ...fixture.targetOptions, file: fixture.file, forgetCopies });
     for (let i = 0; i < 2; i++) {
       expect(await again()).toEqual([
         expect.stringMatching(new RegExp(`${moved} \\(it is not there.*--forget-copy FILE`)),
