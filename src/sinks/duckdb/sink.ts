@@ -188,21 +188,21 @@ function insert(engine: Engine, { key, rescued, columns, values, from }: TypedRo
  */
 async function supersede(engine: Engine, batch: PlannedBatch) {
   const { windows, liveWindows, columns } = batch;
-  const [older, isIncoming] = ['<', '>='].map((than) => `_dfinery_window ${than} ${windows[0].windowNumber}`);
-  const [stored, incoming] = [older, isIncoming].map((rows) => `(SELECT * FROM events WHERE ${rows})`);
+  const [{ windowNumber: first }] = windows;
+  const [stored, incoming] = ['<', '>='].map((is) => `(SELECT * FROM events WHERE _dfinery_window ${is} ${first})`);
   await refuseSharedIds(engine, batch, incoming);
   let [removed, renumbered] = [0, 0];
   if (liveWindows.length > 0) {
     const reread = { ...batch, stored, incoming };
     const superseded = await findSupersededRows(engine, reread);
     for (const condition of superseded.conditions) {
-      removed += await engine.run(`DELETE FROM events WHERE ${older} AND ${condition}`);
+      removed += await engine.run(`DELETE FROM events WHERE _dfinery_window < ${first} AND ${condition}`);
     }
     renumbered = await renumber(engine, reread, superseded, stored);
   }
   if (renumbered > 0) {
     await engine.run(
-      `UPDATE events SET _key = r.next FROM ${RENUMBERED} r WHERE ${isIncoming} AND events._key = r.key`,
+      `UPDATE events SET _key = r.next FROM ${RENUMBERED} r WHERE _dfinery_window >= ${first} AND events._key = r.key`,
     );
   }
   const isNumbered = renumbered > 0 || batch.hasDuplicateOrMissingIds;
