@@ -19,7 +19,7 @@ export type ConfigSchema = {
   readonly properties: Readonly<Record<string, Property>>;
 };
 
-/** A configuration key as an environment variable (S48). */
+/** A configuration key as an environment variable, `DFINERY_` and the key in capitals (S48). */
 interface Variable {
   readonly name: string;
   readonly key: string;

@@ -3,7 +3,10 @@ import { CLOCK_TOLERANCE_MS, type Coverage, oldestDays } from './plan/days.ts';
 import type { Plan } from './plan/plan.ts';
 import type { ExportState, Receipt } from './window.ts';
 
-/** The cursor (S3, S4) with the gaps and the rest of the state, while windows are delivered one after the other. */
+/**
+ * The cursor, with the gaps and the rest of the state, while windows are delivered one after the other. It is the first
+ * wanted day that no window has completed (S4), and passes no day that is not over everywhere (S3).
+ */
 export class Cursor {
   /** The state to store with the last window; its cursor is never before that of an earlier window. */
   state: ExportState;

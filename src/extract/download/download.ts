@@ -21,7 +21,7 @@ export interface ExportFile {
   readonly scan: Omit<ScanResult, 'tail'>;
   /** CRC-32 of the spool file. */
   readonly spoolCrc: number;
-  /** True if the length of the body was declared (S60). */
+  /** True if the length of the body was declared, so that a last row without a line end may be whole (S60). */
   readonly endDeclared: boolean;
   /** Number of bytes received, and their SHA-256 (hex). */
   readonly bytes: number;

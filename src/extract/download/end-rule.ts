@@ -58,7 +58,7 @@ interface Circumstances extends Pick<Extraction['plan'], 'proveFirst' | 'appends
   readonly rangesInclusive: boolean;
   /** True if D+1 is the next wanted day. */
   readonly isNextWanted: boolean;
-  /** True if D+2 has been over for the settle hours, by both clocks (S61). */
+  /** True if D+2 has been over for the settle hours, by both clocks: else it is not delivered in this run (S61). */
   readonly isEndSettled: boolean;
 }
 

@@ -28,7 +28,7 @@ const KNOWN_NAMES: readonly string[] = [
   'df_add_payment_info',
 ];
 
-/** The hash of an event name (S47), which the service does not know. */
+/** An event name that `columns_hash` has replaced (S47): the service does not know it. */
 const HASHED_NAME = /^[0-9a-f]{64}$/;
 
 /** The request for one day of the plan that ends at `to`; it is split by event names if it is too large. */

@@ -31,7 +31,7 @@ export type Refusal = Pick<ExportRefusal, 'kind' | 'code' | 'message'> & {
 export interface Received<T> {
   readonly kind: 'received';
   readonly value: T;
-  /** Set if the body may have been cut although no fault shows (S60). */
+  /** Set if the body may have been cut although no fault shows: within its last cell (S60). */
   readonly truncation?: SuspectedTruncation | undefined;
 }
 
