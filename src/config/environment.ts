@@ -36,8 +36,8 @@ export const variablesOf = ({ properties }: ConfigSchema): Variable[] =>
 
 /** Secrets that commands read beside the configuration; each also as `_FILE`. */
 const OTHER_SECRETS = ['DFINERY_LEDGER_KEY', 'DFINERY_NOTIFY_URL', 'DFINERY_SUPPRESSION_KEY'];
-/** Variables of the scheduler examples. The command line inherits them there, but does not read them. */
-const EXAMPLE_NAMES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL', 'DOCKER_NETWORK'].map(
+/** Variables of the examples. The command line inherits them there, but does not read them. */
+const EXAMPLE_NAMES = ['CLI', 'CONFIG', 'TARGET', 'IMAGE', 'DATA', 'DOCKER_URL', 'DOCKER_NETWORK', 'DUCKDB'].map(
   (name) => `${PREFIX}${name}`,
 );
 /** Variables that Kubernetes sets in every pod of a namespace with a service called dfinery…. */

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -66,8 +66,8 @@ const configurationPage = (): string =>
     '- `DFINERY_NOTIFY_URL` is no key: it is the address of `--notify` ([runs.md](runs.md#notifications)).',
     '- A secret may also stand in a file that the variable + `_FILE` names; both at once are refused.',
     '- A name that begins with `DFINERY_` and means nothing is refused with the nearest one that does. What Kubernetes sets for a',
-    '  service called `dfinery…`, and what the Airflow example reads (`DFINERY_CLI`, `DFINERY_CONFIG`, `DFINERY_TARGET`,',
-    '  `DFINERY_IMAGE`, `DFINERY_DATA`, `DFINERY_DOCKER_URL`, `DFINERY_DOCKER_NETWORK`), is left alone.',
+    '  service called `dfinery…`, and what the examples read (`DFINERY_CLI`, `DFINERY_CONFIG`, `DFINERY_TARGET`,',
+    '  `DFINERY_IMAGE`, `DFINERY_DATA`, `DFINERY_DOCKER_URL`, `DFINERY_DOCKER_NETWORK`, `DFINERY_DUCKDB`), is left alone.',
     '- `dfinery-elt plan --json` says for each key its value and whether it came from the file, the environment or the default;',
     '  secrets are masked. `dfinery-elt sync --help` and `dfinery-elt forget --help` list the variables.',
     '',
@@ -241,19 +241,22 @@ describe('the environment as a configuration', () => {
     expect(message).toContain(`${name} (did you mean ${near}`);
   });
 
-  it('ignores variables of the examples, of forget and of Kubernetes', () => {
-    const names = [
-      'CLI',
-      'CONFIG',
-      'TARGET',
-      'IMAGE',
-      'DATA',
-      'DOCKER_URL',
-      'LEDGER_KEY_FILE',
-      'HASH_KEY',
-      'NOTIFY_URL',
-    ];
-    const ours = [...names, 'MAX_DELETIONS_PER_SYNC', 'WINDOW_DAYS'].map((name) => `DFINERY_${name}`);
+  it('accepts every variable that an example or a page names [R1055]', () => {
+    const root = new URL('../../../', import.meta.url);
+    const files = ['examples', 'docs', 'connectors'].flatMap((folder) =>
+      readdirSync(new URL(folder, root), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile() && /\.(md|py|ya?ml|cron|service|sql)$/.test(entry.name))
+        .map((entry) => join(entry.parentPath, entry.name)),
+    );
+    const names = files.flatMap((file) => readFileSync(file, 'utf8').match(/DFINERY_[A-Z_]*[A-Z]/g) ?? []);
+    expect(names).toContain('DFINERY_DOCKER_URL');
+    expect(() => refuseUnknownNames(envOf(Object.fromEntries(names.map((name) => [name, '1']))))).not.toThrow();
+  });
+
+  it('ignores variables of Kubernetes, and accepts those of other commands', () => {
+    const ours = ['LEDGER_KEY_FILE', 'HASH_KEY', 'NOTIFY_URL', 'MAX_DELETIONS_PER_SYNC', 'WINDOW_DAYS'].map(
+      (name) => `DFINERY_${name}`,
+    );
     const links = ['SERVICE_HOST', 'SERVICE_PORT', 'SERVICE_PORT_HTTP', 'PORT', 'PORT_80_TCP', 'PORT_80_TCP_ADDR'];
     const all = [...ours, ...links.map((name) => `DFINERY_ELT_${name}`), 'OTHER_NAME'];
     expect(() => refuseUnknownNames(envOf(Object.fromEntries(all.map((name) => [name, '1']))))).not.toThrow();
