@@ -3,7 +3,7 @@ import type { UserError } from '../base/errors.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ColumnEdits } from '../schema/column-edits.ts';
 import type { ExportService } from '../service/export/protocol.ts';
-import type { LastRefusal } from '../service/export/retry.ts';
+import type { LastRefusal, OnWait } from '../service/export/retry.ts';
 import type { Suppression } from '../suppression/list.ts';
 
 export interface ExtractOptions {
@@ -31,6 +31,8 @@ export interface ExtractDeps extends Omit<Runtime, 'env'> {
   readonly spoolDir: string;
   /** Maximum of a wait that the service asks for before a further attempt (ms); a longer one ends the run. */
   readonly maxWaitMs?: number | undefined;
+  /** Called when such a wait begins and ends, of each export that waits. */
+  readonly onWait?: OnWait | undefined;
   readonly options: ExtractOptions;
   /** Set if several targets load the same exports one after the other (S54). */
   readonly sharing?: Sharing | undefined;

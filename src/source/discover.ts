@@ -22,11 +22,15 @@ import type { ColumnType } from '../types/type.ts';
 import { exportHeader } from './header.ts';
 import { streamsOf } from './streams/streams.ts';
 
+/** Who configures a connection waits for its schema: a service that names a longer pause is not waited for (ms). */
+const MAX_WAIT_MS = 60_000;
+
 export const discoverVerb: DiscoverVerb = async (value, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
   const session = openExportSession(config, context);
   try {
-    const columns = await discoverColumns(config, extractDeps(config, session.service, context));
+    const deps = { ...extractDeps(config, session.service, context), maxWaitMs: MAX_WAIT_MS };
+    const columns = await discoverColumns(config, deps);
     return { type: 'CATALOG', catalog: { streams: streamsOf(columns, config.timezone !== undefined) } };
   } finally {
     await session.close();

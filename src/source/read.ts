@@ -7,6 +7,7 @@ import { factsIn } from '../extract/download/service-facts.ts';
 import { extractWindows } from '../extract/extract.ts';
 import type { Plan } from '../extract/plan/plan.ts';
 import { extractDeps, openExportSession } from '../extract/session.ts';
+import { waitsAsOne } from '../extract/waits.ts';
 import type { ExportState, Window } from '../extract/window.ts';
 import { RESCUED } from '../sinks/records/property-names.ts';
 import { RecordWriter, type WrittenWindow } from '../sinks/records/record-writer.ts';
@@ -34,11 +35,12 @@ async function readAll(
   threads: WorkerOptions,
 ): Promise<void> {
   const heartbeat = new Heartbeat(context.clock, streams);
-  const session = openExportSession(config, context, { onWait: heartbeat.waiting });
+  const onWait = waitsAsOne(heartbeat.waiting);
+  const session = openExportSession(config, context, { onWait });
   const { timezone } = config;
   const writer = new RecordWriter({ timezone, clock: context.clock, threads });
   try {
-    const deps = { ...extractDeps(config, session.service, context), onReceived: writer.prepare };
+    const deps = { ...extractDeps(config, session.service, context), onWait, onReceived: writer.prepare };
     await readSegments(streams, new Reader({ context, config, extract: deps, heartbeat, writer }), context.signal);
   } catch (error) {
     // Stopped, or stdout was closed: the streams are INCOMPLETE.
@@ -87,7 +89,7 @@ export class Heartbeat {
     this.#streams = streams;
   }
 
-  /** Called by the quota with the end of a wait, and with undefined when it is over. */
+  /** Called with the end of a wait for the service, and with undefined when it is over. */
   readonly waiting = (until: number | undefined): void => {
     this.#until = until;
     if (!this.#isIdle) return;

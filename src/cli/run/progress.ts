@@ -18,7 +18,7 @@ interface ProgressState {
 
 const REDRAW_MS = 200;
 const LINE_EVERY_MS = 5_000;
-/** A wait for the quota may last an hour. */
+/** A wait for the service may last an hour. */
 const WAITING_LINE_EVERY_MS = 60_000;
 
 const BAR: cliProgress.Options = {
@@ -79,7 +79,7 @@ function textOf(
   const open = planned - windows;
   // A narrow terminal cuts the line at its end.
   const facts = [
-    waitingUntil !== undefined && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the quota`,
+    waitingUntil !== undefined && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the service`,
     formatBytes(bytes),
     count(rows, 'row'),
     `${rate.toFixed(1)} MB/s`,

@@ -6,6 +6,7 @@ import type { Sharing } from '../../extract/deps.ts';
 import { plannedWindows } from '../../extract/plan/forecast.ts';
 import { deliveryOf, type Plan, planRun } from '../../extract/plan/plan.ts';
 import { extractDeps, openExportSession } from '../../extract/session.ts';
+import { waitsAsOne } from '../../extract/waits.ts';
 import type { PriorLoads } from '../../extract/window.ts';
 import { load, newLoadCounts } from '../../sinks/load.ts';
 import type { Sink, StreamSink } from '../../sinks/sink.ts';
@@ -81,14 +82,12 @@ async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | St
   const context: Context = { ...outer, logger: outer.loggerThrough(progress.wrap) };
   let waitingUntil: number | undefined;
   const { maxWaitMs, sharing } = run;
-  const session = openExportSession(run.config, context, {
-    maxWaitMs,
-    onWait(until) {
-      waitingUntil = until;
-    },
+  const onWait = waitsAsOne((until) => {
+    waitingUntil = until;
   });
+  const session = openExportSession(run.config, context, { maxWaitMs, onWait });
   const counts = newLoadCounts();
-  const deps = { ...extractDeps(run.config, session.service, context), maxWaitMs, sharing, counts };
+  const deps = { ...extractDeps(run.config, session.service, context), maxWaitMs, onWait, sharing, counts };
   const ticker = setInterval(() => {
     const { windows, rows } = counts.stored;
     progress.update({

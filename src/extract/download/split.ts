@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Filters } from '../../service/export/protocol.ts';
-import { type LastRefusal, SPLIT_AFTER } from '../../service/export/retry.ts';
+import { type LastRefusal, newRetryAfter, type RetryAfter, SPLIT_AFTER } from '../../service/export/retry.ts';
 import { exportName } from '../export-request.ts';
 import type { DaysRequest, Download, ExportFile } from './download.ts';
 import type { Extraction } from './extraction.ts';
@@ -35,14 +35,19 @@ const HASHED_NAME = /^[0-9a-f]{64}$/;
 export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, through: day, splitByNames: true });
 
 /** Exports some days under the user's own filter. Throws a UserError as `fetchExport` does. */
-export async function fetchDays(extraction: Extraction, request: DaysRequest): Promise<Download | LastRefusal> {
+export async function fetchDays(
+  extraction: Extraction,
+  request: DaysRequest,
+  retryAfter = newRetryAfter(),
+): Promise<Download | LastRefusal> {
   const { from, to, through, splitByNames } = request;
   const splitAfter = splitByNames && extraction.facts.known.nameGroups !== undefined ? SPLIT_AFTER.nextDay : undefined;
-  const found = await fetchExport(extraction, { ...extraction.plan.filters, from, to }, { through, splitAfter });
+  const whole = { ...extraction.plan.filters, from, to };
+  const found = await fetchExport(extraction, whole, { through, splitAfter, retryAfter });
   const download = { kind: 'rows', from, to, days: { first: from, last: through }, contains: undefined } as const;
   if (found.kind === 'file') return { ...download, files: [found], split: 'none' };
   if (found.kind !== 'too_big' || !splitByNames) return found;
-  return { ...download, files: await fetchByNames(extraction, request), split: 'names' };
+  return { ...download, files: await fetchByNames(extraction, request, retryAfter), split: 'names' };
 }
 
 /**
@@ -50,10 +55,14 @@ export async function fetchDays(extraction: Extraction, request: DaysRequest): P
  * exported, and one `exclude` of all of them for the rest, all within the user's own filter. Throws if a single name is
  * too large.
  */
-async function fetchByNames(extraction: Extraction, { from, to, through }: DaysRequest): Promise<ExportFile[]> {
+async function fetchByNames(
+  extraction: Extraction,
+  { from, to, through }: DaysRequest,
+  retryAfter: RetryAfter,
+): Promise<ExportFile[]> {
   const { filters, eventNames } = extraction.plan;
   const fetchPart = (part: Pick<Filters, 'events' | 'eventsCondition'>, splitAfter?: number) =>
-    fetchExport(extraction, { ...filters, ...part, from, to }, { through, splitAfter });
+    fetchExport(extraction, { ...filters, ...part, from, to }, { through, splitAfter, retryAfter });
   const day = exportName({ from, to });
   const parts: ExportFile[] = [];
   const included: string[] = [];

@@ -5,12 +5,18 @@ import type { Logger } from '../../base/log.ts';
 import type { Random } from '../../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../../base/retry.ts';
 import type { LimitHeaders } from '../http/headers.ts';
+import { SHOWN_WAIT_MS } from '../quota/quota.ts';
 import { REFUSAL_POLICY } from '../quota/rules.ts';
 import type { ExportRefusal } from './protocol.ts';
 
-/** A pause is longer where the service names a longer one in `Retry-After`, up to `MAX_RETRY_AFTER_MS`. */
+/** A pause is longer where the service names a longer one in `Retry-After`, as far as `RetryAfter` allows. */
 export const EXPORT_RETRY: RetryPolicy = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
-const MAX_RETRY_AFTER_MS = HOUR_MS;
+
+/** How long an export, with the smaller ones that take its place, may still be kept waiting by `Retry-After` (ms). */
+export interface RetryAfter {
+  leftMs: number;
+}
+export const newRetryAfter = (): RetryAfter => ({ leftMs: HOUR_MS });
 
 /** The number of answers that may mean "too big" before an export is divided. */
 export const SPLIT_AFTER = {
@@ -56,13 +62,20 @@ type Accepted<T> = Received<T> & { readonly requests: number };
  */
 export type LastRefusal = Omit<Refusal, 'kind'> & { readonly kind: 'gone' | 'invalid' | 'too_big' };
 
+/** `until` in ms since 1970. */
+export type OnWait = (until: number | undefined, owner?: object) => void;
+
 interface RetryOptions {
   /** Name of the export in messages: `2026-01-01`. */
   readonly exportName: string;
   /** Answers that may mean "too big" before the export is `too_big`; default: that of several days. */
   readonly splitAfter?: number | undefined;
+  /** Shared with the exports in whose place this one is sent. */
+  readonly retryAfter?: RetryAfter | undefined;
   /** Maximum of a pause that the service names (ms); a longer one is refused. */
   readonly maxWaitMs?: number | undefined;
+  /** Called with the end of a long pause, and with undefined after it; `owner` is the same for both. */
+  readonly onWait?: OnWait | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -78,7 +91,8 @@ export async function retrying<T>(
   options: RetryOptions,
   request: () => Promise<Received<T> | Refusal>,
 ): Promise<Accepted<T> | LastRefusal> {
-  const { exportName, splitAfter = SPLIT_AFTER.days, logger, signal } = options;
+  const { exportName, splitAfter = SPLIT_AFTER.days, retryAfter = newRetryAfter(), clock, logger, signal } = options;
+  const { maxWaitMs = Number.POSITIVE_INFINITY } = options;
   let attempt = 1;
   let quotaRefusals = 0;
   let maybeTooBig = 0;
@@ -113,12 +127,15 @@ export async function retrying<T>(
     if (kind === 'retry_or_split') maybeTooBig++;
     // The user can search for the code.
     const why = message.includes(`(${code})`) ? message : `${message} (${code})`;
-    if (kind === 'retry_or_split' && maybeTooBig >= splitAfter) {
-      const text = `${exportName}, attempt ${attempt}: ${why} again and again; a smaller export is requested next.`;
+    const namedMs = Math.min((limits?.retryAt ?? 0) - clock.now(), retryAfter.leftMs);
+    if (kind === 'retry_or_split' && (maybeTooBig >= splitAfter || namedMs > maxWaitMs)) {
+      const again = maybeTooBig >= splitAfter ? ' again and again' : '';
+      const text = `${exportName}, attempt ${attempt}: ${why}${again}; a smaller export is requested next.`;
       logger.warn('window.split', text, { ...where, cause: code });
       return { ...answer, kind: 'too_big' };
     }
-    await pauseAfterFailure(options, attempt, { why, code, retryAt: limits?.retryAt });
+    retryAfter.leftMs -= Math.max(0, namedMs);
+    await pauseAfterFailure({ ...options, maxWaitMs }, attempt, { why, code, namedMs });
     attempt++;
   }
 }
@@ -138,14 +155,17 @@ function tellQuotaRefusal({ exportName, logger }: RetryOptions, message: string,
 interface Failure {
   readonly why: string;
   readonly code: string;
-  /** The instant that `Retry-After` names. */
-  readonly retryAt: number | undefined;
+  /** The pause that `Retry-After` names, if it is positive. */
+  readonly namedMs: number;
 }
 
 /** Throws a UserError after the last attempt, or if the service names a longer pause than is allowed. */
-async function pauseAfterFailure(options: RetryOptions, attempt: number, failure: Failure): Promise<void> {
-  const { exportName, maxWaitMs = Number.POSITIVE_INFINITY, clock, random, logger, signal } = options;
-  const { why, code, retryAt = 0 } = failure;
+async function pauseAfterFailure(
+  options: RetryOptions & { readonly maxWaitMs: number },
+  attempt: number,
+  { why, code, namedMs }: Failure,
+): Promise<void> {
+  const { exportName, maxWaitMs, onWait, clock, random, logger, signal } = options;
   const where = { window: exportName, attempt };
   if (attempt >= EXPORT_RETRY.attempts) {
     throw transientError(
@@ -153,16 +173,20 @@ async function pauseAfterFailure(options: RetryOptions, attempt: number, failure
       { where, internal: code },
     );
   }
-  const named = Math.min(retryAt - clock.now(), MAX_RETRY_AFTER_MS);
-  if (named > maxWaitMs) {
+  if (namedMs > maxWaitMs) {
     throw transientError(
-      `The export of ${exportName} failed because ${why}, and may be requested again in ${formatDuration(named)}: longer ` +
-        `than the ${formatDuration(maxWaitMs)} that --max-wait allows. What is done is kept; run again then.`,
+      `The export of ${exportName} failed because ${why}, and may be requested again in ${formatDuration(namedMs)}: longer ` +
+        `than the ${formatDuration(maxWaitMs)} that it is waited for (--max-wait). What is done is kept; run again then.`,
       { where, internal: code },
     );
   }
-  const pause = Math.max(pauseAfter(attempt, EXPORT_RETRY, random), named);
+  const pause = Math.max(pauseAfter(attempt, EXPORT_RETRY, random), namedMs);
   const text = `${exportName}, attempt ${attempt} of ${EXPORT_RETRY.attempts}: ${why}; again in ${formatDuration(pause)}.`;
   logger.warn('window.retry', text, { ...where, cause: code, pause_ms: pause });
-  await clock.sleep(pause, signal);
+  if (pause >= SHOWN_WAIT_MS) onWait?.(clock.now() + pause, options);
+  try {
+    await clock.sleep(pause, signal);
+  } finally {
+    onWait?.(undefined, options);
+  }
 }

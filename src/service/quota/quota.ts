@@ -40,7 +40,7 @@ export interface ExportQuotaOptions extends QuotaStateOptions, ExportLimits {
 const LEASE_MS = 120_000;
 const RENEW_MS = 30_000;
 /** Minimum length of a wait that is shown to the user. */
-const SHOWN_WAIT_MS = 5_000;
+export const SHOWN_WAIT_MS = 5_000;
 /** Maximum sleep within a wait: a clock may jump, and another process may get another answer. */
 const MAX_SLEEP_MS = 300_000;
 /** Interval at which the slots of other processes are looked at. */

@@ -54,7 +54,7 @@ it('a 503 is requested again when its Retry-After says, or ends with exit 3 wher
   const args = ['--max-wait', '10s'];
   const ended = await fixture.sync({ max_concurrent_exports: 1 }, args);
   expect(ended.code, ended.stderr).toBe(3);
-  expect(ended.stderr).toMatch(/503.*longer than the 10 s that --max-wait allows/);
+  expect(ended.stderr).toMatch(/503.*longer than the 10 s that it is waited for \(--max-wait\)/);
   expect(summaryIn(ended)).toMatchObject({ windows: 1, exports: 2 });
   fixture.sim.setScenario({ faults: [{ ...fault(2), when: { nth: 1 } }] });
   const again = await fixture.sync({ max_concurrent_exports: 1 }, args);

@@ -142,6 +142,37 @@ describe('a read that fails', () => {
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
   });
 
+  it('reports a wait for the Retry-After of a failed export like one for the quota [R1080]', async () => {
+    fixture = await SourceFixture.start();
+    const catalog = await fixture.catalog({}, ['events']);
+    fixture.sim.setScenario({
+      faults: [{ kind: 'status', status: 503, when: { day: '2026-01-19' }, retry_after_s: 900 }],
+    });
+    const began = fixture.clock.now();
+    const output = await fixture.read(catalog, undefined, { max_concurrent_exports: 1 });
+    expect(readProblems(output, catalog)).toEqual([]);
+    const limited = output.messages.flatMap(({ trace }) => trace?.stream_status?.reasons ?? []);
+    const waiting = output.states('events').flatMap((one) => one.waiting_until ?? []);
+    expect(limited).toHaveLength(4);
+    expect(waiting.map((until) => Date.parse(String(until)))).toEqual(
+      limited.map((one) => one.rate_limited.quota_reset),
+    );
+    expect(fixture.clock.now() - began).toBeLessThan(3_700_000);
+    expect(output.statuses('events').at(-1)).toBe('INCOMPLETE');
+  });
+
+  it('discovers no schema from a service that asks for a longer pause than a minute [R1080]', async () => {
+    fixture = await SourceFixture.start();
+    fixture.sim.setScenario({ faults: [{ kind: 'status', status: 503, retry_after_s: 900 }] });
+    const began = fixture.clock.now();
+    const output = await fixture.run('discover', fixture.config());
+    expect(output.errors()[0]).toMatchObject({
+      failure_type: 'transient_error',
+      message: expect.stringMatching(/503.*15 min/),
+    });
+    expect(fixture.clock.now() - began).toBeLessThan(60_000);
+  });
+
   it.each([
     ['no JSON', 'not json', /not valid JSON/],
     ['no streams', {}, /streams/],

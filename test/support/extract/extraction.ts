@@ -297,6 +297,7 @@ export class Fixture {
   controller = new AbortController();
   options: Partial<ExtractOptions> = {};
   maxWaitMs: number | undefined;
+  onWait: ExtractDeps['onWait'];
   counts: ExtractCounts = newExtractCounts();
 
   constructor(now: string, serviceSettings: Partial<FakeServiceSettings>) {
@@ -318,6 +319,7 @@ export class Fixture {
       signal: this.controller.signal,
       spoolDir: this.spoolDir,
       maxWaitMs: this.maxWaitMs,
+      onWait: this.onWait,
       counts: this.counts,
       options: { maxConcurrentExports: 3, emptyBody: 'retry', timezone: undefined, ...this.options },
     };

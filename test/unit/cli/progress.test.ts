@@ -30,8 +30,8 @@ it('has all but the exports left within 80 columns, the bar included [R1052]', (
   expect(BAR + line.indexOf(' · 94')).toBeLessThanOrEqual(80);
 });
 
-it('begins with the wait for the quota [R1052]', () => {
+it('begins with the wait for the service [R1052]', () => {
   expect(lineOf(13, 160_000)).toBe(
-    '13/31 windows · waiting 1 min for the quota · 914.6 MB · 191,666 rows · 9.1 MB/s · 94 exports left',
+    '13/31 windows · waiting 1 min for the service · 914.6 MB · 191,666 rows · 9.1 MB/s · 94 exports left',
   );
 });

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { pauseAfter } from '../../../src/base/retry.ts';
+import { waitsAsOne } from '../../../src/extract/waits.ts';
 import { EXPORT_RETRY } from '../../../src/service/export/retry.ts';
 import type { LimitHeaders } from '../../../src/service/http/headers.ts';
 import { type FakeServiceSettings, type Fault, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
@@ -88,6 +89,50 @@ describe('a permanent fault', () => {
     failsOnce(() => ({})).maxWaitMs = 1;
     await fixture.run(DAYS);
     expect(fixture.target.ids()).toEqual(truth());
+  });
+
+  const neverBefore = (refuse: 'retry' | 'retry_or_split') =>
+    open({ fault: () => ({ refuse, limits: { retryAt: fixture.clock.now() + HOUR } }) });
+
+  it('is waited for an hour in all, with the smaller exports that take its place [R1080]', async () => {
+    for (const refuse of ['retry', 'retry_or_split'] as const) {
+      fixture?.close();
+      neverBefore(refuse).options = { maxConcurrentExports: 1 };
+      const failure = await failureOf(fixture.run({ ...DAYS, windowDays: 3, toDateInclusive: 'true' }));
+      expect(failure.exitCode).toBe(3);
+      expect(fixture.clock.slept - HOUR, refuse).toBeLessThan(120_000);
+    }
+    expect(fixture.events('window.split').length).toBeGreaterThan(3);
+  });
+
+  it('that may mean "too big" makes the export smaller where its Retry-After is longer than --max-wait [R1080]', async () => {
+    const isAll = (q: { readonly eventsCondition: string }) => q.eventsCondition === 'all';
+    const limits = () => ({ retryAt: fixture.clock.now() + HOUR });
+    open({ fault: (q) => (isAll(q) ? { refuse: 'retry_or_split', limits: limits() } : undefined) }).maxWaitMs = 1_000;
+    await fixture.run(DAYS);
+    expect(fixture.target.ids()).toEqual(truth());
+    expect(fixture.clock.slept).toBe(0);
+  });
+
+  it('shows the waits that its Retry-After asks for, the one that ends first [R1080]', async () => {
+    const shown: (number | undefined)[] = [];
+    const start = failsOnce((now) => ({ retryAt: now + 40_000 })).clock.now();
+    fixture.onWait = (until) => shown.push(until);
+    await fixture.run(DAYS);
+    expect(shown).toEqual([start + 40_000, undefined]);
+    const all: (number | undefined)[] = [];
+    const [one, two] = [{}, {}];
+    const show = waitsAsOne((until) => all.push(until));
+    for (const [until, owner] of [
+      [5, undefined],
+      [3, one],
+      [4, two],
+      [undefined, one],
+      [undefined],
+      [undefined, two],
+    ] as const)
+      show(until, owner);
+    expect(all).toEqual([5, 3, 4, undefined]);
   });
 
   it('of an empty body exits with 3, unless it means no rows [R11]', async () => {
