@@ -31,6 +31,8 @@ export interface Target {
   readonly summaries: { readonly sync: string };
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
   isStdout?(place: string): boolean;
+  /** Paths in a folder of its tables, of which one is there once it was loaded; none if no folder is only for its tables. */
+  readonly markers?: readonly string[];
   /** The options of `sync` that this target has and not every other, with what help says of each. */
   readonly options?: Readonly<Partial<Record<keyof TargetOptions, string>>>;
   /** Opens a place for loading; creates it if there is none. */

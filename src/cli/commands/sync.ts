@@ -66,6 +66,8 @@ function targetOptions<T>(
   return Object.fromEntries(described.map(([name, describe]) => [name, make(describe, name)]));
 }
 
+const MARKERS = TARGETS.flatMap(({ markers = [] }) => markers);
+
 type Values = ValuesOf<ReturnType<typeof optionsOf>>;
 
 export const commands = TARGETS.map((target) =>
@@ -156,7 +158,7 @@ async function load(target: Target, values: Values, context: Context): Promise<L
       const options = { ...open, ...(i === 0 ? own : {}) };
       const { data = place, publish: copy = place } = options;
       if (one.target.isStdout?.(one.place) !== true)
-        for (const path of [one.place, data, copy]) checkOutsideTables(path);
+        for (const path of [one.place, data, copy]) checkOutsideTables(path, MARKERS);
       return await one.target.open(one.place, options);
     },
   }));

@@ -9,6 +9,7 @@ export const ducklake: StatefulTarget = withCopies(
       name: 'ducklake',
       place: { name: 'file', describe: 'The catalog, a DuckDB file; made where there is none' },
       label: 'DuckLake tables',
+      markers: ['_dfinery/catalog'],
       summaries: {
         sync: 'The export into tables of DuckLake: a catalog in a DuckDB file, data in a folder or a bucket',
         compact: 'Makes the files of each date of DuckLake tables one, sorted; drops those without rows',

@@ -4,19 +4,18 @@ import { configError } from '../../base/errors.ts';
 import { realPath, schemeOf } from '../../fs/local-path.ts';
 import { TABLES } from '../../table/columns.ts';
 
-/** What a folder has that was loaded as Parquet files, as the data of a DuckLake catalog, or as Delta tables. */
-const SIGNS = ['_dfinery/manifest.json', '_dfinery/catalog', 'events/_delta_log'];
 const OWN_FOLDERS: readonly string[] = [...TABLES, '_dfinery'];
 
 /**
  * Throws a configuration failure for a path in a folder that belongs to the tables of another place: a purge there
- * removes each file that is not its own, and readers of the tables see Parquet files at any depth.
+ * removes each file that is not its own, and readers of the tables see Parquet files at any depth. `markers` are those
+ * of all targets.
  */
-export function checkOutsideTables(place: string): void {
+export function checkOutsideTables(place: string, markers: readonly string[]): void {
   if (schemeOf(place) !== undefined) return;
   for (let path = pathWithoutLinks(place); path !== dirname(path); path = dirname(path)) {
     const other = dirname(path);
-    if (!OWN_FOLDERS.includes(basename(path)) || !SIGNS.some((sign) => existsSync(join(other, sign)))) continue;
+    if (!OWN_FOLDERS.includes(basename(path)) || !markers.some((marker) => existsSync(join(other, marker)))) continue;
     throw configError(
       `${place} lies in a folder of the tables in ${other}, where a purge removes every file that is not theirs: give ` +
         `a place outside ${path}.`,

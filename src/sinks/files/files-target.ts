@@ -1,7 +1,9 @@
 import type { Maintenance, People, StatefulTarget } from '../target.ts';
 import type { FilesFormat } from './table-log.ts';
 
-type Description = Pick<StatefulTarget, 'name' | 'place' | 'label' | 'summaries' | 'options'>;
+interface Description extends Pick<StatefulTarget, 'name' | 'place' | 'label' | 'summaries' | 'options'> {
+  readonly markers: readonly string[];
+}
 
 /** Makes a target that keeps Parquet files, over the log and the storage of its format. */
 export function filesTarget(description: Description, load: () => Promise<FilesFormat>): StatefulTarget {

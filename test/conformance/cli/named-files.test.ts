@@ -8,6 +8,7 @@ import { type Simulator, startSimulator } from '../../../src/simulator/index.ts'
 import { TARGETS } from '../../../src/sinks/targets.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+import { DISK_TARGETS } from '../../support/targets/target-fixture.ts';
 
 let sim: Simulator;
 let folder: string;
@@ -113,7 +114,7 @@ it('a copy for readers is no place to load beside its database, and none to purg
   });
 });
 
-it.each(['parquet', 'delta', 'ducklake'])(
+it.each(DISK_TARGETS.filter((name) => name !== 'duckdb'))(
   'nothing is loaded into a folder of the tables of %s [R1021]',
   async (name) => {
     const lake = join(folder, name, 'lake');

@@ -179,6 +179,7 @@ export class FilesFixture extends TargetFixture {
       name,
       place: { name: 'dir', describe: '' },
       label: '',
+      markers: [],
       summaries: { sync: '', compact: '' },
     } as const;
     super(
