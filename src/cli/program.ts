@@ -80,12 +80,14 @@ async function commandsIn(argv: readonly string[]): Promise<{ words: string[]; c
   const { commands } = await COMMANDS[name]();
   const options: OptionTable = Object.assign({}, ...commands.map((one) => one.options), GLOBAL_OPTIONS);
   const { words } = divide(argv, options);
-  return { words: words.slice(words.indexOf(name)), commands };
+  const at = words.indexOf(name);
+  // It is the value of an option of its own command: no word is a command, and those that are left are not repeated.
+  return { words: at < 0 ? [] : words.slice(at), commands };
 }
 
 /** Names the first word that is no command, or the second that is no target of it, and what there is. */
 function unknownCommand([first, second]: readonly string[], commands: readonly Command[]): UserError {
-  const isCommand = commands.length > 0;
+  const isCommand = first !== undefined && commands.length > 0;
   const names = isCommand ? targetsOf(commands) : Object.keys(COMMANDS);
   const wanted = `wanted ${names.join(', ')}`;
   if (first === undefined) return configError(`which command? See dfinery-elt --help; ${wanted}.`);

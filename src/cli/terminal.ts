@@ -34,6 +34,11 @@ const READER_WAIT_MS = 3_000;
 /** Time to wait for such a reader after a signal to stop (ms). */
 const STOPPING_WAIT_MS = 1_000;
 
+const DEFAULT_COLUMNS = 80;
+
+/** A terminal that has no size has 0 columns: that of a container or of a job that no window belongs to. */
+export const columnsOf = ({ columns }: { readonly columns: number }): number => columns || DEFAULT_COLUMNS;
+
 /**
  * Opens both streams of this process. A result is written after the notes before it, in case both are the same stream.
  */
@@ -65,7 +70,7 @@ export function openTerminal(clock: Clock): ProcessTerminal {
     record: (line) => notes.write(`${line}\n`),
     stdout,
     interactive: isatty(2),
-    columns: isatty(2) ? process.stderr.columns : 80,
+    columns: isatty(2) ? columnsOf(process.stderr) : DEFAULT_COLUMNS,
     async drain(signal) {
       await within(signal.aborted ? STOPPING_WAIT_MS : READER_WAIT_MS + 1, inOrder);
       await afterNotes(signal.aborted ? STOPPING_WAIT_MS : READER_WAIT_MS);

@@ -221,6 +221,15 @@ describe('the command line', () => {
     expect(said).not.toContain('abc');
   });
 
+  it('repeats no word where the command is the value of an option [R1082]', async () => {
+    const { code, text: said } = await run('--proof', 'forget', 'abc', '--json');
+    expect({ code, said }).toEqual({
+      code: 2,
+      said: expect.stringContaining(' which command? See dfinery-elt --help'),
+    });
+    expect(said).not.toContain('abc');
+  });
+
   it.each([
     [['nonsense', 'x', '--json'], 'there is no command "nonsense": wanted demo, init, sync, '],
     [['sync', 'nonsense', 'x'], `sync knows no "nonsense": wanted ${namesOf(TARGETS)}.`],

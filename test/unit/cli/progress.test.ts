@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { createLogger } from '../../../src/base/log.ts';
 import type { Context } from '../../../src/cli/context.ts';
 import { createProgress } from '../../../src/cli/run/progress.ts';
+import { columnsOf } from '../../../src/cli/terminal.ts';
 
 /** The line of the log about a run of 31 windows, ten seconds after its begin. */
 function lineOf(windows: number, waitingUntil?: number): string {
@@ -34,4 +35,11 @@ it('begins with the wait for the service [R1052]', () => {
   expect(lineOf(13, 160_000)).toBe(
     '13/31 windows · waiting 1 min for the service · 914.6 MB · 191,666 rows · 9.1 MB/s · 94 exports left',
   );
+});
+
+it.each([
+  [0, 80],
+  [132, 132],
+])('a terminal of %i columns is written to as one of %i: without a size it has none [R1081]', (columns, expected) => {
+  expect(columnsOf({ columns })).toBe(expected);
 });
