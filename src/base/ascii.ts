@@ -21,3 +21,14 @@ export const LOWER_E = 101;
 export const LOWER_N = 110;
 export const LOWER_U = 117;
 export const OPEN_BRACE = 123;
+
+/** True when the bytes are exactly the text `null`. */
+export function isNull(bytes: Uint8Array, start: number, end: number): boolean {
+  return (
+    end - start === 4 &&
+    bytes[start] === 0x6e &&
+    bytes[start + 1] === 0x75 &&
+    bytes[start + 2] === 0x6c &&
+    bytes[start + 3] === 0x6c
+  );
+}

@@ -28,3 +28,6 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** Resolves once I/O that is ready was handled. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

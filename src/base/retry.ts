@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import { type Clock, nextTurn } from './clock.ts';
 import type { Random } from './random.ts';
 
 /** How often something is attempted, and the pauses between (ms). */
@@ -55,7 +55,7 @@ export async function waitedFor<T>(
     pause = Math.min(pause, maxPauseMs, waitMs - waited);
     await clock.sleep(pause, signal);
     // A clock that never really sleeps must not keep others from their turn.
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     signal?.throwIfAborted();
     found = await work();
   }

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 
-const MASK = '******';
+/** Stands in place of a secret. */
+export const MASK = '******';
 const MIN_MASKED_LENGTH = 4;
 
 /** A token that cannot be printed by accident: every way of turning it into text gives the mask. */

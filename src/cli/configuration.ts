@@ -4,6 +4,7 @@ import sourceSchema from '../../schemas/source-config.json' with { type: 'json' 
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
+import { MASK } from '../base/secrets.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
 import {
   type ConfigSchema,
@@ -22,7 +23,6 @@ import { tableLines } from './table.ts';
 
 export const SOURCE_FILE = 'dfinery.json';
 export const DESTINATION_FILE = 'dfinery-destination.json';
-const MASK = '******';
 
 /** One configuration key: its value (secrets masked), and where that came from. */
 export interface Setting {

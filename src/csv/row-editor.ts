@@ -1,4 +1,4 @@
-import { COMMA, LF, QUOTE } from '../base/ascii.ts';
+import { COMMA, isNull, LF, QUOTE } from '../base/ascii.ts';
 import type { CsvMemory } from './csv-memory.ts';
 import { EditMemory, MAX_JOBS } from './edit-memory.ts';
 import {
@@ -224,10 +224,3 @@ export class RowEditor {
     this.#from = end;
   }
 }
-
-const isNull = (bytes: Uint8Array, start: number, end: number): boolean =>
-  end - start === 4 &&
-  bytes[start] === 0x6e &&
-  bytes[start + 1] === 0x75 &&
-  bytes[start + 2] === 0x6c &&
-  bytes[start + 3] === 0x6c;

@@ -1,13 +1,13 @@
 // This folder: the column types, one file each: how a cell is classified, and its value as JSON, SQL and Arrow.
 
-import { DOT, HYPHEN, NINE, OPEN_BRACKET, ZERO } from '../base/ascii.ts';
+import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../base/ascii.ts';
 import { internalError } from '../base/errors.ts';
 import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
 import { civilSeconds, FIELDS, OFFSET, parseTime } from './calendar.ts';
 import { DATE_CODEC } from './date.ts';
 import { DATETIME_CODEC } from './datetime.ts';
 import { DATETIME_GAP, DATETIME_OFFSET, DATETIME_OVERLAP, type Evidence, NULL_TEXT, STRING } from './evidence.ts';
-import { isNull, isSpace } from './json-text.ts';
+import { isSpace } from './json-text.ts';
 import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listClass, STRING_LIST_CODEC } from './list.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberClass } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';

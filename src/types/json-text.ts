@@ -15,17 +15,6 @@ export function isSpace(c: number): boolean {
   return c === 32 || c === 10 || c === 13 || c === 9;
 }
 
-/** True when the bytes are exactly the text `null`. */
-export function isNull(bytes: Uint8Array, start: number, end: number): boolean {
-  return (
-    end - start === 4 &&
-    bytes[start] === 0x6e &&
-    bytes[start + 1] === 0x75 &&
-    bytes[start + 2] === 0x6c &&
-    bytes[start + 3] === 0x6c
-  );
-}
-
 export function writeNull(out: Uint8Array, at: number): number {
   return writeBytes(NULL, out, at);
 }

@@ -1,6 +1,6 @@
-import { BACKSLASH, CLOSE_BRACKET, COMMA, DOT, LOWER_N, LOWER_U, OPEN_BRACKET, QUOTE } from '../base/ascii.ts';
+import { BACKSLASH, CLOSE_BRACKET, COMMA, DOT, isNull, LOWER_N, LOWER_U, OPEN_BRACKET, QUOTE } from '../base/ascii.ts';
 import { type Evidence, LIST_DOUBLE, LIST_EMPTY, LIST_LONG, LIST_LONG_WIDE, LIST_STRING, STRING } from './evidence.ts';
-import { copyBytes, isNull, isSpace, writeQuoted } from './json-text.ts';
+import { copyBytes, isSpace, writeQuoted } from './json-text.ts';
 import { canonicalDouble, DOUBLE_CODEC, LONG_CODEC, latin1, numberClass, sqlDouble, sqlLong } from './numbers.ts';
 import { castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';

@@ -1,5 +1,6 @@
+import { isNull } from '../base/ascii.ts';
 import { type Evidence, NULL_TEXT } from './evidence.ts';
-import { isNull, writeNull } from './json-text.ts';
+import { writeNull } from './json-text.ts';
 import { absentOr, withoutNullText } from './sql.ts';
 import type { Zone } from './zone.ts';
 

@@ -3,7 +3,7 @@
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { onAbort } from '../../base/abort.ts';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, nextTurn } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { codeOf } from '../../base/errors.ts';
 import { proxyFor, TunnelAgent } from './proxy.ts';
@@ -191,5 +191,3 @@ async function* checkComplete(
   const { 'content-length': length, 'transfer-encoding': coding } = answer.headers;
   if (length === undefined && coding === undefined && failed.error !== undefined) throw failed.error;
 }
-
-const nextTurn = () => new Promise((resolve) => setImmediate(resolve));

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import { abortable, onAbort } from '../../base/abort.ts';
+import { nextTurn } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Random } from '../../base/random.ts';
@@ -111,7 +112,7 @@ export class ExportQuota {
         if (found.kind === 'until') await this.#waitUntil(found.at, signal);
         if (found.kind === 'change') await this.#waitForChange(found.slots, AbortSignal.any([changed, signal]));
         // I/O must make progress even if a test clock does not really sleep.
-        await new Promise((resolve) => setImmediate(resolve));
+        await nextTurn();
       }
     } finally {
       this.#showWait(undefined);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
+import { nextTurn } from '../../base/clock.ts';
 import { csvOf } from '../data/csv.ts';
 import type { RowQuery } from '../data/row-query.ts';
 import { answer, type Exchange, writeHead } from '../exchange.ts';
@@ -152,7 +153,7 @@ async function flushed({ res }: Exchange): Promise<void> {
 }
 
 async function turns(count: number): Promise<void> {
-  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
+  for (let i = 0; i < count; i++) await nextTurn();
 }
 
 /** Yields the compressed body, or a variant: cut in its last third, with a wrong trailer, or not compressed at all. */

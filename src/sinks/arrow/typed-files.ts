@@ -5,7 +5,7 @@ import { incomingColumns } from '../../table/incoming.ts';
 import { planColumns, type Rules } from '../../table/plan.ts';
 import { literal } from '../../types/sql.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
-import { DICTIONARY_VALUES, readFiles } from '../files/parquet-file.ts';
+import { DICTIONARY_VALUES, forgetReadFiles, readFiles } from '../files/parquet-file.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineError } from '../sql/engine/faults.ts';
 import { rereadDate } from '../sql/row-dates.ts';
@@ -59,7 +59,7 @@ export class TypedFiles {
       // A stream has the rows in the order of the export, also those of `#withoutSent`.
       await engine.run('SET preserve_insertion_order = true');
       await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
-      await engine.run('SET enable_external_file_cache = false');
+      await forgetReadFiles(engine);
       return files;
     } catch (error) {
       await files.close();

@@ -13,6 +13,7 @@ import { rowsByWindow } from '../sql/rows/counts.ts';
 import { checkConditionalWrites } from '../storage/open.ts';
 import type { Storage } from '../storage/storage.ts';
 import {
+  forgetReadFiles,
   PARTITION_COLUMN,
   readFiles,
   type SizedQuery,
@@ -237,9 +238,6 @@ async function hasFiles(storage: Storage, folder: string): Promise<boolean> {
   for await (const _ of storage.list(folder)) return true;
   return false;
 }
-
-/** Turns off the engine's cache of files, since files are replaced under their names. */
-export const forgetReadFiles = (engine: Engine) => engine.run('SET enable_external_file_cache = false');
 
 /** Opens a place for reading and runs work: again if files changed meanwhile, unless its result is certain. */
 export function readingTable<T>(

@@ -168,3 +168,6 @@ export async function countByFile(engine: Engine, from: string, condition: strin
   );
   return new Map(rows.map(({ path, n }) => [String(path), Number(n)]));
 }
+
+/** Turns off the engine's cache of files, since files are replaced under their names. */
+export const forgetReadFiles = (engine: Engine) => engine.run('SET enable_external_file_cache = false');

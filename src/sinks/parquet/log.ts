@@ -13,8 +13,8 @@ import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { checkOnlyName, filesError, folderError } from '../failures.ts';
-import { forgetReadFiles, openWithoutLock } from '../files/file-table.ts';
-import { FILE, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
+import { openWithoutLock } from '../files/file-table.ts';
+import { FILE, forgetReadFiles, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
 import { isDraft } from '../files/stored-files.ts';
 import {
   type DataFile,

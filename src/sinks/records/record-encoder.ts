@@ -1,10 +1,10 @@
-import { BACKSLASH, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
+import { BACKSLASH, isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
 import type { CsvMemory } from '../../csv/csv-memory.ts';
 import { COLUMN_SHIFT, COPY, DOUBLED, SKIP, STRIDE, TEXT } from '../../csv/layout.ts';
 import { type RowTokenizer, Unquoter } from '../../csv/tokenizer.ts';
 import { DATETIME_GAP, DATETIME_OFFSET } from '../../types/evidence.ts';
 import { cellFits, classify, TYPES } from '../../types/index.ts';
-import { copyBytes, isNull, writeString } from '../../types/json-text.ts';
+import { copyBytes, writeString } from '../../types/json-text.ts';
 import type { ColumnCodec } from '../../types/type.ts';
 import { Zone, zoneOf } from '../../types/zone.ts';
 import type { StreamName } from './property-names.ts';
@@ -32,8 +32,8 @@ const NULL = bytesOf('null');
 const END = bytesOf('}}}\n');
 
 /**
- * Writes rows as RECORD lines. No object is made for a cell: methods get numbers, and move `at` of the memory behind what
- * they wrote.
+ * Writes rows as RECORD lines. No object is made for a cell: methods get `cells` and the index `k` of its first number, and
+ * move `at` of the memory behind what they wrote.
  */
 export class RecordEncoder {
   readonly stream: StreamName;
@@ -119,8 +119,6 @@ export class RecordEncoder {
     }
     return room;
   }
-
-  // A cell is passed as its parts, `cells` and the index `k` of its first number: an object for each would be millions.
 
   #writeCells(
     b: Uint8Array<ArrayBuffer>,

@@ -1,10 +1,10 @@
 import { closeSync, openSync } from 'node:fs';
+import { isNull } from '../../base/ascii.ts';
 import { internalError } from '../../base/errors.ts';
 import { COLUMN_SHIFT, STRIDE } from '../../csv/layout.ts';
 import { RowTokenizer } from '../../csv/tokenizer.ts';
 import { headerColumns } from '../../schema/groups.ts';
 import { isItem } from '../../table/columns.ts';
-import { isNull } from '../../types/json-text.ts';
 import { RecordEncoder } from './record-encoder.ts';
 import { RecordMemory } from './record-memory.ts';
 import type { RecordPlan } from './record-plan.ts';
