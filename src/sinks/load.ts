@@ -57,8 +57,10 @@ async function loadStream(plan: Plan, sink: StreamSink, deps: LoadDeps): Promise
 
 async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void> {
   const { counts, logger, signal } = deps;
-  /** Stores the first of these windows and returns the others. */
-  const store = async (batch: readonly Window[]): Promise<readonly Window[]> => {
+  /** True once windows could only be stored one by one: it takes too long to try that with each further batch. */
+  let isOneByOne = false;
+  /** Stores the first of these windows and returns their number. */
+  const store = async (batch: readonly Window[]): Promise<number> => {
     const commit = await sink.commit(batch, signal);
     const stored = batch.slice(0, commit.windows);
     add(counts, stored, commit);
@@ -67,13 +69,33 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
       const message = `Window ${from} to ${to} is committed: ${plainCount(rows, 'row')}.`;
       logger.debug('window.committed', message, { from, to, rows, bytes });
     }
-    return batch.slice(commit.windows);
+    return commit.windows;
+  };
+  /**
+   * Stores a batch in as few commits as its windows allow; after a failure that is not temporary one by one, so that
+   * those before the one that cannot be stored are kept.
+   */
+  const storeBatch = async (batch: readonly Window[]): Promise<void> => {
+    for (let remaining = batch; remaining.length > 0; ) {
+      const together = isOneByOne ? remaining.slice(0, 1) : remaining;
+      try {
+        remaining = remaining.slice(await store(together));
+      } catch (error) {
+        const isPassing = error instanceof UserError && error.kind === 'transient';
+        if (together.length === 1 || isPassing || signal.aborted) throw error;
+        const message = `${together.length} windows cannot be stored together: all are stored one by one from now on.`;
+        logger.debug('batch.split', message);
+        isOneByOne = true;
+      }
+    }
+  };
+  const begin = (window: Window) => {
+    if (!isOneByOne) sink.begin?.(window);
   };
   // This module is loaded here, since every command line loads the descriptors of all targets.
   const { extractBatches } = await import('../extract/extract.ts');
   try {
-    const batches = extractBatches(plan, deps, BATCH_LIMITS, (window) => sink.begin?.(window));
-    for await (const batch of batches) await storeBatch(batch, store, deps);
+    for await (const batch of extractBatches(plan, deps, BATCH_LIMITS, begin)) await storeBatch(batch);
   } finally {
     const { idRepeats } = counts.stored;
     if (idRepeats > 0) {
@@ -81,29 +103,6 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
         `${plainCount(idRepeats, 'row has', 'rows have')} an id that another row has: ` +
         'all are kept, told apart in _key by #2, #3…';
       logger.warn('ids.repeated', message, { rows: idRepeats });
-    }
-  }
-}
-
-/**
- * Stores a batch in as few commits as its windows allow; after a failure that is not temporary one by one, so that
- * those before the one that cannot be stored are kept.
- */
-async function storeBatch(
-  batch: readonly Window[],
-  store: (batch: readonly Window[]) => Promise<readonly Window[]>,
-  { logger, signal }: LoadDeps,
-): Promise<void> {
-  let remaining = batch;
-  while (remaining.length > 0) {
-    try {
-      remaining = await store(remaining);
-    } catch (error) {
-      const isPassing = error instanceof UserError && error.kind === 'transient';
-      if (remaining.length === 1 || isPassing || signal.aborted) throw error;
-      logger.debug('batch.split', `${remaining.length} windows cannot be stored together: they are stored one by one.`);
-      for (const window of remaining) await store([window]);
-      return;
     }
   }
 }

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { configError, transientError } from '../../../src/base/errors.ts';
+import { BATCH_LIMITS } from '../../../src/extract/batch.ts';
+import type { PlanSettings } from '../../../src/extract/plan/plan.ts';
 import { NO_PRIOR_LOADS, type Window } from '../../../src/extract/window.ts';
 import { load, newLoadCounts } from '../../../src/sinks/load.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
@@ -9,9 +11,10 @@ const DAYS = { startDate: '2026-03-01', endDate: '2026-03-04', toDateInclusive: 
 let fixture: Fixture;
 afterEach(() => fixture.close());
 
-/** A sink that keeps the days of its commits, and takes only what `accepts` does. */
+/** A sink that keeps the days of its commits and the sizes of all attempts, and takes only what `accepts` does. */
 class DaysSink implements Sink {
   readonly stored: string[][] = [];
+  readonly attempts: number[] = [];
   readonly accepts: (days: readonly string[]) => boolean;
 
   constructor(accepts: (days: readonly string[]) => boolean) {
@@ -20,6 +23,7 @@ class DaysSink implements Sink {
 
   async commit(batch: readonly Window[]): Promise<Commit> {
     const days = batch.map(({ receipt }) => receipt.from.slice(-2));
+    this.attempts.push(days.length);
     if (!this.accepts(days)) throw configError(`not ${days}`);
     this.stored.push(days);
     return { ...CHANGED, windows: batch.length, rows: batch.reduce((sum, { receipt }) => sum + receipt.rows, 0) };
@@ -38,10 +42,11 @@ const CHANGED: Commit = {
   idRepeats: 1,
 };
 
-async function loadInto(sink: Sink) {
-  fixture = new Fixture('2026-03-10T16:00:00Z', { rows: steadyRows('2026-03-01', '2026-03-11', 6) });
+async function loadInto(sink: Sink, settings: Partial<PlanSettings> = {}) {
+  const rows = steadyRows('2026-03-01', '2026-03-11', 6);
+  fixture = new Fixture('2026-03-10T16:00:00Z', { rows, historyDays: 200 });
   const counts = newLoadCounts();
-  const plan = planFor(fixture.clock, NO_PRIOR_LOADS, DAYS);
+  const plan = planFor(fixture.clock, NO_PRIOR_LOADS, { ...DAYS, ...settings });
   const done = await load(plan, sink, { ...fixture.deps(), counts }).then(
     () => undefined,
     (error: Error) => error.message,
@@ -82,6 +87,20 @@ describe('a load [R711]', () => {
       idRepeats: 4,
     });
     expect(counts.nextFromDate).toBe('2026-03-05');
+  });
+
+  it('tries windows together no more once some could only be stored one by one [R1070]', async () => {
+    const sink = new DaysSink((days) => days.length === 1);
+    const begun: Window[] = [];
+    const { done } = await loadInto(Object.assign(sink, { begin: (window: Window) => void begun.push(window) }), {
+      startDate: '2025-11-01',
+      historyDays: 200,
+    });
+    expect(done).toBeUndefined();
+    const days = 124;
+    expect(sink.stored).toHaveLength(days);
+    expect(sink.attempts).toEqual([BATCH_LIMITS.windows, ...sink.stored.map(() => 1)]);
+    expect(begun).toHaveLength(BATCH_LIMITS.windows);
   });
 });
 
