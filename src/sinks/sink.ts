@@ -29,7 +29,8 @@ export interface Sink {
    * Takes the windows of a batch, which share no day and come in the order of days. It stores as many of them, from the
    * first, as one plan of columns serves: each with its receipt, and the state of the last one, all in one step, or
    * nothing at all. The result is the same as if they were committed one by one. The caller passes the remaining windows
-   * again; and one by one if some cannot be stored together, as those that share ids, of which nothing is stored then.
+   * again; and one by one if some cannot be stored together, as those that share ids (`SharedIds` is thrown), of which
+   * nothing is stored then.
    */
   commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit>;
   /** Publishes a verified copy for readers at a path; absent for a target that cannot do so. */

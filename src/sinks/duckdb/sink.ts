@@ -184,7 +184,7 @@ function insert(engine: Engine, { key, rescued, columns, values, from }: TypedRo
 /**
  * Removes the rows that a batch, which is in `events` already, reads again and so supersedes (S13), and numbers rows
  * whose key is taken. Returns the number of removed rows, and by window that of the batch's rows with a number in their
- * key. Throws for windows that share ids.
+ * key. Throws SharedIds.
  */
 async function supersede(engine: Engine, batch: PlannedBatch) {
   const { windows, liveWindows, columns } = batch;

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf } from '../../../src/base/errors.ts';
 import type { Window } from '../../../src/extract/window.ts';
 import { DELTA } from '../../../src/sinks/delta/log.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
@@ -11,6 +10,7 @@ import { DEFAULT_RETENTION_MS } from '../../../src/sinks/files/stored-files.ts';
 import type { FilesFormat, Snapshot } from '../../../src/sinks/files/table-log.ts';
 import { PARQUET } from '../../../src/sinks/parquet/log.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
+import { SharedIds } from '../../../src/sinks/sql/rows/superseded.ts';
 import type { PeopleQuery, StatefulTarget } from '../../../src/sinks/target.ts';
 import { STATEFUL_TARGETS } from '../../../src/sinks/targets.ts';
 import { TABLES } from '../../../src/table/columns.ts';
@@ -100,7 +100,7 @@ export class TargetFixture {
         if (batch.length > 1) for (const window of batch) sink.begin?.(window);
         for (let rest: readonly Window[] = batch; rest.length > 0; ) {
           const commit = await sink.commit(rest, this.fixture.signal).catch((error: unknown) => {
-            if (rest.length === 1 || !messageOf(error).includes('share ids')) throw error;
+            if (rest.length === 1 || !(error instanceof SharedIds)) throw error;
             return sink.commit(rest.slice(0, 1), this.fixture.signal);
           });
           done.push(commit);

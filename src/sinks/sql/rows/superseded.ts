@@ -1,4 +1,4 @@
-import { internalError } from '../../../base/errors.ts';
+import { UserError } from '../../../base/errors.ts';
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME } from '../../../schema/groups.ts';
 import type { StoredColumn } from '../../../table/columns.ts';
 import { type IncomingWindow, type NumberedWindow, type SharedDays, sharedDays } from '../../../table/receipts.ts';
@@ -68,14 +68,23 @@ export interface SupersededRows {
   readonly candidates: number;
 }
 
+/** Thrown for windows of a batch that share ids; nothing of the batch is stored. */
+export class SharedIds extends UserError {
+  override readonly name = 'SharedIds';
+
+  constructor() {
+    super('config', 'Windows of a batch share ids. Nothing of it was stored: commit them one by one.');
+  }
+}
+
 /**
- * Throws if windows of a batch may share an id: a later one may supersede rows of an earlier, so that they are stored one
- * by one. Hashes are compared, which takes a third less time than texts.
+ * Throws SharedIds if windows of a batch may share an id: a later one may supersede rows of an earlier, so that they are
+ * stored one by one. Hashes are compared, which takes a third less time than texts.
  */
 export async function refuseSharedIds(engine: Engine, { windows }: RereadBatch, incoming: Relation): Promise<void> {
   if (windows.length === 1) return;
   const { repeated } = await engine.row(`SELECT count(*) - count(DISTINCT hash(_key)) AS repeated FROM ${incoming}`);
-  if (Number(repeated) > 0) throw internalError('Windows of a batch share ids: they can only be stored one by one.');
+  if (Number(repeated) > 0) throw new SharedIds();
 }
 
 /** Finds the rows that are superseded. Makes temporary tables; called inside a transaction. */
