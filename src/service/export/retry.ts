@@ -74,7 +74,7 @@ interface RetryOptions {
   readonly retryAfter?: RetryAfter | undefined;
   /** Maximum of a pause that the service names (ms); a longer one is refused. */
   readonly maxWaitMs?: number | undefined;
-  /** Called with the end of a long pause, and with undefined after it; `owner` is the same for both. */
+  /** Called with the end of a long pause that the service names, then with undefined; `owner` is the same for both. */
   readonly onWait?: OnWait | undefined;
   readonly clock: Clock;
   readonly random: Random;
@@ -183,7 +183,7 @@ async function pauseAfterFailure(
   const pause = Math.max(pauseAfter(attempt, EXPORT_RETRY, random), namedMs);
   const text = `${exportName}, attempt ${attempt} of ${EXPORT_RETRY.attempts}: ${why}; again in ${formatDuration(pause)}.`;
   logger.warn('window.retry', text, { ...where, cause: code, pause_ms: pause });
-  if (pause >= SHOWN_WAIT_MS) onWait?.(clock.now() + pause, options);
+  if (namedMs >= SHOWN_WAIT_MS) onWait?.(clock.now() + pause, options);
   try {
     await clock.sleep(pause, signal);
   } finally {
