@@ -21,7 +21,11 @@ export class Batch {
   readonly #clock: Clock;
   #waiting: Window[] = [];
   #expired: Promise<void> | undefined;
+  #expire = () => {};
   #cancel = () => {};
+  /** Resolves once the collected windows are committed and removed; undefined if there are none. */
+  #vacated: Promise<void> | undefined;
+  #vacate = () => {};
 
   constructor(limits: BatchLimits, clock: Clock) {
     this.#limits = limits;
@@ -30,8 +34,12 @@ export class Batch {
 
   add(window: Window): void {
     this.#waiting.push(window);
+    this.#vacated ??= new Promise((resolve) => {
+      this.#vacate = resolve;
+    });
     if (this.#waiting.length > 1 || this.isFull) return;
     this.#expired = new Promise((resolve) => {
+      this.#expire = resolve;
       this.#cancel = this.#clock.after(this.#limits.waitMs, resolve);
     });
   }
@@ -57,6 +65,21 @@ export class Batch {
   async mayWaitFor(ready: Promise<void>): Promise<boolean> {
     if (this.#expired === undefined) return true;
     return Promise.race([ready.then(() => true), this.#expired.then(() => false)]);
+  }
+
+  /**
+   * Ends the time that the windows may wait, since their room is needed. Resolves once they are committed and removed, as
+   * do those that are being delivered; undefined if there are none.
+   */
+  makeRoom(): Promise<void> | undefined {
+    this.#expire();
+    return this.#vacated;
+  }
+
+  /** To be called when the drained windows are committed and removed. */
+  vacated(): void {
+    this.#vacated = undefined;
+    this.#vacate();
   }
 
   /** Removes and returns all windows. */

@@ -13,6 +13,7 @@ import { ServiceFacts } from './download/service-facts.ts';
 import type { RequestHashes } from './export-request.ts';
 import type { Plan } from './plan/plan.ts';
 import { Spool } from './spool/spool.ts';
+import { NOTHING_TO_REMOVE } from './spool/spool-writer.ts';
 import type { Window } from './window.ts';
 import { WindowBuilder } from './window-builder.ts';
 
@@ -44,8 +45,8 @@ export async function* extractBatches(
   if (plan.days.length === 0) return;
   const controller = new AbortController();
   const extraction = await openExtraction(plan, deps, AbortSignal.any([deps.signal, controller.signal]));
-  const scheduler = new Scheduler(extraction);
   const batch = new Batch(limits, deps.clock);
+  const scheduler = new Scheduler(extraction, batch);
   try {
     yield* inOrder(extraction, scheduler, batch, onWaiting);
     // Every wanted day is committed, so that reusable files of dead runs are no longer needed.
@@ -103,6 +104,7 @@ async function* inOrder(
     if (windows.length === 0) return;
     yield windows;
     for (const window of windows) await discard(extraction, window);
+    batch.vacated();
   }
 }
 
@@ -138,5 +140,7 @@ async function openExtraction(plan: Plan, deps: ExtractDeps, signal: AbortSignal
     limit: pLimit(deps.options.maxConcurrentExports),
     sentBefore: deps.service.sent,
     facts: new ServiceFacts(plan, deps),
+    makeRoom: NOTHING_TO_REMOVE,
+    paths: [],
   };
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { abortable } from '../../base/abort.ts';
 import { transientError } from '../../base/errors.ts';
 import { MalformedCsv } from '../../csv/malformed.ts';
 import { Scanner } from '../../schema/scanner.ts';
@@ -35,13 +36,15 @@ export async function attemptExport(
   extraction.facts.recordTime(answer.serverTime);
   if (answer.kind !== 'data') return answer;
   const id = extraction.spool.nextId();
+  const makeRoom = () => abortable(extraction.makeRoom(), extraction.signal);
   let file: SpoolWriter | undefined;
   // The file that receives the unchanged bytes, if this body may be kept for inspection.
   let raw: SpoolWriter | undefined;
   try {
-    file = await extraction.spool.create(id);
+    file = await extraction.spool.create(id, makeRoom);
     const mayBeKept = [...malformed.values()].some((count) => count >= MAX_MALFORMED - 1);
-    if (mayBeKept && options.edits === undefined) raw = await extraction.spool.create(extraction.spool.nextId());
+    if (mayBeKept && options.edits === undefined)
+      raw = await extraction.spool.create(extraction.spool.nextId(), makeRoom);
     const body = await scanBody(extraction, answer, file, raw);
     if (body === undefined && options.emptyBody === 'retry') return EMPTY_BODY;
     return {

@@ -2,6 +2,7 @@ import type pLimit from 'p-limit';
 import type { ExtractDeps } from '../deps.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Spool } from '../spool/spool.ts';
+import type { MakeRoom } from '../spool/spool-writer.ts';
 import type { Window } from '../window.ts';
 import type { Answer } from './download.ts';
 import type { ServiceFacts } from './service-facts.ts';
@@ -10,13 +11,16 @@ import type { ServiceFacts } from './service-facts.ts';
 export interface Extraction {
   readonly plan: Plan;
   readonly deps: ExtractDeps;
-  /** The caller's signal combined with the end of this extraction. */
+  /** The caller's signal combined with the end of this extraction, or of one download that has to give way. */
   readonly signal: AbortSignal;
   readonly spool: Spool;
   readonly limit: ReturnType<typeof pLimit>;
   readonly facts: ServiceFacts;
   /** Number of requests that the service object had sent before this extraction. */
   readonly sentBefore: number;
+  readonly makeRoom: MakeRoom;
+  /** Paths of the files that were obtained; some may have been removed since. */
+  readonly paths: (string | undefined)[];
 }
 
 /** Removes the files of an answer or a window, unless further targets need them. */

@@ -64,6 +64,7 @@ async function reuse(
     await spool.discard(file);
     return undefined;
   }
+  extraction.paths.push(file.path);
   extraction.facts.recordNames(file.scan.eventNames);
   const name = exportName(request);
   const whose = isShared ? 'the download for another target' : 'a verified download of an earlier run';
@@ -124,6 +125,7 @@ async function accept(
 ): Promise<ExportFile> {
   const { sharing } = extraction.deps;
   const file = { ...received, exports, ...(sharing !== undefined && { command: sharing.command }) };
+  extraction.paths.push(file.path);
   extraction.facts.recordNames(file.scan.eventNames);
   if (sharing?.keep === true || isReusable(extraction, file, options)) await extraction.spool.saveForReuse(file);
   return file;

@@ -1,4 +1,5 @@
 import { addDays, type Day, daysOf } from '../../base/days.ts';
+import type { Batch } from '../batch.ts';
 import { type DayRange, DayRanges, lastSettledDay, lengthOf, only } from '../plan/days.ts';
 import { type DaysResult, type Download, noDownload, sentAtOf } from './download.ts';
 import { EndRule, observeRange } from './end-rule.ts';
@@ -15,7 +16,16 @@ interface DayStep {
   readonly days: DayRange;
   /** True if it is taken only while no download is in progress, since its result decides on later days. */
   readonly isAlone: boolean;
-  take(): Promise<DaysResult[]>;
+  take(extraction: Extraction): Promise<DaysResult[]>;
+}
+
+/** Days whose downloads are in progress, or finished and not yet shifted. */
+interface Pending {
+  readonly days: DayRange;
+  readonly results: Promise<DaysResult[]>;
+  /** Ends the downloads, and removes all that they have stored. */
+  giveUp(): Promise<void>;
+  hasFailed: boolean;
 }
 
 /** Starts the downloads of a plan, a bounded number at once, and returns their results in the order of days. */
@@ -23,57 +33,97 @@ export class Scheduler {
   readonly #extraction: Extraction;
   readonly #ranges: DayRanges;
   readonly #rule: EndRule;
-  readonly #pending: Promise<DaysResult[]>[] = [];
+  readonly #batch: Batch;
+  readonly #pending: Pending[] = [];
+  /** The results that `shift` returns next. */
+  #head: Promise<DaysResult[]> | undefined;
+  /** Maximum number of `#pending` for which the disk of the spool had room. */
+  #fitting = Number.POSITIVE_INFINITY;
+  #makingRoom: Promise<boolean> | undefined;
+  #givingUp = Promise.resolve();
   #singles = 0;
   #rangeAttempts = 0;
-  #failed = false;
   /** True once a day was left to a later run: then no later day may be delivered either, or it would come again. */
   #isHeldBack = false;
 
-  constructor(extraction: Extraction) {
-    this.#extraction = extraction;
+  constructor(extraction: Extraction, batch: Batch) {
+    this.#extraction = { ...extraction, makeRoom: () => this.#makeRoom() };
+    this.#batch = batch;
     this.#ranges = new DayRanges(extraction.plan.days);
-    this.#rule = new EndRule(extraction, this.#ranges);
+    this.#rule = new EndRule(this.#extraction, this.#ranges);
   }
 
   /** Starts downloads until `most` are in progress or finished and not yet shifted. */
   fill(most: number): void {
-    while (!this.#failed && this.#pending.length < most) {
+    // A failure is thrown by `shift`; until then nothing new is started.
+    while (!this.#hasFailed && this.#pending.length < Math.min(most, this.#fitting)) {
       const next = this.#start();
       if (next === undefined) return;
-      // The failure is thrown by `shift`; until then nothing new is started.
-      next.catch(() => {
-        this.#failed = true;
-      });
       this.#pending.push(next);
     }
   }
 
+  get #hasFailed(): boolean {
+    return this.#pending.some(({ hasFailed }) => hasFailed);
+  }
+
   /** Resolves when `shift` need not wait. */
-  ready(): Promise<void> {
-    return Promise.allSettled(this.#pending.slice(0, 1)).then(() => {});
+  async ready(): Promise<void> {
+    const [first] = this.#pending;
+    if (first === undefined) return;
+    this.#head ??= this.#settled(first.results);
+    await Promise.allSettled([this.#head]);
   }
 
   /** Returns the results for the next days; undefined when all are done. */
   async shift(): Promise<DaysResult[] | undefined> {
-    const head = this.#pending[0];
+    await this.ready();
+    const head = this.#head;
     if (head === undefined) return this.#unsettledRest();
-    try {
-      const results = await head;
-      const { settleHours, appends } = this.#extraction.plan;
-      if (settleHours === undefined && !appends) return results;
-      const settled: DaysResult[] = [];
-      for (const result of results) settled.push(...(await this.#settledPart(result)));
-      return settled;
-    } finally {
-      this.#pending.shift();
-    }
+    this.#head = undefined;
+    this.#pending.shift();
+    return head;
   }
 
   /** Waits for the downloads in progress; call it after the signal was aborted. */
   async close(): Promise<void> {
-    await Promise.allSettled(this.#pending);
+    await Promise.allSettled([...this.#pending.map(({ results }) => results), this.#head, this.#givingUp]);
     await this.#rule.close();
+  }
+
+  /** As `#removeSomething`, once for all downloads that lack room at the same time. */
+  #makeRoom(): Promise<boolean> {
+    this.#makingRoom ??= this.#removeSomething().finally(() => {
+      this.#makingRoom = undefined;
+    });
+    return this.#makingRoom;
+  }
+
+  /**
+   * Frees space on the disk of the spool for the first days (S64): of the windows that wait to be committed, else of a file
+   * that an ended run left, else of the last download. False if there is none of them.
+   */
+  async #removeSomething(): Promise<boolean> {
+    const vacated = this.#batch.makeRoom();
+    if (vacated !== undefined) {
+      await vacated;
+      return true;
+    }
+    const { spool, deps } = this.#extraction;
+    if (await spool.discardLastUnused()) return true;
+    const last = this.#pending.length > 1 ? this.#pending.pop() : undefined;
+    if (last === undefined) return false;
+    // Each time one fewer: so this ends, whatever else fills the disk.
+    this.#fitting = this.#pending.length;
+    this.#ranges.putBack(last.days);
+    const { first } = last.days;
+    const message =
+      `The disk of the spool folder ${spool.folder} lacks room for so many downloads: ${this.#fitting} at once in the rest of ` +
+      `this run. That of ${first} is given up and requested again later.`;
+    deps.logger.warn('spool.concurrency', message, { window: first, at_once: this.#fitting });
+    this.#givingUp = last.giveUp();
+    await this.#givingUp;
+    return true;
   }
 
   /** The last day that has been over for the settle hours at `at` (S61); undefined if days need not be settled. */
@@ -85,10 +135,20 @@ export class Scheduler {
   /** The days that were not requested, since they are not settled by the service's clock. */
   #unsettledRest(): DaysResult[] | undefined {
     const first = this.#ranges.peek();
-    if (first === undefined || this.#failed) return undefined;
+    if (first === undefined) return undefined;
     let last = first;
     for (let days = this.#ranges.next(1); days !== undefined; days = this.#ranges.next(1)) last = days.last;
     return [noDownload({ first, last }, 'later', UNSETTLED)];
+  }
+
+  /** The results without days that are left to a later run. */
+  async #settled(pending: Promise<DaysResult[]>): Promise<DaysResult[]> {
+    const results = await pending;
+    const { settleHours, appends } = this.#extraction.plan;
+    if (settleHours === undefined && !appends) return results;
+    const settled: DaysResult[] = [];
+    for (const result of results) settled.push(...(await this.#settledPart(result)));
+    return settled;
   }
 
   /** The result without days that were not settled when requested, or follow a day that is left to a later run. */
@@ -104,15 +164,30 @@ export class Scheduler {
     this.#isHeldBack = true;
     if (days.first > through) return [noDownload(days, 'later', UNSETTLED)];
     const rest = { first: addDays(through, 1), last: days.last };
-    return [...(await this.#fetch({ first: days.first, last: through })), noDownload(rest, 'later', UNSETTLED)];
+    const settled = await this.#fetch(this.#extraction, { first: days.first, last: through });
+    return [...settled, noDownload(rest, 'later', UNSETTLED)];
   }
 
   /** Starts the next step; undefined if there is none, or if it has to wait for the downloads in progress. */
-  #start(): Promise<DaysResult[]> | undefined {
+  #start(): Pending | undefined {
     const step = this.#next();
     if (step === undefined || (step.isAlone && this.#pending.length > 0)) return undefined;
-    this.#ranges.next(lengthOf(step.days));
-    return step.take();
+    const { days } = step;
+    this.#ranges.next(lengthOf(days));
+    const { spool, signal } = this.#extraction;
+    const controller = new AbortController();
+    const paths: Extraction['paths'] = [];
+    const results = step.take({ ...this.#extraction, signal: AbortSignal.any([signal, controller.signal]), paths });
+    const giveUp = async () => {
+      controller.abort(new Error('an earlier download needs the room'));
+      await Promise.allSettled([results]);
+      for (const path of paths) await spool.discard({ path });
+    };
+    const pending: Pending = { days, results, giveUp, hasFailed: false };
+    results.catch(() => {
+      pending.hasFailed = true;
+    });
+    return pending;
   }
 
   /** Decides what to do with the next days, and changes nothing; undefined if no more days are to be requested now. */
@@ -129,29 +204,31 @@ export class Scheduler {
     // One request shows whether all such days are gone, if the service sends a `Date`.
     const isAlone = plan.likelyGaps.includes(first);
     const download = this.#rule.ahead(first);
-    if (download !== undefined) return { days: day, isAlone, take: () => this.#takeAhead(download, day) };
+    if (download !== undefined)
+      return { days: day, isAlone, take: ({ paths }) => this.#takeAhead(download, day, paths) };
     const most = Math.min(plan.windowDays, facts.known.maxWindowDays ?? plan.windowDays);
     const days = this.#ranges.peekRange(most, settled);
     if (days !== undefined && days.first !== days.last) {
-      if (rangesInclusive !== undefined) return { days, isAlone, take: () => this.#fetch(days) };
+      if (rangesInclusive !== undefined) return { days, isAlone, take: (extraction) => this.#fetch(extraction, days) };
       if (this.#mayRequestRange()) {
         const isProof = this.#rangeAttempts < PROOF_ATTEMPTS && inclusive !== false;
-        return { days, isAlone: isAlone || isProof, take: () => this.#tryRange(days) };
+        return { days, isAlone: isAlone || isProof, take: (extraction) => this.#tryRange(extraction, days) };
       }
     }
     const isUsable = inclusive === true || rangesInclusive === false || (inclusive === false && !plan.proveFirst);
-    if (isUsable) return { days: day, isAlone, take: () => this.#fetch(day) };
+    if (isUsable) return { days: day, isAlone, take: (extraction) => this.#fetch(extraction, day) };
     return { days: day, isAlone: true, take: () => this.#proveDay(first) };
   }
 
-  async #takeAhead(download: Download, day: DayRange): Promise<DaysResult[]> {
+  async #takeAhead(download: Download, day: DayRange, paths: Extraction['paths']): Promise<DaysResult[]> {
     this.#rule.releaseAhead();
+    paths.push(...download.files.map(({ path }) => path));
     return [{ ...download, days: day, contains: day.first }];
   }
 
-  #tryRange(days: DayRange): Promise<DaysResult[]> {
+  #tryRange(extraction: Extraction, days: DayRange): Promise<DaysResult[]> {
     this.#rangeAttempts++;
-    return this.#extraction.plan.proveFirst ? this.#proveRange(days) : this.#fetch(days);
+    return extraction.plan.proveFirst ? this.#proveRange(extraction, days) : this.#fetch(extraction, days);
   }
 
   #proveDay(day: Day): Promise<DaysResult[]> {
@@ -167,20 +244,20 @@ export class Scheduler {
   }
 
   /** Downloads days. While a request may not contain its end, it asks for one day more. */
-  async #fetch(days: DayRange): Promise<DaysResult[]> {
-    const results = await fetchRange(this.#extraction, days);
-    for (const result of results) if (result.kind === 'rows') observeRange(this.#extraction, result);
+  async #fetch(extraction: Extraction, days: DayRange): Promise<DaysResult[]> {
+    const results = await fetchRange(extraction, days);
+    for (const result of results) if (result.kind === 'rows') observeRange(extraction, result);
     return results;
   }
 
   /** Downloads several days in one request if its rows prove that it contains its end; else each day by itself. */
-  async #proveRange(days: DayRange): Promise<DaysResult[]> {
-    const results = await fetchRange(this.#extraction, days, { assumesEnd: true });
+  async #proveRange(extraction: Extraction, days: DayRange): Promise<DaysResult[]> {
+    const results = await fetchRange(extraction, days, { assumesEnd: true });
     const ranges = results.flatMap((result) => (result.kind === 'rows' && result.from < result.to ? [result] : []));
-    if (ranges.length === 0 || ranges.some((download) => observeRange(this.#extraction, download))) return results;
-    for (const result of results) await discard(this.#extraction, result);
+    if (ranges.length === 0 || ranges.some((download) => observeRange(extraction, download))) return results;
+    for (const result of results) await discard(extraction, result);
     const singles: DaysResult[] = [];
-    for (const day of daysOf(days.first, days.last)) singles.push(...(await fetchRange(this.#extraction, only(day))));
+    for (const day of daysOf(days.first, days.last)) singles.push(...(await fetchRange(extraction, only(day))));
     return singles;
   }
 }

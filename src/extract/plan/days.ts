@@ -118,6 +118,11 @@ export class DayRanges {
     return range;
   }
 
+  /** Gives back the range that was taken last. */
+  putBack(range: DayRange): void {
+    this.#at -= lengthOf(range);
+  }
+
   /** The next range of at most `most` days, not taken; only its first day may be later than `through`. */
   peekRange(most: number, through?: Day): DayRange | undefined {
     const first = this.#days[this.#at];

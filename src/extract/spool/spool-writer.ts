@@ -13,6 +13,11 @@ const LEAST_FREE_BYTES = 256_000_000;
 /** Number of buffers between two looks at the free space; the first look is before the first buffer. */
 const BUFFERS_A_LOOK = 8;
 
+/** Removes something from a disk that lacks space; false if there is nothing to remove. */
+export type MakeRoom = () => Promise<boolean>;
+
+export const NOTHING_TO_REMOVE: MakeRoom = async () => false;
+
 /**
  * Writes one spool file (exclusive, mode 0600) with at most two buffers in memory. Throws a UserError for a full or
  * failing disk.
@@ -21,6 +26,7 @@ export class SpoolWriter {
   readonly path: string;
   readonly #folder: string;
   readonly #file: FileHandle;
+  readonly #makeRoom: MakeRoom;
   #filling = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   #free = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   #used = 0;
@@ -29,15 +35,16 @@ export class SpoolWriter {
   #writing: Promise<void> = Promise.resolve();
   #closed = false;
 
-  private constructor(path: string, folder: string, file: FileHandle) {
+  private constructor(path: string, folder: string, file: FileHandle, makeRoom: MakeRoom) {
     this.path = path;
     this.#folder = folder;
     this.#file = file;
+    this.#makeRoom = makeRoom;
   }
 
-  static async create(path: string, folder: string): Promise<SpoolWriter> {
+  static async create(path: string, folder: string, makeRoom = NOTHING_TO_REMOVE): Promise<SpoolWriter> {
     try {
-      return new SpoolWriter(path, folder, await open(path, 'wx', 0o600));
+      return new SpoolWriter(path, folder, await open(path, 'wx', 0o600), makeRoom);
     } catch (error) {
       throw spoolError(error, folder);
     }
@@ -88,7 +95,7 @@ export class SpoolWriter {
 
   async #flush(): Promise<void> {
     await this.#writing;
-    if (this.#flushes++ % BUFFERS_A_LOOK === 0) await leaveFree(this.#folder);
+    if (this.#flushes++ % BUFFERS_A_LOOK === 0) await leaveFree(this.#folder, this.#makeRoom);
     const full = this.#filling;
     const length = this.#used;
     this.#filling = this.#free;
@@ -108,15 +115,21 @@ export class SpoolWriter {
   }
 }
 
-/** Throws a UserError that names the folder when its disk has less space left than a spool leaves free. */
-async function leaveFree(folder: string): Promise<void> {
-  const { bavail, blocks, bsize } = await statfs(folder);
-  const [free, least] = [bavail * bsize, Math.max(blocks * bsize * FREE_SHARE, LEAST_FREE_BYTES)];
-  if (free >= least) return;
+/**
+ * Waits until the disk has as much space left as a spool leaves free. Throws a UserError that names the folder if it has
+ * less and nothing can be removed.
+ */
+async function leaveFree(folder: string, makeRoom: MakeRoom): Promise<void> {
+  let free: number;
+  let least: number;
+  do {
+    const { bavail, blocks, bsize } = await statfs(folder);
+    [free, least] = [bavail * bsize, Math.max(blocks * bsize * FREE_SHARE, LEAST_FREE_BYTES)];
+    if (free >= least) return;
+  } while (await makeRoom());
   throw transientError(
     `The disk of the spool folder ${folder} has ${formatBytes(free)} left, and ${formatBytes(least)} of it are kept free: make room or set ` +
-      'spool_dir to a folder on another disk. The download was given up and removed; what was stored before is complete, the ' +
-      'next run goes on from there.',
+      'spool_dir to a folder on another disk. The download was given up and removed; what was stored before is complete.',
     { where: { file: folder }, internal: 'spool: too little space' },
   );
 }

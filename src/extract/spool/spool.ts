@@ -14,7 +14,7 @@ import { makePrivateFolder } from '../../fs/private-folder.ts';
 import type { ExportFile } from '../download/download.ts';
 import { sweepRunFolders } from './run-folder.ts';
 import { spoolFolders, sweepAll } from './spool-folders.ts';
-import { SpoolWriter, spoolError } from './spool-writer.ts';
+import { type MakeRoom, SpoolWriter, spoolError } from './spool-writer.ts';
 
 /** Attempts at a folder that other runs may remove while it is empty. */
 const CLAIM_ATTEMPTS = 1_000;
@@ -82,8 +82,8 @@ export class Spool {
     return `${stamp}-${this.#lease.run}-${String(++this.#count).padStart(6, '0')}`;
   }
 
-  create(id: string): Promise<SpoolWriter> {
-    return SpoolWriter.create(`${this.#stemOf(id)}.part`, this.folder);
+  create(id: string, makeRoom?: MakeRoom): Promise<SpoolWriter> {
+    return SpoolWriter.create(`${this.#stemOf(id)}.part`, this.folder, makeRoom);
   }
 
   /** Renames a finished file to `.csv` and returns its path. Not synced, since the sidecar's CRC reveals lost pages. */
@@ -174,6 +174,15 @@ export class Spool {
   async discardUnused(command?: string): Promise<void> {
     for (const stem of [...this.#leftBehind.values()].flat()) await discardReusable(stem, command);
     this.#leftBehind.clear();
+  }
+
+  /** Removes one of the exports that ended runs left and this run has not used, the latest first; false if there is none. */
+  async discardLastUnused(): Promise<boolean> {
+    const [key, stems = []] = [...this.#leftBehind].at(-1) ?? [];
+    if (key === undefined) return false;
+    this.#leftBehind.delete(key);
+    for (const stem of stems) await discardReusable(stem);
+    return true;
   }
 
   /** Removes a file of this run, with its sidecar, once it is committed or not needed. */
