@@ -52,6 +52,12 @@ export function coveredDays(receipts: Iterable<Pick<Receipt, 'covers_from' | 'co
   return new Set([...receipts].flatMap((r) => (r.covers_to === null ? [] : daysOf(r.covers_from, r.covers_to))));
 }
 
+/** Days that a window has, also those that were not over. `isExclusive`: an export may not contain its last day. */
+export function requestedDays(receipts: readonly StoredReceipt[], isExclusive: boolean): Set<Day> {
+  const requested = receipts.flatMap((receipt) => daysOf(receipt.from, lastContained(receipt, isExclusive)));
+  return new Set([...requested, ...coveredDays(receipts)]);
+}
+
 /** A window by its number, and the requested days. */
 export interface NumberedWindow extends Pick<Receipt, 'from' | 'to'> {
   readonly windowNumber: number;

@@ -1,3 +1,4 @@
+import { type Day, daysOf } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
@@ -5,9 +6,9 @@ import type { SourceConfig } from '../../config/source.ts';
 import { exportsNeeded, plannedWindows } from '../../extract/plan/forecast.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import { openQuota } from '../../extract/session.ts';
-import type { PriorLoads } from '../../extract/window.ts';
 import type { ExportQuota } from '../../service/quota/quota.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
+import { requestedDays } from '../../table/receipts.ts';
 import { priorLoadsOf, type TableState } from '../../table/state.ts';
 import { CONFIG_OPTION, command, DAY_OPTIONS, jsonOption, printResult, text } from '../command.ts';
 import { explainSourceConfig, type Setting, targetSettings } from '../configuration.ts';
@@ -31,14 +32,15 @@ export const commands = [
     options: { ...LOCATIONS, config: CONFIG_OPTION, ...DAY_OPTIONS, json: jsonOption('The plan') },
     async run(values, context) {
       const { config, settings } = explainSourceConfig(values.config, context);
-      const prior = priorLoadsOf(await stateOfFirstPlace(values, config, context));
-      const planned = planLocal(config, prior, values, context.clock.now());
+      const state = await stateOfFirstPlace(values, config, context);
+      const planned = planLocal(config, priorLoadsOf(state), values, context.clock.now());
       const quota = openQuota(config, context);
       const needed = exportsNeeded(planned);
       const forecast = quota.forecast(needed.most);
       await quota.close();
       for (const { event, message } of planned.warnings) context.logger.warn(event, message);
-      const output = { planned, prior, needed, forecast, now: context.clock.now(), settings };
+      const loaded = requestedDays(state?.receipts ?? [], state?.exportState?.ranges_inclusive !== true);
+      const output = { planned, loaded, needed, forecast, now: context.clock.now(), settings };
       printResult(asJson(output), asLines(output), values.json, context);
       return EXIT.done;
     },
@@ -47,7 +49,8 @@ export const commands = [
 
 interface PlanOutput {
   readonly planned: Plan;
-  readonly prior: PriorLoads;
+  /** Days that are in the place, also those that were not over. */
+  readonly loaded: ReadonlySet<Day>;
   readonly needed: ReturnType<typeof exportsNeeded>;
   readonly forecast: ReturnType<ExportQuota['forecast']>;
   readonly now: number;
@@ -95,10 +98,10 @@ function asJson({ planned, needed, forecast, settings }: PlanOutput) {
   };
 }
 
-function asLines({ planned, prior, needed, forecast, now }: PlanOutput): string[] {
+function asLines({ planned, loaded, needed, forecast, now }: PlanOutput): string[] {
   if (planned.days.length === 0) return [`Nothing to read: the cursor is at ${planned.cursor}.`];
-  const rows = plannedWindows(planned).map(({ first, last, from, to }, i) => {
-    const isReadAgain = last < planned.cursor || prior.rowsOf?.(from, to) !== undefined;
+  const rows = plannedWindows(planned).map(({ first, last }, i) => {
+    const isReadAgain = daysOf(first, last).every((day) => loaded.has(day));
     return [`${i + 1}`, first, last, isReadAgain ? 'read again' : 'new'];
   });
   const shown =

@@ -61,6 +61,12 @@ describe('plan with a target', () => {
     expect(stdout).toContain('read again');
     expect(stdout).not.toContain('new');
     expect(stdout).toContain('The quota delays none of them.');
+    const inOne = await runHere(['plan', '--duckdb', file], { env: { ...env, DFINERY_WINDOW_DAYS: '3' } });
+    expect(inOne.stdout).toContain('read again');
+    expect(inOne.stdout).not.toContain('new');
+    const before = ['--from', addDays(dayAt(systemClock.now()), -3), '--to', env.DFINERY_START_DATE];
+    const earlier = await runHere(['plan', '--duckdb', file, ...before], { env });
+    expect(earlier.stdout).toMatch(/ 1 .* new\n.* 2 .* read again\n/);
   });
 
   it('is of one target', async () => {
