@@ -23,6 +23,12 @@ export interface Sharing {
   readonly keep: boolean;
   /** Refusals of exports to earlier targets, by request: those requests are not sent again. */
   readonly refusals: Map<string, LastRefusal | UserError>;
+  readonly fitting: Fitting;
+}
+
+/** Maximum number of downloads at once for which the disk of the spool had room; infinite until it lacked room. */
+export interface Fitting {
+  atOnce: number;
 }
 
 export interface ExtractDeps extends Omit<Runtime, 'env'> {

@@ -1,5 +1,6 @@
 import { addDays, type Day, daysOf } from '../../base/days.ts';
 import type { Batch } from '../batch.ts';
+import type { Fitting } from '../deps.ts';
 import { type DayRange, DayRanges, lastSettledDay, lengthOf, only } from '../plan/days.ts';
 import { type DaysResult, type Download, noDownload, sentAtOf } from './download.ts';
 import { EndRule, observeRange } from './end-rule.ts';
@@ -37,8 +38,7 @@ export class Scheduler {
   readonly #pending: Pending[] = [];
   /** The results that `shift` returns next. */
   #head: Promise<DaysResult[]> | undefined;
-  /** Maximum number of `#pending` for which the disk of the spool had room. */
-  #fitting = Number.POSITIVE_INFINITY;
+  readonly #fitting: Fitting;
   #makingRoom: Promise<boolean> | undefined;
   #givingUp = Promise.resolve();
   #singles = 0;
@@ -49,6 +49,7 @@ export class Scheduler {
   constructor(extraction: Extraction, batch: Batch) {
     this.#extraction = { ...extraction, makeRoom: () => this.#makeRoom() };
     this.#batch = batch;
+    this.#fitting = extraction.deps.sharing?.fitting ?? { atOnce: Number.POSITIVE_INFINITY };
     this.#ranges = new DayRanges(extraction.plan.days);
     this.#rule = new EndRule(this.#extraction, this.#ranges);
   }
@@ -56,7 +57,7 @@ export class Scheduler {
   /** Starts downloads until `most` are in progress or finished and not yet shifted. */
   fill(most: number): void {
     // A failure is thrown by `shift`; until then nothing new is started.
-    while (!this.#hasFailed && this.#pending.length < Math.min(most, this.#fitting)) {
+    while (!this.#hasFailed && this.#pending.length < Math.min(most, this.#fitting.atOnce)) {
       const next = this.#start();
       if (next === undefined) return;
       this.#pending.push(next);
@@ -113,14 +114,15 @@ export class Scheduler {
     if (await spool.discardLastUnused()) return true;
     const last = this.#pending.length > 1 ? this.#pending.pop() : undefined;
     if (last === undefined) return false;
-    // Each time one fewer: so this ends, whatever else fills the disk.
-    this.#fitting = this.#pending.length;
+    // Each time one fewer, so that this ends. Room that further targets hold does not come back: then one at a time.
+    const atOnce = deps.sharing?.keep === true ? 1 : this.#pending.length;
+    this.#fitting.atOnce = atOnce;
     this.#ranges.putBack(last.days);
     const { first } = last.days;
     const message =
-      `The disk of the spool folder ${spool.folder} lacks room for so many downloads: ${this.#fitting} at once in the rest of ` +
+      `The disk of the spool folder ${spool.folder} lacks room for so many downloads: ${atOnce} at once in the rest of ` +
       `this run. That of ${first} is given up and requested again later.`;
-    deps.logger.warn('spool.concurrency', message, { window: first, at_once: this.#fitting });
+    deps.logger.warn('spool.concurrency', message, { window: first, at_once: atOnce });
     this.#givingUp = last.giveUp();
     await this.#givingUp;
     return true;

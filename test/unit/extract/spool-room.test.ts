@@ -6,6 +6,7 @@ import { extractBatches } from '../../../src/extract/extract.ts';
 import type { PlanSettings } from '../../../src/extract/plan/plan.ts';
 import {
   type FakeServiceSettings,
+  FakeTarget,
   type Fault,
   Fixture,
   planFor,
@@ -94,12 +95,18 @@ describe('downloads that do not fit on the disk of the spool together [R1060]', 
 
   it('give way to files that further targets need; once they fill the disk the run ends, and the next one goes on', async () => {
     open();
-    const sharing = { command: 'c', keep: true, refusals: new Map() };
+    const sharing = { command: 'c', keep: true, refusals: new Map(), fitting: { atOnce: Number.POSITIVE_INFINITY } };
     const settings = { ...DAYS, lookbackDays: 0 };
     const failure = await withRoomFor(3, () => failureOf(load({ sharing }, settings)));
     expect(failure).toMatchObject({ exitCode: 3, message: expect.stringContaining('are kept free') });
     expect(fixture.target.state?.from_date).toBe('2026-03-04');
     expect(spooled()).toHaveLength(3);
+    const [first, before] = [fixture.target, fixture.service.sent];
+    fixture.target = new FakeTarget();
+    await withRoomFor(3, () => failureOf(load({ sharing }, settings)));
+    expect([fixture.target.state?.from_date, fixture.service.sent - before]).toEqual(['2026-03-04', 1]);
+    fixture.target = first;
+    sharing.fitting.atOnce = Number.POSITIVE_INFINITY;
     await withRoomFor(3, () => load({ sharing: { ...sharing, command: 'd' } }, settings));
     expect(fixture.target.state?.from_date).toBe('2026-03-07');
   });
