@@ -195,8 +195,7 @@ export class RowEditor {
   #hashOf(start: number, end: number, isDoubled: boolean): string {
     if (this.#hash === undefined) throw new TypeError('a hash without a key');
     if (!isDoubled) return this.#hash.hashOf(this.#source.subarray(start, end));
-    const length = this.#unquoter.unquote(this.#source, start, end);
-    return this.#hash.hashOf(this.#unquoter.text.subarray(0, length));
+    return this.#hash.hashOf(this.#unquoter.unquoted(this.#source, start, end));
   }
 
   #text(text: string): void {

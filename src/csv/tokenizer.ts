@@ -189,7 +189,7 @@ export class RowTokenizer {
 export class Unquoter {
   text = new Uint8Array(1024);
 
-  /** Copies [start, end) with each pair of quotes as one, and returns the length. */
+  /** Copies [start, end) with each pair of quotes as one; returns the length. A longer text than any before replaces `text`. */
   unquote(bytes: Uint8Array, start: number, end: number): number {
     if (this.text.length < end - start) this.text = new Uint8Array((end - start) * 2);
     const text = this.text;
@@ -200,6 +200,12 @@ export class Unquoter {
       if (c === QUOTE) i++;
     }
     return to;
+  }
+
+  /** [start, end) with each pair of quotes as one, until the next call. */
+  unquoted(bytes: Uint8Array, start: number, end: number): Uint8Array {
+    const length = this.unquote(bytes, start, end);
+    return this.text.subarray(0, length);
   }
 }
 
@@ -213,7 +219,7 @@ export function readNames(bytes: Uint8Array, tokenizer: RowTokenizer): string[] 
   for (let k = 0; k < used; k += STRIDE) {
     const column = cells[k] >> COLUMN_SHIFT;
     if ((cells[k] & DOUBLED) === 0) names[column] = decoder.decode(bytes.subarray(cells[k + 1], cells[k + 2]));
-    else names[column] = decoder.decode(unquoter.text.subarray(0, unquoter.unquote(bytes, cells[k + 1], cells[k + 2])));
+    else names[column] = decoder.decode(unquoter.unquoted(bytes, cells[k + 1], cells[k + 2]));
   }
   return names;
 }

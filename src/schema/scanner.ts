@@ -217,13 +217,14 @@ class SuppressedRows {
     let k = 0;
     while (k < used && cells[k] >> COLUMN_SHIFT < this.#column) k += STRIDE;
     if (k >= used || cells[k] >> COLUMN_SHIFT !== this.#column) return false;
-    const isDropped = this.#asks(this.#dropRow, bytes, cells[k], cells[k + 1], cells[k + 2]);
+    const isDropped = this.#asks(this.#dropRow, bytes, cells, k);
     if (isDropped) this.rows++;
     return isDropped;
   }
 
-  #asks(dropRow: DropRow, bytes: Uint8Array, head: number, start: number, end: number): boolean {
-    if ((head & DOUBLED) === 0) return dropRow(bytes, start, end);
-    return dropRow(this.#unquoter.text, 0, this.#unquoter.unquote(bytes, start, end));
+  #asks(dropRow: DropRow, bytes: Uint8Array, cells: Int32Array, k: number): boolean {
+    if ((cells[k] & DOUBLED) === 0) return dropRow(bytes, cells[k + 1], cells[k + 2]);
+    const length = this.#unquoter.unquote(bytes, cells[k + 1], cells[k + 2]);
+    return dropRow(this.#unquoter.text, 0, length);
   }
 }

@@ -147,6 +147,6 @@ class RowDigest {
 
   #textOf(b: Uint8Array, cells: Int32Array, k: number): Uint8Array {
     if ((cells[k] & DOUBLED) === 0) return b.subarray(cells[k + 1], cells[k + 2]);
-    return this.#unquoter.text.subarray(0, this.#unquoter.unquote(b, cells[k + 1], cells[k + 2]));
+    return this.#unquoter.unquoted(b, cells[k + 1], cells[k + 2]);
   }
 }

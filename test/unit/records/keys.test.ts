@@ -119,6 +119,12 @@ describe('the key of a row', () => {
     expect(await keysOf(header, [row])).toEqual([
       digest('1:Z7:say "a"1:b1:113:df_event_name5:login4:note4:null3:한6:안녕'),
     ]);
+    const long = `say "${'x'.repeat(2_000)}"`;
+    expect(await keysOf(['a'], [[long], ['b'], [long]])).toEqual([
+      digest(`1:a${long.length}:${long}`),
+      digest('1:a1:b'),
+      `${digest(`1:a${long.length}:${long}`)}#2`,
+    ]);
     const [one, other] = [
       ['', 'x'],
       ['x', ''],

@@ -123,6 +123,16 @@ describe('a scan', () => {
     expect(result.longestRow).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
   });
 
+  it('reads a text of doubled quotes whole, however long, as a name and as an ID that may be suppressed [R1100]', () => {
+    const long = `"${'x'.repeat(2_000)}"`;
+    const quoted = `"${long.replaceAll('"', '""')}"`;
+    const dropRow = (bytes: Uint8Array, start: number, end: number) =>
+      new TextDecoder().decode(bytes.subarray(start, end)) === long;
+    const { result, written } = scan(`df_unified_id,${quoted}\nu1,1\n${quoted},2\n`, { dropRow });
+    expect([result.suppressed, ...result.columns.map(({ source }) => source)]).toEqual([1, 'df_unified_id', long]);
+    expect(written.toString()).toBe(`df_unified_id,${quoted}\nu1,1\n`);
+  });
+
   it('knows the header as soon as its line is complete', () => {
     const scanner = new Scanner({ requireSystem: false });
     scanner.push(Buffer.from('a,b'));
