@@ -1,9 +1,7 @@
 import { setMaxListeners } from 'node:events';
-import type { Clock } from '../base/clock.ts';
 import { transientError } from '../base/errors.ts';
-import type { Logger } from '../base/log.ts';
-import type { Random } from '../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../base/retry.ts';
+import type { Runtime } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
 import type { Decision, DeletionList } from './input/deletion-list.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -49,7 +47,7 @@ export type RequestCounts = ReturnType<typeof newCounts>;
 /** Sends one deletion, without any retry or pacing of its own; never throws for what the service or the network did. */
 export type ProfileDeleter = Pick<DeletionClient, 'deleteProfile'>;
 
-interface SendOptions {
+interface SendOptions extends Omit<Runtime, 'env'> {
   /** Gets the decision on each of its ids, and starts to emit its states with the first that is done. */
   readonly list: DeletionList;
   /** Filled while the requests are sent. */
@@ -57,10 +55,6 @@ interface SendOptions {
   readonly ledger: Ledger;
   readonly limits: RateLimits;
   readonly deleter: ProfileDeleter;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly signal: AbortSignal;
 }
 
 /**

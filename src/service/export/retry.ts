@@ -1,9 +1,7 @@
-import type { Clock } from '../../base/clock.ts';
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { configError, transientError } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
-import type { Random } from '../../base/random.ts';
 import { pauseAfter, type RetryPolicy } from '../../base/retry.ts';
+import type { Runtime } from '../../base/runtime.ts';
 import type { LimitHeaders } from '../http/headers.ts';
 import { SHOWN_WAIT_MS } from '../quota/quota.ts';
 import { REFUSAL_POLICY } from '../quota/rules.ts';
@@ -65,7 +63,7 @@ export type LastRefusal = Omit<Refusal, 'kind'> & { readonly kind: 'gone' | 'inv
 /** `until` in ms since 1970. */
 export type OnWait = (until: number | undefined, owner?: object) => void;
 
-interface RetryOptions {
+interface RetryOptions extends Omit<Runtime, 'env'> {
   /** Name of the export in messages: `2026-01-01`. */
   readonly exportName: string;
   /** Answers that may mean "too big" before the export is `too_big`; default: that of several days. */
@@ -76,10 +74,6 @@ interface RetryOptions {
   readonly maxWaitMs?: number | undefined;
   /** Called with the end of a long pause that the service names, then with undefined; `owner` is the same for both. */
   readonly onWait?: OnWait | undefined;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly signal: AbortSignal;
 }
 
 /**
