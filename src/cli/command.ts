@@ -114,6 +114,23 @@ export const places = (describe: string): Option<readonly (readonly [target: str
   read: (words) => words.flatMap((word, i) => (i % 2 === 0 ? [[word, words[i + 1]] as const] : [])),
 });
 
+/** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`; `quote` is put around each. */
+export function placeWords(targets: readonly Target[], quote = ''): string {
+  const places = targets.map(({ name, place }) => `${quote}${name} ${place.name.toUpperCase()}${quote}`);
+  return places.join(' or ');
+}
+
+/** The target of a `TARGET PLACE` that was given with an option. */
+export function targetNamed<T extends Target>(
+  option: string,
+  [name, place]: readonly [target: string, place: string],
+  targets: readonly T[],
+): T {
+  const target = targets.find((one) => one.name === name);
+  if (target !== undefined) return target;
+  throw configError(`${option} names ${JSON.stringify(`${name} ${place}`)}, wanted ${placeWords(targets, '"')}.`);
+}
+
 /** `fallback` is written as a user would write it. */
 export const withDefault = <T>(fallback: string, option: Option<T | undefined>): Option<T> =>
   ({ ...option, fallback }) as Option<T>;

@@ -4,9 +4,8 @@ import { idsFrom, idsFromFile, type ListOptions } from '../deletion/input/id-lis
 import { type PurgePlace, placeName } from '../deletion/purge.ts';
 import { HashKey } from '../schema/hash-key.ts';
 import type { EngineOptions } from '../sinks/sql/engine/engine.ts';
-import type { StatefulTarget } from '../sinks/target.ts';
 import { STATEFUL_TARGETS } from '../sinks/targets.ts';
-import { type PLACE_OPTIONS, text, type ValuesOf } from './command.ts';
+import { type PLACE_OPTIONS, targetNamed, text, type ValuesOf } from './command.ts';
 import { type Context, secretOf } from './context.ts';
 
 // The shared parts of the commands about people: the options that name them, and the places to search.
@@ -68,18 +67,11 @@ async function* fromQuery(query: string, place: Omit<EngineOptions, 'readOnly'>)
   }
 }
 
-/** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`; `quote` is put around each. */
-export function placeWords(targets: readonly StatefulTarget[], quote = ''): string {
-  const places = targets.map(({ name, place }) => `${quote}${name} ${place.name.toUpperCase()}${quote}`);
-  return places.join(' or ');
-}
-
 /** The places of an option that takes a target and a place, any number of times. */
 export function storedPlaces(name: string, given: readonly (readonly [target: string, place: string])[]): PurgePlace[] {
   const places: PurgePlace[] = [];
   for (const [kind, path] of given) {
-    const target = STATEFUL_TARGETS.find((one) => one.name === kind);
-    if (target === undefined) throw configError(`--${name} needs ${placeWords(STATEFUL_TARGETS, '"')}.`);
+    const target = targetNamed(`--${name}`, [kind, path], STATEFUL_TARGETS);
     if (places.some((place) => placeName(place) === placeName({ target, path }))) {
       throw configError(`--${name} names ${target.name} ${path} twice: a link and what it leads to are one place.`);
     }

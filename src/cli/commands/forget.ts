@@ -21,6 +21,7 @@ import {
   PLACE_OPTIONS,
   placeOptions,
   places,
+  placeWords,
   printResult,
   text,
   texts,
@@ -37,7 +38,7 @@ import {
 import { type Context, secretOf } from '../context.ts';
 import { outcomeOf } from '../outcome.ts';
 import { optionName } from '../parse.ts';
-import { hashKeyFrom, idsOf, isValidText, LIST_OPTIONS, MAPPING_OPTION, placeWords, storedPlaces } from '../people.ts';
+import { hashKeyFrom, idsOf, isValidText, LIST_OPTIONS, MAPPING_OPTION, storedPlaces } from '../people.ts';
 
 const PURGE_OPTIONS = {
   purgeColumn: text('Column of each place that holds the external ID'),

@@ -16,6 +16,7 @@ import {
   flag,
   places,
   required,
+  targetNamed,
   text,
   type ValuesOf,
   withDefault,
@@ -179,13 +180,7 @@ function contextFor(target: Target, values: Partial<Values>, context: Context): 
 function placesToLoad({ also, publish }: Values, first: { readonly target: Target; readonly place: string }) {
   const toLoad = [first];
   for (const [name, place] of also) {
-    const target = TARGETS.find((one) => one.name === name);
-    if (target === undefined) {
-      const names = TARGETS.map((one) => one.name).join(', ');
-      throw configError(
-        `--also names ${JSON.stringify(`${name} ${place}`)}, wanted a target (${names}) and its place.`,
-      );
-    }
+    const target = targetNamed('--also', [name, place], TARGETS);
     if (target.isStdout?.(place) === true) {
       throw configError(`--also ${name} ${place} would write to stdout, which is for results: give a file.`);
     }

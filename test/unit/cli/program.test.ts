@@ -67,6 +67,7 @@ describe('the command line', () => {
     [['forget', '--verify-ledger', 'x', '--column', 'y'], '--column needs --file.'],
     [['forget', '--id', 'x', '--head', 'y'], '--head needs --verify-ledger or --proof.'],
     [['forget', '--id', 'x', '--mapping', 'y'], '--mapping needs --purge: people are looked up in what was loaded.'],
+    [['person', '--id', 'x', '--by-column', 'y', '--in', 'csv', 'z'], '--in names "csv z", wanted "duckdb FILE" or'],
     [['forget', '--proof', 'x', '--purge', 'duckdb', 'y'], '--purge needs --id or --file or --query.'],
     [
       ['forget', '--proof', 'x', '--id', 'y'],
