@@ -5,7 +5,7 @@ import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { lastWindowNumber } from '../../table/receipts.ts';
 import { PARTITION_COLUMN } from '../files/parquet-file.ts';
-import { DEFAULT_RETENTION_MS, isDraft, isOwnFile, pathInTable } from '../files/stored-files.ts';
+import { DEFAULT_RETENTION_MS, pathInTable, refuseForeignFiles } from '../files/stored-files.ts';
 import type { DataFile, FileChange } from '../files/table-log.ts';
 import { Versions } from '../files/versions.ts';
 import { dataFileOf } from './data-file.ts';
@@ -60,7 +60,7 @@ export class DeltaTable {
   static async open(logFolder: LogFolder, logger: Logger): Promise<DeltaTable> {
     const table = new DeltaTable(logFolder, await readSnapshot(logFolder), logger);
     if (table.exists) table.#check();
-    else await table.#refuseForeignFiles();
+    else await refuseForeignFiles(logFolder.storage, table.name);
     return table;
   }
 
@@ -222,15 +222,5 @@ export class DeltaTable {
     throw configError(
       `${this.address} is no longer partitioned by ${PARTITION_COLUMN}: somebody else changed it. Nothing was done.`,
     );
-  }
-
-  /** Throws UserError for a table without a log that has files, unless a run that died left them. */
-  async #refuseForeignFiles(): Promise<void> {
-    for await (const { path } of this.#logFolder.storage.list(this.name)) {
-      if (isOwnFile(pathInTable(this.name, path)) || isDraft(path)) continue;
-      throw configError(
-        `${this.address} holds files that this program did not write: give another place, or move them away.`,
-      );
-    }
   }
 }

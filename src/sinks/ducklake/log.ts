@@ -22,6 +22,7 @@ import {
   eraseFiles,
   expiredFiles,
   type KnownFiles,
+  refuseForeignFiles,
   storeFiles,
   storeTime,
   tryEraseFiles,
@@ -146,13 +147,14 @@ class LakeLog implements TableLog {
 
   /**
    * Begins with what the catalog had when it was opened; a writer first makes sure that the data are its own, and
-   * whole.
+   * whole, and that it takes no folder in which others have files.
    */
   async begin(lake: Lake | undefined): Promise<Snapshot | undefined> {
     const read = await this.#advanceTo(lake);
     if (!this.#isReader) {
       await this.#noteOwner();
       if (read.snapshot !== undefined) await this.#checkLostFiles();
+      else for (const table of TABLES) await refuseForeignFiles(this.#parts.storage, table);
     }
     return this.#takeInChangedFiles(read);
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
+import { configError } from '../../base/errors.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { linkError } from '../failures.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
@@ -27,10 +28,23 @@ export const dataFilePath = (table: TableName, date: string | null, name: string
 export const pathInTable = (table: string, path: string): string => path.slice(table.length + 1);
 
 /** True for a path, from its table's folder, that only a data file of this program has. */
-export const isOwnFile = (path: string): boolean => OWN_FILE.test(path);
+const isOwnFile = (path: string): boolean => OWN_FILE.test(path);
 
 /** True for a file under a temporary name: its writer is still writing it, or dead. */
 export const isDraft = (path: string): boolean => DRAFT.test(path);
+
+/**
+ * Throws a configuration failure if the folder of a table that is not there yet has files, which a purge of the table
+ * would remove, unless a run that died left them.
+ */
+export async function refuseForeignFiles(storage: Storage, table: TableName): Promise<void> {
+  for await (const { path } of storage.list(table)) {
+    if (isOwnFile(pathInTable(table, path)) || isDraft(path)) continue;
+    throw configError(
+      `${storage.address}/${table} holds files that this program did not write: give another place, or move them away.`,
+    );
+  }
+}
 
 /** Puts files into the storage. Throws the first failure, once all are done. */
 export async function storeFiles(storage: Storage, files: readonly NewFile[]): Promise<void> {

@@ -151,11 +151,20 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
   if (!existsSync(dirname(path))) throw configError(`The folder of --publish ${copy} does not exist.`);
   if (path === realFile(file)) throw loadedFileError(`--publish ${copy}`);
   if (!existsSync(path)) {
-    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return;
+    if (!isLink(path)) return;
     throw configError(`--publish ${copy} is a link to a file that is not there: give that file, or remove the link.`);
   }
   const database = fileExists(file) ? await databaseAt(format, file, options) : undefined;
   await checkCopyTarget(format, { name: `--publish ${copy}`, advice: ANOTHER_PATH, path, file, database }, options);
+}
+
+/** True for a link at a path where no file is. Throws a configuration failure for a path at which none can be. */
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    throw diskError(error, { what: `the copy for readers ${path}`, path });
+  }
 }
 
 const loadedFileError = (name: string): UserError =>

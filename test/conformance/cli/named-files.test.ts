@@ -1,4 +1,13 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -136,6 +145,32 @@ it.each(DISK_TARGETS.filter((name) => name !== 'duckdb'))(
     expect(await run('sync', 'parquet', join(tables, '..', 'beside'))).toMatchObject({ code: 0 });
   },
 );
+
+it.each(['parquet', 'delta', 'ducklake'])(
+  'no tables of %s are made around the files of others [R1071]',
+  async (name) => {
+    const lake = join(folder, `${name}-around`);
+    const data = name === 'ducklake' ? ['--data', join(folder, `${name}-data`)] : [];
+    const events = join(name === 'ducklake' ? join(folder, `${name}-data`, 'main') : lake, 'events');
+    mkdirSync(events, { recursive: true });
+    const other = join(events, 'other.duckdb');
+    expect(await run('sync', 'duckdb', other)).toMatchObject({ code: 0 });
+    expect(await run('sync', name, lake, ...data)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(`${events} holds files that this program did not write: `),
+    });
+    expect(await run('verify', 'duckdb', other)).toMatchObject({ code: 0 });
+  },
+);
+
+it('a copy for readers at a path that no file can have is refused, and is no defect [R1072]', async () => {
+  const copy = join(folder, 'n'.repeat(300));
+  const { code, stderr } = await run('sync', 'duckdb', join(folder, 'long.duckdb'), '--publish', copy);
+  expect({ code, stderr }).toEqual({
+    code: 2,
+    stderr: expect.stringContaining(`${copy} cannot be written (ENAMETOOLONG)`),
+  });
+});
 
 it('the page of a report goes to stdout for -, where no JSON can follow [R978]', async () => {
   const page = await run('report', 'duckdb', database, '-o', '-');
