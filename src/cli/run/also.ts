@@ -27,7 +27,12 @@ interface TargetResult extends TargetPlace, RunResult {
  */
 export async function syncAll(run: SyncRun, targets: readonly TargetPlace[], context: Context): Promise<RunResult> {
   const { logger, signal } = context;
-  const shared = { command: randomUUID(), refusals: new Map(), fitting: { atOnce: Number.POSITIVE_INFINITY } };
+  const shared = {
+    command: randomUUID(),
+    refusals: new Map(),
+    retryAfter: new Map(),
+    fitting: { atOnce: Number.POSITIVE_INFINITY },
+  };
   const results: TargetResult[] = targets.map((one) => ({ ...one, summary: EMPTY_SUMMARY }));
   for (const [i, one] of targets.entries()) {
     const { target, place } = one;

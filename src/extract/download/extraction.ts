@@ -1,4 +1,6 @@
 import type pLimit from 'p-limit';
+import type { Day } from '../../base/days.ts';
+import { newRetryAfter, type RetryAfter } from '../../service/export/retry.ts';
 import type { ExtractDeps } from '../deps.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Spool } from '../spool/spool.ts';
@@ -21,6 +23,13 @@ export interface Extraction {
   readonly makeRoom: MakeRoom;
   /** Paths of the files that were obtained; some may have been removed since. */
   readonly paths: (string | undefined)[];
+}
+
+/** How long the export of days from `first` on may still be kept waiting, for all targets of the command together. */
+export function retryAfterOf({ deps }: Extraction, first: Day): RetryAfter {
+  const left = deps.sharing?.retryAfter.get(first) ?? newRetryAfter();
+  deps.sharing?.retryAfter.set(first, left);
+  return left;
 }
 
 /** Removes the files of an answer or a window, unless further targets need them. */

@@ -1,9 +1,9 @@
 import { addDays, type Day, daysOf, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import { newRetryAfter, type RetryAfter } from '../../service/export/retry.ts';
+import type { RetryAfter } from '../../service/export/retry.ts';
 import { type DayRange, earliestToday, lengthOf, only, toDateFor, todayUtc } from '../plan/days.ts';
 import { type DaysResult, noDownload } from './download.ts';
-import type { Extraction } from './extraction.ts';
+import { type Extraction, retryAfterOf } from './extraction.ts';
 import { fetchDays } from './split.ts';
 
 interface RangeOptions {
@@ -20,7 +20,7 @@ interface RangeOptions {
 export async function fetchRange(
   extraction: Extraction,
   days: DayRange,
-  { assumesEnd = false, retryAfter = newRetryAfter() }: RangeOptions = {},
+  { assumesEnd = false, retryAfter = retryAfterOf(extraction, days.first) }: RangeOptions = {},
 ): Promise<DaysResult[]> {
   const { facts, plan } = extraction;
   const { first, last } = days;

@@ -1,10 +1,10 @@
 import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Filters } from '../../service/export/protocol.ts';
-import { type LastRefusal, newRetryAfter, type RetryAfter, SPLIT_AFTER } from '../../service/export/retry.ts';
+import { type LastRefusal, type RetryAfter, SPLIT_AFTER } from '../../service/export/retry.ts';
 import { exportName } from '../export-request.ts';
 import type { DaysRequest, Download, ExportFile } from './download.ts';
-import type { Extraction } from './extraction.ts';
+import { type Extraction, retryAfterOf } from './extraction.ts';
 import { fetchExport } from './fetch.ts';
 
 /** Event names that the service is known to write, from its public pages; a split begins with them (S10). */
@@ -38,7 +38,7 @@ export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, 
 export async function fetchDays(
   extraction: Extraction,
   request: DaysRequest,
-  retryAfter = newRetryAfter(),
+  retryAfter = retryAfterOf(extraction, request.from),
 ): Promise<Download | LastRefusal> {
   const { from, to, through, splitByNames } = request;
   const splitAfter = splitByNames && extraction.facts.known.nameGroups !== undefined ? SPLIT_AFTER.nextDay : undefined;

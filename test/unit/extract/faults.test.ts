@@ -1,10 +1,18 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { pauseAfter } from '../../../src/base/retry.ts';
+import { extractWindows } from '../../../src/extract/extract.ts';
 import { waitsAsOne } from '../../../src/extract/waits.ts';
 import { EXPORT_RETRY } from '../../../src/service/export/retry.ts';
 import type { LimitHeaders } from '../../../src/service/http/headers.ts';
-import { type FakeServiceSettings, type Fault, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import {
+  type FakeServiceSettings,
+  type Fault,
+  Fixture,
+  HOUR,
+  planFor,
+  steadyRows,
+} from '../../support/extract/extraction.ts';
 import { failureOf } from '../../support/failure.ts';
 
 const ROWS = steadyRows('2026-03-01', '2026-03-11', 6);
@@ -103,6 +111,18 @@ describe('a permanent fault', () => {
       expect(fixture.clock.slept - HOUR, refuse).toBeLessThan(120_000);
     }
     expect(fixture.events('window.split').length).toBeGreaterThan(3);
+  });
+
+  it('is waited for an hour in all, whatever the number of targets that want it [R1080]', async () => {
+    neverBefore('retry');
+    const fitting = { atOnce: 1 };
+    const sharing = { command: 'c', keep: true, refusals: new Map(), retryAfter: new Map(), fitting };
+    for (let target = 0; target < 3; target++) {
+      const plan = planFor(fixture.clock, fixture.target.prior({}), { ...DAYS, endDate: DAYS.startDate });
+      const failure = await failureOf(extractWindows(plan, { ...fixture.deps(), sharing }).next());
+      expect(failure.exitCode).toBe(3);
+    }
+    expect(fixture.clock.slept - HOUR).toBeLessThan(120_000);
   });
 
   it('that may mean "too big" makes the export smaller where its Retry-After is longer than --max-wait [R1080]', async () => {

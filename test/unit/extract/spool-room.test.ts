@@ -95,7 +95,13 @@ describe('downloads that do not fit on the disk of the spool together [R1060]', 
 
   it('give way to files that further targets need; once they fill the disk the run ends, and the next one goes on', async () => {
     open();
-    const sharing = { command: 'c', keep: true, refusals: new Map(), fitting: { atOnce: Number.POSITIVE_INFINITY } };
+    const sharing = {
+      command: 'c',
+      keep: true,
+      refusals: new Map(),
+      retryAfter: new Map(),
+      fitting: { atOnce: Number.POSITIVE_INFINITY },
+    };
     const settings = { ...DAYS, lookbackDays: 0 };
     const failure = await withRoomFor(3, () => failureOf(load({ sharing }, settings)));
     expect(failure).toMatchObject({ exitCode: 3, message: expect.stringContaining('are kept free') });
