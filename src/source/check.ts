@@ -148,20 +148,23 @@ async function foundInBody(body: ExportBody, host: string): Promise<Finding> {
   }
 }
 
-/** Codes of refusals that show more than their kind does. */
-const BY_CODE: Readonly<Record<string, ProbeKind>> = {
-  invalid_service_id: 'wrong_service',
-  redirect: 'not_this_service',
-  not_here: 'not_this_service',
-  refused_request: 'not_this_service',
-  certificate: 'unreachable',
-  proxy: 'unreachable',
+/** Codes of refusals that show more than their kind does. `advice` follows the message. */
+const BY_CODE: Readonly<Record<string, { readonly kind: ProbeKind; readonly advice?: string }>> = {
+  invalid_service_id: { kind: 'wrong_service' },
+  html_200: { kind: 'not_this_service', advice: ': is base_url right?' },
+  redirect: { kind: 'not_this_service' },
+  not_here: { kind: 'not_this_service' },
+  refused_request: { kind: 'not_this_service' },
+  certificate: { kind: 'unreachable' },
+  proxy: { kind: 'unreachable' },
 };
 
 function foundInRefusal({ kind, code, message, status }: ExportRefusal, limits: LimitHeaders, now: number): Finding {
+  if (Object.hasOwn(BY_CODE, code)) {
+    const { kind: shown, advice = '' } = BY_CODE[code];
+    return fault(shown, code, message + advice);
+  }
   const sentence = message.charAt(0).toUpperCase() + message.slice(1);
-  if (code === 'html_200') return fault('not_this_service', code, `${sentence}: is base_url right?`);
-  if (Object.hasOwn(BY_CODE, code)) return fault(BY_CODE[code], code, message);
   switch (kind) {
     case 'config':
       return fault('wrong_token', code, message);
