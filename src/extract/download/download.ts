@@ -75,14 +75,14 @@ export const noDownload = (days: DayRange, kind: NoDownload['kind'], message: st
   message,
 });
 
-/** An answer, which has files if it is a download. */
-export interface Answer {
+/** What has files if it is a download: any answer. */
+export interface MayHaveFiles {
   readonly kind: string;
   readonly files?: readonly ExportFile[];
 }
 
 /** Number of rows that the service sent, also those that were left out for the suppression list. */
-export const rowCount = ({ files = [] }: Answer): number =>
+export const rowCount = ({ files = [] }: MayHaveFiles): number =>
   files.reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
 
 /** Instant of its earliest request (ms since 1970): days that were over then are complete. */

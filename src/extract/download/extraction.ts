@@ -6,7 +6,7 @@ import type { Plan } from '../plan/plan.ts';
 import type { Spool } from '../spool/spool.ts';
 import type { MakeRoom } from '../spool/spool-writer.ts';
 import type { Window } from '../window.ts';
-import type { Answer } from './download.ts';
+import type { MayHaveFiles } from './download.ts';
 import type { ServiceFacts } from './service-facts.ts';
 
 /** The objects that the parts of one extraction share. */
@@ -33,6 +33,6 @@ export function retryAfterOf({ deps }: Extraction, first: Day): RetryAfter {
 }
 
 /** Removes the files of an answer or a window, unless further targets need them. */
-export async function discard({ deps, spool }: Extraction, { files = [] }: Answer | Window): Promise<void> {
+export async function discard({ deps, spool }: Extraction, { files = [] }: MayHaveFiles | Window): Promise<void> {
   if (deps.sharing?.keep !== true) for (const file of files) await spool.discard(file);
 }

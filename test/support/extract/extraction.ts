@@ -287,6 +287,9 @@ export const planFor = (
   more: Partial<PlanInput> = {},
 ): Plan => planRun({ settings: { ...SETTINGS, ...settings }, delivery: 'fresh', prior, now: clock.now(), ...more });
 
+/** The share of a pause of the policy that is waited for (full jitter). */
+export const JITTER = 0.5;
+
 /** A spool folder of one test, a service, a clock, a target, and the runs between them. */
 export class Fixture {
   readonly spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
@@ -310,7 +313,7 @@ export class Fixture {
     return {
       service: this.service,
       clock: this.clock,
-      random: () => 0.5,
+      random: () => JITTER,
       logger: createLogger(
         (event) => this.log.push(event),
         'debug',
