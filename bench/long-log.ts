@@ -51,9 +51,9 @@ function writeEntry(bench: DeltaFixture, version: number, entry: string): void {
 
 async function opened(bench: DeltaFixture): Promise<number> {
   const began = performance.now();
-  const { snapshot, close } = await DELTA.open(bench.lakeOptions, 'read');
+  const { log, close } = await DELTA.open(bench.lakeOptions, 'read');
   try {
-    const counts = [snapshot?.files.length, snapshot?.state.receipts.length];
+    const counts = [log.snapshot?.files.length, log.snapshot?.state.receipts.length];
     if (counts.some((count) => count !== COMMITS + AFTER)) throw new Error(`${counts} of ${COMMITS + AFTER}`);
     return (performance.now() - began) / 1_000;
   } finally {

@@ -32,7 +32,8 @@ export const DELTA: FilesFormat = {
     const storage = await openStorage(options.place, options);
     const logOf = async ({ engine, folder }: PlaceWithoutLog) => {
       const log = new DeltaLog({ storage, engine, folder, isLoading: mode === 'load' }, options);
-      return { log, snapshot: await log.read() };
+      await log.read();
+      return log;
     };
     return openWithoutLock(storage, options, mode, logOf, `events/${LOG_FOLDER}`);
   },
@@ -44,6 +45,7 @@ interface Opened extends Pick<PlaceWithoutLog, 'storage' | 'engine' | 'folder'> 
 
 class DeltaLog implements TableLog {
   readonly layout: Layout = { columnName: readableName };
+  snapshot: Snapshot | undefined;
   /** In the order of `TABLES`. */
   #tables: readonly DeltaTable[] = [];
   readonly #storage: Storage;
@@ -60,16 +62,16 @@ class DeltaLog implements TableLog {
     this.#options = options;
   }
 
-  async read(): Promise<Snapshot | undefined> {
+  async read(): Promise<void> {
     const parts = { storage: this.#storage, engine: this.#engine, work: this.#folder };
     const tables: DeltaTable[] = [];
     for (const folder of TABLES) tables.push(await DeltaTable.open({ ...parts, folder }, this.#options.logger));
     this.#tables = tables;
-    return this.#events.exists ? this.#snapshot() : undefined;
+    this.snapshot = this.#events.exists ? this.#snapshotOfTables() : undefined;
   }
 
   /** Commits `events` last: if a run dies in between, it is unchanged and its windows are loaded again (S41). */
-  async commit(change: FileChange): Promise<Snapshot> {
+  async commit(change: FileChange): Promise<void> {
     const changeId = randomUUID();
     const now = this.#options.clock.now();
     const tables = this.#tables.filter(({ name }) => change.state.tables.includes(name)).reverse();
@@ -87,9 +89,8 @@ class DeltaLog implements TableLog {
       }
       done.push(table);
     }
-    const snapshot = this.#snapshot();
+    this.snapshot = this.#snapshotOfTables();
     for (const table of tables) await table.checkpoint(this.#options.clock.now());
-    return snapshot;
   }
 
   /** False if a table has a later version: a purge removes files at once. */
@@ -99,8 +100,10 @@ class DeltaLog implements TableLog {
   }
 
   /** Compares the schemas in the log with the state; that of an outdated table may be older or newer. */
-  async check({ state, outdated }: Snapshot): Promise<Difference[]> {
+  async check(): Promise<Difference[]> {
     const differences: Difference[] = [];
+    if (this.snapshot === undefined) return differences;
+    const { state, outdated } = this.snapshot;
     for (const table of this.#tables) {
       if (!table.exists || outdated.has(table.name)) continue;
       const fields = await fieldsOf(this.#engine, table.name, state);
@@ -154,7 +157,7 @@ class DeltaLog implements TableLog {
     return this.#tables[0];
   }
 
-  #snapshot(): Snapshot {
+  #snapshotOfTables(): Snapshot {
     const events = this.#events;
     const files = this.#tables.flatMap((table) => table.files());
     const state = stateOfDomains(events.domains, liveRows(files), events.address);

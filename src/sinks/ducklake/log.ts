@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { basename, dirname, resolve } from 'node:path';
-import { configError, internalError, UserError } from '../../base/errors.ts';
+import { configError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { checkLocalPath, schemeOf } from '../../fs/local-path.ts';
 import { checkWritable } from '../../fs/private-folder.ts';
@@ -52,6 +52,7 @@ import {
   isLatest,
   keptPaths,
   type Lake,
+  type LakeFile,
   lostNames,
   namingTexts,
   readLake,
@@ -59,7 +60,7 @@ import {
 import { checkShape, rewriteChanged } from './reconcile.ts';
 import { fieldOf, fieldsOf } from './schema.ts';
 import { SnapshotWriter } from './snapshot-writer.ts';
-import { type LakeSnapshot, lakeSnapshotOf, stateRows } from './state.ts';
+import { lakeSnapshotOf, stateRows } from './state.ts';
 
 /** Names of the state's rows with the path of the catalog, and with its id, which its copies share. */
 const PATH_ENTRY = 'catalog';
@@ -86,7 +87,8 @@ export const DUCKLAKE: FilesFormat = {
     return openWithoutLock(storage, options, mode, async (open) => {
       const parts = { ...open, dataPath: data.path, catalog: new Catalog(place, options, open.engine) };
       const log = new LakeLog(parts, options, mode === 'read');
-      return { log, snapshot: await log.begin(lake) };
+      await log.begin(lake);
+      return log;
     });
   },
 };
@@ -126,6 +128,7 @@ class LakeLog implements TableLog {
     hasDateColumn: true,
     fieldIds: (table, columns) => this.#ids.option(table, columns.map(fieldOf)),
   };
+  snapshot: Snapshot | undefined;
   readonly #parts: Parts;
   readonly #options: OpenFilesOptions;
   readonly #isReader: boolean;
@@ -149,51 +152,53 @@ class LakeLog implements TableLog {
    * Begins with what the catalog had when it was opened; a writer first makes sure that the data are its own, and
    * whole, and that it takes no folder in which others have files.
    */
-  async begin(lake: Lake | undefined): Promise<Snapshot | undefined> {
-    const read = await this.#advanceTo(lake);
+  async begin(lake: Lake | undefined): Promise<void> {
+    const changed = await this.#advanceTo(lake);
     if (!this.#isReader) {
       await this.#noteOwner();
-      if (read.snapshot !== undefined) await this.#checkLostFiles();
+      if (this.snapshot !== undefined) await this.#checkLostFiles();
       else for (const table of TABLES) await refuseForeignFiles(this.#parts.storage, table);
     }
-    return this.#takeInChangedFiles(read);
+    await this.#takeInChangedFiles(changed);
   }
 
-  async read(): Promise<Snapshot | undefined> {
-    return this.#takeInChangedFiles(await this.#advanceTo(await this.#parts.catalog.read(readLake)));
+  async read(): Promise<void> {
+    await this.#takeInChangedFiles(await this.#advanceTo(await this.#parts.catalog.read(readLake)));
   }
 
-  /** Takes contents as the latest version. Throws UserError for changes of others that cannot be followed. */
-  async #advanceTo(lake: Lake | undefined): Promise<LakeSnapshot> {
+  /**
+   * Takes contents as the latest version; returns the files that another program changed. Throws UserError for changes
+   * that cannot be followed.
+   */
+  async #advanceTo(lake: Lake | undefined): Promise<readonly LakeFile[]> {
     const { catalog, engine } = this.#parts;
-    const read = lakeSnapshotOf(lake, catalog.file);
-    if (lake !== undefined && read.snapshot !== undefined) {
-      await checkShape(engine, lake, read.snapshot.state, catalog.file);
-    }
+    const { snapshot, changed } = lakeSnapshotOf(lake, catalog.file);
+    if (lake !== undefined && snapshot !== undefined) await checkShape(engine, lake, snapshot.state, catalog.file);
     this.#lake = lake;
     this.#ids = new FieldIds(lake?.tables ?? new Map());
-    return read;
+    this.snapshot = snapshot;
+    return changed;
   }
 
   /** Rewrites the files that another program changed, and commits them; for a reader they stay in its run's folder. */
-  async #takeInChangedFiles({ snapshot, changed }: LakeSnapshot): Promise<Snapshot | undefined> {
+  async #takeInChangedFiles(changed: readonly LakeFile[]): Promise<void> {
     const { logger, signal, isStateEnough, place } = this.#options;
-    if (changed.length === 0 || isStateEnough === true) return snapshot;
-    const table = new FileTable(place, { ...this.#parts, log: this, snapshot });
+    if (changed.length === 0 || isStateEnough === true) return;
+    const table = new FileTable(place, { ...this.#parts, log: this });
     const rewrite = () => rewriteChanged(table, changed, this.#parts.catalog.file);
     const change = await table.engine.transaction(rewrite, signal);
     if (this.#isReader) {
       const files = [...without(table.snapshot.files, change.removed), ...change.added];
-      return { state: change.state, files, outdated: new Set() };
+      this.snapshot = { state: change.state, files, outdated: new Set() };
+      return;
     }
     await table.commit(change);
     const message = `Took in ${plainCount(changed.length, 'file')} that another program had changed.`;
     logger.info('ducklake.taken_in', message, { files: changed.length });
-    return table.snapshot;
   }
 
   /** Stores the files, then commits all tables at once. If it fails before the commit, nothing of them is left. */
-  async commit(change: FileChange, from: Snapshot | undefined): Promise<Snapshot> {
+  async commit(change: FileChange): Promise<void> {
     const { catalog, storage, engine } = this.#parts;
     const logged = await loggedColumns(engine, change.added, rangedColumns(change.state));
     const since = change.kind === 'purge' ? await storeTime(storage) : 0;
@@ -202,7 +207,7 @@ class LakeLog implements TableLog {
     try {
       await storeFiles(storage, change.added);
       written = await catalog.write(async (open) => {
-        const made = await this.#write(open, change, from, logged);
+        const made = await this.#write(open, change, logged);
         isDecided = true;
         return made;
       });
@@ -213,7 +218,7 @@ class LakeLog implements TableLog {
     }
     this.#committed = { since, expired: written.expired };
     const isFirst = this.#lake?.state.get(ID_ENTRY) === undefined;
-    const { snapshot } = await this.#advanceTo(written.lake);
+    await this.#advanceTo(written.lake);
     if (isFirst) {
       await this.#noteOwner().catch((error) => {
         // The rows are committed: a temporary failure does not end the run.
@@ -222,8 +227,6 @@ class LakeLog implements TableLog {
         this.#options.logger.warn('catalog.unclaimed', message, { error: error.message });
       });
     }
-    if (snapshot !== undefined) return snapshot;
-    throw internalError(`${catalog.file} has no state after a commit of one.`);
   }
 
   /** Notes which catalog owns the data. Throws a configuration failure for another's, whose files would be removed. */
@@ -242,12 +245,7 @@ class LakeLog implements TableLog {
   }
 
   /** Writes a change into the open catalog; returns its contents after it, and the paths that a purge expired. */
-  async #write(
-    open: Engine,
-    change: FileChange,
-    from: Snapshot | undefined,
-    logged: ReadonlyMap<NewFile, LoggedColumns>,
-  ) {
+  async #write(open: Engine, change: FileChange, logged: ReadonlyMap<NewFile, LoggedColumns>) {
     const { catalog, engine, dataPath } = this.#parts;
     const { clock } = this.#options;
     let lake = this.#lake !== undefined && (await isLatest(open, this.#lake)) ? this.#lake : await readLake(open);
@@ -257,7 +255,7 @@ class LakeLog implements TableLog {
     const writer = new SnapshotWriter(open, lake, this.#ids);
     for (const table of TABLES.filter((name) => change.state.tables.includes(name))) {
       const fields = await fieldsOf(engine, table, change.state);
-      await writer.shape(table, fields, from?.state.tables.includes(table) === true);
+      await writer.shape(table, fields, this.snapshot?.state.tables.includes(table) === true);
     }
     await writer.replaceFiles(change, logged);
     const last = lake.snapshots.at(-1)?.time ?? 0;
@@ -285,7 +283,7 @@ class LakeLog implements TableLog {
     );
   }
 
-  async foreign(_at: Snapshot, names: readonly string[]): Promise<readonly string[]> {
+  async foreign(names: readonly string[]): Promise<readonly string[]> {
     const lake = this.#lake;
     const foreignIn = async (engine: Engine, lake: Lake) => [
       ...(await foreignTables(engine, lake)),
@@ -296,12 +294,14 @@ class LakeLog implements TableLog {
   }
 
   /** Checks that the catalog's columns and numbers are those of the state and of the files. */
-  async check({ files }: Snapshot): Promise<Difference[]> {
+  async check(): Promise<Difference[]> {
     const differences = (await this.#lostFiles()).map((path) =>
       difference('files', `${path} was loaded, and the catalog does not list it any more`),
     );
     // Files that another program changed are left out: their replacements were just written.
-    for (const { table, path, rows, date, windows } of files.filter(({ local }) => local === undefined)) {
+    for (const { table, path, rows, date, windows } of (this.snapshot?.files ?? []).filter(
+      ({ local }) => local === undefined,
+    )) {
       const noted = [...windows.values()].reduce((sum, n) => sum + n, 0);
       if (table === 'events' && noted !== rows) {
         differences.push(
@@ -338,11 +338,11 @@ class LakeLog implements TableLog {
     return lost.sort();
   }
 
-  async expired(at: Snapshot | undefined): Promise<readonly string[]> {
+  async expired(): Promise<readonly string[]> {
     const { storage, catalog } = this.#parts;
     const now = this.#options.clock.now();
     const retentionMs = this.#retentionMs;
-    const expired = at === undefined ? [] : await this.#expire(now - retentionMs);
+    const expired = this.snapshot === undefined ? [] : await this.#expire(now - retentionMs);
     const lake = this.#lake;
     const kept = lake && (await catalog.read((engine) => keptPaths(engine, lake)));
     const paths = await expiredFiles(storage, this.#known(expired, kept), { now, retentionMs });

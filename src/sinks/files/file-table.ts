@@ -54,7 +54,6 @@ export class FileTable {
   readonly log: TableLog;
   readonly engine: Engine;
   readonly #open: OpenPlace;
-  #latest: Snapshot | undefined;
   /** Local files with the content of stored ones, by path and columns. */
   readonly #copies = new Map<string, string>();
   /** Paths that `newPath` has returned and that may have a file. */
@@ -66,17 +65,16 @@ export class FileTable {
     this.storage = open.storage;
     this.log = open.log;
     this.engine = open.engine;
-    this.#latest = open.snapshot;
   }
 
   /** The latest version that was read or committed here; undefined before the first commit. */
   get latest(): Snapshot | undefined {
-    return this.#latest;
+    return this.log.snapshot;
   }
 
   /** The latest version. Throws UserError if nothing was loaded yet. */
   get snapshot(): Snapshot {
-    if (this.#latest !== undefined) return this.#latest;
+    if (this.latest !== undefined) return this.latest;
     throw noTableError(this.place);
   }
 
@@ -86,7 +84,7 @@ export class FileTable {
   }
 
   filesOf(table: TableName): DataFile[] {
-    return this.#latest?.files.filter((file) => file.table === table) ?? [];
+    return this.latest?.files.filter((file) => file.table === table) ?? [];
   }
 
   get zone(): Zone | undefined {
@@ -114,7 +112,7 @@ export class FileTable {
   /** Commits a change; then removes local files that were written for it, and copies of removed files. */
   async commit(change: FileChange): Promise<void> {
     this.#open.checkHeld?.();
-    this.#latest = await this.log.commit(change, this.#latest);
+    await this.log.commit(change);
     const removed = new Set(change.removed.map(({ path }) => path));
     for (const key of [...this.#copies.keys()]) if (removed.has(key.split('\0')[0])) this.#copies.delete(key);
     const copies = new Set(this.#copies.values());
@@ -125,8 +123,8 @@ export class FileTable {
   }
 
   /** Reads the latest version: after a failure, and where another writer has committed. */
-  async refresh(): Promise<void> {
-    this.#latest = await this.log.read();
+  refresh(): Promise<void> {
+    return this.log.read();
   }
 
   /** Makes a writer. `isAside`: it works beside other statements, and does not see their temporary tables. */
@@ -189,7 +187,7 @@ export class FileTable {
   }
 }
 
-export type PlaceWithoutLog = Omit<OpenPlace, 'log' | 'snapshot'>;
+export type PlaceWithoutLog = Omit<OpenPlace, 'log'>;
 
 export const copiesOf = (files: readonly ReadableFile[]): string[] => files.map(({ copy }) => copy);
 
@@ -203,7 +201,7 @@ export async function openWithoutLock(
   storage: Storage,
   options: OpenFilesOptions,
   mode: 'read' | 'rewrite' | 'load',
-  logOf: (open: PlaceWithoutLog) => Promise<Pick<OpenPlace, 'log' | 'snapshot'>>,
+  logOf: (open: PlaceWithoutLog) => Promise<TableLog>,
   logFolder?: string,
 ): Promise<OpenPlace> {
   let run: RunFolder | undefined;
@@ -227,7 +225,7 @@ export async function openWithoutLock(
     await forgetReadFiles(engine);
     if (mode !== 'read' && logFolder !== undefined) await checkConditionalWrites(storage);
     const open = { storage, engine, folder: run.path, checkHeld, close };
-    return { ...open, ...(await logOf(open)) };
+    return { ...open, log: await logOf(open) };
   } catch (error) {
     await close();
     throw error;

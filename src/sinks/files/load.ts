@@ -62,10 +62,10 @@ export async function openFilesSink(format: FilesFormat, options: FilesSinkOptio
 }
 
 /** Removes old records of runs, and files that no reader needs any more. A failure is only logged. */
-async function clean({ place, storage, log, latest }: FileTable, logger: Logger): Promise<void> {
+async function clean({ place, storage, log }: FileTable, logger: Logger): Promise<void> {
   try {
     await removeExpiredRuns(storage);
-    const paths = (await log.expired?.(latest)) ?? [];
+    const paths = (await log.expired?.()) ?? [];
     if (paths.length === 0) return;
     await storage.remove(paths);
     const message = `Removed ${plainCount(paths.length, 'file')} that no reader needs any more.`;

@@ -85,7 +85,7 @@ export function purgeFiles(
     for (let attempt = 1; ; attempt++) {
       const before = sizeOf(table);
       const { lookup, change } = await prepared(table, query, options.signal);
-      await table.log.tryErase(change.removed, table.snapshot);
+      await table.log.tryErase(change.removed);
       await options.onFound(lookup.found);
       try {
         await table.commit(change);
@@ -94,7 +94,7 @@ export function purgeFiles(
         await table.refresh();
         continue;
       }
-      const left = await table.log.erase(table.snapshot).catch((error: unknown) => {
+      const left = await table.log.erase().catch((error: unknown) => {
         throw diskError(error, { what: table.place, path: table.place, consequence: NOT_ERASED });
       });
       const files = change.removed.filter((file) => file.table === 'events');
@@ -113,10 +113,10 @@ const deadRunSentence = (folder: string): string =>
 export function tryPurgeFiles(format: FilesFormat, options: OpenFilesOptions, query: PeopleQuery): Promise<PurgeTrial> {
   return withTable(format, options, 'rewrite', async (table) => {
     const { lookup, change } = await prepared(table, query, options.signal);
-    await table.log.tryErase(change.removed, table.snapshot);
+    await table.log.tryErase(change.removed);
     return {
       found: lookup.found,
-      foreignTables: (await table.log.foreign?.(table.snapshot, namesOf(query, lookup.found))) ?? [],
+      foreignTables: (await table.log.foreign?.(namesOf(query, lookup.found))) ?? [],
     };
   });
 }

@@ -107,36 +107,37 @@ export class LostRace extends UserError {
 
 /**
  * Which files of a place are live, and how a change becomes visible in one step: four methods, and four more that only
- * some logs need. `at` and `from` are the snapshot that the log returned last, by `read` or `commit` (after two commits
- * that of the second); undefined before the first commit. All methods throw UserError.
+ * some logs need. All methods throw UserError.
  */
 export interface TableLog {
   readonly layout: Layout;
-  /** Reads the latest version, after it finished a change of this process that the disk stopped half-way. */
-  read(): Promise<Snapshot | undefined>;
+  /** The version that was read or committed last; undefined before the first commit. */
+  readonly snapshot: Snapshot | undefined;
+  /** Makes the latest version the snapshot, after it finished a change of this process that the disk stopped half-way. */
+  read(): Promise<void>;
   /**
-   * Makes the change visible; once it returns the next snapshot, the change survives any crash. If another writer
-   * committed first it throws LostRace, and nothing of the change is left anywhere.
+   * Makes a change of the snapshot visible; once it returns, the change survives any crash, and the next version is the
+   * snapshot. If another writer committed first it throws LostRace, and nothing of the change is left anywhere.
    */
-  commit(change: FileChange, from: Snapshot | undefined): Promise<Snapshot>;
+  commit(change: FileChange): Promise<void>;
   /** Throws unless `erase` can remove these files of the snapshot. */
-  tryErase(removed: readonly DataFile[], at: Snapshot): Promise<void>;
+  tryErase(removed: readonly DataFile[]): Promise<void>;
   /**
    * After the commit of a purge: removes files that left, older versions, entries that name values (S37, S44). Returns
    * a sentence about each thing that may still hold the people.
    */
-  erase(at: Snapshot): Promise<readonly string[]>;
+  erase(): Promise<readonly string[]>;
   /** False if files that were read may have been changed or removed since; absent if that cannot happen. */
   isUnchanged?(): Promise<boolean>;
   /** Paths of files that no reader needs any more, or that dead runs left (S45, S46); may first remove old versions. */
-  expired?(at: Snapshot | undefined): Promise<readonly string[]>;
+  expired?(): Promise<readonly string[]>;
   /** Differences between the log and the state or the files, for `verify`. Read-only. */
-  check?(at: Snapshot): Promise<Difference[]>;
+  check?(): Promise<Difference[]>;
   /**
    * Names or paths that lie among the tables but are not part of them, and what quotes one of the `names` of people, so
    * that a purge leaves them.
    */
-  foreign?(at: Snapshot, names: readonly string[]): Promise<readonly string[]>;
+  foreign?(names: readonly string[]): Promise<readonly string[]>;
 }
 
 export interface OpenFilesOptions extends PlaceOptions, TargetOptions, Pick<PurgeOptions, 'forgetCopies'> {
@@ -152,9 +153,8 @@ export interface OpenFilesOptions extends PlaceOptions, TargetOptions, Pick<Purg
 
 export interface OpenPlace {
   readonly storage: Storage;
+  /** It has read the latest version. */
   readonly log: TableLog;
-  /** What the log has read; undefined before the first commit. */
-  readonly snapshot: Snapshot | undefined;
   readonly engine: Engine;
   /** An empty folder for files that are not stored yet. */
   readonly folder: string;

@@ -23,7 +23,7 @@ async function differencesIn(table: FileTable, signal: AbortSignal | undefined):
   const differences = [
     ...checkLiveRows(state.receipts, liveRows(table.filesOf('events'))),
     ...checkDays(state.exportState, coveredDays(state.receipts)),
-    ...((await table.log.check?.(table.snapshot)) ?? []),
+    ...((await table.log.check?.()) ?? []),
     ...(await checkFiles(table, signal)),
   ];
   if (differences.some(({ check }) => check === 'files')) return differences;

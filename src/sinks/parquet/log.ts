@@ -49,7 +49,8 @@ export const PARQUET: FilesFormat = {
       if (mode === 'read') {
         return await openWithoutLock(new DiskStorage(paths.root), options, mode, async ({ engine }) => {
           const log = new FolderLog(paths, engine, options);
-          return { log, snapshot: await log.read() };
+          await log.read();
+          return log;
         });
       }
       if (mode === 'rewrite' && !(await hasOwnFiles(paths))) {
@@ -92,9 +93,9 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
     const runs = join(paths.own, 'runs');
     for (const name of (await entriesOf(runs)).filter(isDraft)) await rm(join(runs, name), LEFT_OVER);
     const log = new FolderLog(paths, engine, options);
-    const snapshot = await log.read();
+    await log.read();
     const storage = new DiskStorage(paths.root);
-    return { storage, log, snapshot, engine, folder: paths.temporary, close: () => log.close() };
+    return { storage, log, engine, folder: paths.temporary, close: () => log.close() };
   } catch (error) {
     await engine?.close();
     throw error;
@@ -103,6 +104,7 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
 
 class FolderLog implements TableLog {
   readonly layout = LAYOUT;
+  snapshot: Snapshot | undefined;
   readonly #paths: FolderPaths;
   readonly #engine: Engine;
   readonly #options: OpenFilesOptions;
@@ -116,12 +118,12 @@ class FolderLog implements TableLog {
     this.#options = options;
   }
 
-  async commit(change: FileChange, from: Snapshot | undefined): Promise<Snapshot> {
+  async commit(change: FileChange): Promise<void> {
     const { root } = this.#paths;
     if (this.#isPending) {
       throw transientError(`${root} has a change that the disk stopped half-way: run again, which finishes it.`);
     }
-    const files = filesAfter(from?.files ?? [], change);
+    const files = filesAfter(this.snapshot?.files ?? [], change);
     const snapshot = { state: change.state, files, outdated: new Set<never>() };
     const manifest = manifestOf(snapshot);
     try {
@@ -135,10 +137,10 @@ class FolderLog implements TableLog {
       throw folderError(error, root);
     }
     this.#isPending = false;
-    return snapshot;
+    this.snapshot = snapshot;
   }
 
-  async read(): Promise<Snapshot | undefined> {
+  async read(): Promise<void> {
     const { root, manifest, journal } = this.#paths;
     if (this.#isPending) await recover(this.#paths);
     this.#isPending = false;
@@ -146,7 +148,7 @@ class FolderLog implements TableLog {
     const pending = `${root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`;
     await waitWhile(async () => (await readIfThere(journal)) !== undefined, this.#options, pending);
     this.#text = await readIfThere(manifest);
-    return this.#text === undefined ? undefined : snapshotOf(parseManifest(this.#text, manifest));
+    this.snapshot = this.#text === undefined ? undefined : snapshotOf(parseManifest(this.#text, manifest));
   }
 
   async isUnchanged(): Promise<boolean> {
@@ -155,13 +157,13 @@ class FolderLog implements TableLog {
   }
 
   /** Finds files that readers see although they are not in the manifest, also behind a link. */
-  async check(at: Snapshot): Promise<Difference[]> {
-    const found = (await this.foreign(at)).filter((path) => path.endsWith('.parquet'));
+  async check(): Promise<Difference[]> {
+    const found = (await this.foreign()).filter((path) => path.endsWith('.parquet'));
     return found.map((path) => difference('files', `${path} is not in the manifest, and readers see it`));
   }
 
-  async foreign({ files }: Snapshot): Promise<readonly string[]> {
-    const known = new Set(files.map(({ path }) => path));
+  async foreign(): Promise<readonly string[]> {
+    const known = new Set(this.snapshot?.files.map(({ path }) => path));
     const paths: string[] = [];
     for (const name of TABLES) {
       const folder = join(this.#paths.root, name);

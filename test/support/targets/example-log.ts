@@ -76,7 +76,8 @@ export const EXAMPLE: FilesFormat = {
     const storage = await openStorage(options.place, options);
     const logOf = async () => {
       const log = new ExampleLog(storage, options);
-      return { log, snapshot: await log.read() };
+      await log.read();
+      return log;
     };
     return openWithoutLock(storage, options, mode, logOf, NAMES.folder);
   },
@@ -84,6 +85,7 @@ export const EXAMPLE: FilesFormat = {
 
 class ExampleLog implements TableLog {
   readonly layout: Layout = {};
+  snapshot: Snapshot | undefined;
   #latest: Version | undefined;
   readonly #storage: Storage;
   readonly #options: OpenFilesOptions;
@@ -95,15 +97,15 @@ class ExampleLog implements TableLog {
     this.#versions = new Versions(storage, NAMES);
   }
 
-  async read(): Promise<Snapshot | undefined> {
+  async read(): Promise<void> {
     const latest = await this.#readVersion();
     this.#latest = latest;
-    return latest && snapshotOf(latest, await this.#filesOf(latest));
+    this.snapshot = latest && snapshotOf(latest, await this.#filesOf(latest));
   }
 
-  async commit(change: FileChange, from: Snapshot | undefined): Promise<Snapshot> {
+  async commit(change: FileChange): Promise<void> {
     const { state, added, removed } = change;
-    const files = filesAfter(from?.files ?? [], change);
+    const files = filesAfter(this.snapshot?.files ?? [], change);
     const entries = stateEntries(state);
     const now = this.#options.clock.now();
     const latest = this.#latest;
@@ -129,27 +131,27 @@ class ExampleLog implements TableLog {
       throw new LostRace(this.#storage.address);
     }
     this.#latest = version;
-    return { state, files, outdated: new Set() };
+    this.snapshot = { state, files, outdated: new Set() };
   }
 
   isUnchanged(): Promise<boolean> {
     return this.#versions.isLatest(this.#latest?.version ?? -1);
   }
 
-  expired(at: Snapshot | undefined): Promise<readonly string[]> {
+  expired(): Promise<readonly string[]> {
     const { clock } = this.#options;
-    return expiredFiles(this.#storage, this.#known(at?.files), { now: clock.now(), retentionMs: this.#retentionMs });
+    return expiredFiles(this.#storage, this.#known, { now: clock.now(), retentionMs: this.#retentionMs });
   }
 
-  tryErase(removed: readonly DataFile[], { files }: Snapshot): Promise<void> {
-    return tryEraseFiles(this.#storage, removed, this.#known(files));
+  tryErase(removed: readonly DataFile[]): Promise<void> {
+    return tryEraseFiles(this.#storage, removed, this.#known);
   }
 
-  async erase({ files }: Snapshot): Promise<readonly string[]> {
+  async erase(): Promise<readonly string[]> {
     const { version = 0 } = this.#latest ?? {};
     const since = await this.#versions.storedAt(version);
     const left: string[] = [];
-    for (const table of TABLES) left.push(...(await eraseFiles(this.#storage, table, this.#known(files), since)));
+    for (const table of TABLES) left.push(...(await eraseFiles(this.#storage, table, this.#known, since)));
     await this.#versions.eraseBefore(version, this.#options.clock.now());
     return left;
   }
@@ -158,8 +160,8 @@ class ExampleLog implements TableLog {
     return this.#options.retentionMs ?? this.#latest?.retentionMs ?? DEFAULT_RETENTION_MS;
   }
 
-  #known(files: readonly DataFile[] = []): KnownFiles {
-    const live = new Set(files.map(({ path }) => path)).add(this.#latest?.manifest ?? '');
+  get #known(): KnownFiles {
+    const live = new Set(this.snapshot?.files.map(({ path }) => path)).add(this.#latest?.manifest ?? '');
     return {
       isLive: (path) => live.has(path),
       leftAt: (path) => this.#latest?.left[path],
