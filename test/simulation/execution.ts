@@ -225,7 +225,7 @@ class Execution {
 }
 
 /** True if nothing was loaded yet, so that nothing can be compacted. */
-const isNothing = ({ log }: Ended): boolean => /holds no |no dataset|nothing was loaded/i.test(log.join(' '));
+const isNothing = ({ log }: Ended): boolean => log.join(' ').includes('holds no table of this program');
 
 const isMistimed = ({ skewHours, jumpHours }: Step): boolean => skewHours !== 0 || jumpHours !== 0;
 

@@ -4,7 +4,7 @@ import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
-import { checkOnlyName } from '../failures.ts';
+import { checkOnlyName, noTableError } from '../failures.ts';
 import { refuseCopy, republish, withRewritten } from '../sql/copies.ts';
 import { fileExists, REWRITING, realFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
@@ -75,7 +75,7 @@ async function withCopy<L extends Lookup | undefined, T>(
   then: (engine: Engine, copied: Copied, lookup: L) => Promise<T>,
 ): Promise<T> {
   const { file, lockWaitMs: waitMs, clock, signal } = options;
-  if (!fileExists(file)) throw configError(`${file} does not exist: nothing was done.`);
+  if (!fileExists(file)) throw noTableError(file);
   const copy = async (engine: Engine, checkHeld: () => void) => {
     await checkOnlyName(engine.file);
     const lookup = await find(engine);

@@ -5,7 +5,7 @@ import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/colu
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { MAX_RUNS, type RunHistory, type RunRecord, unended } from '../../table/runs.ts';
 import { newState, type TableState } from '../../table/state.ts';
-import { otherTimezone } from '../failures.ts';
+import { noTableError, otherTimezone } from '../failures.ts';
 import { COPIES_TABLE, type CopiedFormat, CREATE_COPIES, identityOf } from '../sql/copies.ts';
 import { fileExists, newFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, type Value, withFile } from '../sql/engine/engine.ts';
@@ -126,7 +126,7 @@ const STORE_NAMES = [...STORE_TABLES, 'event_logs', 'event_items'];
 /** Works on a file that this program has loaded. Throws UserError for any other. */
 export async function withStore<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
   const { file } = options;
-  if (!fileExists(file)) throw configError(`${file} does not exist: load it with sync duckdb first.`);
+  if (!fileExists(file)) throw noTableError(file);
   return withFile(options, async (engine) => {
     await checkStore(engine);
     return work(engine);
@@ -206,7 +206,7 @@ export async function isPrepared(engine: Engine): Promise<boolean> {
 /** Throws UserError for a file without this program's tables, or with those of another version. */
 export async function checkStore(engine: Engine): Promise<void> {
   if (await isPrepared(engine)) return;
-  throw configError(`${engine.file} holds no events loaded by this program: nothing was done.`);
+  throw noTableError(engine.file);
 }
 
 async function createTables(engine: Engine, state: TableState): Promise<void> {

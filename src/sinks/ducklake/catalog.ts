@@ -5,6 +5,7 @@ import { configError, messageOf } from '../../base/errors.ts';
 import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
+import { noTableError } from '../failures.ts';
 import { type CopiedFormat, publishOld, withRewritten } from '../sql/copies.ts';
 import { realFile, SMALL_BLOCKS } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, withFile } from '../sql/engine/engine.ts';
@@ -90,7 +91,7 @@ export const COPIED: CopiedFormat = {
 async function checkOurs(engine: Engine): Promise<void> {
   const lake = await readLake(engine).catch(damaged(engine.file));
   if (lake?.copyOf !== undefined) return;
-  throw configError(`${engine.file} holds no tables loaded by this program: nothing was done.`);
+  throw noTableError(engine.file);
 }
 
 /** Converts an error of DuckDB: the queries fit every whole catalog of this format. */

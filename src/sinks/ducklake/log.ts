@@ -12,7 +12,7 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { lastWindowNumber } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
-import { checkOnlyName } from '../failures.ts';
+import { checkOnlyName, noTableError } from '../failures.ts';
 import { FieldIds } from '../files/field-ids.ts';
 import { FileTable, openWithoutLock, type PlaceWithoutLog } from '../files/file-table.ts';
 import { entryChanges, type LoggedColumns, loggedColumns, rangedColumns } from '../files/log-entries.ts';
@@ -75,9 +75,7 @@ export const DUCKLAKE: FilesFormat = {
     checkLocalPath(place);
     const catalog = new Catalog(place, options);
     const lake = await catalog.read(readLake);
-    if (lake === undefined && mode === 'rewrite') {
-      throw configError(`${place} holds no catalog of DuckLake: give another file.`);
-    }
+    if (lake === undefined && mode === 'rewrite') throw noTableError(place);
     if (mode !== 'read') {
       await refuseCopies(catalog, lake, options);
       await catalog.checkWritable();

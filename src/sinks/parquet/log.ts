@@ -12,7 +12,7 @@ import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
-import { checkOnlyName, filesError, folderError } from '../failures.ts';
+import { checkOnlyName, filesError, folderError, noTableError } from '../failures.ts';
 import { openWithoutLock } from '../files/file-table.ts';
 import { FILE, forgetReadFiles, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
 import { isDraft } from '../files/stored-files.ts';
@@ -53,11 +53,7 @@ export const PARQUET: FilesFormat = {
           return log;
         });
       }
-      if (mode === 'rewrite' && !(await hasOwnFiles(paths))) {
-        throw configError(
-          `${paths.root} holds no dataset of this program (no _dfinery/manifest.json): give another folder.`,
-        );
-      }
+      if (mode === 'rewrite' && !(await hasOwnFiles(paths))) throw noTableError(paths.root);
       await refuseForeign(paths);
       makeFolders(paths.own);
       return await openForWriting(paths, options);

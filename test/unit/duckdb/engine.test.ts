@@ -391,6 +391,8 @@ describe('an error of DuckDB', () => {
   it('is unchanged if it is a UserError already', async () => {
     const failure = reported('IO Error: x');
     expect(engineError(failure, 'other')).toBe(failure);
-    await expect(verifyDuckDb({ ...fixture.targetOptions, file: fixture.file })).rejects.toThrow('does not exist');
+    await expect(verifyDuckDb({ ...fixture.targetOptions, file: fixture.file })).rejects.toThrow(
+      'holds no table of this program',
+    );
   });
 });

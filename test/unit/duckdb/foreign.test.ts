@@ -93,7 +93,7 @@ describe('a DuckDB file that is opened for reading', () => {
     expect(await maintenance.readState(file, all())).toBeUndefined();
     await expect(maintenance.report(file, all())).rejects.toMatchObject({
       kind: 'config',
-      message: expect.stringContaining('holds no events loaded by this program'),
+      message: expect.stringContaining('holds no table of this program'),
     });
   });
 });

@@ -205,7 +205,7 @@ describe('a foreign catalog', () => {
   });
 
   it('that does not exist holds nothing', async () => {
-    await expect(compactLake(fixture.lakeOptions)).rejects.toMatchObject(refused('no catalog of DuckLake'));
+    await expect(compactLake(fixture.lakeOptions)).rejects.toMatchObject(refused('holds no table of this program'));
     expect(existsSync(fixture.root)).toBe(false);
   });
 
