@@ -22,6 +22,10 @@ const ESCAPE_ROOM = 6;
 /** Maximum size of a row (bytes) whose room is not measured cell by cell. */
 const LARGE_ROW = 1 << 18;
 
+/** Bytes behind a table that a vector load may read. */
+const SLACK_BYTES = 16;
+const WORD_BYTES = 4;
+
 const encoder = new TextEncoder();
 const bytesOf = (text: string) => encoder.encode(text);
 
@@ -49,7 +53,10 @@ export class RecordEncoder {
   readonly #placeholder: Uint8Array;
   readonly #mismatches: number[] = [];
   readonly #unquoter = new Unquoter();
-  #simd: SimdStream | undefined;
+  /** The memory that has the tables below, whose SIMD functions write plain cells; undefined without SIMD. */
+  #simd: CsvMemory | undefined;
+  /** Where the parts of the plan and `#head` lie in it, one behind the other. */
+  #tables = { offsets: 0, labels: 0, encodings: 0, head: 0, end: 0 };
 
   /** `emittedAt` is in ms since 1970. */
   constructor(plan: RecordPlan, timezone: string | undefined, emittedAt: number) {
@@ -77,7 +84,22 @@ export class RecordEncoder {
 
   /** Lets SIMD write plain cells from now on, with tables from byte `at` of a memory. */
   useMemory(memory: CsvMemory, at: number): void {
-    this.#simd = new SimdStream(memory, at, this.#plan, this.#head);
+    const { labelOffsets, labels, encodings } = this.#plan;
+    const labelsAt = at + labelOffsets.byteLength;
+    const encodingsAt = labelsAt + labels.length;
+    const headAt = encodingsAt + encodings.length;
+    memory.bytes.set(new Uint8Array(labelOffsets.buffer, labelOffsets.byteOffset, labelOffsets.byteLength), at);
+    memory.bytes.set(labels, labelsAt);
+    memory.bytes.set(encodings, encodingsAt);
+    memory.bytes.set(this.#head, headAt);
+    this.#tables = {
+      offsets: at,
+      labels: labelsAt,
+      encodings: encodingsAt,
+      head: headAt,
+      end: headAt + this.#head.length,
+    };
+    this.#simd = memory;
   }
 
   reset(): void {
@@ -89,9 +111,9 @@ export class RecordEncoder {
   write(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, key: RowKey, ordinal: number, output: RecordMemory): void {
     const plan = this.#plan;
     output.reserve(this.#roomFor(b, tokenizer, key));
-    const simd = this.#simd?.ownsBytes(output.out) ? this.#simd : undefined;
+    const simd = this.#simd?.bytes === output.out ? this.#simd : undefined;
     if (simd === undefined) append(this.#head, output);
-    else output.at = simd.writeHead(output.at);
+    else output.at = simd.copyBytes(this.#tables.head, this.#tables.end, output.at);
     const dataStart = output.at;
     if (plan.key) writeKey(KEY_LABEL, key, ordinal, simd, output);
     this.#writeCells(b, tokenizer, simd, output);
@@ -123,12 +145,13 @@ export class RecordEncoder {
   #writeCells(
     b: Uint8Array<ArrayBuffer>,
     { cells, used }: RowTokenizer,
-    simd: SimdStream | undefined,
+    simd: CsvMemory | undefined,
     output: RecordMemory,
   ): void {
+    const { offsets, labels, encodings } = this.#tables;
     for (let k = 0; k < used; k += STRIDE) {
-      if (simd?.ownsCells(cells)) {
-        k = simd.write(k, used, output.at);
+      if (simd?.cells === cells) {
+        k = simd.writeCells(k, used, encodings, labels, offsets, output.at);
         output.at = simd.written;
         if (k >= used) break;
       }
@@ -225,13 +248,13 @@ function writeKey(
   label: Uint8Array,
   key: RowKey,
   ordinal: number,
-  simd: SimdStream | undefined,
+  simd: CsvMemory | undefined,
   output: RecordMemory,
 ): void {
   append(label, output);
   const { out: to, at } = output;
   const { bytes, start, end } = key;
-  output.at = simd?.ownsBytes(bytes) ? simd.writeText(start, end, at) : writeString(bytes, start, end, to, at);
+  output.at = simd?.bytes === bytes ? simd.writeText(start, end, at) : writeString(bytes, start, end, to, at);
   if (ordinal <= 1) return;
   to[output.at - 1] = NUMBER_SIGN;
   append(bytesOf(String(ordinal)), output);
@@ -247,63 +270,4 @@ function escapesIn(b: Uint8Array, start: number, end: number): number {
   let count = 0;
   for (let i = start; i < end; i++) if (b[i] < 32 || b[i] === QUOTE || b[i] === BACKSLASH) count++;
   return count;
-}
-
-/** Bytes behind a table that a vector load may read. */
-const SLACK_BYTES = 16;
-const WORD_BYTES = 4;
-
-/** The plan of a stream as tables in a CsvMemory; SIMD uses them to write the runs of plain cells of its rows. */
-class SimdStream {
-  readonly #memory: CsvMemory;
-  readonly #encodings: number;
-  readonly #offsets: number;
-  readonly #labels: number;
-  readonly #head: number;
-  readonly #headEnd: number;
-
-  /** `head` is the beginning of each line. */
-  constructor(memory: CsvMemory, at: number, { labelOffsets, labels, encodings }: RecordPlan, head: Uint8Array) {
-    this.#memory = memory;
-    this.#offsets = at;
-    this.#labels = at + labelOffsets.byteLength;
-    this.#encodings = this.#labels + labels.length;
-    this.#head = this.#encodings + encodings.length;
-    this.#headEnd = this.#head + head.length;
-    memory.bytes.set(new Uint8Array(labelOffsets.buffer, labelOffsets.byteOffset, labelOffsets.byteLength), at);
-    memory.bytes.set(labels, this.#labels);
-    memory.bytes.set(encodings, this.#encodings);
-    memory.bytes.set(head, this.#head);
-  }
-
-  /** True if the cells are listed in this memory. */
-  ownsCells(cells: Int32Array): boolean {
-    return cells === this.#memory.cells;
-  }
-
-  /**
-   * Writes cells [k, used) to `at` while they are plain; returns the index of the first that is not. `written` is the
-   * address behind them.
-   */
-  write(k: number, used: number, at: number): number {
-    return this.#memory.writeCells(k, used, this.#encodings, this.#labels, this.#offsets, at);
-  }
-
-  writeHead(at: number): number {
-    return this.#memory.copyBytes(this.#head, this.#headEnd, at);
-  }
-
-  /** Writes [start, end) of this memory as a JSON string. */
-  writeText(start: number, end: number, at: number): number {
-    return this.#memory.writeText(start, end, at);
-  }
-
-  /** True if the bytes are those of this memory. */
-  ownsBytes(bytes: Uint8Array): boolean {
-    return bytes === this.#memory.bytes;
-  }
-
-  get written(): number {
-    return this.#memory.written;
-  }
 }
