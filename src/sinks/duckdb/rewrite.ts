@@ -19,7 +19,7 @@ import { COPIED, checkStore, EVENT_NAMES_TABLE, STORE_TABLES } from './store.ts'
 
 /** Copies a file's live rows into a new one, which replaces it once it is checked and synced. Throws UserError. */
 export async function rewriteDuckDb(options: EngineOptions): Promise<Rewritten> {
-  return withCopy(options, async () => undefined, replaceFile);
+  return withRewrittenFile(options, async () => undefined, replaceFile);
 }
 
 type DuckDbPurge = EngineOptions & Partial<Pick<PurgeOptions, 'onFound' | 'forgetCopies'>>;
@@ -34,8 +34,8 @@ export async function purgeDuckDb(options: DuckDbPurge, query: PeopleQuery): Pro
     await options.onFound?.(lookup.found);
     return lookup;
   };
-  const purged = await withCopy(options, find, async (engine, copied, { found }) => ({
-    ...(await replaceFile(engine, copied)),
+  const purged = await withRewrittenFile(options, find, async (engine, rewritten, { found }) => ({
+    ...(await replaceFile(engine, rewritten)),
     found,
   }));
   return { ...purged, unreached: await republish(COPIED, options) };
@@ -43,7 +43,7 @@ export async function purgeDuckDb(options: DuckDbPurge, query: PeopleQuery): Pro
 
 export function tryPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgeTrial> {
   const find = (engine: Engine) => findInDatabase(engine, query);
-  return withCopy(options, find, async (engine, _copied, { found }) => ({
+  return withRewrittenFile(options, find, async (engine, _rewritten, { found }) => ({
     found,
     foreignTables: [...(await foreignTables(engine)), ...(await namingObjects(engine, namesOf(query, found)))],
   }));
@@ -54,14 +54,14 @@ async function findInDatabase(engine: Engine, query: PeopleQuery): Promise<Looku
   return findPeople(await eventRowsIn(engine), query);
 }
 
-async function replaceFile(engine: Engine, { path, rows, rowsRemoved }: Copied): Promise<Rewritten> {
+async function replaceFile(engine: Engine, { path, rows, rowsRemoved }: RewrittenFile): Promise<Rewritten> {
   const bytesBefore = statSync(engine.file).size;
   await moveFile(path, engine.file);
   return { rows, rowsRemoved, files: [engine.file], bytesBefore, bytesAfter: statSync(engine.file).size };
 }
 
 /** A rewritten file at `path`, beside the one that it is to replace. */
-interface Copied extends Pick<Rewritten, 'rows' | 'rowsRemoved'> {
+interface RewrittenFile extends Pick<Rewritten, 'rows' | 'rowsRemoved'> {
   readonly path: string;
 }
 
@@ -69,14 +69,14 @@ interface Copied extends Pick<Rewritten, 'rows' | 'rowsRemoved'> {
  * Locks a file, finds the people to leave out, if any, copies the rest, and calls `then`. The file is open for reading
  * alone, so that a lock beside it must keep other rewrites from replacing it.
  */
-async function withCopy<L extends Lookup | undefined, T>(
+async function withRewrittenFile<L extends Lookup | undefined, T>(
   options: EngineOptions,
   find: (engine: Engine) => Promise<L>,
-  then: (engine: Engine, copied: Copied, lookup: L) => Promise<T>,
+  then: (engine: Engine, rewritten: RewrittenFile, lookup: L) => Promise<T>,
 ): Promise<T> {
   const { file, lockWaitMs: waitMs, clock, signal } = options;
   if (!fileExists(file)) throw noTableError(file);
-  const copy = async (engine: Engine, checkHeld: () => void) => {
+  const rewrite = async (engine: Engine, checkHeld: () => void) => {
     await checkOnlyName(engine.file);
     const lookup = await find(engine);
     const fill = async () => {
@@ -84,16 +84,16 @@ async function withCopy<L extends Lookup | undefined, T>(
       await checkCounts(engine, rowsRemoved);
       return { rows: await engine.count('rewritten.main.events'), rowsRemoved };
     };
-    return withRewritten(COPIED, engine, fill, (path, copied) => {
+    return withRewritten(COPIED, engine, fill, (path, counts) => {
       signal?.throwIfAborted();
       checkHeld();
-      return then(engine, { ...copied, path }, lookup);
+      return then(engine, { ...counts, path }, lookup);
     });
   };
   const locked = async (checkHeld: () => void) => {
     const engine = await openFinished(options);
     try {
-      return await engine.guarded(() => copy(engine, checkHeld));
+      return await engine.guarded(() => rewrite(engine, checkHeld));
     } finally {
       await engine.close();
     }
