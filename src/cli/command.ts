@@ -120,15 +120,11 @@ export function placeWords(targets: readonly Target[], quote = ''): string {
   return places.join(' or ');
 }
 
-/** The target of a `TARGET PLACE` that was given with an option. */
-export function targetNamed<T extends Target>(
-  option: string,
-  [name, place]: readonly [target: string, place: string],
-  targets: readonly T[],
-): T {
+/** The target of a `TARGET PLACE` that was given with an option. The word behind it may be an id, which is not repeated. */
+export function targetNamed<T extends Target>(option: string, name: string, targets: readonly T[]): T {
   const target = targets.find((one) => one.name === name);
   if (target !== undefined) return target;
-  throw configError(`${option} names ${JSON.stringify(`${name} ${place}`)}, wanted ${placeWords(targets, '"')}.`);
+  throw configError(`${option} names ${JSON.stringify(name)}, wanted ${placeWords(targets, '"')}.`);
 }
 
 /** `fallback` is written as a user would write it. */

@@ -71,7 +71,7 @@ async function* fromQuery(query: string, place: Omit<EngineOptions, 'readOnly'>)
 export function storedPlaces(name: string, given: readonly (readonly [target: string, place: string])[]): PurgePlace[] {
   const places: PurgePlace[] = [];
   for (const [kind, path] of given) {
-    const target = targetNamed(`--${name}`, [kind, path], STATEFUL_TARGETS);
+    const target = targetNamed(`--${name}`, kind, STATEFUL_TARGETS);
     if (places.some((place) => placeName(place) === placeName({ target, path }))) {
       throw configError(`--${name} names ${target.name} ${path} twice: a link and what it leads to are one place.`);
     }

@@ -180,7 +180,7 @@ function contextFor(target: Target, values: Partial<Values>, context: Context): 
 function placesToLoad({ also, publish }: Values, first: { readonly target: Target; readonly place: string }) {
   const toLoad = [first];
   for (const [name, place] of also) {
-    const target = targetNamed('--also', [name, place], TARGETS);
+    const target = targetNamed('--also', name, TARGETS);
     if (target.isStdout?.(place) === true) {
       throw configError(`--also ${name} ${place} would write to stdout, which is for results: give a file.`);
     }

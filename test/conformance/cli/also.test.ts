@@ -176,7 +176,7 @@ describe('one download for several targets', () => {
   });
 
   it.each([
-    [['--also', 'nowhere', 'x'], /--also names "nowhere x"/],
+    [['--also', 'nowhere', 'x'], /--also names "nowhere", wanted/],
     [['--also', 'arrow', '-'], /stdout/],
   ])('refuses %j', async (more, what) => {
     const ended = await fixture.sync({}, more);

@@ -67,7 +67,7 @@ describe('the command line', () => {
     [['forget', '--verify-ledger', 'x', '--column', 'y'], '--column needs --file.'],
     [['forget', '--id', 'x', '--head', 'y'], '--head needs --verify-ledger or --proof.'],
     [['forget', '--id', 'x', '--mapping', 'y'], '--mapping needs --purge: people are looked up in what was loaded.'],
-    [['person', '--id', 'x', '--by-column', 'y', '--in', 'csv', 'z'], '--in names "csv z", wanted "duckdb FILE" or'],
+    [['person', '--id', 'x', '--by-column', 'y', '--in', 'csv', 'z'], '--in names "csv", wanted "duckdb FILE" or'],
     [['forget', '--proof', 'x', '--purge', 'duckdb', 'y'], '--purge needs --id or --file or --query.'],
     [
       ['forget', '--proof', 'x', '--id', 'y'],
@@ -220,6 +220,13 @@ describe('the command line', () => {
     const { code, text: said } = await run(...argv);
     expect({ code, said }).toEqual({ code: 2, said: expect.stringMatching(/ there is no option -(-token|t)\b/) });
     expect(said).not.toContain('abc');
+  });
+
+  it.each([
+    ['person', '--in', 'events.duckdb', 'abc', '--by-column', 'y', '--id', 'x'],
+    ['forget', '--purge', 'events.duckdb', 'abc', '--purge-column', 'y', '--id', 'x'],
+  ])('repeats no word that may be an id behind one that is no target: %s %s [R1083]', async (...argv) => {
+    expect((await run(...argv)).text).not.toContain('abc');
   });
 
   it('repeats no word where the command is the value of an option [R1082]', async () => {
