@@ -90,24 +90,16 @@ export async function retrying<T>(
   let attempt = 1;
   let quotaRefusals = 0;
   let maybeTooBig = 0;
-  let unconfirmed: string | undefined;
+  const send = confirmed(request);
   for (;;) {
     signal.throwIfAborted();
     const where = { window: exportName, attempt };
-    let answer = await request();
-    if (answer.kind === 'received') {
-      const { truncation } = answer;
-      const isAccepted = truncation === undefined || truncation.digest === unconfirmed;
-      if (isAccepted) return { ...answer, requests: attempt + quotaRefusals };
-      await truncation.discard?.();
-      const isAskedAtOnce = unconfirmed === undefined && truncation.isUsual && attempt < EXPORT_RETRY.attempts;
-      unconfirmed = truncation.digest;
-      if (isAskedAtOnce) {
-        logger.debug('window.confirm', `${exportName} is exported once more: it may have been cut.`, where);
-        attempt++;
-        continue;
-      }
-      answer = { kind: 'retry', code: 'no_final_newline', message: truncation.message };
+    const answer = await send();
+    if (answer.kind === 'received') return { ...answer, requests: attempt + quotaRefusals };
+    if (answer.isToConfirm === true && attempt < EXPORT_RETRY.attempts) {
+      logger.debug('window.confirm', `${exportName} is exported once more: it may have been cut.`, where);
+      attempt++;
+      continue;
     }
     const { kind, code, message, limits } = answer;
     if (kind === 'gone' || kind === 'invalid') return { ...answer, kind };
@@ -132,6 +124,26 @@ export async function retrying<T>(
     await pauseAfterFailure({ ...options, maxWaitMs }, attempt, { why, code, namedMs });
     attempt++;
   }
+}
+
+/**
+ * Makes a refusal of a body that may have been cut, unless the one before it was the same (S60). `isToConfirm`: it is worth
+ * another request without a pause.
+ */
+function confirmed<T>(
+  request: () => Promise<Received<T> | Refusal>,
+): () => Promise<Received<T> | (Refusal & { readonly isToConfirm?: boolean })> {
+  let before: string | undefined;
+  return async () => {
+    const answer = await request();
+    if (answer.kind !== 'received') return answer;
+    const { truncation } = answer;
+    if (truncation === undefined || truncation.digest === before) return answer;
+    await truncation.discard?.();
+    const isToConfirm = before === undefined && truncation.isUsual;
+    before = truncation.digest;
+    return { kind: 'retry', code: 'no_final_newline', message: truncation.message, isToConfirm };
+  };
 }
 
 /** Throws a UserError at the last refusal for quota that the policy allows. */
