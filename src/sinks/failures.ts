@@ -15,7 +15,9 @@ export function filesError(error: unknown, folder: string): UserError {
 
 /** The failure for a place that a command needs and that was never loaded. */
 export const noTableError = (place: string): UserError =>
-  configError(`${place} holds no table of this program: give another place.`, { where: { file: place } });
+  configError(`${place} does not exist, or holds no table of this program: give another place.`, {
+    where: { file: place },
+  });
 
 /** Throws for a link, and for a file that has another name: what leaves it would stay there. */
 export async function checkOnlyName(file: string): Promise<void> {

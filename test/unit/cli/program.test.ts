@@ -92,7 +92,10 @@ describe('the command line', () => {
     [['--config', '/none', 'plan'], '/none cannot be read'],
     [['sync', '--config', '/none', 'duckdb', 'x'], '/none cannot be read'],
     [['sync', '--data', 'help', 'ducklake', 'x', '--config', '/none'], '/none cannot be read'],
-    [['verify', '--lock-wait', '1s', 'duckdb', '/none'], '/none holds no table of this program: give another place.'],
+    [
+      ['verify', '--lock-wait', '1s', 'duckdb', '/none'],
+      '/none does not exist, or holds no table of this program: give another place.',
+    ],
     [['forget', '--id=--x', '--config', '/none'], '/none cannot be read'],
     [['forget', '--id', 'x', '--also'], 'there is no option --also: see dfinery-elt forget --help.'],
     [
