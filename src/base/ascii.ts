@@ -18,6 +18,7 @@ export const OPEN_BRACKET = 91;
 export const BACKSLASH = 92;
 export const CLOSE_BRACKET = 93;
 export const LOWER_E = 101;
+const LOWER_L = 108;
 export const LOWER_N = 110;
 export const LOWER_U = 117;
 export const OPEN_BRACE = 123;
@@ -26,9 +27,9 @@ export const OPEN_BRACE = 123;
 export function isNull(bytes: Uint8Array, start: number, end: number): boolean {
   return (
     end - start === 4 &&
-    bytes[start] === 0x6e &&
-    bytes[start + 1] === 0x75 &&
-    bytes[start + 2] === 0x6c &&
-    bytes[start + 3] === 0x6c
+    bytes[start] === LOWER_N &&
+    bytes[start + 1] === LOWER_U &&
+    bytes[start + 2] === LOWER_L &&
+    bytes[start + 3] === LOWER_L
   );
 }

@@ -224,7 +224,7 @@ class SuppressedRows {
 
   #asks(dropRow: DropRow, bytes: Uint8Array, cells: Int32Array, k: number): boolean {
     if ((cells[k] & DOUBLED) === 0) return dropRow(bytes, cells[k + 1], cells[k + 2]);
-    const length = this.#unquoter.unquote(bytes, cells[k + 1], cells[k + 2]);
-    return dropRow(this.#unquoter.text, 0, length);
+    const text = this.#unquoter.unquoted(bytes, cells[k + 1], cells[k + 2]);
+    return dropRow(text, 0, text.length);
   }
 }

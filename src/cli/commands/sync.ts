@@ -157,9 +157,8 @@ async function load(target: Target, values: Values, context: Context): Promise<L
     place: one.place,
     async open() {
       const options = { ...open, ...(i === 0 ? own : {}) };
-      const { data = place, publish: copy = place } = options;
-      if (one.target.isStdout?.(one.place) !== true)
-        for (const path of [one.place, data, copy]) checkOutsideTables(path, MARKERS);
+      const paths = [one.target.isStdout?.(one.place) === true ? undefined : one.place, options.data, options.publish];
+      for (const path of paths) if (path !== undefined) checkOutsideTables(path, MARKERS);
       return await one.target.open(one.place, options);
     },
   }));

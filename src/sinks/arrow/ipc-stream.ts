@@ -144,7 +144,7 @@ export async function* recordBatches(path: string, batchSize: number) {
   try {
     const file = await ParquetFile.fromFile(new FilePart(handle, 0, (await handle.stat()).size));
     try {
-      for (const [i] of file.metadata().rowGroups().entries()) {
+      for (const i of file.metadata().rowGroups().keys()) {
         const table = await file.read({ rowGroups: [i], batchSize });
         const batches = table.recordBatches();
         table.free();

@@ -189,7 +189,8 @@ function insert(engine: Engine, { key, rescued, columns, values, from }: TypedRo
 async function supersede(engine: Engine, batch: PlannedBatch) {
   const { windows, liveWindows, columns } = batch;
   const [{ windowNumber: first }] = windows;
-  const [stored, incoming] = ['<', '>='].map((is) => `(SELECT * FROM events WHERE _dfinery_window ${is} ${first})`);
+  const stored = `(SELECT * FROM events WHERE _dfinery_window < ${first})`;
+  const incoming = `(SELECT * FROM events WHERE _dfinery_window >= ${first})`;
   await refuseSharedIds(engine, batch, incoming);
   let [removed, renumbered] = [0, 0];
   if (liveWindows.length > 0) {
