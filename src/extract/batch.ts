@@ -24,8 +24,8 @@ export class Batch {
   #expire = () => {};
   #cancel = () => {};
   /** Resolves once the collected windows are committed and removed; undefined if there are none. */
-  #vacated: Promise<void> | undefined;
-  #vacate = () => {};
+  #flushed: Promise<void> | undefined;
+  #onFlushed = () => {};
 
   constructor(limits: BatchLimits, clock: Clock) {
     this.#limits = limits;
@@ -34,8 +34,8 @@ export class Batch {
 
   add(window: Window): void {
     this.#waiting.push(window);
-    this.#vacated ??= new Promise((resolve) => {
-      this.#vacate = resolve;
+    this.#flushed ??= new Promise((resolve) => {
+      this.#onFlushed = resolve;
     });
     if (this.#waiting.length > 1 || this.isFull) return;
     this.#expired = new Promise((resolve) => {
@@ -71,15 +71,15 @@ export class Batch {
    * Ends the time that the windows may wait, since their room is needed. Resolves once they are committed and removed, as
    * do those that are being delivered; undefined if there are none.
    */
-  makeRoom(): Promise<void> | undefined {
+  flush(): Promise<void> | undefined {
     this.#expire();
-    return this.#vacated;
+    return this.#flushed;
   }
 
   /** To be called when the drained windows are committed and removed. */
-  vacated(): void {
-    this.#vacated = undefined;
-    this.#vacate();
+  markFlushed(): void {
+    this.#flushed = undefined;
+    this.#onFlushed();
   }
 
   /** Removes and returns all windows. */

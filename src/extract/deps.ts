@@ -3,7 +3,7 @@ import type { UserError } from '../base/errors.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ColumnEdits } from '../schema/column-edits.ts';
 import type { ExportService } from '../service/export/protocol.ts';
-import type { LastRefusal, OnWait, RetryAfter } from '../service/export/retry.ts';
+import type { LastRefusal, OnWait, WaitBudget } from '../service/export/retry.ts';
 import type { Suppression } from '../suppression/list.ts';
 
 export interface ExtractOptions {
@@ -24,13 +24,13 @@ export interface Sharing {
   /** Refusals of exports to earlier targets, by request: those requests are not sent again. */
   readonly refusals: Map<string, LastRefusal | UserError>;
   /** How long exports may still be kept waiting, by their first day. */
-  readonly retryAfter: Map<Day, RetryAfter>;
-  readonly fitting: Fitting;
+  readonly waitBudgets: Map<Day, WaitBudget>;
+  readonly concurrency: Concurrency;
 }
 
-/** Maximum number of downloads at once for which the disk of the spool had room; infinite until it lacked room. */
-export interface Fitting {
-  atOnce: number;
+/** The maximum number of downloads at once for which the disk of the spool had room; infinite until it lacked room. */
+export interface Concurrency {
+  max: number;
 }
 
 export interface ExtractDeps extends Omit<Runtime, 'env'> {

@@ -104,7 +104,7 @@ async function* inOrder(
     if (windows.length === 0) return;
     yield windows;
     for (const window of windows) await discard(extraction, window);
-    batch.vacated();
+    batch.markFlushed();
   }
 }
 

@@ -5,6 +5,7 @@ import { UNIFIED_ID } from '../schema/groups.ts';
 import { HashKey } from '../schema/hash-key.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
+import type { OnWait } from '../service/export/retry.ts';
 import { ExportQuota, type ExportQuotaOptions } from '../service/quota/quota.ts';
 import { loadSuppression } from '../suppression/list.ts';
 import { type ExtractDeps, type ExtractOptions, newExtractCounts } from './deps.ts';
@@ -59,5 +60,22 @@ export function extractOptions(config: SourceConfig): ExtractOptions {
     timezone: config.timezone,
     ...(edits !== undefined && { edits }),
     ...(file !== undefined && key !== undefined && { suppression: loadSuppression(file, key, idKey) }),
+  };
+}
+
+/**
+ * For the waits of the quota and of exports that failed, of which there may be several: `show` is called with the end of
+ * the one that ends first, and with undefined when none is left.
+ */
+export function waitsAsOne(show: (until: number | undefined) => void): OnWait {
+  const ends = new Map<object | undefined, number>();
+  let shown: number | undefined;
+  return (until, owner) => {
+    if (until === undefined) ends.delete(owner);
+    else ends.set(owner, until);
+    const first = ends.size === 0 ? undefined : Math.min(...ends.values());
+    if (first === shown) return;
+    shown = first;
+    show(first);
   };
 }

@@ -30,8 +30,8 @@ export async function syncAll(run: SyncRun, targets: readonly TargetPlace[], con
   const shared = {
     command: randomUUID(),
     refusals: new Map(),
-    retryAfter: new Map(),
-    fitting: { atOnce: Number.POSITIVE_INFINITY },
+    waitBudgets: new Map(),
+    concurrency: { max: Number.POSITIVE_INFINITY },
   };
   const results: TargetResult[] = targets.map((one) => ({ ...one, summary: EMPTY_SUMMARY }));
   for (const [i, one] of targets.entries()) {

@@ -1,6 +1,6 @@
 import type pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
-import { newRetryAfter, type RetryAfter } from '../../service/export/retry.ts';
+import { newWaitBudget, type WaitBudget } from '../../service/export/retry.ts';
 import type { ExtractDeps } from '../deps.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Spool } from '../spool/spool.ts';
@@ -26,10 +26,10 @@ export interface Extraction {
 }
 
 /** How long the export of days from `first` on may still be kept waiting, for all targets of the command together. */
-export function retryAfterOf({ deps }: Extraction, first: Day): RetryAfter {
-  const left = deps.sharing?.retryAfter.get(first) ?? newRetryAfter();
-  deps.sharing?.retryAfter.set(first, left);
-  return left;
+export function waitBudgetOf({ deps }: Extraction, first: Day): WaitBudget {
+  const budget = deps.sharing?.waitBudgets.get(first) ?? newWaitBudget();
+  deps.sharing?.waitBudgets.set(first, budget);
+  return budget;
 }
 
 /** Removes the files of an answer or a window, unless further targets need them. */

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import type { ExportRequest } from '../../service/export/protocol.ts';
-import { type LastRefusal, type RetryAfter, retrying } from '../../service/export/retry.ts';
+import { type LastRefusal, retrying, type WaitBudget } from '../../service/export/retry.ts';
 import { exportName, requestKey } from '../export-request.ts';
 import { lastSettledDay, missesLateRows } from '../plan/days.ts';
 import { attemptExport } from './attempt.ts';
@@ -13,7 +13,7 @@ interface FetchOptions {
   readonly through: Day;
   /** Number of answers that may mean "too big" before the request is split; undefined for that of several days. */
   readonly splitAfter?: number | undefined;
-  readonly retryAfter: RetryAfter;
+  readonly waitBudget: WaitBudget;
 }
 
 /**
@@ -84,8 +84,8 @@ async function requestExport(
 ): Promise<ExportFile | LastRefusal> {
   const { facts, spool, deps, signal } = extraction;
   const malformed = new Map<string, number>();
-  const { splitAfter, retryAfter } = options;
-  const retryOptions = { ...deps, exportName: exportName(request), splitAfter, retryAfter, signal };
+  const { splitAfter, waitBudget } = options;
+  const retryOptions = { ...deps, exportName: exportName(request), splitAfter, waitBudget, signal };
   const last = await retrying(retryOptions, async () => {
     const file = await extraction.limit(() => attemptExport(extraction, request, malformed));
     if (file.kind !== 'file') return file;

@@ -1,16 +1,16 @@
 import { addDays, type Day, daysOf, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import type { RetryAfter } from '../../service/export/retry.ts';
+import type { WaitBudget } from '../../service/export/retry.ts';
 import { type DayRange, earliestToday, lengthOf, only, toDateFor, todayUtc } from '../plan/days.ts';
 import { type DaysResult, noDownload } from './download.ts';
-import { type Extraction, retryAfterOf } from './extraction.ts';
+import { type Extraction, waitBudgetOf } from './extraction.ts';
 import { fetchDays } from './split.ts';
 
 interface RangeOptions {
   /** Several days are assumed to contain their end, and the caller proves it. */
   readonly assumesEnd?: boolean;
   /** Of the export that was too large. */
-  readonly retryAfter?: RetryAfter;
+  readonly waitBudget?: WaitBudget;
 }
 
 /**
@@ -20,7 +20,7 @@ interface RangeOptions {
 export async function fetchRange(
   extraction: Extraction,
   days: DayRange,
-  { assumesEnd = false, retryAfter = retryAfterOf(extraction, days.first) }: RangeOptions = {},
+  { assumesEnd = false, waitBudget = waitBudgetOf(extraction, days.first) }: RangeOptions = {},
 ): Promise<DaysResult[]> {
   const { facts, plan } = extraction;
   const { first, last } = days;
@@ -36,7 +36,7 @@ export async function fetchRange(
   if (to < least) return [noDownload(days, 'invalid', 'it has not begun at the service')];
   for (let isLowered = false; ; isLowered = true) {
     const splitByNames = !canBeHalved(extraction, days);
-    const download = await fetchDays(extraction, { from: first, to, through: last, splitByNames }, retryAfter);
+    const download = await fetchDays(extraction, { from: first, to, through: last, splitByNames }, waitBudget);
     switch (download.kind) {
       case 'rows':
         if (isLowered) facts.limitToDate(to);
@@ -49,13 +49,13 @@ export async function fetchRange(
         const results = gone.map((day) => noDownload(only(day), 'gone', download.message));
         return next > last
           ? results
-          : [...results, ...(await fetchRange(extraction, { first: next, last }, { assumesEnd, retryAfter }))];
+          : [...results, ...(await fetchRange(extraction, { first: next, last }, { assumesEnd, waitBudget }))];
       }
       case 'too_big': {
         const middle = addDays(first, facts.limitWindowDays(days) - 1);
         return [
-          ...(await fetchRange(extraction, { first, last: middle }, { assumesEnd, retryAfter })),
-          ...(await fetchRange(extraction, { first: addDays(middle, 1), last }, { assumesEnd, retryAfter })),
+          ...(await fetchRange(extraction, { first, last: middle }, { assumesEnd, waitBudget })),
+          ...(await fetchRange(extraction, { first: addDays(middle, 1), last }, { assumesEnd, waitBudget })),
         ];
       }
       case 'invalid': {

@@ -1,6 +1,6 @@
 import { addDays, type Day, daysOf } from '../../base/days.ts';
 import type { Batch } from '../batch.ts';
-import type { Fitting } from '../deps.ts';
+import type { Concurrency } from '../deps.ts';
 import { type DayRange, DayRanges, lastSettledDay, lengthOf, only } from '../plan/days.ts';
 import { type DaysResult, type Download, noDownload, sentAtOf } from './download.ts';
 import { EndRule, observeRange } from './end-rule.ts';
@@ -25,7 +25,7 @@ interface Pending {
   readonly days: DayRange;
   readonly results: Promise<DaysResult[]>;
   /** Ends the downloads, and removes all that they have stored. */
-  giveUp(): Promise<void>;
+  cancel(): Promise<void>;
   hasFailed: boolean;
 }
 
@@ -38,9 +38,9 @@ export class Scheduler {
   readonly #pending: Pending[] = [];
   /** The results that `shift` returns next. */
   #head: Promise<DaysResult[]> | undefined;
-  readonly #fitting: Fitting;
+  readonly #concurrency: Concurrency;
   #makingRoom: Promise<boolean> | undefined;
-  #givingUp = Promise.resolve();
+  #cancelling = Promise.resolve();
   #singles = 0;
   #rangeAttempts = 0;
   /** True once a day was left to a later run: then no later day may be delivered either, or it would come again. */
@@ -49,7 +49,7 @@ export class Scheduler {
   constructor(extraction: Extraction, batch: Batch) {
     this.#extraction = { ...extraction, makeRoom: () => this.#makeRoom() };
     this.#batch = batch;
-    this.#fitting = extraction.deps.sharing?.fitting ?? { atOnce: Number.POSITIVE_INFINITY };
+    this.#concurrency = extraction.deps.sharing?.concurrency ?? { max: Number.POSITIVE_INFINITY };
     this.#ranges = new DayRanges(extraction.plan.days);
     this.#rule = new EndRule(this.#extraction, this.#ranges);
   }
@@ -57,7 +57,7 @@ export class Scheduler {
   /** Starts downloads until `most` are in progress or finished and not yet shifted. */
   fill(most: number): void {
     // A failure is thrown by `shift`; until then nothing new is started.
-    while (!this.#hasFailed && this.#pending.length < Math.min(most, this.#fitting.atOnce)) {
+    while (!this.#hasFailed && this.#pending.length < Math.min(most, this.#concurrency.max)) {
       const next = this.#start();
       if (next === undefined) return;
       this.#pending.push(next);
@@ -88,7 +88,7 @@ export class Scheduler {
 
   /** Waits for the downloads in progress; call it after the signal was aborted. */
   async close(): Promise<void> {
-    await Promise.allSettled([...this.#pending.map(({ results }) => results), this.#head, this.#givingUp]);
+    await Promise.allSettled([...this.#pending.map(({ results }) => results), this.#head, this.#cancelling]);
     await this.#rule.close();
   }
 
@@ -105,9 +105,9 @@ export class Scheduler {
    * that an ended run left, else of the last download. False if there is none of them.
    */
   async #removeSomething(): Promise<boolean> {
-    const vacated = this.#batch.makeRoom();
-    if (vacated !== undefined) {
-      await vacated;
+    const flushed = this.#batch.flush();
+    if (flushed !== undefined) {
+      await flushed;
       return true;
     }
     const { spool, deps } = this.#extraction;
@@ -115,16 +115,16 @@ export class Scheduler {
     const last = this.#pending.length > 1 ? this.#pending.pop() : undefined;
     if (last === undefined) return false;
     // Each time one fewer, so that this ends. Room that further targets hold does not come back: then one at a time.
-    const atOnce = deps.sharing?.keep === true ? 1 : this.#pending.length;
-    this.#fitting.atOnce = atOnce;
+    const max = deps.sharing?.keep === true ? 1 : this.#pending.length;
+    this.#concurrency.max = max;
     this.#ranges.putBack(last.days);
     const { first } = last.days;
     const message =
-      `The disk of the spool folder ${spool.folder} lacks room for so many downloads: ${atOnce} at once in the rest of ` +
+      `The disk of the spool folder ${spool.folder} lacks room for so many downloads: ${max} at once in the rest of ` +
       `this run. That of ${first} is given up and requested again later.`;
-    deps.logger.warn('spool.concurrency', message, { window: first, at_once: atOnce });
-    this.#givingUp = last.giveUp();
-    await this.#givingUp;
+    deps.logger.warn('spool.concurrency', message, { window: first, at_once: max });
+    this.#cancelling = last.cancel();
+    await this.#cancelling;
     return true;
   }
 
@@ -180,12 +180,12 @@ export class Scheduler {
     const controller = new AbortController();
     const paths: Extraction['paths'] = [];
     const results = step.take({ ...this.#extraction, signal: AbortSignal.any([signal, controller.signal]), paths });
-    const giveUp = async () => {
+    const cancel = async () => {
       controller.abort(new Error('an earlier download needs the room'));
       await Promise.allSettled([results]);
       for (const path of paths) await spool.discard({ path });
     };
-    const pending: Pending = { days, results, giveUp, hasFailed: false };
+    const pending: Pending = { days, results, cancel, hasFailed: false };
     results.catch(() => {
       pending.hasFailed = true;
     });

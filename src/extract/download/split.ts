@@ -1,10 +1,10 @@
 import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Filters } from '../../service/export/protocol.ts';
-import { type LastRefusal, type RetryAfter, SPLIT_AFTER } from '../../service/export/retry.ts';
+import { type LastRefusal, SPLIT_AFTER, type WaitBudget } from '../../service/export/retry.ts';
 import { exportName } from '../export-request.ts';
 import type { DaysRequest, Download, ExportFile } from './download.ts';
-import { type Extraction, retryAfterOf } from './extraction.ts';
+import { type Extraction, waitBudgetOf } from './extraction.ts';
 import { fetchExport } from './fetch.ts';
 
 /** Event names that the service is known to write, from its public pages; a split begins with them (S10). */
@@ -38,16 +38,16 @@ export const dayRequest = (day: Day, to: Day): DaysRequest => ({ from: day, to, 
 export async function fetchDays(
   extraction: Extraction,
   request: DaysRequest,
-  retryAfter = retryAfterOf(extraction, request.from),
+  waitBudget = waitBudgetOf(extraction, request.from),
 ): Promise<Download | LastRefusal> {
   const { from, to, through, splitByNames } = request;
   const splitAfter = splitByNames && extraction.facts.known.nameGroups !== undefined ? SPLIT_AFTER.nextDay : undefined;
   const whole = { ...extraction.plan.filters, from, to };
-  const found = await fetchExport(extraction, whole, { through, splitAfter, retryAfter });
+  const found = await fetchExport(extraction, whole, { through, splitAfter, waitBudget });
   const download = { kind: 'rows', from, to, days: { first: from, last: through }, contains: undefined } as const;
   if (found.kind === 'file') return { ...download, files: [found], split: 'none' };
   if (found.kind !== 'too_big' || !splitByNames) return found;
-  return { ...download, files: await fetchByNames(extraction, request, retryAfter), split: 'names' };
+  return { ...download, files: await fetchByNames(extraction, request, waitBudget), split: 'names' };
 }
 
 /**
@@ -58,11 +58,11 @@ export async function fetchDays(
 async function fetchByNames(
   extraction: Extraction,
   { from, to, through }: DaysRequest,
-  retryAfter: RetryAfter,
+  waitBudget: WaitBudget,
 ): Promise<ExportFile[]> {
   const { filters, eventNames } = extraction.plan;
   const fetchPart = (part: Pick<Filters, 'events' | 'eventsCondition'>, splitAfter?: number) =>
-    fetchExport(extraction, { ...filters, ...part, from, to }, { through, splitAfter, retryAfter });
+    fetchExport(extraction, { ...filters, ...part, from, to }, { through, splitAfter, waitBudget });
   const day = exportName({ from, to });
   const parts: ExportFile[] = [];
   const included: string[] = [];

@@ -120,13 +120,10 @@ export class SpoolWriter {
  * less and nothing can be removed.
  */
 async function leaveFree(folder: string, makeRoom: MakeRoom): Promise<void> {
-  let free: number;
-  let least: number;
-  do {
-    const { bavail, blocks, bsize } = await statfs(folder);
-    [free, least] = [bavail * bsize, Math.max(blocks * bsize * FREE_SHARE, LEAST_FREE_BYTES)];
-    if (free >= least) return;
-  } while (await makeRoom());
+  const { bavail, blocks, bsize } = await statfs(folder);
+  const [free, least] = [bavail * bsize, Math.max(blocks * bsize * FREE_SHARE, LEAST_FREE_BYTES)];
+  if (free >= least) return;
+  if (await makeRoom()) return leaveFree(folder, makeRoom);
   throw transientError(
     `The disk of the spool folder ${folder} has ${formatBytes(free)} left, and ${formatBytes(least)} of it are kept free: make room or set ` +
       'spool_dir to a folder on another disk. The download was given up and removed; what was stored before is complete.',

@@ -7,14 +7,14 @@ import { SHOWN_WAIT_MS } from '../quota/quota.ts';
 import { REFUSAL_POLICY } from '../quota/rules.ts';
 import type { ExportRefusal } from './protocol.ts';
 
-/** A pause is longer where the service names a longer one in `Retry-After`, as far as `RetryAfter` allows. */
+/** A pause is longer where the service names a longer one in `Retry-After`, as far as the `WaitBudget` allows. */
 export const EXPORT_RETRY: RetryPolicy = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
 
 /** How long an export, with the smaller ones that take its place, may still be kept waiting by `Retry-After` (ms). */
-export interface RetryAfter {
-  leftMs: number;
+export interface WaitBudget {
+  remainingMs: number;
 }
-export const newRetryAfter = (): RetryAfter => ({ leftMs: HOUR_MS });
+export const newWaitBudget = (): WaitBudget => ({ remainingMs: HOUR_MS });
 
 /** The number of answers that may mean "too big" before an export is divided. */
 export const SPLIT_AFTER = {
@@ -69,7 +69,7 @@ interface RetryOptions extends Omit<Runtime, 'env'> {
   /** Answers that may mean "too big" before the export is `too_big`; default: that of several days. */
   readonly splitAfter?: number | undefined;
   /** Shared with the exports in whose place this one is sent. */
-  readonly retryAfter?: RetryAfter | undefined;
+  readonly waitBudget?: WaitBudget | undefined;
   /** Maximum of a pause that the service names (ms); a longer one is refused. */
   readonly maxWaitMs?: number | undefined;
   /** Called with the end of a long pause that the service names, then with undefined; `owner` is the same for both. */
@@ -85,7 +85,7 @@ export async function retrying<T>(
   options: RetryOptions,
   request: () => Promise<Received<T> | Refusal>,
 ): Promise<Accepted<T> | LastRefusal> {
-  const { exportName, splitAfter = SPLIT_AFTER.days, retryAfter = newRetryAfter(), clock, logger, signal } = options;
+  const { exportName, splitAfter = SPLIT_AFTER.days, waitBudget = newWaitBudget(), clock, logger, signal } = options;
   const { maxWaitMs = Number.POSITIVE_INFINITY } = options;
   let attempt = 1;
   let quotaRefusals = 0;
@@ -113,14 +113,14 @@ export async function retrying<T>(
     if (kind === 'retry_or_split') maybeTooBig++;
     // The user can search for the code.
     const why = message.includes(`(${code})`) ? message : `${message} (${code})`;
-    const namedMs = Math.min((limits?.retryAt ?? 0) - clock.now(), retryAfter.leftMs);
+    const namedMs = Math.min((limits?.retryAt ?? 0) - clock.now(), waitBudget.remainingMs);
     if (kind === 'retry_or_split' && (maybeTooBig >= splitAfter || namedMs > maxWaitMs)) {
       const again = maybeTooBig >= splitAfter ? ' again and again' : '';
       const text = `${exportName}, attempt ${attempt}: ${why}${again}; a smaller export is requested next.`;
       logger.warn('window.split', text, { ...where, cause: code });
       return { ...answer, kind: 'too_big' };
     }
-    retryAfter.leftMs -= Math.max(0, namedMs);
+    waitBudget.remainingMs -= Math.max(0, namedMs);
     await pauseAfterFailure({ ...options, maxWaitMs }, attempt, { why, code, namedMs });
     attempt++;
   }

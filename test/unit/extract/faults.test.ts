@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { pauseAfter } from '../../../src/base/retry.ts';
 import { extractWindows } from '../../../src/extract/extract.ts';
-import { waitsAsOne } from '../../../src/extract/waits.ts';
+import { waitsAsOne } from '../../../src/extract/session.ts';
 import { EXPORT_RETRY } from '../../../src/service/export/retry.ts';
 import type { LimitHeaders } from '../../../src/service/http/headers.ts';
 import {
@@ -114,8 +114,8 @@ describe('a permanent fault', () => {
 
   it('is waited for an hour in all, whatever the number of targets that want it [R1080]', async () => {
     neverBefore('retry');
-    const fitting = { atOnce: 1 };
-    const sharing = { command: 'c', keep: true, refusals: new Map(), retryAfter: new Map(), fitting };
+    const concurrency = { max: 1 };
+    const sharing = { command: 'c', keep: true, refusals: new Map(), waitBudgets: new Map(), concurrency };
     for (let target = 0; target < 3; target++) {
       const plan = planFor(fixture.clock, fixture.target.prior({}), { ...DAYS, endDate: DAYS.startDate });
       const failure = await failureOf(extractWindows(plan, { ...fixture.deps(), sharing }).next());

@@ -99,8 +99,8 @@ describe('downloads that do not fit on the disk of the spool together [R1060]', 
       command: 'c',
       keep: true,
       refusals: new Map(),
-      retryAfter: new Map(),
-      fitting: { atOnce: Number.POSITIVE_INFINITY },
+      waitBudgets: new Map(),
+      concurrency: { max: Number.POSITIVE_INFINITY },
     };
     const settings = { ...DAYS, lookbackDays: 0 };
     const failure = await withRoomFor(3, () => failureOf(load({ sharing }, settings)));
@@ -112,7 +112,7 @@ describe('downloads that do not fit on the disk of the spool together [R1060]', 
     await withRoomFor(3, () => failureOf(load({ sharing }, settings)));
     expect([fixture.target.state?.from_date, fixture.service.sent - before]).toEqual(['2026-03-04', 1]);
     fixture.target = first;
-    sharing.fitting.atOnce = Number.POSITIVE_INFINITY;
+    sharing.concurrency.max = Number.POSITIVE_INFINITY;
     await withRoomFor(3, () => load({ sharing: { ...sharing, command: 'd' } }, settings));
     expect(fixture.target.state?.from_date).toBe('2026-03-07');
   });
