@@ -35,19 +35,8 @@ export function idRefusal(id: unknown, mostBytes: number): IdRefusal | undefined
 /** The outcome of an id; undecided rows are in neither count, and no state follows them. */
 export type Decision = 'done' | 'rejected' | 'undecided';
 
-/** Counts of a list, with the names of a report. */
-export interface ListCounts {
-  readonly received: number;
-  /** Refused rows by `IdRefusal`. */
-  readonly refused: Readonly<Record<string, number>>;
-  readonly duplicates: number;
-  /** Different ids among the accepted rows. */
-  readonly ids: number;
-  /** Ids that the unfinished run which this one resumes has deleted. */
-  readonly done_before: number;
-  /** Ids that the unfinished run was told are rejected; they are not requested again. */
-  readonly rejected_before: number;
-}
+/** Counts of a list, with the names of a report (schemas/deletion.json). */
+export type ListCounts = Readonly<DeletionList['counts']>;
 
 /** Writes a state to the platform: the state's text, and the counts of its rows. */
 export type EmitState = (text: string, stats: Required<StateStats>) => Promise<void>;
@@ -126,8 +115,8 @@ export class DeletionList {
     this.#addStep({ stream, text }, 0, text.length + STATE_BYTES);
   }
 
-  /** Complete once the input has ended. */
-  get counts(): ListCounts {
+  /** Complete once the input has ended. `refused` counts rows by `IdRefusal`. */
+  get counts() {
     const accepted = this.ids();
     const rowsOf = (entries: Iterable<Readonly<Entry>>) => [...entries].reduce((sum, { rows }) => sum + rows, 0);
     const rows = rowsOf(accepted);
@@ -138,9 +127,10 @@ export class DeletionList {
     });
     return {
       received: this.#received,
-      refused: Object.fromEntries(refused.filter(([, n]) => n > 0)),
+      refused: Object.fromEntries(refused.filter(([, n]) => n > 0)) as Readonly<Record<string, number>>,
       duplicates: rows - accepted.length,
       ids: accepted.length,
+      // What the unfinished run that this one resumes has decided is not requested again.
       done_before: accepted.filter(({ decision }) => decision === 'done').length,
       rejected_before: accepted.filter(({ decision }) => decision === 'rejected').length,
     };

@@ -7,30 +7,6 @@ import { givenOrStoredKey } from './key.ts';
 import { type Chained, GENESIS, type Line } from './line.ts';
 import { isOfService, type ServiceName } from './unfinished.ts';
 
-interface VerifiedFile {
-  readonly file: string;
-  readonly run: string;
-  readonly lines: number;
-  /** False if the run is incomplete; a later one may have resumed it. */
-  readonly closed: boolean;
-  /** Bytes of a line that a crash cut off; such a line was never relied on. */
-  readonly torn_bytes: number;
-}
-
-export interface LedgerVerdict {
-  readonly v: 1;
-  readonly kind: 'ledger_verdict';
-  /** False if there is any problem. */
-  readonly ok: boolean;
-  readonly files: readonly VerifiedFile[];
-  /** Sentences that name the file, the line and the problem. */
-  readonly problems: readonly string[];
-  /** Sentences about what could not be verified. */
-  readonly notes: readonly string[];
-  /** Code of the last line; compare it with one that was kept elsewhere. */
-  readonly head: string | null;
-}
-
 export interface VerifyOptions {
   /** The code of a line that must be there. */
   readonly head?: string | undefined;
@@ -40,17 +16,17 @@ export interface VerifyOptions {
 
 /**
  * Verifies a ledger: a folder whole, or one file and all files before it in the chain. Finds every edit; with `head`,
- * the code that a run printed, also a tail that was cut off.
+ * the code that a run printed, also a tail that was cut off. The result is schemas/ledger-verdict.json.
  */
 export async function verifyLedger(
   path: string,
   key: Secret | undefined,
   { head, see = () => {} }: VerifyOptions = {},
-): Promise<LedgerVerdict> {
+) {
   const { folder, files } = filesToVerify(path);
   const ledgerKey = givenOrStoredKey(folder, key);
   const wanted = head?.trim().toLowerCase();
-  const verified: VerifiedFile[] = [];
+  const verified: { file: string; run: string; lines: number; closed: boolean; torn_bytes: number }[] = [];
   const problems: string[] = files.length === 0 ? ['There is no file of a ledger here.'] : [];
   const notes: string[] = [];
   let before: Before = {};
@@ -80,7 +56,7 @@ export async function verifyLedger(
     );
   }
   const ok = problems.length === 0;
-  return { v: 1, kind: 'ledger_verdict', ok, files: verified, problems, notes, head: before.head ?? null };
+  return { v: 1, kind: 'ledger_verdict', ok, files: verified, problems, notes, head: before.head ?? null } as const;
 }
 
 /** Number of the last of the files before a file, and the code of their last line. */
@@ -149,40 +125,24 @@ export async function countLedger(
   return { runs, problems };
 }
 
+/** Where a line stands; lines count from 1. */
 interface LinePlace {
   readonly file: string;
-  /** From 1. */
   readonly line: number;
 }
 
-interface ProvedAnswer extends LinePlace, Pick<Line<'after'>, 'at' | 'outcome' | 'code' | 'status' | 'run'> {
-  readonly base_url: string;
-  readonly service_id: string;
-  readonly requested_by: string | null;
-  readonly reason: string | null;
+function provedAnswer({ at, outcome, code, status, run }: Line<'after'>, place: LinePlace, open: Line<'open'>) {
+  const { base_url, service_id, requested_by = null, reason = null } = open;
+  return { at, outcome, code, status, run, ...place, base_url, service_id, requested_by, reason };
 }
 
 /** The result, in one place and for all its people, of a purge that covered the id. */
-interface ProvedPurge
-  extends LinePlace,
-    Required<Pick<Line<'purge'>, 'at' | 'target' | 'outcome' | 'counts' | 'unreached' | 'run'>> {}
-
-export interface Proof {
-  readonly v: 1;
-  readonly kind: 'proof';
-  /** Keyed hash of the id (hex) as in the ledger; the id itself is not repeated. */
-  readonly id: string;
-  /** The service of the proof: at another one the same id may be another person. Null: the ledger has no line. */
-  readonly base_url: string | null;
-  readonly service_id: string | null;
-  readonly erased: boolean;
-  /** Every answer, oldest first. */
-  readonly answers: readonly ProvedAnswer[];
-  /** Every purge of a run that the id was deleted in, or only purged in (S56), oldest first. */
-  readonly purges: readonly ProvedPurge[];
-  /** Problems of the ledger: with any, its answers prove nothing. */
-  readonly problems: readonly string[];
+function provedPurge({ at, target, outcome, counts, unreached = [], run }: Line<'purge'>, place: LinePlace) {
+  return { at, target, outcome, counts, unreached, run, ...place };
 }
+
+/** When, and with what answers, an id was erased: schemas/proof.json. */
+export type Proof = Awaited<ReturnType<typeof proveErasure>>;
 
 export interface ProofQuery {
   readonly folder: string;
@@ -195,16 +155,17 @@ export interface ProofQuery {
 }
 
 /**
- * Proves when, and with what answers, the deletion of an id was requested at one service. It reads every file of a
- * ledger, after its whole chain was verified. Memory: the answers found.
+ * Proves when, and with what answers, the deletion of an id was requested at one service: at another one the same id may
+ * be another person. Gives every answer, and every purge of a run that the id was deleted in, or only purged in (S56),
+ * oldest first. Memory: the answers found.
  */
-export async function proveErasure(id: string, query: ProofQuery): Promise<Proof> {
+export async function proveErasure(id: string, query: ProofQuery) {
   const { folder } = query;
   if (!existsSync(folder)) throw configError(`There is no ledger at ${folder}.`);
   if (!statSync(folder).isDirectory()) throw configError(`${folder} is no folder: wanted the ledger's folder.`);
   const hash = givenOrStoredKey(folder, query.key).idHash(id);
-  const found: ProvedAnswer[] = [];
-  const purges: ProvedPurge[] = [];
+  const found: ReturnType<typeof provedAnswer>[] = [];
+  const purges: ReturnType<typeof provedPurge>[] = [];
   const runs = new Set<string>();
   let open: Line<'open'> | undefined;
   let { service } = query;
@@ -221,20 +182,15 @@ export async function proveErasure(id: string, query: ProofQuery): Promise<Proof
     // A run that goes on with another one purges those whom that one has deleted.
     if (line.kind === 'open' && line.resumes !== undefined && runs.has(line.resumes)) runs.add(line.run);
     if (line.kind === 'purge_only' && line.id === hash) runs.add(line.run);
-    if (line.kind === 'purge' && runs.has(line.run)) {
-      const { at, target, outcome, counts, unreached = [], run } = line;
-      purges.push({ at, target, outcome, counts, unreached, run, ...place });
-    }
+    if (line.kind === 'purge' && runs.has(line.run)) purges.push(provedPurge(line, place));
     if (line.kind !== 'after' || line.id !== hash) return;
-    const { at, outcome, code, status, run } = line;
-    const { base_url, service_id, requested_by = null, reason = null } = open;
-    found.push({ at, outcome, code, status, run, ...place, base_url, service_id, requested_by, reason });
-    if (outcome === 'done') runs.add(run);
+    found.push(provedAnswer(line, place, open));
+    if (line.outcome === 'done') runs.add(line.run);
   };
   const { problems } = await verifyLedger(folder, query.key, { head: query.head, see });
   // A broken chain proves nothing, even if single lines are valid.
   const [answers, proved] = problems.length === 0 ? [found, purges] : [[], []];
   const erased = answers.some(({ outcome }) => outcome === 'done');
   const { baseUrl: base_url = null, serviceId: service_id = null } = service ?? {};
-  return { v: 1, kind: 'proof', id: hash, base_url, service_id, erased, answers, purges: proved, problems };
+  return { v: 1, kind: 'proof', id: hash, base_url, service_id, erased, answers, purges: proved, problems } as const;
 }
