@@ -113,15 +113,14 @@ export async function retrying<T>(
     if (kind === 'retry_or_split') maybeTooBig++;
     // The user can search for the code.
     const why = message.includes(`(${code})`) ? message : `${message} (${code})`;
-    const namedMs = Math.min((limits?.retryAt ?? 0) - clock.now(), waitBudget.remainingMs);
-    if (kind === 'retry_or_split' && (maybeTooBig >= splitAfter || namedMs > maxWaitMs)) {
+    const retryAfterMs = Math.max(0, (limits?.retryAt ?? 0) - clock.now());
+    if (kind === 'retry_or_split' && (maybeTooBig >= splitAfter || retryAfterMs > maxWaitMs)) {
       const again = maybeTooBig >= splitAfter ? ' again and again' : '';
       const text = `${exportName}, attempt ${attempt}: ${why}${again}; a smaller export is requested next.`;
       logger.warn('window.split', text, { ...where, cause: code });
       return { ...answer, kind: 'too_big' };
     }
-    waitBudget.remainingMs -= Math.max(0, namedMs);
-    await pauseAfterFailure({ ...options, maxWaitMs }, attempt, { why, code, namedMs });
+    await pauseAfterFailure({ ...options, maxWaitMs, waitBudget }, attempt, { why, code, retryAfterMs });
     attempt++;
   }
 }
@@ -161,17 +160,17 @@ function tellQuotaRefusal({ exportName, logger }: RetryOptions, message: string,
 interface Failure {
   readonly why: string;
   readonly code: string;
-  /** The pause that `Retry-After` names, if it is positive. */
-  readonly namedMs: number;
+  /** The pause that `Retry-After` names, whole; 0 if it names none. */
+  readonly retryAfterMs: number;
 }
 
 /** Throws a UserError after the last attempt, or if the service names a longer pause than is allowed. */
 async function pauseAfterFailure(
-  options: RetryOptions & { readonly maxWaitMs: number },
+  options: RetryOptions & { readonly maxWaitMs: number; readonly waitBudget: WaitBudget },
   attempt: number,
-  { why, code, namedMs }: Failure,
+  { why, code, retryAfterMs }: Failure,
 ): Promise<void> {
-  const { exportName, maxWaitMs, onWait, clock, random, logger, signal } = options;
+  const { exportName, maxWaitMs, waitBudget, onWait, clock, random, logger, signal } = options;
   const where = { window: exportName, attempt };
   if (attempt >= EXPORT_RETRY.attempts) {
     throw transientError(
@@ -179,13 +178,15 @@ async function pauseAfterFailure(
       { where, internal: code },
     );
   }
-  if (namedMs > maxWaitMs) {
+  if (retryAfterMs > maxWaitMs) {
     throw transientError(
-      `The export of ${exportName} failed because ${why}, and may be requested again in ${formatDuration(namedMs)}: longer ` +
+      `The export of ${exportName} failed because ${why}, and may be requested again in ${formatDuration(retryAfterMs)}: longer ` +
         `than the ${formatDuration(maxWaitMs)} that it is waited for (--max-wait). What is done is kept; run again then.`,
       { where, internal: code },
     );
   }
+  const namedMs = Math.min(retryAfterMs, waitBudget.remainingMs);
+  waitBudget.remainingMs -= namedMs;
   const pause = Math.max(pauseAfter(attempt, EXPORT_RETRY, random), namedMs);
   const text = `${exportName}, attempt ${attempt} of ${EXPORT_RETRY.attempts}: ${why}; again in ${formatDuration(pause)}.`;
   logger.warn('window.retry', text, { ...where, cause: code, pause_ms: pause });

@@ -98,6 +98,19 @@ describe('a permanent fault', () => {
     expect(fixture.target.ids()).toEqual(truth());
   });
 
+  it('whose Retry-After is longer than --max-wait is refused by the whole of it, however long is still waited [R1190]', async () => {
+    for (const [hours, maxWaitMs] of [
+      [2, 1.5 * HOUR],
+      [5, HOUR / 3],
+    ] as const) {
+      fixture?.close();
+      failsOnce((now) => ({ retryAt: now + hours * HOUR })).maxWaitMs = maxWaitMs;
+      const failure = await failureOf(fixture.run(DAYS));
+      expect([failure.exitCode, fixture.clock.slept]).toEqual([3, 0]);
+      expect(failure.message).toContain(`may be requested again in ${hours} h: longer than`);
+    }
+  });
+
   const neverBefore = (refuse: 'retry' | 'retry_or_split') =>
     open({ fault: () => ({ refuse, limits: { retryAt: fixture.clock.now() + HOUR } }) });
 
