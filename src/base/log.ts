@@ -19,12 +19,7 @@ type LogFields = NonNullable<LogEvent['fields']>;
 /** Where events go: stderr for the command line, LOG messages for the connectors, an array in tests. */
 export type LogSink = (event: LogEvent) => void;
 
-export interface Logger {
-  debug(event: string, message: string, fields?: LogFields): void;
-  info(event: string, message: string, fields?: LogFields): void;
-  warn(event: string, message: string, fields?: LogFields): void;
-  error(event: string, message: string, fields?: LogFields): void;
-}
+export type Logger = Readonly<Record<LogLevel, (event: string, message: string, fields?: LogFields) => void>>;
 
 /**
  * A logger that drops what is below `level` and hands the rest to `sink`, with secrets masked, each text printable and

@@ -6,14 +6,7 @@ import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { MASK } from '../base/secrets.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../config/destination.ts';
-import {
-  type ConfigSchema,
-  type EnvironmentValues,
-  FORMS,
-  readEnvironment,
-  variableOf,
-  variablesOf,
-} from '../config/environment.ts';
+import { type ConfigSchema, FORMS, readEnvironment, variableOf, variablesOf } from '../config/environment.ts';
 import { objectOf, type ParsedConfig } from '../config/parse.ts';
 import { parseSourceConfig, type SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/json-file.ts';
@@ -115,7 +108,7 @@ function load<C>(
 function settingsOf(
   { properties }: ConfigSchema,
   file: Readonly<Record<string, unknown>>,
-  { values, names }: EnvironmentValues,
+  { values, names }: ReturnType<typeof readEnvironment>,
 ): Record<string, Setting> {
   const settings = Object.entries(properties).map(([key, property]): [string, Setting] => {
     const shown = (value: unknown) => (property.airbyte_secret && value !== undefined ? MASK : value);

@@ -79,14 +79,11 @@ export function refuseUnknownNames(env: Env): void {
   throw configError(`the environment has unknown variables: ${named.join(', ')}. Correct or unset them.`);
 }
 
-export interface EnvironmentValues {
-  readonly values: Readonly<Record<string, unknown>>;
-  /** Key → the name of the variable that gave it. */
-  readonly names: ReadonlyMap<string, string>;
-}
-
-/** Reads every key of the schema that the environment has; an empty variable counts as not set. */
-export function readEnvironment(schema: ConfigSchema, env: Env): EnvironmentValues {
+/**
+ * Reads every key of the schema that the environment has, and the names of the variables that gave them; an empty
+ * variable counts as not set.
+ */
+export function readEnvironment(schema: ConfigSchema, env: Env) {
   const values: Record<string, unknown> = {};
   const names = new Map<string, string>();
   const problems: Problem[] = [];

@@ -11,7 +11,7 @@ import { DeletionList, type EmitState } from './input/deletion-list.ts';
 import { type Ledger, LedgerStore } from './ledger/ledger.ts';
 import type { LedgerOutput } from './ledger/line.ts';
 import { Purge, type PurgeRequest } from './purge.ts';
-import { type DeletionReport, deletionFailure, nothingAccepted, worstOf } from './report.ts';
+import { type DeletionReport, deletionFailure, nothingAccepted, reportOf, worstOf } from './report.ts';
 import { newCounts, type ProfileDeleter, type RequestCounts, sendRequests } from './send-requests.ts';
 
 export interface RunContext extends Omit<Runtime, 'env'> {
@@ -197,33 +197,6 @@ function caseFailure(
 ): UserError | undefined {
   const ending = deletionFailure(report, config, broken);
   return open === 'not begun' ? (ending ?? notPurged(config)) : worstOf([open, ending]);
-}
-
-/** Makes the report of a case; of its plan if `sent` is absent. */
-function reportOf(
-  { counts, wanted, purge, isPurgeOnly, guard }: DeletionPlan,
-  elapsedMs: number,
-  sent?: RequestCounts,
-  ledger?: Ledger,
-): DeletionReport {
-  const { stoppedBy, ...requests } = sent ?? newCounts();
-  return {
-    v: 1,
-    kind: 'deletion',
-    mode: sent === undefined ? 'dry_run' : 'executed',
-    run: ledger?.run ?? null,
-    ...counts,
-    ...requests,
-    undecided: sent === undefined ? 0 : wanted.length - sent.done - sent.rejected,
-    guard: sent === undefined ? (guard ?? null) : null,
-    purge_only: isPurgeOnly,
-    ...purge?.sums,
-    places: purge?.reports ?? [],
-    unreached: purge?.unreached ?? [],
-    stopped_by: stoppedBy?.code ?? null,
-    seconds: Math.round(elapsedMs) / 1_000,
-    head: ledger?.head ?? null,
-  };
 }
 
 /** Logs the head of the ledger: this is the only message that has it when a run ends without a report. */

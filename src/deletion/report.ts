@@ -2,34 +2,48 @@ import { configError, EXIT, severityOf, transientError, UserError } from '../bas
 import { count, plainCount } from '../base/quantities.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { type IdRefusal, type ListCounts, REFUSAL_TEXT } from './input/deletion-list.ts';
+import type { Ledger } from './ledger/ledger.ts';
 import type { PlaceReport, Purge } from './purge.ts';
-import type { RequestCounts } from './send-requests.ts';
+import { newCounts, type RequestCounts } from './send-requests.ts';
 
-/** What a run did, or would do, as JSON with these keys (schemas/deletion.json). Ids appear nowhere. */
-export interface DeletionReport
-  extends ListCounts,
-    Readonly<Omit<RequestCounts, 'stoppedBy'>>,
-    Readonly<Partial<Purge['sums']>> {
-  readonly v: 1;
-  readonly kind: 'deletion';
-  readonly mode: 'dry_run' | 'executed';
-  /** Id of the run; null if none was begun. */
-  readonly run: string | null;
-  /** Ids with an unknown outcome, including those that were never requested. */
-  readonly undecided: number;
-  /** The limit that stops a run (or would stop it, in a dry run), as a sentence. */
-  readonly guard: string | null;
-  /** True if no request is sent and only rows are removed (S56). */
-  readonly purge_only: boolean;
-  readonly places: readonly PlaceReport[];
-  /** Sentences about what may still hold the people and is out of reach. */
-  readonly unreached: readonly string[];
-  /** The service's code that stopped the run. */
-  readonly stopped_by: string | null;
-  readonly seconds: number;
-  /** Code of the ledger's last line, to be stored apart from the ledger. */
-  readonly head: string | null;
+interface ReportedPlan {
+  readonly counts: ListCounts;
+  /** The ids that are still to be requested. */
+  readonly wanted: readonly string[];
+  readonly purge: Purge | undefined;
+  readonly isPurgeOnly: boolean;
+  readonly guard: string | undefined;
 }
+
+/** What a case did, or if `sent` is absent would do (schemas/deletion.json). Ids appear nowhere. */
+export function reportOf(
+  { counts, wanted, purge, isPurgeOnly, guard }: ReportedPlan,
+  elapsedMs: number,
+  sent?: RequestCounts,
+  ledger?: Ledger,
+) {
+  const { stoppedBy, ...requests } = sent ?? newCounts();
+  return {
+    v: 1,
+    kind: 'deletion',
+    mode: sent === undefined ? 'dry_run' : 'executed',
+    run: ledger?.run ?? null,
+    ...counts,
+    ...requests,
+    // Also those that were never requested.
+    undecided: sent === undefined ? 0 : wanted.length - sent.done - sent.rejected,
+    guard: sent === undefined ? (guard ?? null) : null,
+    purge_only: isPurgeOnly,
+    ...purge?.sums,
+    places: purge?.reports ?? [],
+    unreached: purge?.unreached ?? [],
+    stopped_by: stoppedBy?.code ?? null,
+    seconds: Math.round(elapsedMs) / 1_000,
+    head: ledger?.head ?? null,
+  } as const;
+}
+
+export type DeletionReport = ReturnType<typeof reportOf>;
 
 /** The report as text: one `label  number` a line. */
 export function reportTable(report: DeletionReport): string {

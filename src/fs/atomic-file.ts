@@ -16,7 +16,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { chmod, type FileHandle, link, lstat, open, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { type FileHandle, link, lstat, open, readdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import { diskError, isDiskFull } from './disk-failure.ts';
@@ -64,8 +64,8 @@ async function removeTemporary(path: string, mustGo: boolean): Promise<void> {
 }
 
 /** Replaces a file, synced to disk: the old text or the new one is there, whole. Throws the system's error. */
-export async function replaceFile(path: string, text: string, mode = OWNER_FILE): Promise<void> {
-  const temporary = await temporaryWith(path, text, mode);
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const temporary = await temporaryWith(path, text);
   try {
     await rename(temporary, path);
   } finally {
@@ -91,6 +91,7 @@ export function replaceLockedFile(path: string, text: string): void {
 function replaceBy(temporary: string, path: string, text: string, mode: number): void {
   try {
     writeFileSync(temporary, text, { flag: 'wx', mode: OWNER_FILE });
+    // The umask must not decide the mode.
     if (mode !== OWNER_FILE) chmodSync(temporary, mode);
     renameSync(temporary, path);
   } finally {
@@ -192,14 +193,12 @@ export async function nameTemporary(
 
 /** Creates a synced file with this text as `nameTemporary` does; false if a file of that name exists. */
 export const createFile = async (path: string, text: string, options?: NameOptions): Promise<boolean> =>
-  nameTemporary(await temporaryWith(path, text, OWNER_FILE), path, options);
+  nameTemporary(await temporaryWith(path, text), path, options);
 
-async function temporaryWith(path: string, text: string, mode: number): Promise<string> {
+async function temporaryWith(path: string, text: string): Promise<string> {
   const temporary = temporaryPathOf(path);
   try {
     await writeFile(temporary, text, { flag: 'wx', mode: OWNER_FILE });
-    // The umask must not decide the mode.
-    if (mode !== OWNER_FILE) await chmod(temporary, mode);
     await syncFile(temporary);
     return temporary;
   } catch (error) {
@@ -216,14 +215,11 @@ export async function moveFile(from: string, to: string): Promise<void> {
 }
 
 /**
- * Writes all of these bytes, at `position` or where the file is. A disk that is nearly full takes a part of a write and
- * reports no error: only the write after it fails. Throws the system's error.
+ * Writes all of these bytes. A disk that is nearly full takes a part of a write and reports no error: only the write
+ * after it fails. Throws the system's error.
  */
-export function writeWhole(file: number, bytes: Uint8Array, position?: number): void {
-  for (let done = 0; done < bytes.length; ) {
-    const at = position === undefined ? null : position + done;
-    done += writeSync(file, bytes, done, bytes.length - done, at);
-  }
+export function writeWhole(file: number, bytes: Uint8Array): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done, bytes.length - done);
 }
 
 export function removeIfThere(path: string): void {

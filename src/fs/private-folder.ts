@@ -40,14 +40,14 @@ export const isPrivateFolder = (path: string): boolean => folderOwner(path) === 
 
 /**
  * Makes a folder for this user alone, if it is not there. Throws a configuration failure for one that is a link,
- * somebody else's or open to others, the system's error where it cannot be made. `what` and `remedy` are parts of the
- * sentence: `The spool folder`, `set spool_dir to another`.
+ * somebody else's or open to others, the system's error where it cannot be made. `what` begins the sentence: `The spool
+ * folder`.
  */
-export function makePrivateFolder(path: string, what: string, remedy: string): void {
+export function makePrivateFolder(path: string, what: string): void {
   makeFolders(path);
   if (folderOwner(path) !== 'others') return;
   throw configError(
-    `${what} ${path} is a link, belongs to another user or is open to others: remove it or ${remedy}.`,
+    `${what} ${path} is a link, belongs to another user or is open to others: remove it or set spool_dir to another folder.`,
     { where: { file: path } },
   );
 }

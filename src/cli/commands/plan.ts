@@ -80,12 +80,7 @@ function asJson({ planned, needed, forecast, settings }: PlanOutput) {
     v: 1,
     from_date: planned.days[0] ?? null,
     to_date: planned.days.at(-1) ?? null,
-    windows: plannedWindows(planned).map(({ first, last, from, to }) => ({
-      first,
-      last,
-      from_date: from,
-      to_date: to,
-    })),
+    windows: plannedWindows(planned).map(({ first, last, to }) => ({ first, last, from_date: first, to_date: to })),
     exports_least: needed.least,
     exports_most: needed.most,
     exports_startable_now: forecast.startableNow,

@@ -15,15 +15,7 @@ const DAY_STATES = {
 
 type DayState = keyof typeof DAY_STATES;
 
-export interface ReportedDay {
-  readonly day: Day;
-  readonly state: DayState;
-  /** Rows of the latest export of that day alone; undefined if a window held more days. */
-  readonly rows: number | undefined;
-  readonly bytes: number | undefined;
-  /** Days until the service no longer exports it, for a day that is lost soon. */
-  readonly daysLeft: number | undefined;
-}
+export type ReportedDay = Readonly<ReturnType<typeof reportedDays>[number]>;
 
 /** A day that is not loaded and leaves the service within so many days is lost soon. */
 export const SOON_DAYS = 7;
@@ -34,8 +26,11 @@ export const daysLeftOf = (day: Day, today: Day, historyDays: number): number =>
 /** Of a longer history the latest days are shown. */
 const MAX_DAYS = 1_100;
 
-/** Every day from the first that was wanted through today, with what became of it. */
-export function reportedDays(report: TargetReport, today: Day, historyDays: number): ReportedDay[] {
+/**
+ * Every day from the first that was wanted through today, with what became of it. `rows` and `bytes` are those of the
+ * latest export of that day alone; undefined if a window held more days.
+ */
+export function reportedDays(report: TargetReport, today: Day, historyDays: number) {
   const reads = new Map<Day, number>();
   const requested = new Set<Day>();
   const latest = new Map<Day, { readonly rows: number; readonly bytes: number }>();

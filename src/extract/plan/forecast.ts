@@ -2,24 +2,16 @@ import type { Day } from '../../base/days.ts';
 import { type DayRange, DayRanges, toDateFor } from './days.ts';
 import type { Plan } from './plan.ts';
 
-/** A window as it will be if nothing fails: the days that it is for, and the days that it will request. */
-interface PlannedWindow extends DayRange {
-  readonly from: Day;
-  /** The `to_date` of its request; an assumption while the end-day rule is not proved. */
-  readonly to: Day;
-}
-
 /**
- * The windows of a plan. While nothing is proved the first is a single day, since that export can prove the rule (S2).
+ * The windows of a plan if nothing fails: the days that each is for, and `to_date` of its request, an assumption while
+ * the end-day rule is not proved. Until then the first is a single day, since that export can prove the rule (S2).
  */
-export function plannedWindows(
-  plan: Pick<Plan, 'days' | 'likelyGaps' | 'windowDays' | 'inclusive'>,
-): readonly PlannedWindow[] {
+export function plannedWindows(plan: Pick<Plan, 'days' | 'likelyGaps' | 'windowDays' | 'inclusive'>) {
   const { windowDays, inclusive } = plan;
   const ranges = new DayRanges(plan.days.filter((day) => !plan.likelyGaps.includes(day)));
-  const out: PlannedWindow[] = [];
+  const out: (DayRange & { readonly to: Day })[] = [];
   for (let next = ranges.next(inclusive === undefined ? 1 : windowDays); next; next = ranges.next(windowDays)) {
-    out.push({ ...next, from: next.first, to: toDateFor(next, inclusive ?? true) });
+    out.push({ ...next, to: toDateFor(next, inclusive ?? true) });
   }
   return out;
 }

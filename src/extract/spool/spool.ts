@@ -222,7 +222,7 @@ const withoutEnding = (path: string): string => path.replace(/\.[a-z]+$/, '');
 function claimFolder(folder: string, clock: Clock): Promise<Lease> {
   const isGone = (error: unknown) => ['ENOENT', 'EEXIST'].includes(codeOf(error) ?? '');
   return attempted(CLAIM_ATTEMPTS, isGone, async () => {
-    makePrivateFolder(folder, 'The spool folder', 'set spool_dir to another folder');
+    makePrivateFolder(folder, 'The spool folder');
     return acquireLease(folder, clock);
   });
 }

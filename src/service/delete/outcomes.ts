@@ -41,14 +41,10 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: ({ host }) => `${host} does not accept the import token (40201): ${TOKEN}`,
   },
   {
-    when: has('40401'),
+    when: (facts) => has('40401')(facts) || status(429)(facts),
     kind: 'wait',
-    message: ({ host }) => `${host} says that the limit of requests is reached (40401).`,
-  },
-  {
-    when: status(429),
-    kind: 'wait',
-    message: ({ host }) => `${host} says that the limit of requests is reached (429).`,
+    message: (facts) =>
+      `${facts.host} says that the limit of requests is reached (${has('40401')(facts) ? '40401' : facts.status}).`,
   },
   { when: has('50000'), kind: 'retry', message: ({ host }) => `${host} failed inside (50000).` },
   {
@@ -92,9 +88,8 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     kind: 'stop',
     message: () => 'The proxy wants a user name and a password (407): nothing more is sent. Put them into HTTPS_PROXY.',
   },
-  { when: status(500, 599), kind: 'retry', message: (facts) => `${facts.host} answered ${facts.status}.` },
   {
-    when: (facts) => status(408)(facts) || status(409)(facts) || status(423, 425)(facts) || status(499)(facts),
+    when: (facts) => status(500, 599)(facts) || [408, 409, 423, 424, 425, 499].includes(facts.status),
     kind: 'retry',
     message: (facts) => `${facts.host} answered ${facts.status}.`,
   },

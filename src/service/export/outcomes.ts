@@ -124,8 +124,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerFacts, ExportRefusal['ki
     message: (facts) => `${facts.host} refuses the request (422).`,
   },
   // Conflict, locked, failed dependency and too early are temporary states.
-  { when: status(409), kind: 'retry', code: 'busy', message: failed },
-  { when: status(423, 425), kind: 'retry', code: 'busy', message: failed },
+  { when: ({ status }) => [409, 423, 424, 425].includes(status), kind: 'retry', code: 'busy', message: failed },
   {
     when: status(429),
     kind: 'wait',
@@ -140,9 +139,13 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerFacts, ExportRefusal['ki
     message: ({ host, status }) => `${host} does not take the request at all (${status}): ${BASE}`,
   },
   { when: status(500), kind: 'retry_or_split', message: failed },
-  { when: status(504), kind: 'retry_or_split', code: 'gateway_timeout', message: failed },
-  // A content network gave up waiting for its origin.
-  { when: status(524), kind: 'retry_or_split', code: 'gateway_timeout', message: failed },
+  // 524: a content network gave up waiting for its origin.
+  {
+    when: ({ status }) => status === 504 || status === 524,
+    kind: 'retry_or_split',
+    code: 'gateway_timeout',
+    message: failed,
+  },
   { when: status(500, 599), kind: 'retry', code: 'unavailable', message: failed },
   { when: () => true, kind: 'retry', code: 'odd_status', message: failed },
 ];

@@ -2,15 +2,6 @@ import { codeOf } from '../../base/errors.ts';
 import { ProxyRefused } from './proxy.ts';
 import { Truncated } from './transport.ts';
 
-/** Why no answer, or no complete one, came over the network. */
-interface NetworkProblem {
-  /** True when only the user can fix it. */
-  readonly config: boolean;
-  readonly code: string;
-  /** A sentence when `config` is true, else a clause that can follow "because". */
-  readonly message: string;
-}
-
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
 
@@ -32,8 +23,11 @@ const ROWS: readonly Row[] = [
   [/^/, 'network', (host, code) => `the request to ${host} failed (${code || 'no code'})`],
 ];
 
-/** Classifies an error of a request or of the reading of its body. An unknown error counts as temporary. */
-export function networkProblem(error: unknown, host: string): NetworkProblem {
+/**
+ * Why no answer, or no complete one, came over the network. `config`: only the user can fix it, and the message is a
+ * sentence; else it is a clause that can follow "because". An unknown error counts as temporary.
+ */
+export function networkProblem(error: unknown, host: string) {
   if (error instanceof ProxyRefused) {
     const { status } = error;
     if (status !== 407 && status !== 403) {

@@ -71,7 +71,7 @@ export class QuotaStateFile {
     };
     if (this.#folder === undefined) return apply();
     try {
-      makePrivateFolder(this.#folder, 'The folder of the quota', 'set spool_dir to another folder');
+      makePrivateFolder(this.#folder, 'The folder of the quota');
       const what = `the state of the quota in ${this.#path}`;
       const lock = { what, clock: this.#clock, waitMs: LOCK_WAIT_MS, signal };
       return await withLockFile(`${this.#path}.lock`, lock, (checkHeld) => {

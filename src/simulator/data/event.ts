@@ -57,18 +57,10 @@ export function maskOf(...names: string[]): number {
 
 export const ITEM_EVENTS = EVENT_KINDS.reduce((mask, kind, i) => (kind.items === 'none' ? mask : mask | (1 << i)), 0);
 
-/** The events of one day, in the zone in which the service counts days. */
-export interface DayPlan {
-  readonly day: Day;
-  readonly number: number;
-  readonly hash: number;
-  readonly events: number;
-  /** First instant of the day (ms UTC). */
-  readonly start: number;
-  readonly compact: string;
-}
+/** The events of one day, in the zone in which the service counts days; `start` is its first instant (ms UTC). */
+export type DayPlan = Readonly<ReturnType<typeof planDay>>;
 
-export function planDay(parameters: DatasetParameters, day: Day): DayPlan {
+export function planDay(parameters: DatasetParameters, day: Day) {
   const number = startOf(day) / DAY_MS;
   const hash = mix(parameters.seed, number);
   const start = instantOf(parameters.scenario, day);
@@ -96,27 +88,11 @@ export function daysTouching(scenario: Scenario, from: Day, to: Day): readonly [
 export const MAX_ITEMS = 5;
 const LAST_MS = 500;
 
-/** One event and the number of one of its items. */
-export interface Row {
-  readonly plan: DayPlan;
-  readonly index: number;
-  /** The event's own hash, which decides ids, kind, user and times. */
-  readonly hash: number;
-  /** The hash that decides its cells; it changes when the event is corrected. */
-  readonly cells: number;
-  readonly kind: number;
-  readonly user: number;
-  readonly items: number;
-  /** Number of the item; the same object represents one item after the other. */
-  item: number;
-  /** Instants, ms UTC. */
-  readonly server: number;
-  readonly correction: number;
-  readonly occurred: number;
-}
+/** One event and the number of one of its items; instants in ms UTC. */
+export type Row = NonNullable<ReturnType<typeof eventAt>>;
 
 /** Event `index` of a day, as it is at `now`; undefined if the service does not have it (yet, or any more). */
-export function eventAt(parameters: DatasetParameters, plan: DayPlan, index: number, now: number): Row | undefined {
+export function eventAt(parameters: DatasetParameters, plan: DayPlan, index: number, now: number) {
   const { corrected, users, longest_delay_hours } = parameters.scenario.rows;
   const hash = mix(plan.hash, index + 16);
   const server = plan.start + arrivalOf(parameters, plan, index, hash);
@@ -129,11 +105,14 @@ export function eventAt(parameters: DatasetParameters, plan: DayPlan, index: num
   return {
     plan,
     index,
+    // Decides ids, kind, user and times.
     hash,
+    // Decides the cells; it changes when the event is corrected.
     cells: isCorrected ? mix(hash, 6) : hash,
     kind,
     user,
     items: itemsOf(parameters, kind, hash),
+    // Changed while it is read: the same object represents one item after the other.
     item: 0,
     server,
     correction,

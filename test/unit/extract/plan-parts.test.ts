@@ -126,7 +126,7 @@ describe('ranges of days', () => {
     const days = daysOf('2026-03-01', '2026-03-04');
     const asked = (inclusive: boolean | undefined) =>
       plannedWindows({ days, likelyGaps: [], windowDays: 3, inclusive }).map(
-        ({ from, to }) => `${from.slice(8)}..${to.slice(8)}`,
+        ({ first, to }) => `${first.slice(8)}..${to.slice(8)}`,
       );
     expect([asked(true), asked(false), asked(undefined)]).toEqual([
       ['01..03', '04..04'],

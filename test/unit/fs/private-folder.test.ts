@@ -14,7 +14,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 const { getuid } = process;
 afterEach(() => void Object.assign(process, { getuid }));
 
-const make = () => makePrivateFolder(path, 'The spool folder', 'set spool_dir to another');
+const make = () => makePrivateFolder(path, 'The spool folder');
 
 describe('a private folder', () => {
   it('is created with mode 0700, and may exist already', () => {
@@ -29,7 +29,7 @@ describe('a private folder', () => {
     mkdirSync(path);
     chmodSync(path, mode);
     expect([folderOwner(path), isPrivateFolder(path)]).toEqual(['others', false]);
-    const sentence = `The spool folder ${path} is a link, belongs to another user or is open to others: remove it or set spool_dir to another.`;
+    const sentence = `The spool folder ${path} is a link, belongs to another user or is open to others: remove it or set spool_dir to another folder.`;
     expect(make).toThrow(sentence);
     expect(make).toThrow(expect.objectContaining({ kind: 'config', where: { file: path } }));
   });

@@ -14,11 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-it.each([
-  ['where the file is', undefined, 'abcdefg789'],
-  ['at its beginning', 0, 'abcdefg789'],
-  ['at a place within', 2, '01abcdefg9'],
-])('a disk that writes in parts gets every byte %s', async (_where, position, whole) => {
+it('a disk that writes in parts gets every byte', async () => {
   const file = openSync(path, 'r+');
   const sizes: unknown[] = [];
   const write = (
@@ -32,8 +28,8 @@ it.each([
     sizes.push(size);
     return real(of, bytes, from, Math.min(Number(size), 3), at);
   };
-  await withCall(fs, 'writeSync', write, () => writeWhole(file, Buffer.from('abcdefg'), position));
+  await withCall(fs, 'writeSync', write, () => writeWhole(file, Buffer.from('abcdefg')));
   closeSync(file);
   expect(sizes).toEqual([7, 4, 1]);
-  expect(readFileSync(path, 'utf8')).toBe(whole);
+  expect(readFileSync(path, 'utf8')).toBe('abcdefg789');
 });
