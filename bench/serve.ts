@@ -1,6 +1,7 @@
 // Serves prepared exports as they are, in a process of its own: node dist/bench/serve.js DIR [LATENCY_MS] [FAULTS]. Prints its address as JSON.
 import { systemClock } from '../src/base/clock.ts';
 import { startSimulator } from '../src/simulator/index.ts';
+import { preparedFiles } from './prepared-files.ts';
 
 const [dir, latency = '0', faults = '[]'] = process.argv.slice(2);
 const simulator = await startSimulator({
@@ -9,7 +10,7 @@ const simulator = await startSimulator({
   serviceId: 'bench',
   tokens: { export: 'bench-export', import: 'bench-import' },
   latencyMs: Number(latency),
-  ...(dir !== undefined && dir !== '' && { files: dir }),
+  ...(dir !== undefined && dir !== '' && { bodyOf: preparedFiles(dir) }),
 });
 simulator.setScenario({
   days: { history_days: 60 },

@@ -17,13 +17,6 @@ import { tableLines } from './table.ts';
 export const SOURCE_FILE = 'dfinery.json';
 export const DESTINATION_FILE = 'dfinery-destination.json';
 
-/** One configuration key: its value (secrets masked), and where that came from. */
-export interface Setting {
-  readonly value: unknown;
-  readonly from: 'file' | 'environment' | 'default';
-  readonly variable?: string;
-}
-
 /** One of the two configurations. */
 interface Kind<C> {
   readonly schema: ConfigSchema;
@@ -57,7 +50,7 @@ const DESTINATION: Kind<DestinationConfig> = {
 export const loadSourceConfig = (path: string | undefined, context: Context): SourceConfig =>
   load(SOURCE, path, context).config;
 
-/** The same, and for each key where its value came from. */
+/** The same, and for each key its value (secrets masked) and where that came from. */
 export function explainSourceConfig(path: string | undefined, context: Context) {
   const { config, file, environment } = load(SOURCE, path, context);
   return { config, settings: settingsOf(sourceSchema, file, environment) };
@@ -109,8 +102,8 @@ function settingsOf(
   { properties }: ConfigSchema,
   file: Readonly<Record<string, unknown>>,
   { values, names }: ReturnType<typeof readEnvironment>,
-): Record<string, Setting> {
-  const settings = Object.entries(properties).map(([key, property]): [string, Setting] => {
+): Record<string, object> {
+  const settings = Object.entries(properties).map(([key, property]): [string, object] => {
     const shown = (value: unknown) => (property.airbyte_secret && value !== undefined ? MASK : value);
     const variable = names.get(key);
     if (variable !== undefined) return [key, { value: shown(values[key]), from: 'environment', variable }];

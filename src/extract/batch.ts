@@ -2,17 +2,12 @@ import type { Clock } from '../base/clock.ts';
 import { lastContained } from './plan/days.ts';
 import type { Window } from './window.ts';
 
-/** The end of a batch of windows (S53): the window that reaches one of these numbers, or the time. */
-export interface BatchLimits {
-  readonly rows: number;
-  /** Number of bytes of CSV. */
-  readonly bytes: number;
-  readonly windows: number;
-  /** Time after the first window was ready (ms). */
-  readonly waitMs: number;
-}
-
-export const BATCH_LIMITS: BatchLimits = { rows: 500_000, bytes: 256 * 1024 * 1024, windows: 100, waitMs: 10_000 };
+/**
+ * The end of a batch of windows (S53): the window that reaches one of these numbers (`bytes` of CSV), or the time after
+ * the first window was ready.
+ */
+export const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, windows: 100, waitMs: 10_000 };
+export type BatchLimits = Readonly<typeof BATCH_LIMITS>;
 export const ONE_WINDOW: BatchLimits = { ...BATCH_LIMITS, windows: 1 };
 
 /** Collects windows, in the order of days, until they are delivered together. */

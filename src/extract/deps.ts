@@ -50,15 +50,15 @@ export interface ExtractDeps extends Omit<Runtime, 'env'> {
 }
 
 /** Counts of an extraction, which fills them while it runs. */
-export interface ExtractCounts {
+export const newExtractCounts = () => ({
   /** Number of requests sent. */
-  exports: number;
+  exports: 0,
   /** Bytes of CSV received, also by requests that failed. */
-  bytes: number;
+  bytes: 0,
   /** Whether an export contains its `to_date`, if the extraction has proved it (S2). */
-  inclusive: boolean | undefined;
+  inclusive: undefined as boolean | undefined,
   /** Days that are lost at the service, in no order. */
-  gaps: Day[];
-}
+  gaps: [] as Day[],
+});
 
-export const newExtractCounts = (): ExtractCounts => ({ exports: 0, bytes: 0, inclusive: undefined, gaps: [] });
+export type ExtractCounts = ReturnType<typeof newExtractCounts>;

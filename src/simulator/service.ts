@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
+import type { Day } from '../base/days.ts';
 import { createDataset, type Dataset } from './data/columns.ts';
 import { hashText } from './data/hash.ts';
-import type { ServedFiles } from './export/serve-file.ts';
 import { FaultRules } from './fault.ts';
 import { RequestLimit } from './limit.ts';
 import { RequestLog } from './request-log.ts';
@@ -23,8 +23,8 @@ export interface SimulatorOptions {
   /** Approximate number of events a day; replaces the scenario's `rows.per_day`. */
   readonly rowsPerDay?: number;
   readonly latencyMs?: number;
-  /** Prepared exports, sent unchanged in place of generated rows. */
-  readonly files?: ServedFiles;
+  /** The CSV of these days, sent unchanged and without filters in place of generated rows; undefined: they have none. */
+  readonly bodyOf?: (from: Day, last: Day) => AsyncIterable<Buffer> | undefined;
 }
 
 /** The state of the service behind HTTP: its data, its counts and its log. */

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { closeSync, createReadStream, openSync, readFileSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
@@ -70,11 +70,10 @@ async function watched(child: CliChild) {
 describe('a Parquet folder with little memory', () => {
   it(`loads a day of ${TIMES} times memory_limit, loads it again, and derives the other tables`, async () => {
     const day = daysBack(3);
-    const files = new Map<string, string>();
-    fixture = await CliFixture.start({}, { files });
-    const path = join(fixture.dir, `${day}.csv`);
+    let path = '';
+    fixture = await CliFixture.start({}, { bodyOf: (from) => (from === day ? createReadStream(path) : undefined) });
+    path = join(fixture.dir, `${day}.csv`);
     const { rows, events } = writeExport(path, day, TIMES * LIMIT_MB * 1_000_000);
-    files.set(day, path);
     const dir = join(fixture.dir, 'lake');
     const config = { memory_limit: `${LIMIT_MB}MB`, to_date_inclusive: 'true', start_date: day, end_date: day };
     for (const tables of ['events', 'events', 'events,event_items,event_logs']) {

@@ -11,7 +11,7 @@ import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
 import { requestedDays } from '../../table/receipts.ts';
 import { priorLoadsOf, type TableState } from '../../table/state.ts';
 import { CONFIG_OPTION, command, DAY_OPTIONS, jsonOption, printResult, text } from '../command.ts';
-import { explainSourceConfig, type Setting, targetSettings } from '../configuration.ts';
+import { explainSourceConfig, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { planLocal } from '../run/run.ts';
 import { tableLines } from '../table.ts';
@@ -54,7 +54,8 @@ interface PlanOutput {
   readonly needed: ReturnType<typeof exportsNeeded>;
   readonly forecast: ReturnType<ExportQuota['forecast']>;
   readonly now: number;
-  readonly settings: Readonly<Record<string, Setting>>;
+  /** For each configuration key its value and where that came from. */
+  readonly settings: Readonly<Record<string, object>>;
 }
 
 /** What the place stores that a target's option names; without one the plan is that of a first run. */

@@ -6,7 +6,6 @@ import { csvOf } from '../data/csv.ts';
 import type { RowQuery } from '../data/row-query.ts';
 import { answer, type Exchange, writeHead } from '../exchange.ts';
 import type { Fault, FaultOf, Scenario } from '../scenario.ts';
-import { bytesOf, filesOf, type ServedFile } from './serve-file.ts';
 
 type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>;
 
@@ -26,10 +25,9 @@ export async function sendExport(
   if (fault?.kind === 'json_200')
     return answer(exchange, 200, { type: fault.content_type, body: failText(fault.message) }, limits);
   if (fault?.kind === 'empty_body') return answer(exchange, 200, { type: format.content_type, body: '' }, limits);
-  const served = service.options.files;
-  const files = served === undefined ? undefined : await filesOf(served, query.from, query.last);
-  // If prepared exports are served, a day without one is empty.
-  const generated = files === undefined ? query : { ...query, last: '' };
+  const { bodyOf = () => undefined } = service.options;
+  // If others give the bodies, days for which they have none are empty.
+  const generated = service.options.bodyOf === undefined ? query : { ...query, last: '' };
   const form = {
     bom: format.bom || fault?.kind === 'bom',
     crlf: format.crlf || fault?.kind === 'crlf',
@@ -38,10 +36,10 @@ export async function sendExport(
     shortRow: fault?.kind === 'row_short' ? fault.row : undefined,
     longRow: fault?.kind === 'row_long' ? fault.row : undefined,
   };
-  const rows = () => (files?.length ? bytesOf(files) : csvOf(service.dataset, generated, form));
+  const rows = () => bodyOf(query.from, query.last) ?? csvOf(service.dataset, generated, form);
   const body = () => withTail(rows, fault);
   const gzip = gzipOf(format, fault, /\bgzip\b/i.test(req.headers['accept-encoding'] ?? ''));
-  const length = gzip === undefined ? await lengthOf(body, files, format, fault) : undefined;
+  const length = gzip === undefined ? await lengthOf(body, format, fault) : undefined;
   writeHead(exchange, 200, {
     'Content-Type': format.content_type,
     ...limits,
@@ -73,17 +71,13 @@ function gzipOf(format: Scenario['format'], fault: Fault | undefined, isAccepted
 /** The `Content-Length` to declare; undefined for a chunked body. */
 async function lengthOf(
   body: () => Chunks,
-  files: readonly ServedFile[] | undefined,
   format: Scenario['format'],
   fault: Fault | undefined,
 ): Promise<number | undefined> {
-  // A body that ends early can only end cleanly if no length was declared.
-  const isChanged = fault?.kind === 'cut' || fault?.kind === 'json_tail' || fault?.kind === 'endless';
-  const known = files?.length === 1 && !isChanged ? files[0].size : undefined;
   const isDeclared = (format.framing === 'length' && fault?.kind !== 'endless') || fault?.kind === 'wrong_length';
-  if (!isDeclared && known === undefined) return undefined;
-  let length = known ?? 0;
-  if (known === undefined) for await (const chunk of body()) length += chunk.length;
+  if (!isDeclared) return undefined;
+  let length = 0;
+  for await (const chunk of body()) length += chunk.length;
   return fault?.kind === 'wrong_length' ? Math.max(0, length + fault.by) : length;
 }
 
