@@ -37,7 +37,7 @@ export async function serveDelete(exchange: Exchange): Promise<void> {
   } else {
     service.limits.delete.count();
     if (known === undefined) return answerCode(exchange, '40001');
-    const fault = service.faults.next({ operation: 'delete', externalId: known.externalId });
+    const fault = service.faultOf({ operation: 'delete', externalId: known.externalId });
     seen.fault = fault?.kind;
     if (fault === undefined || !(await failInstead(exchange, fault))) erase(exchange, known, fault);
   }

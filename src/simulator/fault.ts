@@ -10,33 +10,22 @@ export interface RequestFacts {
 }
 
 /**
- * The faults of a scenario, in order: the first whose conditions hold happens. Counts requests from when the faults
- * were set.
+ * Gives the fault of each request, if a rule applies: of the faults of a scenario the first whose conditions hold. Counts
+ * requests from when the faults were set.
  */
-export class FaultRules {
-  readonly #faults: readonly Fault[];
-  readonly #seed: number;
-  readonly #done: number[];
-  readonly #count = { export: 0, delete: 0 };
-
-  constructor(faults: readonly Fault[], seed: number) {
-    this.#faults = faults;
-    this.#seed = seed;
-    this.#done = faults.map(() => 0);
-  }
-
-  /** Counts the request; returns its fault, if a rule applies. */
-  next(request: RequestFacts): Fault | undefined {
-    const nth = ++this.#count[request.operation];
-    const index = this.#faults.findIndex((fault, i) => {
+export function faultRules(faults: readonly Fault[], seed: number) {
+  const done = faults.map(() => 0);
+  const count = { export: 0, delete: 0 };
+  return (request: RequestFacts): Fault | undefined => {
+    const nth = ++count[request.operation];
+    const index = faults.findIndex((fault, i) => {
       const { times = Number.POSITIVE_INFINITY, probability } = fault.when;
-      const happens = probability >= 1 || within(mix(mix(this.#seed, i), nth), probability);
-      return this.#done[i] < times && happens && concerns(fault, request, nth);
+      const happens = probability >= 1 || within(mix(mix(seed, i), nth), probability);
+      return done[i] < times && happens && concerns(fault, request, nth);
     });
-    if (index === -1) return undefined;
-    this.#done[index]++;
-    return this.#faults[index];
-  }
+    if (index !== -1) done[index]++;
+    return faults[index];
+  };
 }
 
 function concerns(

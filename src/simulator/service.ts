@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Day } from '../base/days.ts';
 import { createDataset, type Dataset } from './data/columns.ts';
 import { hashText } from './data/hash.ts';
-import { FaultRules } from './fault.ts';
+import { faultRules } from './fault.ts';
 import { RequestLimit } from './limit.ts';
 import { RequestLog } from './request-log.ts';
 import { parseScenario, patchScenario, type Scenario, type ScenarioPatch } from './scenario.ts';
@@ -16,12 +16,12 @@ export interface SimulatorOptions {
   /** Port; 0, the default, takes a free one. */
   readonly port?: number;
   readonly seed: number | string;
-  readonly scenario?: Scenario;
+  readonly scenario?: Scenario | undefined;
   readonly clock: Clock;
   readonly tokens: Tokens;
   readonly serviceId: string;
   /** Approximate number of events a day; replaces the scenario's `rows.per_day`. */
-  readonly rowsPerDay?: number;
+  readonly rowsPerDay?: number | undefined;
   readonly latencyMs?: number;
   /** The CSV of these days, sent unchanged and without filters in place of generated rows; undefined: they have none. */
   readonly bodyOf?: (from: Day, last: Day) => AsyncIterable<Buffer> | undefined;
@@ -38,7 +38,7 @@ export class Service {
   tokens: Tokens;
   scenario: Scenario;
   dataset: Dataset;
-  faults: FaultRules;
+  faultOf: ReturnType<typeof faultRules>;
 
   constructor(options: SimulatorOptions) {
     const { clock, tokens, scenario = parseScenario({}), rowsPerDay } = options;
@@ -48,14 +48,14 @@ export class Service {
     this.scenario = rowsPerDay === undefined ? scenario : patchScenario(scenario, { rows: { per_day: rowsPerDay } });
     this.limits = { export: new RequestLimit('export', this), delete: new RequestLimit('delete', this) };
     this.dataset = this.#newDataset();
-    this.faults = new FaultRules(scenario.faults, this.dataset.seed);
+    this.faultOf = faultRules(scenario.faults, this.dataset.seed);
   }
 
   /** New `faults` replace all of them and start counting requests at zero. */
   setScenario(patch: ScenarioPatch): void {
     this.scenario = patchScenario(this.scenario, patch);
     this.dataset = this.#newDataset();
-    if (patch.faults !== undefined) this.faults = new FaultRules(this.scenario.faults, this.dataset.seed);
+    if (patch.faults !== undefined) this.faultOf = faultRules(this.scenario.faults, this.dataset.seed);
   }
 
   #newDataset(): Dataset {

@@ -22,14 +22,8 @@ export const commands = [
     },
     async run({ port, scenario: file, rowsPerDay }, { clock, logger, signal, terminal }) {
       const scenario = file === undefined ? undefined : parseScenario(readJsonFile(file, 'the scenario'));
-      const started = {
-        ...SIMULATED,
-        clock,
-        port,
-        ...(scenario && { scenario }),
-        ...(rowsPerDay !== undefined && { rowsPerDay }),
-      };
-      const simulator = await startSimulator(started).catch((error: unknown) => {
+      const started = startSimulator({ ...SIMULATED, clock, port, scenario, rowsPerDay });
+      const simulator = await started.catch((error: unknown) => {
         throw codeOf(error) === undefined
           ? error
           : configError(`--port ${port} cannot be used (${codeOf(error)}): give another, or 0 for a free one.`, {

@@ -32,7 +32,7 @@ export async function serveExport(exchange: Exchange): Promise<void> {
     if (!limits.failed_exports_count) limit.giveBack();
     return fail(exchange, 400, request, limit.headers());
   }
-  const fault = service.faults.next({ operation: 'export', from: request.from, to: request.to });
+  const fault = service.faultOf({ operation: 'export', from: request.from, to: request.to });
   seen.fault = fault?.kind;
   if (fault !== undefined && failByFault(exchange, fault, 'export')) return;
   if (isTooBig(exchange, request)) return fail(exchange, too_big.status, 'query_error', limit.headers());

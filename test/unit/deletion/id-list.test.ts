@@ -182,8 +182,8 @@ describe('a list of ids', () => {
 
   const bad = Buffer.from([0xff]);
   it.each<[string, (string | Buffer)[], ListOptions, RegExp]>([
-    ['text', ['a\nb\n', bad], {}, /not valid UTF-8 at or after line 3/],
-    ['CSV', ['id\nb\nc\n', bad, 'd\n'], { column: 'id' }, /not valid UTF-8 at or after line 4/],
+    ['text', ['a\nb\n', bad], {}, /Line 3 .* is not valid UTF-8/],
+    ['CSV', ['id\nb\nc\n', bad, 'd\n'], { column: 'id' }, /Line 4 .* is not valid UTF-8/],
     ['no JSON', ['{"id":1}\n\n', '{id'], { column: 'id' }, /Line 3 of the list .* is not JSON/],
     ['no object', ['{"id":1}\n', '[1]\n'], { column: 'id' }, /Line 2 of the list .* is no object/],
     ['a member twice', ['{"id":"a","i\\u0064":"b"}\n'], { column: 'id' }, /Line 1 .* has a member twice/],
