@@ -5,6 +5,7 @@
 import { BACKSLASH, COMMA, CR, DOT, HYPHEN, LF, LOWER_E, QUOTE, SPACE, UPPER_T } from '../src/base/ascii';
 import {
   BOOLEAN,
+  CELLS_AT,
   COLUMN_SHIFT,
   CONTENT_END,
   COPY,
@@ -12,6 +13,7 @@ import {
   DOUBLED,
   FLAGS,
   LIST,
+  MAX_COLUMNS,
   OUT_END,
   QUOTED,
   SKIP,
@@ -22,27 +24,27 @@ import {
 } from '../src/csv/layout';
 import { copy, NOT_PLAIN, setInfo } from './bytes';
 
-/** Numbers that sixteen bytes can add to the cells: eight unquoted ones, and one in quotes. */
-const STEP_NUMBERS: i32 = 9 * STRIDE;
+/** Maximum of numbers in the cells before sixteen bytes, which can add eight unquoted cells, and one in quotes. */
+const LAST_STEP: i32 = STRIDE * (MAX_COLUMNS - 9);
 const LANES: i32 = 16;
 
 function maskOf(v: v128, byte: i32): i32 {
   return i8x16.bitmask(i8x16.eq(v, i8x16.splat(<i8>byte)));
 }
 
-function putCell(cells: usize, used: i32, head: i32, start: i32, end: i32): void {
-  const to = cells + ((<usize>used) << 2);
+function putCell(used: i32, head: i32, start: i32, end: i32): void {
+  const to = <usize>CELLS_AT + ((<usize>used) << 2);
   store<i32>(to, head);
   store<i32>(to, start, 4);
   store<i32>(to, end, 8);
 }
 
 /**
- * Reads the row at `base + at`, as RowTokenizer.next does: filled cells into `cells` (room for `capacity` numbers), the
- * rest into the results. Returns where the next row starts, relative to `base`; NOT_PLAIN for a row that does not end
- * in LF or CRLF before `end`, has a CR of its own outside of quotes, is broken, or has too many cells.
+ * Reads the row at `at`, as RowTokenizer.next does: its filled cells, and the rest into the results. Returns where the
+ * next row starts; NOT_PLAIN for a row that does not end in LF or CRLF before `end`, has a CR of its own outside of
+ * quotes, is broken, or has too many cells.
  */
-export function nextRow(base: usize, at: i32, end: i32, cells: usize, capacity: i32): i32 {
+export function nextRow(at: i32, end: i32): i32 {
   let i = at;
   let used = 0;
   let flags = 0;
@@ -54,8 +56,8 @@ export function nextRow(base: usize, at: i32, end: i32, cells: usize, capacity: 
    * row.
    */
   let open = -1;
-  while (i < end && used + STEP_NUMBERS <= capacity) {
-    const v = v128.load(base + <usize>i);
+  while (i < end && used <= LAST_STEP) {
+    const v = v128.load(<usize>i);
     const commas = maskOf(v, COMMA);
     const others = maskOf(v, LF) | maskOf(v, QUOTE) | maskOf(v, CR);
     const stop = ctz(others | (1 << LANES));
@@ -70,7 +72,7 @@ export function nextRow(base: usize, at: i32, end: i32, cells: usize, capacity: 
         open = i + j;
         openHead = head + (popcnt(commas & ((1 << j) - 1)) << COLUMN_SHIFT);
       } else {
-        putCell(cells, used, openHead, open, i + j);
+        putCell(used, openHead, open, i + j);
         used += STRIDE;
         open = -1;
       }
@@ -80,11 +82,11 @@ export function nextRow(base: usize, at: i32, end: i32, cells: usize, capacity: 
     i += stop;
     if (stop === LANES) continue;
     if (i >= end) return NOT_PLAIN;
-    const c = <i32>load<u8>(base + <usize>i);
-    const isCrLf = c === CR && i + 1 < end && <i32>load<u8>(base + <usize>i, 1) === LF;
+    const c = <i32>load<u8>(<usize>i);
+    const isCrLf = c === CR && i + 1 < end && <i32>load<u8>(<usize>i, 1) === LF;
     if (c === LF || isCrLf) {
       if (open >= 0) {
-        putCell(cells, used, openHead, open, i);
+        putCell(used, openHead, open, i);
         used += STRIDE;
       }
       setInfo(USED, used);
@@ -98,16 +100,16 @@ export function nextRow(base: usize, at: i32, end: i32, cells: usize, capacity: 
     let cellFlags = QUOTED;
     let close = start;
     for (;;) {
-      close = nextQuote(base, close, end);
+      close = nextQuote(close, end);
       if (close + 1 >= end) return NOT_PLAIN;
-      if (<i32>load<u8>(base + <usize>close, 1) !== QUOTE) break;
+      if (<i32>load<u8>(<usize>close, 1) !== QUOTE) break;
       cellFlags = QUOTED | DOUBLED;
       close += 2;
     }
-    const after = <i32>load<u8>(base + <usize>close, 1);
+    const after = <i32>load<u8>(<usize>close, 1);
     if (after !== COMMA && after !== LF && after !== CR) return NOT_PLAIN;
     if (close > start) {
-      putCell(cells, used, head | cellFlags, start, close);
+      putCell(used, head | cellFlags, start, close);
       used += STRIDE;
       flags |= cellFlags;
     }
@@ -117,10 +119,10 @@ export function nextRow(base: usize, at: i32, end: i32, cells: usize, capacity: 
 }
 
 /** The first quote at or behind `from`, or something at or behind `end`. */
-function nextQuote(base: usize, from: i32, end: i32): i32 {
+function nextQuote(from: i32, end: i32): i32 {
   let i = from;
   while (i < end) {
-    const quotes = maskOf(v128.load(base + <usize>i), QUOTE);
+    const quotes = maskOf(v128.load(<usize>i), QUOTE);
     if (quotes !== 0) return i + ctz(quotes);
     i += LANES;
   }
@@ -138,19 +140,10 @@ const FALS: u32 = 0x736c6166;
  * left out, booleans, datetimes of 23 bytes, and lists without escapes or white space between items. Returns the first
  * cell that is not, or `used`; OUT_END is behind what was written. Up to fifteen bytes more may be overwritten.
  */
-export function writeCells(
-  base: usize,
-  cells: usize,
-  k: i32,
-  used: i32,
-  modes: usize,
-  labels: usize,
-  offsets: usize,
-  out: usize,
-): i32 {
+export function writeCells(k: i32, used: i32, modes: usize, labels: usize, offsets: usize, out: usize): i32 {
   let to = out;
   while (k < used) {
-    const cell = cells + ((<usize>k) << 2);
+    const cell = <usize>CELLS_AT + ((<usize>k) << 2);
     const head = load<i32>(cell);
     const column = <usize>(head >> COLUMN_SHIFT);
     const mode = <i32>load<u8>(modes + column);
@@ -158,7 +151,7 @@ export function writeCells(
       k += STRIDE;
       continue;
     }
-    const from = base + <usize>load<i32>(cell, 4);
+    const from = <usize>load<i32>(cell, 4);
     const length = load<i32>(cell, 8) - load<i32>(cell, 4);
     if (!isPlain(mode, from, length)) break;
     const label = load<i32>(offsets + (column << 2));
@@ -228,6 +221,11 @@ function writeList(from: usize, length: i32, out: usize): usize {
   return to;
 }
 
+/** The lanes with bytes that JSON escapes: controls, quotes, backslashes. */
+function escapes(v: v128): i32 {
+  return i8x16.bitmask(i8x16.lt_u(v, i8x16.splat(<i8>SPACE))) | maskOf(v, QUOTE) | maskOf(v, BACKSLASH);
+}
+
 /** Copies `length` bytes and returns where they end; up to fifteen bytes more may be overwritten. */
 export function copyBytes(from: usize, length: i32, to: usize): usize {
   return copy(from, length, to);
@@ -236,11 +234,6 @@ export function copyBytes(from: usize, length: i32, to: usize): usize {
 /** Writes text as a JSON string and returns where it ends; up to fifteen bytes more may be overwritten. */
 export function writeText(from: usize, length: i32, to: usize): usize {
   return writeString(from, length, false, to);
-}
-
-/** The lanes with bytes that JSON escapes: controls, quotes, backslashes. */
-function escapes(v: v128): i32 {
-  return i8x16.bitmask(i8x16.lt_u(v, i8x16.splat(<i8>SPACE))) | maskOf(v, QUOTE) | maskOf(v, BACKSLASH);
 }
 
 function writeString(from: usize, length: i32, isDoubled: bool, out: usize): usize {

@@ -8,6 +8,7 @@ import {
   BARE_CR,
   BLOCK_BYTES,
   BLOCKS_AT,
+  CELLS_AT,
   COLUMN_SHIFT,
   DOUBLED,
   DROP,
@@ -22,6 +23,7 @@ import {
   POSITIONS_AT,
   QUOTED,
   STRIDE,
+  TABLES_AT,
   USED,
 } from '../src/csv/layout';
 import { copy, getInfo, NOT_PLAIN, setInfo } from './bytes';
@@ -36,31 +38,20 @@ function commas(count: i32, to: usize): usize {
 }
 
 /**
- * Writes the row [start, contentEnd), whose `used` numbers of cells are at `cells`, to `out`, without its line end:
- * room is left for each hash, and a job for it stored behind the others. The cells that stay get their new columns in
- * place. Sets USED and JOBS_END. Returns where the row ends; NOT_PLAIN for one with a value that is too long or is not
- * as it is written. Up to fifteen bytes more may be overwritten.
+ * Writes the row [start, contentEnd), of which `used` numbers of cells are listed, to `out`, without its line end: room
+ * is left for each hash, and a job for it stored behind the others. The cells that stay get their new columns in place.
+ * Sets USED and JOBS_END. Returns where the row ends; NOT_PLAIN for one with a value that is too long or is not as it is
+ * written. Up to fifteen bytes more may be overwritten.
  */
-export function editRow(
-  base: usize,
-  cells: usize,
-  used: i32,
-  start: i32,
-  contentEnd: i32,
-  width: i32,
-  newWidth: i32,
-  out: usize,
-): i32 {
-  if (width === newWidth) return hashCells(base, cells, used, start, contentEnd, out);
-  const actions = base + ACTIONS_AT;
-  const positions = base + POSITIONS_AT;
+export function editRow(used: i32, start: i32, contentEnd: i32, width: i32, newWidth: i32, out: usize): i32 {
+  const cells: usize = CELLS_AT;
   for (let k = 0; k < used; k += STRIDE) {
     const cell = cells + ((<usize>k) << 2);
     const head = load<i32>(cell);
-    const action = <i32>load<u8>(actions + <usize>(head >> COLUMN_SHIFT));
+    const action = <i32>load<u8>(<usize>ACTIONS_AT + <usize>(head >> COLUMN_SHIFT));
     if (action === KEEP ? (head & BARE_CR) !== 0 : action !== DROP && !isShort(cell, head, action)) return NOT_PLAIN;
   }
-  let jobs = base + <usize>getInfo(JOBS_END);
+  let jobs = <usize>getInfo(JOBS_END);
   let to = out;
   let from = start;
   let kept = cells;
@@ -71,25 +62,25 @@ export function editRow(
     const cell = cells + ((<usize>k) << 2);
     const head = load<i32>(cell);
     const next = head >> COLUMN_SHIFT;
-    const action = <i32>load<u8>(actions + <usize>next);
+    const action = <i32>load<u8>(<usize>ACTIONS_AT + <usize>next);
     const valueStart = load<i32>(cell, 4);
     const valueEnd = load<i32>(cell, 8);
     const quote = head & QUOTED;
     if (action === DROP) {
-      to = copy(base + <usize>from, ended - from, to);
+      to = copy(<usize>from, ended - from, to);
       from = valueEnd + quote;
       ended = from;
       continue;
     }
-    const nextPosition = load<i32>(positions + ((<usize>next) << 2));
+    const nextPosition = load<i32>(<usize>POSITIONS_AT + ((<usize>next) << 2));
     if (nextPosition - position !== next - column) {
-      to = copy(base + <usize>from, ended - from, to);
+      to = copy(<usize>from, ended - from, to);
       to = commas(nextPosition - position, to);
       from = valueStart - quote;
     }
     if (action !== KEEP) {
-      to = copy(base + <usize>from, valueStart - quote - from, to);
-      jobs = addJob(jobs, valueStart, valueEnd, <i32>(to - base));
+      to = copy(<usize>from, valueStart - quote - from, to);
+      jobs = addJob(jobs, valueStart, valueEnd, <i32>to);
       to += HASH_BYTES;
       from = valueEnd + quote;
     }
@@ -102,41 +93,11 @@ export function editRow(
     ended = valueEnd + quote;
   }
   const isWhole = newWidth - position === width - column;
-  to = copy(base + <usize>from, (isWhole ? contentEnd : ended) - from, to);
+  to = copy(<usize>from, (isWhole ? contentEnd : ended) - from, to);
   if (!isWhole) to = commas(newWidth - 1 - position, to);
   setInfo(USED, <i32>(kept - cells) >> 2);
-  setInfo(JOBS_END, <i32>(jobs - base));
-  return <i32>(to - base);
-}
-
-/** `editRow` where no column is dropped: the cells keep their columns. */
-function hashCells(base: usize, cells: usize, used: i32, start: i32, contentEnd: i32, out: usize): i32 {
-  const actions = base + ACTIONS_AT;
-  let jobs = base + <usize>getInfo(JOBS_END);
-  let to = out;
-  let from = start;
-  const end = cells + ((<usize>used) << 2);
-  for (let cell = cells; cell < end; cell += STRIDE << 2) {
-    const head = load<i32>(cell);
-    const column = head >> COLUMN_SHIFT;
-    const action = <i32>load<u8>(actions + <usize>column);
-    if (action === KEEP) {
-      if ((head & BARE_CR) !== 0) return NOT_PLAIN;
-      continue;
-    }
-    if (!isShort(cell, head, action)) return NOT_PLAIN;
-    const valueStart = load<i32>(cell, 4);
-    const valueEnd = load<i32>(cell, 8);
-    const quote = head & QUOTED;
-    to = copy(base + <usize>from, valueStart - quote - from, to);
-    jobs = addJob(jobs, valueStart, valueEnd, <i32>(to - base));
-    to += HASH_BYTES;
-    from = valueEnd + quote;
-  }
-  to = copy(base + <usize>from, contentEnd - from, to);
-  setInfo(USED, used);
-  setInfo(JOBS_END, <i32>(jobs - base));
-  return <i32>(to - base);
+  setInfo(JOBS_END, <i32>jobs);
+  return <i32>to;
 }
 
 /** Stores a job and returns where the next one belongs. */
@@ -155,11 +116,11 @@ function isShort(cell: usize, head: i32, action: i32): bool {
 
 // SHA-256 of four values at once: each 32-bit lane is one of them.
 
-/** Places in the tables, behind the constants of the rounds; src/csv/layout.ts has those of the key and of blocks. */
-const WORDS_AT: usize = 256;
-const STATE_AT: usize = 1_280;
+/** Places of words and states, behind the constants of the rounds; src/csv/layout.ts has those of the key and of blocks. */
+const WORDS_AT: usize = TABLES_AT + 256;
+const STATE_AT: usize = TABLES_AT + 1_280;
 /** For each lane all bits if it takes part in `compress`, or none. */
-const ACTIVE_AT: usize = 1_728;
+const ACTIVE_AT: usize = TABLES_AT + 1_728;
 /** Least number of bytes of padding: one bit, and the length. */
 const PADDING_BYTES: i32 = 9;
 /** Bits of the block of the key, and of the digest behind it. */
@@ -189,8 +150,8 @@ function extend(at: usize): void {
 }
 
 /** Takes the sixteen words into the state. One round at a time: the variables of several need more registers. */
-function compress(tables: usize): void {
-  const state = tables + STATE_AT;
+function compress(): void {
+  const state = STATE_AT;
   let a = v128.load(state);
   let b = v128.load(state, 16);
   let c = v128.load(state, 32);
@@ -200,9 +161,9 @@ function compress(tables: usize): void {
   let g = v128.load(state, 96);
   let h = v128.load(state, 112);
   for (let t: usize = 0; t < 64; t++) {
-    const word = tables + WORDS_AT + (t << 4);
+    const word = WORDS_AT + (t << 4);
     if (t < 48) extend(word);
-    const kw = add(v128.load32_splat(tables + (t << 2)), v128.load(word));
+    const kw = add(v128.load32_splat(<usize>TABLES_AT + (t << 2)), v128.load(word));
     const first = add(add(add(h, kw), sigma(e, 6, 11, 25)), v128.bitselect(f, g, e));
     const second = add(sigma(a, 2, 13, 22), v128.bitselect(c, a, v128.xor(a, b)));
     h = g;
@@ -214,7 +175,7 @@ function compress(tables: usize): void {
     b = a;
     a = add(first, second);
   }
-  const active = v128.load(tables + ACTIVE_AT);
+  const active = v128.load(ACTIVE_AT);
   addTo(state, a, active);
   addTo(state + 16, b, active);
   addTo(state + 32, c, active);
@@ -230,8 +191,8 @@ function addTo(at: usize, v: v128, active: v128): void {
   v128.store(at, add(v128.load(at), v128.and(v, active)));
 }
 
-function setState(tables: usize, from: usize): void {
-  for (let i: usize = 0; i < 8; i++) v128.store(tables + STATE_AT + (i << 4), v128.load32_splat(from + (i << 2)));
+function setState(from: usize): void {
+  for (let i: usize = 0; i < 8; i++) v128.store(STATE_AT + (i << 4), v128.load32_splat(from + (i << 2)));
 }
 
 /** Reverses the bytes of each word. */
@@ -256,21 +217,21 @@ function transpose(from: usize, to: usize): void {
 }
 
 /** The words of the four blocks. */
-function loadWords(tables: usize): void {
-  for (let i: usize = 0; i < 4; i++) transpose(tables + BLOCKS_AT + (i << 4), tables + WORDS_AT + (i << 6));
+function loadWords(): void {
+  for (let i: usize = 0; i < 4; i++) transpose(<usize>BLOCKS_AT + (i << 4), WORDS_AT + (i << 6));
 }
 
 /**
  * Makes the state of a key of `INNER_AT` or `OUTER_AT` from the initial one there, and its block in the first of the
  * blocks.
  */
-export function prepareKey(tables: usize, isOuter: bool): void {
-  const at = tables + (isOuter ? OUTER_AT : INNER_AT);
-  loadWords(tables);
-  setState(tables, at);
-  v128.store(tables + ACTIVE_AT, i32x4.splat(-1));
-  compress(tables);
-  for (let i: usize = 0; i < 8; i++) store<i32>(at + (i << 2), load<i32>(tables + STATE_AT + (i << 4)));
+export function prepareKey(isOuter: bool): void {
+  const at: usize = isOuter ? OUTER_AT : INNER_AT;
+  loadWords();
+  setState(at);
+  v128.store(ACTIVE_AT, i32x4.splat(-1));
+  compress();
+  for (let i: usize = 0; i < 8; i++) store<i32>(at + (i << 2), load<i32>(STATE_AT + (i << 4)));
 }
 
 /** Sixteen bytes of a text from `at` on; zeros behind its `length`. */
@@ -307,41 +268,39 @@ function jobAt(jobs: usize, end: usize, lane: usize): usize {
 }
 
 /** Makes words of the values' bytes from `done` on; false if all values have ended. */
-function loadBlocks(base: usize, jobs: usize, end: usize, done: i32): bool {
+function loadBlocks(jobs: usize, end: usize, done: i32): bool {
   let isAny = false;
   for (let lane: usize = 0; lane < 4; lane++) {
     const job = jobAt(jobs, end, lane);
     const length = load<i32>(job, 4);
     const isActive = length + PADDING_BYTES > done;
-    store<i32>(base + ACTIVE_AT + (lane << 2), -i32(isActive));
+    store<i32>(ACTIVE_AT + (lane << 2), -i32(isActive));
     if (!isActive) continue;
-    putBlock(base + BLOCKS_AT + lane * BLOCK_BYTES, base + <usize>load<i32>(job), length, done);
+    putBlock(<usize>BLOCKS_AT + lane * BLOCK_BYTES, <usize>load<i32>(job), length, done);
     isAny = true;
   }
-  if (isAny) loadWords(base);
+  if (isAny) loadWords();
   return isAny;
 }
 
 /** Writes the hashes of all jobs; none is left then. */
-export function hashJobs(base: usize): void {
-  const end = base + <usize>getInfo(JOBS_END);
-  const words = base + WORDS_AT;
-  const state = base + STATE_AT;
-  for (let jobs = base + JOBS_AT; jobs < end; jobs += 4 * JOB_BYTES) {
-    setState(base, base + INNER_AT);
-    for (let done = 0; loadBlocks(base, jobs, end, done); done += <i32>BLOCK_BYTES) compress(base);
-    for (let i: usize = 0; i < 8; i++) v128.store(words + (i << 4), v128.load(state + (i << 4)));
-    v128.store(words, i32x4.splat(<i32>0x80000000), 128);
-    for (let i: usize = 9; i < 15; i++) v128.store(words + (i << 4), i32x4.splat(0));
-    v128.store(words, i32x4.splat(OUTER_BITS), 240);
-    setState(base, base + OUTER_AT);
-    v128.store(base + ACTIVE_AT, i32x4.splat(-1));
-    compress(base);
+export function hashJobs(): void {
+  const end = <usize>getInfo(JOBS_END);
+  for (let jobs: usize = JOBS_AT; jobs < end; jobs += 4 * JOB_BYTES) {
+    setState(INNER_AT);
+    for (let done = 0; loadBlocks(jobs, end, done); done += <i32>BLOCK_BYTES) compress();
+    for (let i: usize = 0; i < 8; i++) v128.store(WORDS_AT + (i << 4), v128.load(STATE_AT + (i << 4)));
+    v128.store(WORDS_AT, i32x4.splat(<i32>0x80000000), 128);
+    for (let i: usize = 9; i < 15; i++) v128.store(WORDS_AT + (i << 4), i32x4.splat(0));
+    v128.store(WORDS_AT, i32x4.splat(OUTER_BITS), 240);
+    setState(OUTER_AT);
+    v128.store(ACTIVE_AT, i32x4.splat(-1));
+    compress();
     for (let lane: usize = 0; lane < 4; lane++) {
       const job = jobAt(jobs, end, lane);
-      const out = base + <usize>load<i32>(job, 8);
-      putHex(digestPart(state, lane), out);
-      putHex(digestPart(state + 64, lane), out + 32);
+      const out = <usize>load<i32>(job, 8);
+      putHex(digestPart(STATE_AT, lane), out);
+      putHex(digestPart(STATE_AT + 64, lane), out + 32);
     }
   }
   setInfo(JOBS_END, JOBS_AT);

@@ -16,13 +16,18 @@ import {
   ZERO,
 } from '../src/base/ascii';
 import {
+  CELLS_AT,
   CLOSED,
   COLUMN_SHIFT,
-  COLUMN_WORDS_SHIFT,
+  COLUMN_WORDS,
+  COLUMNS_AT,
   DOUBLED,
   FILLED,
-  FIRST,
+  FIRST_MICRO,
+  FIRST_SECOND,
   KNOWN,
+  LAST_MICRO,
+  LAST_SECOND,
   LISTED,
   MODE,
   OPEN,
@@ -43,7 +48,7 @@ import {
   NULL_TEXT,
 } from '../src/types/evidence';
 import { byteAt, isDigit, setInfo } from './bytes';
-import { DASH_FORM, DAY_FORM, DOT_FORM, knownOffset, micros, NO_TIME, parseTime } from './times';
+import { DASH_FORM, DAY_FORM, DOT_FORM, isKnownHour, micro, NO_TIME, parseTime, seconds } from './times';
 
 const TIMES: i32 = DATE | DATETIME_DOT | DATETIME_DASH;
 
@@ -59,28 +64,26 @@ const SHORTEST_TIME: i32 = 10;
 
 /**
  * Counts cells [k, used) of a row and takes them in while they are plain and of a kind that is known of their column.
- * `hours`: those that are known of the zone; 0 where none is configured. Returns the first cell that is not, or `used`;
- * LISTED is left with the cells that the caller must look at by itself.
+ * With `hasZone` a time is plain only in an hour that is cached. Returns the first cell that is not, or `used`; LISTED is
+ * left with the cells that the caller must look at by itself.
  */
-export function observeCells(base: usize, cells: usize, k: i32, used: i32, columns: usize, hours: usize): i32 {
+export function observeCells(k: i32, used: i32, hasZone: bool): i32 {
   let listed: i32 = 0;
   for (; k < used; k += STRIDE) {
-    const cell = cells + ((<usize>k) << 2);
+    const cell = <usize>CELLS_AT + ((<usize>k) << 2);
     const head = load<i32>(cell);
-    const column = columns + ((<usize>(head >> COLUMN_SHIFT)) << (COLUMN_WORDS_SHIFT + 2));
+    const column = <usize>COLUMNS_AT + <usize>(head >> COLUMN_SHIFT) * (COLUMN_WORDS << 2);
     const mode = load<i32>(column, MODE << 2);
     if (mode === OPEN) {
-      const from = base + <usize>load<i32>(cell, 4);
+      const from = <usize>load<i32>(cell, 4);
       const length = load<i32>(cell, 8) - load<i32>(cell, 4);
       const isList = byteAt(from) === OPEN_BRACKET;
       if ((head & DOUBLED) !== 0 && !isList) break;
       const bits = isList ? listClass(from, length) : classify(from, length);
       if (bits === 0 || (bits & ~load<i32>(column, KNOWN << 2)) !== 0) break;
       if ((bits & TIMES) !== 0) {
-        if (hours !== 0 && knownOffset(hours) === 0) break;
-        const time = micros();
-        if (time < load<i64>(column, FIRST << 2)) store<i64>(column, time, FIRST << 2);
-        if (time > load<i64>(column, (FIRST + 2) << 2)) store<i64>(column, time, (FIRST + 2) << 2);
+        if (hasZone && !isKnownHour()) break;
+        addTime(column);
       }
     } else if (mode !== CLOSED) {
       listed++;
@@ -90,6 +93,21 @@ export function observeCells(base: usize, cells: usize, k: i32, used: i32, colum
   }
   setInfo(LISTED, listed);
   return k;
+}
+
+/** Extends the range of a column to the last time read. */
+function addTime(column: usize): void {
+  const second = seconds();
+  const first = load<f64>(column, FIRST_SECOND << 2);
+  if (second < first || (second === first && micro < load<i32>(column, FIRST_MICRO << 2))) {
+    store<f64>(column, second, FIRST_SECOND << 2);
+    store<i32>(column, micro, FIRST_MICRO << 2);
+  }
+  const last = load<f64>(column, LAST_SECOND << 2);
+  if (second > last || (second === last && micro > load<i32>(column, LAST_MICRO << 2))) {
+    store<f64>(column, second, LAST_SECOND << 2);
+    store<i32>(column, micro, LAST_MICRO << 2);
+  }
 }
 
 /** One bit, or 0 for a cell that TypeScript must classify. */

@@ -1,8 +1,7 @@
-// Dates and times without a zone of their own, for the modules that read them. src/types/calendar.ts says what they
-// are.
+// Dates and times without a zone of their own; src/types/calendar.ts says what they are.
 
 import { COLON, DOT, HYPHEN, SPACE, UPPER_T, ZERO } from '../src/base/ascii';
-import { HOUR_SLOTS } from '../src/csv/layout';
+import { HOUR_SLOTS, HOURS_AT } from '../src/csv/layout';
 import { byteAt, isDigit } from './bytes';
 
 /** Results of `parseTime`: no time, its form, or text that TypeScript must read. */
@@ -15,27 +14,25 @@ export const UNKNOWN_FORM: i32 = 4;
 const DATE_BYTES: i32 = 10;
 const CLOCK_BYTES: i32 = 19;
 const FRACTION_DIGITS: i32 = 6;
-const DAY_SECONDS: i64 = 86_400;
-const MILLION: i64 = 1_000_000;
+const DAY_SECONDS: f64 = 86_400;
 
 /** The last time read: its day, from 1970-01-01 on; its second of that day; its microsecond of that second. */
-export let day: i32 = 0;
-export let second: i32 = 0;
+let day: i32 = 0;
+let second: i32 = 0;
 export let micro: i32 = 0;
 
-/** The last time read, in microseconds from 1970-01-01 00:00 of its own wall clock. */
-export function micros(): i64 {
-  return (<i64>day * DAY_SECONDS + <i64>second) * MILLION + <i64>micro;
+/** The last time read, in seconds from 1970-01-01 00:00 of its own wall clock. */
+export function seconds(): f64 {
+  return <f64>day * DAY_SECONDS + <f64>second;
 }
 
 const HOUR_SECONDS: i32 = 3_600;
 const DAY_HOURS: i32 = 24;
 
-/** Address of the zone's offset in the hour of the last time read; 0 if the hour is not cached. */
-export function knownOffset(hours: usize): usize {
+/** True if the hour of the last time read is cached: the zone has it once. */
+export function isKnownHour(): bool {
   const hour = day * DAY_HOURS + second / HOUR_SECONDS;
-  const slot = hours + ((<usize>(hour & (HOUR_SLOTS - 1))) << 3);
-  return load<i32>(slot) === hour ? slot + 4 : 0;
+  return load<i32>(<usize>HOURS_AT + ((<usize>(hour & (HOUR_SLOTS - 1))) << 2)) === hour;
 }
 
 /** Two digits, or something negative. */

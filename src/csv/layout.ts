@@ -10,10 +10,13 @@ export const FLAG_BITS = 7;
 /** Number of entries in `cells` for each filled cell. */
 export const STRIDE = 3;
 
+/** Maximum number of columns of a header, which bounds the memory of every reader; no service has so many. */
+export const MAX_COLUMNS = 20_000;
+
 /**
  * Entries of `CsvMemory.info`: of the row that was read or edited the entries used in `cells`; of the row that was read
  * the number of its cells, the end of its text and its flags joined; the end of what `writeCells` wrote; the end of the
- * jobs, an index in `CsvMemory.bytes`; the number of cells that `observeCells` left to TypeScript, which follow it.
+ * jobs; the number of cells that `observeCells` left to TypeScript, which follow it.
  */
 export const USED = 0;
 export const WIDTH = 1;
@@ -31,39 +34,23 @@ export const DROP = 2;
 export const HASH_BUT_NULL = 3;
 
 /**
- * Indices in `CsvMemory.bytes` of what is in front of the rows if columns are edited: tables of SHA-256, with the
- * states of the key, inner and outer, and four blocks (assembly/edit.ts says what else); jobs; actions and positions of
- * columns; edited rows.
- */
-export const INNER_AT = 1_408;
-export const OUTER_AT = 1_440;
-export const BLOCKS_AT = 1_472;
-export const JOBS_AT = 4_096;
-export const ACTIONS_AT = 102_400;
-export const POSITIONS_AT = 122_880;
-export const EDITED_AT = 203_264;
-/** Size of a block of SHA-256. */
-export const BLOCK_BYTES = 64;
-/** Size of a job, a hash that is still to be written: address and length of the value, address of the hash. */
-export const JOB_BYTES = 12;
-
-/**
  * Which cells of a column are examined: all, or none. With a higher number `observeCells` leaves them to TypeScript.
  */
 export const OPEN = 0;
 export const CLOSED = 1;
 /**
- * The words of a column that is examined, and their number as a power of two: filled cells, mode, known evidence; first
- * and last time, in microseconds of 64 bits.
+ * The words of a column, and their number: filled cells, mode, known evidence, and of its first and its last time the
+ * microsecond, and the second from 1970-01-01 00:00 of the wall clock, a double.
  */
 export const FILLED = 0;
 export const MODE = 1;
 export const KNOWN = 2;
-export const FIRST = 4;
-export const COLUMN_WORDS_SHIFT = 3;
-/**
- * Number of cached wall-clock hours. Each is in the slot of its last bits: hours from 1970-01-01 00:00 on, offset (s).
- */
+export const FIRST_MICRO = 3;
+export const LAST_MICRO = 4;
+export const FIRST_SECOND = 6;
+export const LAST_SECOND = 8;
+export const COLUMN_WORDS = 10;
+/** Number of cached wall-clock hours, from 1970-01-01 00:00 on, each in the slot of its last bits. */
 export const HOUR_SLOTS = 256;
 
 /** How the cells of a column become JSON: not at all, as text, as they are. */
@@ -74,3 +61,27 @@ export const COPY = 2;
 export const DATETIME = 3;
 export const BOOLEAN = 4;
 export const LIST = 5;
+
+/*
+ * The parts of `CsvMemory.bytes`, by the index at which each begins, which is its address for WebAssembly too: results
+ * (`info`), the cells of a row, cached hours, what is known of columns; where columns are edited the actions and
+ * positions of columns, tables of SHA-256 with the states of the key, inner and outer, and four blocks
+ * (assembly/edit.ts says what else), jobs. Behind them lie, for a body, the edited rows and the rows as they came; for
+ * RECORDs tables, lines and rows (src/sinks/records/record-memory.ts). Pages that nothing touches take no memory.
+ */
+export const CELLS_AT = 64;
+export const HOURS_AT = CELLS_AT + 4 * STRIDE * MAX_COLUMNS;
+export const COLUMNS_AT = HOURS_AT + 4 * HOUR_SLOTS;
+export const ACTIONS_AT = COLUMNS_AT + 4 * COLUMN_WORDS * MAX_COLUMNS;
+export const POSITIONS_AT = ACTIONS_AT + MAX_COLUMNS;
+export const TABLES_AT = POSITIONS_AT + 4 * MAX_COLUMNS;
+export const INNER_AT = TABLES_AT + 1_408;
+export const OUTER_AT = TABLES_AT + 1_440;
+export const BLOCKS_AT = TABLES_AT + 1_472;
+export const JOBS_AT = TABLES_AT + 2_048;
+/** Size of a block of SHA-256. */
+export const BLOCK_BYTES = 64;
+/** Size of a job, a hash that is still to be written: where its value is, how long it is, where the hash belongs. */
+export const JOB_BYTES = 12;
+export const MAX_JOBS = 8_192;
+export const DATA_AT = JOBS_AT + JOB_BYTES * MAX_JOBS;

@@ -1,5 +1,6 @@
 import { type Coordinates, UserError } from '../base/errors.ts';
-import { type BrokenReason, MAX_COLUMNS } from './tokenizer.ts';
+import { MAX_COLUMNS } from './layout.ts';
+import type { BrokenReason } from './tokenizer.ts';
 
 export type MalformedReason =
   | BrokenReason

@@ -1,26 +1,21 @@
 import { CsvMemory } from './csv-memory.ts';
+import { DATA_AT } from './layout.ts';
 
 /** Bytes kept free behind the data: for the tokenizer's sentinel and one line end. */
 const MARGIN = 8;
 const START_BYTES = 1 << 20;
 
-/**
- * Collects bytes until they are whole rows: chunks of any size become one contiguous run. `bytes` is a plain Uint8Array
- * (never a Buffer: a single hidden class keeps the loops over it fast), and `append` may replace it.
- */
+/** Collects bytes in a memory until they are whole rows: chunks of any size become one contiguous run. */
 export class RowBuffer {
-  /** Number of bytes in front of the rows that this class does not use. */
+  readonly memory: CsvMemory;
+  /** Index of the first byte for rows. */
   readonly front: number;
-  /** The memory that holds `bytes`; undefined if they are on the heap. */
-  memory: CsvMemory | undefined;
-  bytes: Uint8Array<ArrayBuffer>;
   start: number;
   end: number;
 
-  constructor(front = 0) {
+  constructor(front: number) {
+    this.memory = CsvMemory.open(front - DATA_AT + START_BYTES);
     this.front = front;
-    this.memory = CsvMemory.open(front + START_BYTES);
-    this.bytes = this.memory?.bytes ?? new Uint8Array(front + START_BYTES);
     this.start = front;
     this.end = front;
   }
@@ -31,36 +26,18 @@ export class RowBuffer {
 
   /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier positions are void. */
   append(chunk: Uint8Array): void {
-    if (this.start > this.front) this.#toFront();
+    if (this.start > this.front) {
+      this.memory.bytes.copyWithin(this.front, this.start, this.end);
+      this.end -= this.start - this.front;
+      this.start = this.front;
+    }
     this.reserve(chunk.length);
-    this.bytes.set(chunk, this.end);
+    this.memory.bytes.set(chunk, this.end);
     this.end += chunk.length;
   }
 
   /** Makes room for `more` bytes behind `end`; positions stay valid. */
   reserve(more: number): void {
-    const needed = this.end + more + MARGIN;
-    if (needed <= this.bytes.length) return;
-    if (this.memory !== undefined) {
-      this.memory.grow(Math.max(needed, this.bytes.length * 2));
-      this.bytes = this.memory.bytes;
-      return;
-    }
-    const larger = new Uint8Array(Math.max(needed, this.bytes.length * 2));
-    larger.set(this.bytes.subarray(0, this.end));
-    this.bytes = larger;
-  }
-
-  /** Gives the memory back; the buffer must not be used any more. */
-  release(): void {
-    this.bytes = new Uint8Array(MARGIN);
-    this.memory?.release();
-    this.memory = undefined;
-  }
-
-  #toFront(): void {
-    this.bytes.copyWithin(this.front, this.start, this.end);
-    this.end -= this.start - this.front;
-    this.start = this.front;
+    this.memory.grow(this.end + more + MARGIN);
   }
 }

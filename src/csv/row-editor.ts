@@ -1,18 +1,26 @@
 import { COMMA, isNull, LF, QUOTE } from '../base/ascii.ts';
 import type { CsvMemory } from './csv-memory.ts';
-import { EditMemory, MAX_JOBS } from './edit-memory.ts';
+import { setKey } from './hash-tables.ts';
 import {
+  ACTIONS_AT,
   BARE_CR,
   COLUMN_SHIFT,
+  DATA_AT,
   DOUBLED,
   DROP,
-  EDITED_AT,
   FLAG_BITS,
   HASH,
   HASH_BUT_NULL,
+  JOB_BYTES,
+  JOBS_AT,
+  JOBS_END,
   KEEP,
+  MAX_JOBS,
+  POSITIONS_AT,
   QUOTED,
   STRIDE,
+  TABLES_AT,
+  USED,
 } from './layout.ts';
 import { type RowTokenizer, Unquoter } from './tokenizer.ts';
 
@@ -24,8 +32,8 @@ export interface ValueHash {
 }
 
 const HASH_BYTES = 64;
-/** Number of bytes in front of the rows that are read, for the rows that are written. */
-const FRONT_BYTES = EDITED_AT + (1 << 20);
+/** End of the edited rows, behind which the rows lie that are read. */
+export const EDITED_END: number = DATA_AT + (1 << 20);
 /** Number of bytes that SIMD may write behind a row. */
 const MARGIN = 32;
 
@@ -36,10 +44,9 @@ const MARGIN = 32;
  * not keep anything of it.
  */
 export class RowEditor {
-  readonly front = FRONT_BYTES;
+  readonly #memory: CsvMemory;
   readonly #hash: ValueHash | undefined;
   readonly #unquoter = new Unquoter();
-  #simd: EditMemory | undefined;
   #actions: Uint8Array = new Uint8Array(0);
   /** For each column the number of columns before it that are not dropped. */
   #positions = new Int32Array(0);
@@ -50,18 +57,17 @@ export class RowEditor {
   /** The array into which rows are written: that of the source rows, or for a long row one of its own. */
   #out = this.#source;
   /** The index behind the rows that are kept, and behind the last edited row. */
-  #end = EDITED_AT;
-  #to = EDITED_AT;
+  #end = DATA_AT;
+  #to = DATA_AT;
   /** Index of the next bytes of the source row to copy. */
   #from = 0;
 
-  constructor(hash: ValueHash | undefined) {
+  /** Makes an editor of rows in this memory. */
+  constructor(memory: CsvMemory, hash: ValueHash | undefined) {
+    this.#memory = memory;
     this.#hash = hash;
-  }
-
-  /** Sets the memory that holds the rows, if SIMD works on it. */
-  attach(memory: CsvMemory | undefined): void {
-    this.#simd = memory && new EditMemory(memory, this.#hash?.block);
+    memory.info[JOBS_END] = JOBS_AT;
+    if (hash !== undefined) setKey(memory, hash.block);
   }
 
   /** Sets the action for each column, before the first row: a header, whose names are not hashed. */
@@ -74,27 +80,28 @@ export class RowEditor {
       if (actions[i] !== DROP) this.#width++;
     }
     this.#hashes = actions.filter((action) => action === HASH || action === HASH_BUT_NULL).length;
-    this.#simd?.setColumns(actions, this.#positions);
+    this.#memory.bytes.set(actions, ACTIONS_AT);
+    this.#memory.bytes.set(new Uint8Array(this.#positions.buffer), POSITIONS_AT);
   }
 
-  /** Starts over; `bytes` holds the rows, and its first `front` bytes belong to this editor. */
+  /** Starts over; `bytes` holds the rows. */
   begin(bytes: Uint8Array): void {
     this.#parts = [];
     this.#source = bytes;
     this.#out = bytes;
-    this.#end = EDITED_AT;
+    this.#end = DATA_AT;
   }
 
   /** Writes the edited row that the tokenizer read at `start`. */
   edit(start: number, tokenizer: RowTokenizer, isHeader = false): void {
     const { used, contentEnd, width } = tokenizer;
     const isShort = this.#reserve(contentEnd - start + this.#hashes * HASH_BYTES + used + width + MARGIN);
-    const simd = isShort && !isHeader && this.#simd?.ownsCells(tokenizer.cells) ? this.#simd : undefined;
-    const end = simd?.editRow(used, start, contentEnd, width, this.#width, this.#end) ?? -1;
-    if (simd === undefined || end < 0) this.#edit(start, tokenizer, isHeader);
+    const { functions, info } = this.#memory;
+    const end = isShort && !isHeader ? functions.editRow(used, start, contentEnd, width, this.#width, this.#end) : -1;
+    if (end < 0) this.#edit(start, tokenizer, isHeader);
     else {
       this.#to = end;
-      tokenizer.used = simd.used;
+      tokenizer.used = info[USED];
     }
     this.#endRow();
   }
@@ -109,34 +116,35 @@ export class RowEditor {
 
   /** Returns everything written since `begin`, valid until the next `begin`. */
   finish(): Uint8Array[] {
-    this.#simd?.hash();
-    if (this.#end > EDITED_AT) this.#parts.push(this.#out.subarray(EDITED_AT, this.#end));
+    this.#memory.functions.hashJobs();
+    if (this.#end > DATA_AT) this.#parts.push(this.#out.subarray(DATA_AT, this.#end));
     return this.#parts;
   }
 
+  /** Erases the key, and what was hashed by it. */
   release(): void {
-    this.#simd?.release();
-    this.#simd = undefined;
+    this.#memory.bytes.fill(0, TABLES_AT, JOBS_AT);
   }
 
   /** Makes room for a row; false if the row is longer than the memory for edited rows. */
   #reserve(needed: number): boolean {
-    if (this.#end + needed <= FRONT_BYTES) {
-      if (this.#simd !== undefined && this.#simd.jobs + this.#hashes > MAX_JOBS) this.#simd.hash();
+    if (this.#end + needed <= EDITED_END) {
+      const jobs = (this.#memory.info[JOBS_END] - JOBS_AT) / JOB_BYTES;
+      if (jobs + this.#hashes > MAX_JOBS) this.#memory.functions.hashJobs();
       return this.#hashes <= MAX_JOBS;
     }
     this.#flush();
-    if (EDITED_AT + needed <= FRONT_BYTES) return this.#reserve(needed);
-    this.#out = new Uint8Array(EDITED_AT + needed);
+    if (DATA_AT + needed <= EDITED_END) return this.#reserve(needed);
+    this.#out = new Uint8Array(DATA_AT + needed);
     return false;
   }
 
   #flush(): void {
-    this.#simd?.hash();
-    if (this.#end > EDITED_AT) this.#parts.push(this.#out.slice(EDITED_AT, this.#end));
+    this.#memory.functions.hashJobs();
+    if (this.#end > DATA_AT) this.#parts.push(this.#out.slice(DATA_AT, this.#end));
     this.#out = this.#source;
-    this.#end = EDITED_AT;
-    this.#to = EDITED_AT;
+    this.#end = DATA_AT;
+    this.#to = DATA_AT;
   }
 
   #edit(start: number, tokenizer: RowTokenizer, isHeader: boolean): void {

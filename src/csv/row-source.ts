@@ -3,12 +3,12 @@
 import { LF, QUOTE } from '../base/ascii.ts';
 import { bodyStart } from './body-start.ts';
 import type { CsvMemory } from './csv-memory.ts';
-import { BARE_CR } from './layout.ts';
+import { BARE_CR, DATA_AT, MAX_COLUMNS } from './layout.ts';
 import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
-import type { RowEditor } from './row-editor.ts';
+import { EDITED_END, type RowEditor } from './row-editor.ts';
 import { RowWriter } from './row-writer.ts';
-import { INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
+import { INCOMPLETE, RowTokenizer, SENTINEL } from './tokenizer.ts';
 import { ValidText } from './valid-text.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
@@ -56,12 +56,13 @@ export class RowSource {
   readonly #maxRowBytes: number;
   readonly #blockBytes: number;
   readonly #buffer: RowBuffer;
-  /** The memory that holds the rows; undefined without SIMD. */
-  readonly memory: CsvMemory | undefined;
+  /** The memory that holds the rows. */
+  readonly memory: CsvMemory;
   readonly tokenizer: RowTokenizer;
   readonly #text: ValidText;
   readonly #output: RowWriter | RowEditor;
-  readonly #editor: RowEditor | undefined;
+  /** Must have edited each row that the handler keeps: the returned bytes are its own. Undefined if nothing is edited. */
+  readonly editor: RowEditor | undefined;
   #width = 0;
   #started = false;
   #need = 0;
@@ -71,16 +72,14 @@ export class RowSource {
   /** True if the incomplete header ends inside a quoted name. */
   #isQuoted = false;
 
-  /** Makes a source. An editor must have edited each row that `handler` keeps: the returned bytes are its own. */
-  constructor(handler: RowHandler, limits: RowLimits = {}, editor?: RowEditor) {
+  constructor(handler: RowHandler, limits: RowLimits = {}, newEditor?: (memory: CsvMemory) => RowEditor) {
     this.#handler = handler;
-    this.#buffer = new RowBuffer(editor?.front);
+    this.#buffer = new RowBuffer(newEditor === undefined ? DATA_AT : EDITED_END);
     this.memory = this.#buffer.memory;
     this.tokenizer = new RowTokenizer(this.memory);
     this.#text = new ValidText(this.#buffer);
-    editor?.attach(this.memory);
-    this.#editor = editor;
-    this.#output = editor ?? new RowWriter();
+    this.editor = newEditor?.(this.memory);
+    this.#output = this.editor ?? new RowWriter();
     this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
     this.#blockBytes = limits.blockBytes ?? BLOCK_BYTES;
   }
@@ -110,8 +109,8 @@ export class RowSource {
 
   /** Gives the memory back, after `finish`. */
   release(): void {
-    this.#editor?.release();
-    this.#buffer.release();
+    this.editor?.release();
+    this.memory.release();
   }
 
   /** A failure at byte `index` of the buffer, in the current row. */
@@ -148,7 +147,7 @@ export class RowSource {
     if (!this.#started && !this.#start(last)) return [];
     const end = this.#text.check(last);
     if (this.#text.isInvalid) throw this.malformed('not_csv', buffer.start, 'UTF-8 text', 'other bytes');
-    const bytes = buffer.bytes;
+    const { bytes } = this.memory;
     const kept = bytes[end];
     bytes[end] = SENTINEL;
     this.#output.begin(bytes, buffer.start);
@@ -163,8 +162,8 @@ export class RowSource {
 
   /** Checks the first bytes once there are enough of them. */
   #start(last: boolean): boolean {
-    const { bytes, start, end } = this.#buffer;
-    const begin = bodyStart(bytes, start, end, last);
+    const { start, end } = this.#buffer;
+    const begin = bodyStart(this.memory.bytes, start, end, last);
     if (begin === undefined) return false;
     if (typeof begin === 'object') throw this.malformed('not_csv', start, 'a header line', begin.found);
     this.#buffer.start = begin;
@@ -177,7 +176,7 @@ export class RowSource {
     const tokenizer = this.tokenizer;
     let rowStart = start;
     while (rowStart < end) {
-      const next = tokenizer.next(bytes, rowStart, end, last);
+      const next = tokenizer.next(rowStart, end, last);
       if (next === INCOMPLETE) break;
       if (next < 0) throw this.#broken(bytes, rowStart);
       if (tokenizer.contentEnd === rowStart) this.#blank(rowStart);

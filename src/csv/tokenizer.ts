@@ -1,6 +1,17 @@
 import { COMMA, CR, LF, QUOTE, SPACE } from '../base/ascii.ts';
 import type { CsvMemory } from './csv-memory.ts';
-import { BARE_CR, COLUMN_SHIFT, CONTENT_END, DOUBLED, FLAGS, QUOTED, STRIDE, USED, WIDTH } from './layout.ts';
+import {
+  BARE_CR,
+  COLUMN_SHIFT,
+  CONTENT_END,
+  DOUBLED,
+  FLAGS,
+  MAX_COLUMNS,
+  QUOTED,
+  STRIDE,
+  USED,
+  WIDTH,
+} from './layout.ts';
 
 /** Results of `next` that are no position. */
 export const INCOMPLETE = -1;
@@ -13,9 +24,6 @@ const ONE_COLUMN = 1 << COLUMN_SHIFT;
 /** A value that is no flag of a cell. */
 const LINE_END = 1 << 10;
 
-/** Maximum number of columns of a header, which bounds the memory of every reader; no service has so many. */
-export const MAX_COLUMNS = 20_000;
-
 export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 'too_many_columns';
 
 /**
@@ -23,8 +31,6 @@ export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 't
  * or CRLF; a CR elsewhere is data. Only cells that are not empty are listed, since most cells of an export are empty.
  */
 export class RowTokenizer {
-  /** Entries of each filled cell: `column << COLUMN_SHIFT | flags`, its start, its end (without quotes). */
-  cells = new Int32Array(STRIDE * 64);
   /** Number of entries used in `cells`: `STRIDE` times the number of filled cells. */
   used = 0;
   /** Number of cells of the last row, the empty ones too. */
@@ -38,37 +44,36 @@ export class RowTokenizer {
   /** Reason for the result BROKEN of `next`; `brokenAt` is the place. */
   reason: BrokenReason = 'cut_in_quote';
   brokenAt = 0;
-  readonly #memory: CsvMemory | undefined;
+  readonly #memory: CsvMemory;
 
-  /** Makes a tokenizer. With a memory, every `bytes` belongs to that memory, and SIMD reads plain rows. */
-  constructor(memory?: CsvMemory) {
+  /** Makes a tokenizer for rows in this memory. */
+  constructor(memory: CsvMemory) {
     this.#memory = memory;
+  }
+
+  /** Entries of each filled cell: `column << COLUMN_SHIFT | flags`, its start, its end (without quotes). */
+  get cells(): Int32Array {
+    return this.#memory.cells;
   }
 
   /**
    * Reads the row that starts at `at` and returns where the next one starts; INCOMPLETE when it does not end before
-   * `end` and more may come; BROKEN when it is no CSV. `bytes[end]` must hold SENTINEL. With `last`, `end` ends the
+   * `end` and more may come; BROKEN when it is no CSV. The byte at `end` must be SENTINEL. With `last`, `end` ends the
    * row.
    */
-  next(bytes: Uint8Array, at: number, end: number, last: boolean): number {
-    const memory = this.#memory;
-    if (memory !== undefined) {
-      const next = memory.nextRow(at, end);
-      this.cells = memory.cells;
-      if (next >= 0) {
-        const { info } = memory;
-        this.used = info[USED];
-        this.width = info[WIDTH];
-        this.contentEnd = info[CONTENT_END];
-        this.flags = info[FLAGS];
-        return next;
-      }
-    }
-    return this.#read(bytes, at, end, last);
+  next(at: number, end: number, last: boolean): number {
+    const { functions, info, bytes } = this.#memory;
+    const next = functions.nextRow(at, end);
+    if (next < 0) return this.#read(bytes, at, end, last);
+    this.used = info[USED];
+    this.width = info[WIDTH];
+    this.contentEnd = info[CONTENT_END];
+    this.flags = info[FLAGS];
+    return next;
   }
 
   #read(bytes: Uint8Array, at: number, end: number, last: boolean): number {
-    let cells = this.cells;
+    const { cells } = this;
     let used = 0;
     let head = 0;
     let all = 0;
@@ -110,10 +115,7 @@ export class RowTokenizer {
           flags &= BARE_CR;
         }
         if (i > start) {
-          if (used === cells.length) {
-            if (used >= STRIDE * MAX_COLUMNS) return this.#broken('too_many_columns', start);
-            cells = this.#grow();
-          }
+          if (used === STRIDE * MAX_COLUMNS) return this.#broken('too_many_columns', start);
           cells[used] = head | flags;
           cells[used + 1] = start;
           cells[used + 2] = i;
@@ -169,13 +171,6 @@ export class RowTokenizer {
     if (bytes[i + 1] !== CR) return this.#broken('after_quote', i + 1);
     if (i + 2 === end) return last ? CR : INCOMPLETE;
     return bytes[i + 2] === LF ? CR : this.#broken('after_quote', i + 1);
-  }
-
-  #grow(): Int32Array<ArrayBuffer> {
-    const larger = new Int32Array(this.cells.length * 2);
-    larger.set(this.cells);
-    this.cells = larger;
-    return larger;
   }
 
   #broken(reason: BrokenReason, at: number): number {

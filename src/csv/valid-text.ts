@@ -41,8 +41,8 @@ export class ValidText {
   check(last: boolean): number {
     const rows = this.#rows;
     const from = this.#checked - this.#origin;
-    const end = last ? rows.end : rows.end - openTail(rows.bytes, from, rows.end);
-    const repair = repairUtf8(rows.bytes, from, end);
+    const end = last ? rows.end : rows.end - openTail(rows.memory.bytes, from, rows.end);
+    const repair = repairUtf8(rows.memory.bytes, from, end);
     this.#checked = this.#origin + end;
     if (repair === undefined) return end;
     const before = this.#grown.at(-1) ?? 0;
@@ -86,8 +86,8 @@ export class ValidText {
     const rows = this.#rows;
     const growth = bytes.length - (end - from);
     rows.reserve(growth);
-    rows.bytes.copyWithin(end + growth, end, rows.end);
-    rows.bytes.set(bytes, from);
+    rows.memory.bytes.copyWithin(end + growth, end, rows.end);
+    rows.memory.bytes.set(bytes, from);
     rows.end += growth;
     this.#checked += growth;
     return end + growth;

@@ -1,6 +1,7 @@
 import type { CsvMemory } from '../csv/csv-memory.ts';
 import { CLOSED, COLUMN_SHIFT, DOUBLED, OPEN, STRIDE } from '../csv/layout.ts';
 import { type RowTokenizer, Unquoter } from '../csv/tokenizer.ts';
+import { civilSeconds, FIELDS, MICROS, OFFSET } from '../types/calendar.ts';
 import {
   DATE,
   DATETIME_DASH,
@@ -14,12 +15,11 @@ import {
 import { acceptedBy, classify, typeOf } from '../types/index.ts';
 import type { ColumnType } from '../types/type.ts';
 import type { Zone } from '../types/zone.ts';
+import { ColumnWords } from './column-words.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, type HeaderColumn, hashed } from './groups.ts';
 import { IdHashes, type IdSample } from './id-hashes.ts';
 import { NameSet } from './name-set.ts';
-import { PlainColumns } from './plain-columns.ts';
 import { type ColumnScan, type FirstSeen, shapeOf } from './scan.ts';
-import { TimeRanges } from './time-range.ts';
 
 /** Modes of a column beside OPEN and CLOSED: its cells are ids, or names of events. */
 const EVENT_IDS = 2;
@@ -42,13 +42,6 @@ export interface DetailLogIds {
   readonly sample?: IdSample | undefined;
 }
 
-export interface ColumnsOptions {
-  /** For each column whether it holds hashes; absent if none does. */
-  readonly isHashed?: readonly boolean[] | undefined;
-  /** The memory that holds the rows; absent if TypeScript examines every cell. */
-  readonly memory?: CsvMemory | undefined;
-}
-
 /**
  * Collects from every cell of every row what `ColumnScan` reports; state in flat arrays, one entry a column. Methods
  * get a cell as several numbers, so that no object is made for it.
@@ -59,17 +52,20 @@ export class Columns {
   readonly #zone: Zone | undefined;
   readonly #evidence: Int32Array;
   readonly #accepted: Int32Array;
-  readonly #filled: Float64Array;
   readonly #misfits: Float64Array;
-  readonly #modes: Uint8Array;
-  readonly #times: TimeRanges;
+  readonly #words: ColumnWords;
   readonly #seen = new Map<number, FirstSeen[]>();
   readonly #unquoter = new Unquoter();
   readonly #ids = new IdHashes();
   readonly #eventNames = new NameSet(MAX_SCANNED_NAMES);
-  readonly #plain: PlainColumns | undefined;
 
-  constructor(columns: readonly HeaderColumn[], zone: Zone | undefined, { isHashed = [], memory }: ColumnsOptions) {
+  /** `isHashed`: for each column whether it holds hashes; empty if none does. `memory` holds the rows. */
+  constructor(
+    columns: readonly HeaderColumn[],
+    isHashed: readonly boolean[],
+    zone: Zone | undefined,
+    memory: CsvMemory,
+  ) {
     const count = columns.length;
     const header = columns.map((column, i) => (isHashed[i] ? hashed(column) : column));
     this.#header = header;
@@ -77,36 +73,28 @@ export class Columns {
     this.#zone = zone;
     this.#evidence = new Int32Array(count);
     this.#accepted = Int32Array.from(header, (c) => (c.declared ? acceptedBy(c.declared, zone !== undefined) : -1));
-    this.#filled = new Float64Array(count);
     this.#misfits = new Float64Array(count);
-    this.#modes = Uint8Array.from(header, (c) => (c.declared === 'string' ? CLOSED : OPEN));
-    this.#times = new TimeRanges(count);
-    const sources = header.map((c) => c.source);
-    this.#watch(sources.indexOf(DETAIL_LOG_ID), EVENT_IDS);
-    // Event names that are hashed must not be remembered; ids that are hashed are only counted.
-    const eventName = sources.indexOf(EVENT_NAME);
-    if (!isHashed[eventName]) this.#watch(eventName, EVENT_NAMES);
-    this.#plain = memory && PlainColumns.open(memory, this.#modes, zone);
+    this.#words = new ColumnWords(
+      memory,
+      Uint8Array.from(header, (c, i) => modeOf(c, isHashed[i])),
+      zone,
+    );
   }
 
   /** Collects the tokenizer's last row. `row` is its number, for `seen`. */
-  observe(bytes: Uint8Array, tokenizer: RowTokenizer, row: number): void {
-    const { cells, used } = tokenizer;
-    const plain = this.#plain?.ownsCells(cells) ? this.#plain : undefined;
+  observe(bytes: Uint8Array, { cells, used }: RowTokenizer, row: number): void {
+    const words = this.#words;
     for (let k = 0; k < used; k += STRIDE) {
-      if (plain !== undefined) {
-        k = plain.observe(k, used);
-        for (let i = 0; i < plain.listed; i++) this.#collect(bytes, cells, plain.listedCell(i), row);
-        if (k >= used) return;
-      }
-      this.#filled[cells[k] >> COLUMN_SHIFT]++;
+      k = words.observe(k, used);
+      for (let i = 0; i < words.listed; i++) this.#collect(bytes, cells, words.listedCell(i), row);
+      if (k >= used) return;
+      words.countFilled(cells[k] >> COLUMN_SHIFT);
       this.#collect(bytes, cells, k, row);
     }
   }
 
-  /** Ends the collection; called once, after the last of `rows` rows and before `scans`. */
+  /** Ends the collection of ids; called once, after the last of `rows` rows. */
   finish(rows: number): DetailLogIds {
-    this.#plain?.addTo(this.#filled, this.#times);
     const ids = this.#ids.finish(MAX_SAMPLED_IDS);
     const areHashed = this.#isHashed[this.#header.findIndex(({ source }) => source === DETAIL_LOG_ID)];
     return { hasDuplicateOrMissingIds: ids?.distinct !== rows, sample: areHashed ? undefined : ids?.sample };
@@ -116,17 +104,14 @@ export class Columns {
     return this.#eventNames.names();
   }
 
+  /** What was collected; the memory must still be there. */
   scans(): ColumnScan[] {
     return this.#header.map((_, column) => this.#scan(column));
   }
 
-  #watch(column: number, mode: number): void {
-    if (column >= 0) this.#modes[column] = mode;
-  }
-
   #collect(bytes: Uint8Array, cells: Int32Array, k: number, row: number): void {
     const column = cells[k] >> COLUMN_SHIFT;
-    const mode = this.#modes[column];
+    const mode = this.#words.mode(column);
     if (mode === CLOSED) return;
     const start = cells[k + 1];
     const end = cells[k + 2];
@@ -150,14 +135,22 @@ export class Columns {
     if ((bits & ~this.#accepted[column]) !== 0) this.#misfits[column]++;
     // A time that the zone skips counts too: the SQL of the column is made for all times in it (src/types/zone-sql.ts).
     if ((bits & TIMES) === 0 || (bits & NOT_IN_YEARS) === NOT_IN_YEARS) return;
-    this.#times.add(column, bits, this.#zone);
-    if (this.#zone !== undefined && (bits & DATETIME_OFFSET) === 0) this.#plain?.cacheHour(this.#zone);
+    const seconds = civilSeconds();
+    if ((bits & DATETIME_OFFSET) === 0) this.#words.cacheHour(seconds);
+    this.#words.addTime(column, this.#wallClock(seconds, bits), FIELDS[MICROS]);
+  }
+
+  /** The time of a cell by the zone's wall clock. */
+  #wallClock(seconds: number, bits: Evidence): number {
+    if ((bits & DATETIME_OFFSET) === 0 || this.#zone === undefined) return seconds;
+    const utc = seconds - FIELDS[OFFSET];
+    return utc + this.#zone.offsetAt(utc);
   }
 
   #discover(bytes: Uint8Array, start: number, end: number, column: number, bits: Evidence, row: number): void {
     this.#evidence[column] |= bits;
-    if ((bits & STRING) !== 0 && this.#header[column].declared === undefined) this.#modes[column] = CLOSED;
-    this.#plain?.setKnown(column, this.#evidence[column] & this.#accepted[column], this.#modes[column]);
+    const isClosed = (bits & STRING) !== 0 && this.#header[column].declared === undefined;
+    this.#words.setKnown(column, this.#evidence[column] & this.#accepted[column], isClosed ? CLOSED : OPEN);
     const seen = this.#seen.get(column) ?? [];
     seen.push({ evidence: bits, row, shape: shapeOf(bytes, start, end) });
     this.#seen.set(column, seen);
@@ -165,7 +158,7 @@ export class Columns {
 
   #scan(column: number): ColumnScan {
     const { name: source, group, declared } = this.#header[column];
-    const filled = this.#filled[column];
+    const filled = this.#words.filled(column);
     const evidence = declared === 'string' && filled > 0 ? STRING : this.#evidence[column];
     const type = this.#typeOf(evidence, declared);
     const seen = this.#seen.get(column);
@@ -177,7 +170,7 @@ export class Columns {
       ...(type !== undefined && { type }),
       filled,
       misfits: this.#misfits[column],
-      ...(type === 'datetime' && this.#times.range(column)),
+      ...(type === 'datetime' && this.#words.range(column)),
       ...(seen !== undefined && { seen }),
     };
   }
@@ -186,4 +179,11 @@ export class Columns {
     if (declared !== undefined) return (evidence & ~NULL_TEXT) === 0 ? undefined : declared;
     return typeOf(evidence, this.#zone !== undefined);
   }
+}
+
+function modeOf({ source, occurrence, declared }: HeaderColumn, isHashed: boolean | undefined): number {
+  // Event names that are hashed must not be remembered; ids that are hashed are only counted.
+  if (source === EVENT_NAME && occurrence === 1 && !isHashed) return EVENT_NAMES;
+  if (source === DETAIL_LOG_ID && occurrence === 1) return EVENT_IDS;
+  return declared === 'string' ? CLOSED : OPEN;
 }

@@ -2,7 +2,6 @@
 
 import { configError } from '../base/errors.ts';
 import { COLUMN_SHIFT, DOUBLED, DROP, STRIDE } from '../csv/layout.ts';
-import type { RowEditor } from '../csv/row-editor.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { type RowTokenizer, readNames, Unquoter } from '../csv/tokenizer.ts';
 import { type Zone, zoneOf } from '../types/zone.ts';
@@ -72,7 +71,6 @@ export class Scanner {
   readonly #zone: Zone | undefined;
   readonly #suppressed: SuppressedRows;
   readonly #edits: ColumnEdits | undefined;
-  readonly #editor: RowEditor | undefined;
   #actions: Uint8Array = new Uint8Array(0);
   #listed: readonly string[] = [];
   /** The names in the header as it arrived, for naming cells before the edits. */
@@ -86,8 +84,7 @@ export class Scanner {
 
   constructor(options: ScannerOptions) {
     this.#edits = options.edits;
-    this.#editor = options.edits?.newEditor();
-    this.#source = new RowSource(this, options, this.#editor);
+    this.#source = new RowSource(this, options, options.edits?.newEditor);
     this.#requireSystem = options.requireSystem;
     this.#zone = zoneOf(options.timezone);
     this.#suppressed = new SuppressedRows(options.dropRow);
@@ -114,10 +111,11 @@ export class Scanner {
     const { longestRow, finalNewline, outLength, rowEnds } = this.#source;
     const { rows } = this;
     const ids = this.#columns?.finish(rows);
+    const columns = this.#columns?.scans() ?? [];
     this.#source.release();
     return {
       header: this.#header,
-      columns: this.#columns?.scans() ?? [],
+      columns,
       rows,
       suppressed: this.#suppressed.rows,
       longestRow,
@@ -142,7 +140,7 @@ export class Scanner {
       throw source.malformed('header_again', start, 'an event', 'the header once more');
     } else if (this.#suppressed.has(bytes, source.tokenizer)) return false;
     if (source.isRepaired) this.#countBad(start, source);
-    if (this.#editor !== undefined) this.#editor.edit(start, source.tokenizer, columns === undefined);
+    source.editor?.edit(start, source.tokenizer, columns === undefined);
     if (columns !== undefined) columns.observe(bytes, source.tokenizer, source.rows + 1);
     return true;
   }
@@ -158,8 +156,8 @@ export class Scanner {
     this.#arrived = header;
     this.#header = header;
     this.#suppressed.open(header);
-    const isHashed = this.#edits && this.#edit(header, this.#edits);
-    this.#columns = new Columns(headerColumns(this.#header), this.#zone, { isHashed, memory: source.memory });
+    const isHashed = this.#edits === undefined ? [] : this.#edit(header, this.#edits);
+    this.#columns = new Columns(headerColumns(this.#header), isHashed, this.#zone, source.memory);
   }
 
   #isHeader(bytes: Uint8Array, start: number, { tokenizer }: RowSource): boolean {
@@ -170,7 +168,7 @@ export class Scanner {
 
   #edit(header: readonly string[], edits: ColumnEdits): boolean[] {
     const { actions, kept, listed } = editHeader(header, edits);
-    this.#editor?.open(actions);
+    this.#source.editor?.open(actions);
     this.#actions = actions;
     this.#listed = listed;
     this.#header = kept.map(({ name }) => name);

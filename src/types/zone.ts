@@ -96,12 +96,12 @@ export class Zone {
     return isRepeated ? DATETIME_OVERLAP : 0;
   }
 
-  /** Seconds ahead of UTC in the wall-clock hour of this time; undefined if a part of it is skipped or repeated. */
-  offsetOfHour(localSeconds: number): number | undefined {
+  /** True if every time of the wall-clock hour of this time is one instant: none is skipped or repeated. */
+  hasHourOnce(localSeconds: number): boolean {
     const start = Math.floor(localSeconds / HOUR_SECONDS) * HOUR_SECONDS;
     const { offset, isRepeated } = this.#pieceAt(start);
-    if (offset === undefined || isRepeated || start + HOUR_SECONDS > this.#piece.end) return undefined;
-    return isInstant(start - offset) && isInstant(start + HOUR_SECONDS - 1 - offset) ? offset : undefined;
+    if (offset === undefined || isRepeated || start + HOUR_SECONDS > this.#piece.end) return false;
+    return isInstant(start - offset) && isInstant(start + HOUR_SECONDS - 1 - offset);
   }
 
   /** The instant (seconds from 1970, UTC) of a wall-clock time that has one. */

@@ -1,6 +1,5 @@
 import { BACKSLASH, isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
-import type { CsvMemory } from '../../csv/csv-memory.ts';
-import { COLUMN_SHIFT, COPY, DOUBLED, SKIP, STRIDE, TEXT } from '../../csv/layout.ts';
+import { COLUMN_SHIFT, COPY, DOUBLED, OUT_END, SKIP, STRIDE, TEXT } from '../../csv/layout.ts';
 import { type RowTokenizer, Unquoter } from '../../csv/tokenizer.ts';
 import { DATETIME_GAP, DATETIME_OFFSET } from '../../types/evidence.ts';
 import { cellFits, classify, TYPES } from '../../types/index.ts';
@@ -13,16 +12,16 @@ import { CHECKED, OFFSETS_ONLY, type RecordPlan } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
 /**
- * Room (bytes) for a cell beside `BYTE_ROOM` for each of its bytes, enough for a cell that is rescued and so written
- * twice.
+ * Room (bytes) for a cell beside `BYTE_ROOM` for each of its bytes, enough for a cell that is rescued and the row's key,
+ * and so written three times.
  */
 const CELL_ROOM = 100;
-const BYTE_ROOM = 16;
+const BYTE_ROOM = 22;
 const ESCAPE_ROOM = 6;
 /** Maximum size of a row (bytes) whose room is not measured cell by cell. */
 const LARGE_ROW = 1 << 18;
 
-/** Bytes behind a table that a vector load may read. */
+/** Bytes behind a table that a vector load may read, and the alignment of the tables. */
 const SLACK_BYTES = 16;
 const WORD_BYTES = 4;
 
@@ -36,8 +35,8 @@ const NULL = bytesOf('null');
 const END = bytesOf('}}}\n');
 
 /**
- * Writes rows as RECORD lines. No object is made for a cell: methods get `cells` and the index `k` of its first number, and
- * move `at` of the memory behind what they wrote.
+ * Writes rows as RECORD lines, behind the rows in one memory. No object is made for a cell: methods get `cells` and the
+ * index `k` of its first number, and move `at` of the memory behind what they wrote.
  */
 export class RecordEncoder {
   readonly stream: StreamName;
@@ -45,7 +44,7 @@ export class RecordEncoder {
   readonly rescued: Float64Array;
   records = 0;
   /** Room (bytes) for a row beside its cells. */
-  readonly room: number;
+  readonly #room: number;
   readonly #plan: RecordPlan;
   readonly #codecs: readonly (ColumnCodec | undefined)[];
   readonly #zones: readonly (Zone | undefined)[];
@@ -53,10 +52,8 @@ export class RecordEncoder {
   readonly #placeholder: Uint8Array;
   readonly #mismatches: number[] = [];
   readonly #unquoter = new Unquoter();
-  /** The memory that has the tables below, whose SIMD functions write plain cells; undefined without SIMD. */
-  #simd: CsvMemory | undefined;
-  /** Where the parts of the plan and `#head` lie in it, one behind the other. */
-  #tables = { offsets: 0, labels: 0, encodings: 0, head: 0, end: 0 };
+  /** Where the parts of the plan and `#head` lie in the memory, one behind the other. */
+  #tables = { offsets: 0, labels: 0, encodings: 0, head: 0 };
 
   /** `emittedAt` is in ms since 1970. */
   constructor(plan: RecordPlan, timezone: string | undefined, emittedAt: number) {
@@ -72,34 +69,27 @@ export class RecordEncoder {
     this.#head = bytesOf(`{"type":"RECORD","record":{"stream":"${plan.name}","emitted_at":${emittedAt},"data":`);
     this.#placeholder = bytesOf(plan.placeholder);
     const names = plan.sources.reduce((sum, name) => sum + name.length * 3, 0);
-    this.room = this.#head.length + this.#placeholder.length + plan.labels.length * 3 + names + 1024;
+    this.#room = this.#head.length + this.#placeholder.length + plan.labels.length * 3 + names + 1024;
   }
 
-  /** Number of bytes that `useMemory` takes. */
+  /** Number of bytes that `writeTables` writes. */
   get tableBytes(): number {
     const { labelOffsets, labels, encodings } = this.#plan;
     const bytes = labelOffsets.byteLength + labels.length + encodings.length + this.#head.length + SLACK_BYTES;
     return Math.ceil(bytes / WORD_BYTES) * WORD_BYTES;
   }
 
-  /** Lets SIMD write plain cells from now on, with tables from byte `at` of a memory. */
-  useMemory(memory: CsvMemory, at: number): void {
+  /** Writes what SIMD needs of the plan from byte `at` on. */
+  writeTables(bytes: Uint8Array, at: number): void {
     const { labelOffsets, labels, encodings } = this.#plan;
     const labelsAt = at + labelOffsets.byteLength;
     const encodingsAt = labelsAt + labels.length;
     const headAt = encodingsAt + encodings.length;
-    memory.bytes.set(new Uint8Array(labelOffsets.buffer, labelOffsets.byteOffset, labelOffsets.byteLength), at);
-    memory.bytes.set(labels, labelsAt);
-    memory.bytes.set(encodings, encodingsAt);
-    memory.bytes.set(this.#head, headAt);
-    this.#tables = {
-      offsets: at,
-      labels: labelsAt,
-      encodings: encodingsAt,
-      head: headAt,
-      end: headAt + this.#head.length,
-    };
-    this.#simd = memory;
+    this.#tables = { offsets: at, labels: labelsAt, encodings: encodingsAt, head: headAt };
+    bytes.set(new Uint8Array(labelOffsets.buffer, labelOffsets.byteOffset, labelOffsets.byteLength), at);
+    bytes.set(labels, labelsAt);
+    bytes.set(encodings, encodingsAt);
+    bytes.set(this.#head, headAt);
   }
 
   reset(): void {
@@ -108,86 +98,81 @@ export class RecordEncoder {
   }
 
   /** Appends the tokenizer's last row. `ordinal` is its number, from 1, among the rows of this export with its key. */
-  write(b: Uint8Array<ArrayBuffer>, tokenizer: RowTokenizer, key: RowKey, ordinal: number, output: RecordMemory): void {
+  write(tokenizer: RowTokenizer, key: RowKey, ordinal: number, output: RecordMemory): void {
     const plan = this.#plan;
-    output.reserve(this.#roomFor(b, tokenizer, key));
-    const simd = this.#simd?.bytes === output.out ? this.#simd : undefined;
-    if (simd === undefined) append(this.#head, output);
-    else output.at = simd.copyBytes(this.#tables.head, this.#tables.end, output.at);
+    const { bytes, functions } = output.csv;
+    const headEnd = functions.copyBytes(this.#tables.head, this.#head.length, output.at);
+    if (headEnd < 0) append(this.#head, output);
+    else output.at = headEnd;
     const dataStart = output.at;
-    if (plan.key) writeKey(KEY_LABEL, key, ordinal, simd, output);
-    this.#writeCells(b, tokenizer, simd, output);
+    if (plan.key) writeKey(KEY_LABEL, key, ordinal, output);
+    this.#writeCells(bytes, tokenizer, output);
     // A row that names no event is an event of its own: its key replaces the log id.
-    if (!key.hasLogId && plan.name === 'event_logs') writeKey(LOG_ID_LABEL, key, ordinal, simd, output);
+    if (!key.hasLogId && plan.name === 'event_logs') writeKey(LOG_ID_LABEL, key, ordinal, output);
     if (plan.position && key.positionEnd > key.positionStart) writePosition(key, output);
     if (output.at === dataStart) append(this.#placeholder, output);
-    if (this.#mismatches.length > 0) this.#writeMismatches(b, tokenizer, output);
+    if (this.#mismatches.length > 0) this.#writeMismatches(bytes, tokenizer, output);
     else append(END, output);
-    output.out[dataStart] = OPEN_BRACE;
+    bytes[dataStart] = OPEN_BRACE;
     this.records++;
   }
 
-  /** An upper bound of the bytes that the row can take. */
-  #roomFor(b: Uint8Array, tokenizer: RowTokenizer, key: RowKey): number {
-    const { cells, used, contentEnd } = tokenizer;
-    const rest = this.room + (key.end - key.start) * ESCAPE_ROOM + used * CELL_ROOM;
+  /** An upper bound of the bytes that the tokenizer's last row can take. */
+  roomFor(b: Uint8Array, { cells, used, contentEnd }: RowTokenizer): number {
+    const rest = this.#room + used * CELL_ROOM;
     const length = used === 0 ? 0 : contentEnd - cells[1];
     if (length <= LARGE_ROW) return rest + length * BYTE_ROOM;
     let room = rest;
+    let longest = 0;
     for (let k = 0; k < used; k += STRIDE) {
       const isText = this.#plan.encodings[cells[k] >> COLUMN_SHIFT] === TEXT;
       const bytes = cells[k + 2] - cells[k + 1];
       room += isText ? bytes + escapesIn(b, cells[k + 1], cells[k + 2]) * ESCAPE_ROOM : bytes * BYTE_ROOM;
+      longest = Math.max(longest, bytes);
     }
-    return room;
+    return room + longest * ESCAPE_ROOM;
   }
 
-  #writeCells(
-    b: Uint8Array<ArrayBuffer>,
-    { cells, used }: RowTokenizer,
-    simd: CsvMemory | undefined,
-    output: RecordMemory,
-  ): void {
+  #writeCells(b: Uint8Array, { cells, used }: RowTokenizer, output: RecordMemory): void {
     const { offsets, labels, encodings } = this.#tables;
+    const { functions, info } = output.csv;
     for (let k = 0; k < used; k += STRIDE) {
-      if (simd?.cells === cells) {
-        k = simd.writeCells(k, used, encodings, labels, offsets, output.at);
-        output.at = simd.written;
-        if (k >= used) break;
-      }
+      const first = functions.writeCells(k, used, encodings, labels, offsets, output.at);
+      if (first > k) output.at = info[OUT_END];
+      if (first >= used) break;
+      k = first;
       this.#writeCell(b, cells, k, output);
     }
   }
 
   /** Writes a label and its cell; nothing if the column is left out or the cell is absent. */
-  #writeCell(b: Uint8Array<ArrayBuffer>, cells: Int32Array, k: number, output: RecordMemory): void {
+  #writeCell(b: Uint8Array, cells: Int32Array, k: number, output: RecordMemory): void {
     const { labels, labelOffsets } = this.#plan;
-    const { out: to, at: start } = output;
+    const { at: start } = output;
     const head = cells[k];
     const column = head >> COLUMN_SHIFT;
     const encoding = this.#plan.encodings[column];
     if (encoding === SKIP) return;
     let at = start;
-    for (let i = labelOffsets[column], end = labelOffsets[column + 1]; i < end; i++) to[at++] = labels[i];
+    for (let i = labelOffsets[column], end = labelOffsets[column + 1]; i < end; i++) b[at++] = labels[i];
     output.at = at;
     if (encoding === TEXT) this.#writeText(b, cells, k, output);
-    else if (encoding === COPY) output.at = copyBytes(b, cells[k + 1], cells[k + 2], to, at);
+    else if (encoding === COPY) output.at = copyBytes(b, cells[k + 1], cells[k + 2], b, at);
     else if (!this.#writeTyped(b, cells, k, output)) output.at = start;
   }
 
   /** Writes the text of a cell as a JSON string, each pair of quotes as one quote. */
   #writeText(b: Uint8Array, cells: Int32Array, k: number, output: RecordMemory): void {
-    const { out: to, at } = output;
     if ((cells[k] & DOUBLED) === 0) {
-      output.at = writeString(b, cells[k + 1], cells[k + 2], to, at);
+      output.at = writeString(b, cells[k + 1], cells[k + 2], b, output.at);
       return;
     }
     const length = this.#unquoter.unquote(b, cells[k + 1], cells[k + 2]);
-    output.at = writeString(this.#unquoter.text, 0, length, to, at);
+    output.at = writeString(this.#unquoter.text, 0, length, b, output.at);
   }
 
   /** Writes a cell of any type; false if it is absent. */
-  #writeTyped(b: Uint8Array<ArrayBuffer>, cells: Int32Array, k: number, output: RecordMemory): boolean {
+  #writeTyped(b: Uint8Array, cells: Int32Array, k: number, output: RecordMemory): boolean {
     let [bytes, from, end] = [b, cells[k + 1], cells[k + 2]];
     if ((cells[k] & DOUBLED) !== 0) {
       end = this.#unquoter.unquote(b, from, end);
@@ -214,7 +199,7 @@ export class RecordEncoder {
       const form = classify(b, start, end, zone);
       if ((form & DATETIME_OFFSET) === 0 || (form & DATETIME_GAP) !== 0) return false;
     }
-    output.at = codec.writeJson(b, start, end, output.out, output.at, zone);
+    output.at = codec.writeJson(b, start, end, output.csv.bytes, output.at, zone);
     return true;
   }
 
@@ -240,21 +225,15 @@ export class RecordEncoder {
 }
 
 function append(bytes: Uint8Array, output: RecordMemory): void {
-  output.at = copyBytes(bytes, 0, bytes.length, output.out, output.at);
+  output.at = copyBytes(bytes, 0, bytes.length, output.csv.bytes, output.at);
 }
 
 /** Writes `,"_key":"…"`, with `#n` behind the base for the second and later rows that share it. */
-function writeKey(
-  label: Uint8Array,
-  key: RowKey,
-  ordinal: number,
-  simd: CsvMemory | undefined,
-  output: RecordMemory,
-): void {
+function writeKey(label: Uint8Array, { bytes, start, end }: RowKey, ordinal: number, output: RecordMemory): void {
+  const { bytes: to, functions } = output.csv;
   append(label, output);
-  const { out: to, at } = output;
-  const { bytes, start, end } = key;
-  output.at = simd?.bytes === bytes ? simd.writeText(start, end, at) : writeString(bytes, start, end, to, at);
+  const written = bytes === to ? functions.writeText(start, end - start, output.at) : -1;
+  output.at = written < 0 ? writeString(bytes, start, end, to, output.at) : written;
   if (ordinal <= 1) return;
   to[output.at - 1] = NUMBER_SIGN;
   append(bytesOf(String(ordinal)), output);
@@ -263,7 +242,7 @@ function writeKey(
 
 function writePosition(key: RowKey, output: RecordMemory): void {
   append(POSITION_LABEL, output);
-  output.at = copyBytes(key.bytes, key.positionStart, key.positionEnd, output.out, output.at);
+  output.at = copyBytes(key.bytes, key.positionStart, key.positionEnd, output.csv.bytes, output.at);
 }
 
 function escapesIn(b: Uint8Array, start: number, end: number): number {

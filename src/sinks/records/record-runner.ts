@@ -57,11 +57,6 @@ export interface EncodedBlock {
 export type TaskResult<T extends Task = Task> = T extends { readonly kind: 'hash' } ? HashedRows : EncodedBlock;
 
 const FIRST_WORDS_BYTES = 1 << 16;
-/** Bytes of lines that SIMD's memory holds before they are collected. */
-const LINES_BYTES = 1 << 18;
-/** Minimum number of small rows that fit into it, however much room a wide header gives each row. */
-const LINES_ROWS = 4;
-
 /** Runs the tasks of a window one by one, in any thread. The latest file stays open: tasks come file by file. */
 export class RecordRunner {
   #files: readonly FileJob[] = [];
@@ -103,15 +98,13 @@ class RecordFile {
     this.#isItem = Uint8Array.from(columns, ({ group }) => (isItem(group) ? 1 : 0));
     this.#key = new RowKey(columns);
     const tableBytes = this.#encoders.reduce((sum, encoder) => sum + encoder.tableBytes, 0);
-    const lineBytes = Math.max(LINES_BYTES, ...this.#encoders.map(({ room }) => room * LINES_ROWS));
-    this.#memory = new RecordMemory(tableBytes, lineBytes);
-    const { simd } = this.#memory;
-    let at = 0;
+    this.#memory = new RecordMemory(tableBytes);
+    let at = this.#memory.start - tableBytes;
     for (const encoder of this.#encoders) {
-      if (simd !== undefined) encoder.useMemory(simd, at);
+      encoder.writeTables(this.#memory.csv.bytes, at);
       at += encoder.tableBytes;
     }
-    this.#tokenizer = new RowTokenizer(simd);
+    this.#tokenizer = new RowTokenizer(this.#memory.csv);
     this.#file = openSync(path, 'r');
   }
 
@@ -122,7 +115,8 @@ class RecordFile {
     let words = new Uint32Array(memory, 0, Math.floor(memory.byteLength / Uint32Array.BYTES_PER_ELEMENT));
     const numbered: string[] = [];
     this.#memory.read(this.#file, task.from, task.to);
-    const rows = this.#eachRow(task, (bytes, row) => {
+    const { bytes } = this.#memory.csv;
+    const rows = this.#eachRow(task, (row) => {
       const k = row * ROW_WORDS;
       if (k + ROW_WORDS > words.length) words = larger(words);
       key.read(bytes, this.#tokenizer);
@@ -140,38 +134,46 @@ class RecordFile {
     const { fileIndex, events, ordinals, reserved } = task;
     for (const encoder of this.#encoders) encoder.reset();
     this.#memory.read(this.#file, task.from, task.to);
-    this.#memory.begin(buffer);
-    this.#eachRow(task, (bytes, row) => {
+    this.#eachRow(task, (row) => {
+      // Before the key is read: what makes room may replace the array that the key refers to.
+      this.#memory.reserve(this.#roomForRow());
+      const { bytes } = this.#memory.csv;
       this.#key.read(bytes, this.#tokenizer);
       let ordinal = ordinals === undefined ? 1 : ordinals[row];
       if (ordinal > 1 && reserved !== undefined) ordinal = keyNumber(ordinal, reserved.get(this.#key.text));
       for (const encoder of this.#encoders) {
         if (encoder.stream === 'event_logs' && (events === undefined || events[row] === 0)) continue;
         if (encoder.stream === 'event_items' && !this.#hasItem(bytes)) continue;
-        encoder.write(bytes, this.#tokenizer, this.#key, ordinal, this.#memory);
+        encoder.write(this.#tokenizer, this.#key, ordinal, this.#memory);
       }
     });
     const records = this.#encoders.map((encoder) => encoder.records);
     const rescued = this.#encoders.map((encoder) => nonZero(encoder.rescued));
-    return { fileIndex, ...this.#memory.finish(), records, rescued };
+    return { fileIndex, ...this.#memory.finish(buffer), records, rescued };
   }
 
   close(): void {
     closeSync(this.#file);
-    this.#memory.release();
+    this.#memory.csv.release();
   }
 
   /** Calls `each` whenever the tokenizer has read a row of the block, not of the header; returns how many. */
-  #eachRow({ from }: RowBlock, each: (bytes: Uint8Array<ArrayBuffer>, row: number) => void): number {
-    const memory = this.#memory;
+  #eachRow({ from }: RowBlock, each: (row: number) => void): number {
+    const { start, end } = this.#memory;
     let rows = from === 0 ? -1 : 0;
-    for (let at = memory.start; at < memory.end; rows++) {
-      const next = this.#tokenizer.next(memory.bytes, at, memory.end, true);
+    for (let at = start; at < end; rows++) {
+      const next = this.#tokenizer.next(at, end, true);
       if (next < 0) throw internalError(`Row ${rows + 1} behind byte ${from} of a verified export cannot be read.`);
-      if (rows >= 0) each(memory.bytes, rows);
+      if (rows >= 0) each(rows);
       at = next;
     }
     return rows;
+  }
+
+  #roomForRow(): number {
+    let room = 0;
+    for (const encoder of this.#encoders) room += encoder.roomFor(this.#memory.csv.bytes, this.#tokenizer);
+    return room;
   }
 
   #hasItem(bytes: Uint8Array): boolean {

@@ -1,16 +1,31 @@
 import { describe, expect, it } from 'vitest';
 import { CsvMemory } from '../../../src/csv/csv-memory.ts';
-import { STRIDE } from '../../../src/csv/layout.ts';
+import { DATA_AT, DOUBLED, LIST, MAX_COLUMNS, OUT_END, QUOTED, STRIDE, TEXT } from '../../../src/csv/layout.ts';
 import { RowTokenizer, SENTINEL } from '../../../src/csv/tokenizer.ts';
 import { TYPES } from '../../../src/types/index.ts';
 import { writeString } from '../../../src/types/json-text.ts';
 import fc from '../../support/property.ts';
 
-const open = (): CsvMemory => {
-  const memory = CsvMemory.open(1 << 16);
-  if (memory === undefined) throw new Error('this machine has no SIMD');
-  return memory;
-};
+const SIZE = 1 << 16;
+/** Where tables, cells and JSON are in the memory. */
+const [MODES, OFFSETS, LABELS, OUT] = [1_000, 1_100, 1_200, 2_000].map((at) => DATA_AT + at) as [
+  number,
+  number,
+  number,
+  number,
+];
+
+/** Writes one cell of a column `n` by SIMD; returns whether it was plain, and the JSON. */
+function writeCell(memory: CsvMemory, cell: Uint8Array, shift: number, mode: number, flags: number) {
+  const start = DATA_AT + shift;
+  memory.bytes.set(cell, start);
+  memory.bytes.set([mode], MODES);
+  memory.bytes.set(new Uint8Array(Int32Array.of(0, 5).buffer), OFFSETS);
+  memory.bytes.set(Buffer.from(',"n":'), LABELS);
+  memory.cells.set([flags, start, start + cell.length]);
+  const isPlain = memory.functions.writeCells(0, STRIDE, MODES, LABELS, OFFSETS, OUT) === STRIDE;
+  return { isPlain, json: Buffer.from(memory.bytes.subarray(OUT, memory.info[OUT_END])).toString() };
+}
 
 const piece = fc.constantFrom(
   ...[
@@ -42,21 +57,24 @@ const body = fc.record({
 
 describe('rows read by SIMD', () => {
   it('are the rows that TypeScript reads, wherever they begin and whatever follows them [R18]', () => {
-    const memory = open();
-    const [plain, simd] = [new RowTokenizer(), new RowTokenizer(memory)];
+    const memory = CsvMemory.open(SIZE);
+    const heap = CsvMemory.withoutSimd(SIZE);
+    const [plain, simd] = [new RowTokenizer(heap), new RowTokenizer(memory)];
     fc.assert(
       fc.property(body, ({ text, shift, behind, crlf, last }) => {
         const bytes = Buffer.from(text);
         const whole = new Uint8Array(bytes.length + 64).fill(behind);
         whole.set(bytes);
         whole[bytes.length] = SENTINEL;
-        memory.bytes.fill(behind, 0, shift);
-        memory.bytes.set(whole, shift);
+        heap.bytes.set(whole, DATA_AT);
+        memory.bytes.fill(behind, DATA_AT, DATA_AT + shift);
+        memory.bytes.set(whole, DATA_AT + shift);
         plain.crlf = crlf;
         simd.crlf = crlf;
-        for (let at = 0; at < bytes.length; ) {
-          const next = plain.next(whole, at, bytes.length, last);
-          const found = simd.next(memory.bytes, at + shift, bytes.length + shift, last);
+        const end = DATA_AT + bytes.length;
+        for (let at = DATA_AT; at < end; ) {
+          const next = plain.next(at, end, last);
+          const found = simd.next(at + shift, end + shift, last);
           expect(found).toBe(next < 0 ? next : next + shift);
           if (next < 0) break;
           expect(rowOf(simd, shift)).toEqual(rowOf(plain, 0));
@@ -67,23 +85,23 @@ describe('rows read by SIMD', () => {
     );
   });
 
-  it('are left to TypeScript when they have more cells than fit', () => {
-    const memory = open();
-    const bytes = Buffer.from(`${'ab,'.repeat(15_000)}z\nc,d\n`);
-    memory.grow(bytes.length + 64);
-    memory.bytes.set(bytes);
-    memory.bytes[bytes.length] = SENTINEL;
+  it.each([15_000, MAX_COLUMNS - 1])('have as many filled cells as a header may have: %i and one', (count) => {
+    const text = Buffer.from(`${'ab,'.repeat(count)}z\nc,d\n`);
+    const memory = CsvMemory.open(SIZE + text.length);
+    memory.bytes.set(text, DATA_AT);
+    const end = DATA_AT + text.length;
+    memory.bytes[end] = SENTINEL;
     const tokenizer = new RowTokenizer(memory);
-    const next = tokenizer.next(memory.bytes, 0, bytes.length, true);
-    expect([tokenizer.width, tokenizer.used / STRIDE]).toEqual([15_001, 15_001]);
-    expect(tokenizer.next(memory.bytes, next, bytes.length, true)).toBe(bytes.length);
+    const next = tokenizer.next(DATA_AT, end, true);
+    expect([tokenizer.width, tokenizer.used / STRIDE]).toEqual([count + 1, count + 1]);
+    expect(tokenizer.next(next, end, true)).toBe(end);
     expect(tokenizer.used / STRIDE).toBe(2);
   });
 });
 
 describe('text written by SIMD', () => {
   it('is the JSON string that TypeScript writes, with the same escapes', () => {
-    const memory = open();
+    const memory = CsvMemory.open(SIZE);
     const unit = fc.constantFrom(
       'a',
       '"',
@@ -101,16 +119,10 @@ describe('text written by SIMD', () => {
     fc.assert(
       fc.property(fc.string({ unit, maxLength: 40 }), fc.nat(40), (text, shift) => {
         const bytes = Buffer.from(text);
-        memory.bytes.set(bytes, shift);
-        const [modes, offsets, labels, out] = [1_000, 1_100, 1_200, 2_000];
-        memory.bytes.set([1], modes);
-        memory.bytes.set(new Uint8Array(Int32Array.of(0, 5).buffer), offsets);
-        memory.bytes.set(Buffer.from(',"n":'), labels);
-        memory.cells.set([0, shift, shift + bytes.length]);
-        expect(memory.writeCells(0, STRIDE, modes, labels, offsets, out)).toBe(STRIDE);
+        const { isPlain, json: found } = writeCell(memory, bytes, shift, TEXT, 0);
+        expect(isPlain).toBe(true);
         const wanted = new Uint8Array(bytes.length * 6 + 2);
         const length = writeString(bytes, 0, bytes.length, wanted, 0);
-        const found = Buffer.from(memory.bytes.subarray(out, memory.written)).toString();
         expect(found).toBe(`,"n":${Buffer.from(wanted.subarray(0, length))}`);
         expect(JSON.parse(found.slice(5))).toBe(text);
       }),
@@ -135,24 +147,18 @@ const list = fc
 
 describe('lists written by SIMD', () => {
   it('are the lists that TypeScript writes; lists with escapes or white space between items are left to TypeScript', () => {
-    const memory = open();
+    const memory = CsvMemory.open(SIZE);
     fc.assert(
       fc.property(list, fc.nat(40), (text, shift) => {
         const cell = Buffer.from(text.replaceAll('"', '""'));
-        memory.bytes.set(cell, shift);
-        const [modes, offsets, labels, out] = [1_000, 1_100, 1_200, 2_000];
-        memory.bytes.set([5], modes);
-        memory.bytes.set(new Uint8Array(Int32Array.of(0, 5).buffer), offsets);
-        memory.bytes.set(Buffer.from(',"n":'), labels);
-        memory.cells.set([3, shift, shift + cell.length]);
         const isPlain = JSON.stringify(JSON.parse(text)) === text && !text.includes('\\');
-        expect(memory.writeCells(0, STRIDE, modes, labels, offsets, out)).toBe(isPlain ? STRIDE : 0);
-        expect(memory.written).toBe(out + (isPlain ? 5 + Buffer.byteLength(text) : 0));
+        const { isPlain: isWritten, json: found } = writeCell(memory, cell, shift, LIST, QUOTED | DOUBLED);
+        expect(isWritten).toBe(isPlain);
+        expect(Buffer.byteLength(found)).toBe(isPlain ? 5 + Buffer.byteLength(text) : 0);
         if (!isPlain) return;
         const bytes = Buffer.from(text);
         const wanted = new Uint8Array(bytes.length * 8 + 40);
         const length = TYPES['string[]'].writeJson(bytes, 0, bytes.length, wanted, 0);
-        const found = Buffer.from(memory.bytes.subarray(out, memory.written)).toString();
         expect(found).toBe(`,"n":${Buffer.from(wanted.subarray(0, length))}`);
       }),
       { numRuns: 2_000 },
