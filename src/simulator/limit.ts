@@ -1,12 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Operation, Scenario } from './scenario.ts';
 
-/** The remaining requests of an operation, and the instant at which their number changes (ms UTC). */
-export interface Allowance {
-  readonly remaining: number;
-  readonly resetAt: number | undefined;
-}
-
 const LIMITS = {
   export: { key: 'exports_per_hour', length: 3_600_000, cycle: '1h' },
   delete: { key: 'deletions_per_minute', length: 60_000, cycle: '1m' },
@@ -23,7 +17,10 @@ export class RequestLimit {
     this.#service = service;
   }
 
-  /** The remaining requests: within a fixed window, which its first request opens, or within the time just past. */
+  /**
+   * The remaining requests, within a fixed window, which its first request opens, or within the time just past; and the
+   * instant at which their number changes (ms UTC).
+   */
   allowance() {
     const { key, length } = LIMITS[this.#operation];
     const { window, [key]: limit } = this.#service.scenario.limits;
@@ -44,10 +41,10 @@ export class RequestLimit {
   }
 
   /** The limit headers of an answer, in the scenario's spelling. `refusal` replaces values in the headers of a 429. */
-  headers(refusal?: Partial<Allowance>): Record<string, string> {
+  headers(refusal?: { remaining?: number; resetAt?: number | undefined }): Record<string, string> {
     const { headers, headers_on, reset } = this.#service.scenario.limits;
     if (headers === 'none' || (headers_on === '429' && refusal === undefined)) return {};
-    const { remaining, resetAt }: Allowance = { ...this.allowance(), ...refusal };
+    const { remaining, resetAt } = { ...this.allowance(), ...refusal };
     const { cycle } = LIMITS[this.#operation];
     const shown = {
       Limit: headers === 'X-Rate-Limit' ? cycle.toUpperCase() : cycle,

@@ -41,10 +41,10 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
     for (const day of days) reads.set(day, (reads.get(day) ?? 0) + 1);
     if (days.length === 1) latest.set(days[0], receipt);
   }
-  const gaps = new Set(gapsOf(report));
+  const gaps = new Set(report.state.exportState?.gaps);
   const known = [...reads.keys(), ...gaps].sort();
   const start = report.state.exportState?.start_date;
-  const first = typeof start === 'string' && (known[0] === undefined || start < known[0]) ? start : known[0];
+  const first = start !== undefined && (known[0] === undefined || start < known[0]) ? start : known[0];
   if (first === undefined) return [];
   const last = laterOf(today, known.at(-1) ?? today);
   return daysOf(laterOf(first, addDays(last, 1 - MAX_DAYS)), last).map((day) => {
@@ -61,11 +61,6 @@ function stateOfDay(reads: number, isGap: boolean, isRequested: boolean, daysLef
   if (isGap) return 'gap';
   if (isRequested && daysLeft > SOON_DAYS) return 'so far';
   return daysLeft <= SOON_DAYS ? 'lost soon' : 'not there yet';
-}
-
-function gapsOf({ state }: TargetReport): Day[] {
-  const gaps = state.exportState?.gaps;
-  return Array.isArray(gaps) ? gaps.filter((day): day is Day => typeof day === 'string') : [];
 }
 
 const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];

@@ -47,13 +47,7 @@ export class ExportClient implements ExportService {
 
   constructor(options: ExportClientOptions) {
     this.#options = options;
-    this.#transport = new Transport({
-      baseUrl: options.baseUrl,
-      env: options.env ?? systemEnv,
-      clock: options.clock,
-      keptConnections: 0,
-      onConnect: options.onConnect,
-    });
+    this.#transport = new Transport({ env: systemEnv, ...options, keptConnections: 0 });
   }
 
   /** Closes every connection and releases the permits of the quota. */
