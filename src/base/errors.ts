@@ -66,7 +66,6 @@ export const configError = (message: string, details?: ErrorDetails) => new User
 export const transientError = (message: string, details?: ErrorDetails) => new UserError('transient', message, details);
 export const internalError = (message: string, details?: ErrorDetails) => new UserError('system', message, details);
 
-/** The text of anything that was thrown. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -1,7 +1,6 @@
 import { LF } from './ascii.ts';
 import { configError } from './errors.ts';
 
-/** Maximum length of a line (bytes). */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 /** Yields with each chunk the lines that it completes, without line ends; valid until the next are requested. */

@@ -1,7 +1,6 @@
 import { type Clock, nextTurn } from './clock.ts';
 import type { Random } from './random.ts';
 
-/** How often something is attempted, and the pauses between (ms). */
 export interface RetryPolicy {
   /** Attempts in all, the first one included. */
   readonly attempts: number;

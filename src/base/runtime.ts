@@ -9,6 +9,5 @@ export interface Runtime {
   readonly random: Random;
   readonly logger: Logger;
   readonly env: Env;
-  /** Aborted when the work must stop. */
   readonly signal: AbortSignal;
 }

@@ -1,6 +1,5 @@
 import { inspect } from 'node:util';
 
-/** Stands in place of a secret. */
 export const MASK = '******';
 const MIN_MASKED_LENGTH = 4;
 

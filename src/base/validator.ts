@@ -4,11 +4,9 @@
  */
 export interface Validator {
   <T>(value: unknown): value is T;
-  /** The errors of the last value. */
   readonly errors?: readonly SchemaError[] | null;
 }
 
-/** One thing that is wrong with a value. */
 export interface SchemaError {
   /** Path of the faulty part of the value, such as `/hashed/0/columns`; empty for the value itself. */
   readonly instancePath: string;
@@ -16,7 +14,6 @@ export interface SchemaError {
   readonly keyword: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly message?: string;
-  /** The faulty value itself. */
   readonly data?: unknown;
   /** The schema that has the keyword. */
   readonly parentSchema?: Readonly<Record<string, unknown>>;

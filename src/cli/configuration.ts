@@ -17,7 +17,6 @@ import { tableLines } from './table.ts';
 export const SOURCE_FILE = 'dfinery.json';
 export const DESTINATION_FILE = 'dfinery-destination.json';
 
-/** One of the two configurations. */
 interface Kind<C> {
   readonly schema: ConfigSchema;
   /** The file that is read by default. */

@@ -20,7 +20,6 @@ const configOf = (values: ValuesOf<typeof schema>) => ({
 /** The destination's configuration: frozen, every default filled in. */
 export type DestinationConfig = Readonly<ReturnType<typeof configOf>>;
 
-/** Throws one configuration failure that lists every problem. */
 export const parseDestinationConfig = (
   value: unknown,
   env: Env,

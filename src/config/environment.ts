@@ -117,7 +117,6 @@ function readVariable({ name, key, property }: Variable, env: Env, problems: Pro
   }
 }
 
-/** Parses a text as a value of a type; undefined if it is none. */
 function typedValue(text: string, type: string | undefined): unknown {
   if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
   if (type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined;

@@ -10,7 +10,6 @@ import { columnListProblems } from './column-lists.ts';
 import { type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
 import type { Problem } from './problems.ts';
 
-/** How many days back the service exports, by default. */
 export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.default;
 
 export type NameCondition = 'all' | 'include' | 'exclude';
@@ -47,7 +46,6 @@ function configOf({
 /** The source's configuration: frozen, every default filled in. */
 export type SourceConfig = Readonly<ReturnType<typeof configOf>>;
 
-/** Throws one configuration failure that lists every problem. */
 export const parseSourceConfig = (
   value: unknown,
   env: Env,

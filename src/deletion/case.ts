@@ -40,7 +40,6 @@ export interface CaseResult {
   readonly report: DeletionReport;
   /** Hash of exactly this list, this service and this purge, which a confirmation must repeat. */
   readonly hash: string;
-  /** The failure that the case ends with; undefined on success. */
   readonly failure: UserError | undefined;
 }
 

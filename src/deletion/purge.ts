@@ -81,7 +81,6 @@ export async function readMapping(path: string, ids: readonly ListedId[]): Promi
   return mapping;
 }
 
-/** A place, what was found there last, and what became of it. */
 interface PlaceState {
   readonly place: PurgePlace;
   readonly found: PeopleFound;
@@ -120,7 +119,6 @@ export type PlaceReport = Readonly<ReturnType<typeof placeReport>>;
 /** A request whose file of the mapping is read. */
 type ReadRequest = Omit<PurgeRequest, 'mapping'> & { readonly mapping: Mapping | undefined };
 
-/** One purge, from its forecast to its last place. */
 export class Purge {
   readonly #request: ReadRequest;
   readonly #listed: readonly ListedId[];

@@ -11,9 +11,7 @@ const SLACK = 1.01;
 const CATCH_UP_MS = 50;
 /** The share of the service's quota that is left to others: it is shared with live imports. */
 const RESERVE = 0.2;
-/** Pause if the service does not say when its limit resets. */
 const UNKNOWN_RESET_MS = MINUTE_MS;
-/** A reset further in the future than this is ignored. */
 const MAX_RESET_MS = 400 * DAY_MS;
 
 export type RateLimits = Pick<DestinationConfig, 'requestsPerMinute' | 'maxConcurrentRequests'>;

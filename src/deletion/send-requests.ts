@@ -50,7 +50,6 @@ export type ProfileDeleter = Pick<DeletionClient, 'deleteProfile'>;
 interface SendOptions extends Omit<Runtime, 'env'> {
   /** Gets the decision on each of its ids, and starts to emit its states with the first that is done. */
   readonly list: DeletionList;
-  /** Filled while the requests are sent. */
   readonly counts: RequestCounts;
   readonly ledger: Ledger;
   readonly limits: RateLimits;

@@ -77,7 +77,6 @@ export class Batch {
     this.#onFlushed();
   }
 
-  /** Removes and returns all windows. */
   drain(): readonly Window[] {
     const drained = this.#waiting;
     this.#waiting = [];

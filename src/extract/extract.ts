@@ -108,7 +108,6 @@ async function* inOrder(
   }
 }
 
-/** The dependencies of the folder of downloads. */
 type SpoolDeps = Pick<ExtractDeps, 'options' | 'spoolDir' | 'clock'>;
 
 /** Removes the downloads that a command kept for its targets; without a command all of the same filters. */

@@ -34,7 +34,6 @@ export function openExportSession(config: SourceConfig, runtime: Runtime, waits?
   return { service, quota, close: () => service.close() };
 }
 
-/** Reads the suppression file; throws a UserError if it cannot. */
 export function extractDeps(
   config: SourceConfig,
   service: ExportService,

@@ -125,7 +125,6 @@ export class WindowBuilder {
   }
 }
 
-/** Makes the receipt of a window from its files. */
 export function receiptOf(download: Download, asInstants: boolean): Receipt {
   const { files, split, from, to, days, contains } = download;
   // A window makes a day complete if it certainly contains the day, and the day was over in every time zone when it was

@@ -54,7 +54,6 @@ export interface Window {
   readonly receipt: Receipt;
   /** The file, or the parts of a day that was split by names; none for zero bytes. Removed with the next request. */
   readonly files: readonly SpoolFile[];
-  /** The state to store together with this window's data. */
   readonly state: ExportState;
 }
 

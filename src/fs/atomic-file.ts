@@ -230,7 +230,6 @@ export function removeIfThere(path: string): void {
   }
 }
 
-/** Syncs a file's bytes to disk. */
 export async function syncFile(path: string): Promise<void> {
   const file = await open(path, 'r');
   try {

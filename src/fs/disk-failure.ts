@@ -18,11 +18,9 @@ const REFUSED_CODES: ReadonlySet<string> = new Set([
 /** Codes of a disk that fails whatever it is asked for: they never mean a defect of this program. */
 const FAILING: ReadonlySet<string> = new Set([...FULL, 'EIO', 'EROFS', 'ESTALE']);
 
-/** The parts of the sentence about a failure. */
 export interface FailedPath {
   /** Name of the path in messages: `the spool folder /var/spool`. */
   readonly what: string;
-  /** The path alone. */
   readonly path: string;
   /** The consequence for the work: `the former copy stays`. */
   readonly consequence?: string;

@@ -24,7 +24,6 @@ import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './
 // and namespaces), else if its file was not rewritten for a minute. The lock of a dead owner is stolen: by the one
 // process that creates `LOCK.steal-TOKEN`, where TOKEN is the dead owner's.
 
-/** How often an owner rewrites its file. */
 export const HEARTBEAT_MS = 10_000;
 /** An owner that cannot be seen from here counts as dead if its file is older than this. */
 const SILENCE_MS = 60_000;
@@ -158,7 +157,6 @@ export async function withLockFile<T>(
 
 /** Shows that a run is alive: files with its name in a shared folder must not be touched while its lease is held. */
 export interface Lease {
-  /** A name that no other run has. */
   readonly run: string;
   /** Throws a transient failure if another run took this one for dead: it removes or uses its files. */
   checkHeld(): void;

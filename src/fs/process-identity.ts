@@ -33,7 +33,6 @@ export function livenessOf({ pid, host, space, started }: ProcessIdentity): Live
   return found.isOver || found.started !== started ? 'dead' : 'alive';
 }
 
-/** Parses an identity; undefined if the value is not one. */
 export function identityFrom(value: unknown): ProcessIdentity | undefined {
   if (!isObject(value)) return undefined;
   const { pid, host, space, started } = value;

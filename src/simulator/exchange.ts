@@ -18,7 +18,6 @@ export interface Exchange {
 const HTML_503 =
   '<html><head><title>503 Service Temporarily Unavailable</title></head><body><h1>503</h1></body></html>';
 
-/** Answers with a whole body at once. */
 export function answer(
   exchange: Exchange,
   status: number,

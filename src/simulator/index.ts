@@ -30,7 +30,6 @@ export interface Simulator {
   close(): Promise<void>;
   /** The last 20,000 requests seen, oldest first. */
   requests(): readonly SeenRequest[];
-  /** Every external id received. */
   deletions(): readonly SeenDeletion[];
   /** Yields the existing rows, one at a time, with the raw text of every cell that has one. */
   truth(days: Day | TruthRange, filter?: TruthFilter): Iterable<TrueRow>;
@@ -45,7 +44,6 @@ export interface Simulator {
   readonly scenario: Scenario;
 }
 
-/** Starts the embedded service on loopback. */
 export async function startSimulator(options: SimulatorOptions): Promise<Simulator> {
   const service = new Service(options);
   const { url, port, close } = await listen(service, options.port ?? 0);

@@ -2,7 +2,6 @@ import type { FaultKind, Operation } from './scenario.ts';
 
 /** One request and its answer. The fields are filled while the request is served. */
 export interface SeenRequest {
-  /** Number of the request, from 1. */
   readonly number: number;
   readonly operation: Operation | undefined;
   readonly method: string;
@@ -36,7 +35,6 @@ export interface SeenDeletion {
 
 const MAX_REQUESTS = 20_000;
 
-/** The log of the service: the last requests and every external id. */
 export class RequestLog {
   readonly #requests: SeenRequest[] = [];
   readonly #deletions = new Map<string, SeenDeletion>();

@@ -13,7 +13,6 @@ export interface Tokens {
 }
 
 export interface SimulatorOptions {
-  /** Port; 0, the default, takes a free one. */
   readonly port?: number;
   readonly seed: number | string;
   readonly scenario?: Scenario | undefined;

@@ -85,7 +85,6 @@ export const commands = TARGETS.map((target) =>
   }),
 );
 
-/** A command as it was given. */
 interface Invocation {
   readonly target: Target;
   readonly values: Partial<Values>;

@@ -29,7 +29,6 @@ export interface SyncRun {
   readonly publish?: string | undefined;
 }
 
-/** What a run has done; `error` is what it failed with. */
 export interface RunResult {
   readonly summary: Summary;
   readonly error?: unknown;
@@ -73,7 +72,6 @@ export const settingsOf = ({ config, storedBaseUrl }: SyncRun): SourceConfig => 
   baseUrl: storedBaseUrl ?? config.baseUrl,
 });
 
-/** Executes a plan with a progress display. */
 async function execute(run: SyncRun, plan: Plan, outer: Context, sink: Sink | StreamSink): Promise<RunResult> {
   const began = outer.clock.now();
   const progress = createProgress(outer);

@@ -19,7 +19,6 @@ export interface ExportFile {
   /** Path of the normalised CSV; undefined if the body had no byte at all (`empty_body: no_rows`). */
   readonly path: string | undefined;
   readonly scan: Omit<ScanResult, 'tail'>;
-  /** CRC-32 of the spool file. */
   readonly spoolCrc: number;
   /** True if the length of the body was declared, so that a last row without a line end may be whole (S60). */
   readonly endDeclared: boolean;
@@ -36,7 +35,6 @@ export interface ExportFile {
   readonly command?: string;
 }
 
-/** The days that one export requests. */
 export interface DaysRequest {
   readonly from: Day;
   readonly to: Day;

@@ -24,7 +24,6 @@ export type Delivery = 'fresh' | 'settled';
 export const deliveryOf = (configured: SourceConfig['delivery'], { isPlainAppend = false } = {}): Delivery =>
   configured === 'auto' ? (isPlainAppend ? 'settled' : 'fresh') : configured;
 
-/** The part of the configuration that a plan needs. */
 export type PlanSettings = RequestSettings &
   Pick<
     SourceConfig,
@@ -54,7 +53,6 @@ export interface PlanInput {
   readonly now: number;
 }
 
-/** How the rows of a run are delivered. */
 export interface PlannedDelivery {
   readonly delivery: Delivery;
   readonly fullRefresh: boolean;
@@ -88,7 +86,6 @@ export interface Plan extends PlannedDelivery, PlannedRule {
   /** Number of days for which the service still exports data. */
   readonly historyDays: number;
   readonly eventNames: readonly string[];
-  /** Days to read, in order. */
   readonly days: readonly Day[];
   /** Days of `days` that are gaps unless this machine's clock is ahead: the answer to their request decides (S5). */
   readonly likelyGaps: readonly Day[];
@@ -238,7 +235,6 @@ function lastDayOf({ settings, delivery, from, to, now }: PlanInput): Day {
   return wanted === undefined ? latest : earlierOf(wanted, latest);
 }
 
-/** The state before the first window. */
 function firstState(
   { settings }: PlanInput,
   state: ExportState | undefined,

@@ -28,7 +28,6 @@ export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'ser
   readonly quota: Pick<ExportQuota, 'enter' | 'close'>;
   /** The environment in which HTTPS_PROXY and NO_PROXY are looked up; default that of the process. */
   readonly env?: Env;
-  /** Called whenever a connection is established. */
   readonly onConnect?: () => void;
 }
 
@@ -50,7 +49,6 @@ export class ExportClient implements ExportService {
     this.#transport = new Transport({ env: systemEnv, ...options, keptConnections: 0 });
   }
 
-  /** Closes every connection and releases the permits of the quota. */
   async close(): Promise<void> {
     await this.#transport.close();
     await this.#options.quota.close();

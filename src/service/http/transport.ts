@@ -111,7 +111,6 @@ export class Transport {
     return rawAnswer(answer, failed);
   }
 
-  /** Aborts the requests in progress and closes all connections. */
   async close(): Promise<void> {
     const agent = this.#agent;
     this.#agent = undefined;
