@@ -60,6 +60,20 @@ describe('the rate limiter', () => {
     for (const first of sent) expect(sent.filter((at) => at >= first && at < first + 60_000).length).toBeLessThan(61);
   });
 
+  it('waits no longer when the clock is set back [R1140]', async () => {
+    const clock = quickClock();
+    let setBackMs = 0;
+    const setBack = { ...clock, now: () => clock.now() - setBackMs };
+    const limiter = new RateLimiter(setBack, { requestsPerMinute: 60, maxConcurrentRequests: 20 });
+    const began = clock.now();
+    await limiter.acquire(never);
+    limiter.release(answer('wait', 0, began + 10_000));
+    setBackMs = 3_600_000;
+    expect(limiter.pausedMs).toBe(10_000);
+    for (let i = 0; i < 3; i++) await limiter.acquire(never);
+    expect(clock.now() - began).toBeLessThan(15_000);
+  });
+
   it('waits for the later of Reset and Retry-After', async () => {
     for (const [reset, retry] of [
       [20_000, 90_000],
