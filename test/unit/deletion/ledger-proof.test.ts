@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { transientError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { proveErasure } from '../../../src/deletion/ledger/verify.ts';
 import { answerOf, done, setUpPlans } from '../../support/deletion/plans.ts';
@@ -34,6 +35,18 @@ describe('the proof of an erasure', () => {
     const elsewhere = { baseUrl: 'http://127.0.0.1:8', serviceId: 's' };
     const there = await proveErasure('a', { folder: folder(), key: undefined, service: elsewhere });
     expect(there).toMatchObject({ erased: false, answers: [], base_url: elsewhere.baseUrl });
+  });
+
+  it('has the purge of a run that went on with the one in which the id was deleted [R1141]', async () => {
+    const { plans } = setup;
+    await plans.execute(['a', 'b'], done, {}, () => Promise.reject(transientError('in use')));
+    const { asked } = await plans.execute(['a', 'b'], done, {}, async () => {});
+    const { purges, answers } = await prove('a');
+    expect([asked, answers.length]).toEqual([[], 1]);
+    expect(purges.map(({ outcome, file }) => [outcome, file])).toEqual([
+      ['open', plans.folders.ledgerFiles()[0]],
+      ['done', plans.folders.ledgerFiles()[1]],
+    ]);
   });
 
   it('requires the name of a service if the ledger has several', async () => {

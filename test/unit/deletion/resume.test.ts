@@ -1,8 +1,10 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { transientError } from '../../../src/base/errors.ts';
 import { code, json, SUCCESS } from '../../support/deletion/deletions.ts';
 import { LedgerRuns, NOW } from '../../support/deletion/ledger-runs.ts';
+import { answerOf, done, setUpPlans } from '../../support/deletion/plans.ts';
 
 const HOUR = 3_600_000;
 
@@ -165,4 +167,15 @@ describe('a run after an earlier run', () => {
     expect(output.code).not.toBe(0);
     expect(runs.server.ids()).toEqual(['a', 'b']);
   });
+});
+
+const setup = setUpPlans();
+
+it('an id whose rejection a later run of the chain has left undecided is asked for again [R1142]', async () => {
+  const { plans } = setup;
+  const rejected = (id: string) => (id === 'a' ? answerOf('rejected', '40001') : done());
+  await plans.execute(['b', 'a'], rejected, {}, () => Promise.reject(transientError('in use')));
+  const second = await plans.execute(['b', 'a'], () => answerOf('undecided', '40402'));
+  const third = await plans.execute(['b', 'a'], done);
+  expect([new Set(second.asked), third.asked]).toEqual([new Set(['a']), ['a']]);
 });
