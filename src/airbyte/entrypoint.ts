@@ -112,39 +112,34 @@ async function report(error: unknown, io: ConnectorIo, redactor: Redactor): Prom
   await io.writer.write(traceOf(error, io.clock.now(), redactor.mask)).catch(() => {});
 }
 
-/** A connector's command line, as the platform and PyAirbyte spell it, with the paths of the files of each verb. */
-type Arguments = { readonly isDebug: boolean } & (
-  | { readonly verb: 'spec' }
-  | { readonly verb: 'check'; readonly config: string }
-  | { readonly verb: 'discover'; readonly config: string }
-  | { readonly verb: 'read'; readonly config: string; readonly catalog: string; readonly state?: string | undefined }
-  | { readonly verb: 'write'; readonly config: string; readonly catalog: string }
-);
+/** A connector's command line, as the platform and PyAirbyte spell it, with the paths of the files of its verb. */
+interface Arguments {
+  readonly verb: Verb;
+  readonly isDebug: boolean;
+  /** Empty for a verb that needs no such file. */
+  readonly config: string;
+  readonly catalog: string;
+  readonly state: string | undefined;
+}
 
-/** In the order in which messages name them. */
-const VERBS = ['spec', 'check', 'discover', 'read', 'write'] as const satisfies readonly Verb[];
+/** The files that each verb needs; the verbs in the order in which messages name them. */
+const NEEDS: Readonly<Record<Verb, readonly ('config' | 'catalog')[]>> = {
+  spec: [],
+  check: ['config'],
+  discover: ['config'],
+  read: ['config', 'catalog'],
+  write: ['config', 'catalog'],
+};
+const VERBS = Object.keys(NEEDS) as Verb[];
 
 /** Parses the words after the program's name; throws a config failure for anything that it does not know. */
 export function parseConnectorArguments(words: readonly string[], verbs: readonly Verb[]): Arguments {
   const verb = verbs.find((one) => one === words[0]);
   if (verb === undefined) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
-  const { debug: isDebug = false, state, ...files } = optionsIn(words.slice(1));
-  const fileOf = (name: 'config' | 'catalog'): string => {
-    const path = files[name];
-    if (!path) throw configError(`${verb} needs --${name} FILE.`);
-    return path;
-  };
-  switch (verb) {
-    case 'spec':
-      return { verb, isDebug };
-    case 'check':
-    case 'discover':
-      return { verb, isDebug, config: fileOf('config') };
-    case 'read':
-      return { verb, isDebug, config: fileOf('config'), catalog: fileOf('catalog'), state };
-    case 'write':
-      return { verb, isDebug, config: fileOf('config'), catalog: fileOf('catalog') };
-  }
+  const { debug: isDebug = false, config = '', catalog = '', state } = optionsIn(words.slice(1));
+  const given = { verb, isDebug, config, catalog, state };
+  for (const name of NEEDS[verb]) if (given[name] === '') throw configError(`${verb} needs --${name} FILE.`);
+  return given;
 }
 
 function optionsIn(args: string[]) {

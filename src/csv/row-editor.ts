@@ -6,7 +6,6 @@ import {
   BARE_CR,
   COLUMN_SHIFT,
   DATA_AT,
-  DOUBLED,
   DROP,
   FLAG_BITS,
   HASH,
@@ -22,7 +21,7 @@ import {
   TABLES_AT,
   USED,
 } from './layout.ts';
-import { type RowTokenizer, Unquoter } from './tokenizer.ts';
+import { CellText, type RowTokenizer } from './tokenizer.ts';
 
 /** Hashes values; a hash is 64 ASCII characters, none of them special in CSV. */
 export interface ValueHash {
@@ -46,7 +45,7 @@ const MARGIN = 32;
 export class RowEditor {
   readonly #memory: CsvMemory;
   readonly #hash: ValueHash | undefined;
-  readonly #unquoter = new Unquoter();
+  readonly #text = new CellText();
   #actions: Uint8Array = new Uint8Array(0);
   /** For each column the number of columns before it that are not dropped. */
   #positions = new Int32Array(0);
@@ -188,8 +187,10 @@ export class RowEditor {
     const { cells } = tokenizer;
     const [head, start, end] = [cells[k], cells[k + 1], cells[k + 2]];
     if (action === HASH || (action === HASH_BUT_NULL && !isNull(this.#source, start, end))) {
+      if (this.#hash === undefined) throw new TypeError('a hash without a key');
+      this.#text.read(this.#source, cells, k);
       this.#copyTo(tokenizer.rawStart(k));
-      this.#text(this.#hashOf(start, end, (head & DOUBLED) !== 0));
+      this.#write(this.#hash.hashOf(this.#text.text));
       this.#from = tokenizer.rawEnd(k);
     } else if ((head & BARE_CR) !== 0 && (head & QUOTED) === 0) {
       // A CR alone ends a row for many readers, so that its cell gets quotes.
@@ -200,20 +201,14 @@ export class RowEditor {
     }
   }
 
-  #hashOf(start: number, end: number, isDoubled: boolean): string {
-    if (this.#hash === undefined) throw new TypeError('a hash without a key');
-    if (!isDoubled) return this.#hash.hashOf(this.#source.subarray(start, end));
-    return this.#hash.hashOf(this.#unquoter.unquoted(this.#source, start, end));
-  }
-
-  #text(text: string): void {
+  #write(text: string): void {
     for (let i = 0; i < text.length; i++) this.#out[this.#to++] = text.charCodeAt(i);
   }
 
   #endRow(): void {
     if (this.#width === 1 && this.#to === this.#end) {
       // A row of one empty cell must not become a blank line.
-      this.#text('""');
+      this.#write('""');
     }
     this.#out[this.#to++] = LF;
   }

@@ -180,41 +180,56 @@ export class RowTokenizer {
   }
 }
 
-/** Holds the text of a cell with doubled quotes; `text` has the last one, from byte 0 on. */
-export class Unquoter {
-  text = new Uint8Array(1024);
+/** The text of a cell, each pair of quotes in it as one: [start, end) of `bytes`. One object serves all rows. */
+export class CellText {
+  bytes: Uint8Array = new Uint8Array(0);
+  start = 0;
+  end = 0;
+  #unquoted = new Uint8Array(1024);
 
-  /** Copies [start, end) with each pair of quotes as one; returns the length. A longer text than any before replaces `text`. */
-  unquote(bytes: Uint8Array, start: number, end: number): number {
-    if (this.text.length < end - start) this.text = new Uint8Array((end - start) * 2);
-    const text = this.text;
-    let to = 0;
-    for (let i = start; i < end; i++) {
-      const c = bytes[i];
-      text[to++] = c;
-      if (c === QUOTE) i++;
-    }
-    return to;
+  /** Reads cell `k`; its bytes are those of the row, which must stay, or a copy that the next call replaces. */
+  read(bytes: Uint8Array, cells: Int32Array, k: number): void {
+    this.bytes = bytes;
+    this.start = cells[k + 1];
+    this.end = cells[k + 2];
+    if ((cells[k] & DOUBLED) !== 0) this.#unquote();
   }
 
-  /** [start, end) with each pair of quotes as one, until the next call. */
-  unquoted(bytes: Uint8Array, start: number, end: number): Uint8Array {
-    const length = this.unquote(bytes, start, end);
-    return this.text.subarray(0, length);
+  /** Takes a text that is no cell. */
+  set(bytes: Uint8Array): void {
+    this.bytes = bytes;
+    this.start = 0;
+    this.end = bytes.length;
+  }
+
+  get text(): Uint8Array {
+    return this.bytes.subarray(this.start, this.end);
+  }
+
+  #unquote(): void {
+    const { bytes, start, end } = this;
+    if (this.#unquoted.length < end - start) this.#unquoted = new Uint8Array((end - start) * 2);
+    const to = this.#unquoted;
+    let length = 0;
+    for (let i = start; i < end; i++) {
+      to[length++] = bytes[i];
+      if (bytes[i] === QUOTE) i++;
+    }
+    this.bytes = to;
+    this.start = 0;
+    this.end = length;
   }
 }
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** The cells of the tokenizer's last row as strings, the empty ones too. */
-export function readNames(bytes: Uint8Array, tokenizer: RowTokenizer): string[] {
-  const { cells, used, width } = tokenizer;
+export function readNames(bytes: Uint8Array, { cells, used, width }: RowTokenizer): string[] {
   const names = new Array<string>(width).fill('');
-  const unquoter = new Unquoter();
+  const cell = new CellText();
   for (let k = 0; k < used; k += STRIDE) {
-    const column = cells[k] >> COLUMN_SHIFT;
-    if ((cells[k] & DOUBLED) === 0) names[column] = decoder.decode(bytes.subarray(cells[k + 1], cells[k + 2]));
-    else names[column] = decoder.decode(unquoter.unquoted(bytes, cells[k + 1], cells[k + 2]));
+    cell.read(bytes, cells, k);
+    names[cells[k] >> COLUMN_SHIFT] = decoder.decode(cell.text);
   }
   return names;
 }

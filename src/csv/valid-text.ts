@@ -4,18 +4,27 @@ import type { RowBuffer } from './row-buffer.ts';
 /** Maximum number of replacements that are remembered at a time; a row with more of them is not text. */
 const MAX_BAD = 1 << 20;
 
+/** U+FFFD takes three bytes; the bytes that it replaces are one to three. */
+const REPLACEMENT = [0xef, 0xbf, 0xbd];
+
+/** A place where U+FFFD stands for invalid bytes. */
+interface Repair {
+  /** Position in the repaired text, counted from its first byte. */
+  readonly position: number;
+  /** Number of bytes that it has added. */
+  readonly growth: number;
+}
+
 /** Keeps the bytes of a RowBuffer valid UTF-8. It remembers where it had to put U+FFFD, and so the original offsets. */
 export class ValidText {
   readonly #rows: RowBuffer;
-  /** Positions in the repaired text (counted from its first byte), and the number of bytes added up to there. */
-  #positions: number[] = [];
-  #grown: number[] = [];
+  #repairs: Repair[] = [];
   /** Index of the first of them that `repairedIn` has not passed. */
   #next = 0;
-  /** Position of the buffer's byte 0, and index of the first byte that was not checked yet. */
+  /** Position of the buffer's byte 0, and of the first byte that was not checked yet. */
   #origin: number;
   #checked = 0;
-  /** Number of bytes that repairs have added before the remembered positions. */
+  /** Number of bytes that repairs have added before the remembered ones. */
   #added = 0;
 
   constructor(rows: RowBuffer) {
@@ -25,11 +34,11 @@ export class ValidText {
 
   /** True if some of the current text was repaired. */
   get isRepaired(): boolean {
-    return this.#positions.length > 0;
+    return this.#repairs.length > 0;
   }
 
   get isInvalid(): boolean {
-    return this.#positions.length > MAX_BAD;
+    return this.#repairs.length > MAX_BAD;
   }
 
   /** Announces that the buffer is about to move `start` to its front. */
@@ -39,47 +48,55 @@ export class ValidText {
 
   /** Checks the bytes that came since; returns the index behind the last whole character. */
   check(last: boolean): number {
-    const rows = this.#rows;
+    const { memory, end: all } = this.#rows;
     const from = this.#checked - this.#origin;
-    const end = last ? rows.end : rows.end - openTail(rows.memory.bytes, from, rows.end);
-    const repair = repairUtf8(rows.memory.bytes, from, end);
-    this.#checked = this.#origin + end;
-    if (repair === undefined) return end;
-    const before = this.#grown.at(-1) ?? 0;
-    for (let i = 0; i < repair.offsets.length; i++) {
-      this.#positions.push(this.#origin + from + repair.offsets[i]);
-      this.#grown.push(before + repair.grown[i]);
-    }
-    return this.#replace(from, end, repair.bytes);
+    const end = last ? all : all - openTail(memory.bytes, from, all);
+    const isValid = isUtf8(memory.bytes.subarray(from, end));
+    const checked = isValid ? end : this.#replace(from, end, this.#repaired(memory.bytes, from, end));
+    this.#checked = this.#origin + checked;
+    return checked;
   }
 
   /** The offset in the body as received of a position in the buffer. */
   offsetOf(index: number): number {
     const position = this.#origin + index;
-    let grown = 0;
-    for (let i = 0; i < this.#positions.length && this.#positions[i] < position; i++) grown = this.#grown[i];
-    return position - grown - this.#added;
+    const before = this.#repairs.filter((repair) => repair.position < position);
+    return position - this.#added - growthOf(before);
   }
 
   /** Calls `each` for the repaired positions of [start, end) in the buffer; ranges must come in order. */
   repairedIn(start: number, end: number, each: (index: number) => void): void {
-    const positions = this.#positions;
-    while (this.#next < positions.length && positions[this.#next] - this.#origin < end) {
-      const index = positions[this.#next++] - this.#origin;
+    const repairs = this.#repairs;
+    while (this.#next < repairs.length && repairs[this.#next].position - this.#origin < end) {
+      const index = repairs[this.#next++].position - this.#origin;
       if (index >= start) each(index);
     }
   }
 
-  /** Forgets the positions before `index`. */
+  /** Forgets the repairs before `index`. */
   removeBefore(index: number): void {
-    const kept = this.#positions.findIndex((position) => position - this.#origin >= index);
-    const removed = kept < 0 ? this.#positions.length : kept;
-    if (removed === 0) return;
-    const grown = this.#grown[removed - 1];
-    this.#added += grown;
-    this.#next = Math.max(0, this.#next - removed);
-    this.#positions = this.#positions.slice(removed);
-    this.#grown = this.#grown.slice(removed).map((later) => later - grown);
+    const kept = this.#repairs.findIndex(({ position }) => position - this.#origin >= index);
+    const removed = this.#repairs.splice(0, kept < 0 ? this.#repairs.length : kept);
+    this.#added += growthOf(removed);
+    this.#next = Math.max(0, this.#next - removed.length);
+  }
+
+  /** A copy with U+FFFD for each maximal invalid part, as WHATWG decodes. */
+  #repaired(bytes: Uint8Array, start: number, end: number): Uint8Array {
+    const out = new Uint8Array((end - start) * REPLACEMENT.length);
+    let to = 0;
+    for (let i = start; i < end; ) {
+      const good = characterLength(bytes, i, end);
+      if (good > 0) {
+        for (const stop = i + good; i < stop; i++) out[to++] = bytes[i];
+        continue;
+      }
+      this.#repairs.push({ position: this.#origin + start + to, growth: REPLACEMENT.length + good });
+      out.set(REPLACEMENT, to);
+      to += REPLACEMENT.length;
+      i -= good;
+    }
+    return out.subarray(0, to);
   }
 
   #replace(from: number, end: number, bytes: Uint8Array): number {
@@ -89,22 +106,11 @@ export class ValidText {
     rows.memory.bytes.copyWithin(end + growth, end, rows.end);
     rows.memory.bytes.set(bytes, from);
     rows.end += growth;
-    this.#checked += growth;
     return end + growth;
   }
 }
 
-/** U+FFFD takes three bytes; the bytes that it replaces are one to three. */
-const REPLACEMENT = [0xef, 0xbf, 0xbd];
-
-/** The replacements in a repaired run of bytes. */
-interface Repair {
-  readonly bytes: Uint8Array;
-  /** Offsets of the replacement characters in `bytes`, rising. */
-  readonly offsets: Int32Array;
-  /** For each of them the number of bytes that the repair has added, up to and including it. */
-  readonly grown: Int32Array;
-}
+const growthOf = (repairs: readonly Repair[]): number => repairs.reduce((sum, { growth }) => sum + growth, 0);
 
 /**
  * The number of bytes at the end of [start, end) that begin a character which may continue in the next chunk: 0 to 3.
@@ -116,28 +122,6 @@ function openTail(bytes: Uint8Array, start: number, end: number): number {
     if (c >= 0xc0) return lengthOf(c) > back ? back : 0;
   }
   return 0;
-}
-
-/** Undefined if the bytes are valid UTF-8; else a copy with U+FFFD for each maximal invalid part, as WHATWG decodes. */
-function repairUtf8(bytes: Uint8Array, start: number, end: number): Repair | undefined {
-  if (isUtf8(bytes.subarray(start, end))) return undefined;
-  const out = new Uint8Array((end - start) * 3);
-  const offsets: number[] = [];
-  const grown: number[] = [];
-  let to = 0;
-  for (let i = start; i < end; ) {
-    const good = characterLength(bytes, i, end);
-    if (good > 0) {
-      for (const stop = i + good; i < stop; i++) out[to++] = bytes[i];
-      continue;
-    }
-    offsets.push(to);
-    out.set(REPLACEMENT, to);
-    to += 3;
-    grown.push((grown.at(-1) ?? 0) + 3 + good);
-    i -= good;
-  }
-  return { bytes: out.subarray(0, to), offsets: Int32Array.from(offsets), grown: Int32Array.from(grown) };
 }
 
 function lengthOf(lead: number): number {

@@ -1,6 +1,6 @@
 import type { CsvMemory } from '../csv/csv-memory.ts';
-import { CLOSED, COLUMN_SHIFT, DOUBLED, OPEN, STRIDE } from '../csv/layout.ts';
-import { type RowTokenizer, Unquoter } from '../csv/tokenizer.ts';
+import { CLOSED, COLUMN_SHIFT, OPEN, STRIDE } from '../csv/layout.ts';
+import { CellText, type RowTokenizer } from '../csv/tokenizer.ts';
 import { civilSeconds, FIELDS, MICROS, OFFSET } from '../types/calendar.ts';
 import {
   DATE,
@@ -55,7 +55,7 @@ export class Columns {
   readonly #misfits: Float64Array;
   readonly #words: ColumnWords;
   readonly #seen = new Map<number, FirstSeen[]>();
-  readonly #unquoter = new Unquoter();
+  readonly #text = new CellText();
   readonly #ids = new IdHashes();
   readonly #eventNames = new NameSet(MAX_SCANNED_NAMES);
 
@@ -109,21 +109,14 @@ export class Columns {
     return this.#header.map((_, column) => this.#scan(column));
   }
 
-  #collect(bytes: Uint8Array, cells: Int32Array, k: number, row: number): void {
+  #collect(row: Uint8Array, cells: Int32Array, k: number, rowNumber: number): void {
     const column = cells[k] >> COLUMN_SHIFT;
     const mode = this.#words.mode(column);
     if (mode === CLOSED) return;
-    const start = cells[k + 1];
-    const end = cells[k + 2];
-    if ((cells[k] & DOUBLED) === 0) this.#cell(bytes, start, end, column, mode, row);
-    else {
-      const length = this.#unquoter.unquote(bytes, start, end);
-      this.#cell(this.#unquoter.text, 0, length, column, mode, row);
-    }
-  }
-
-  #cell(bytes: Uint8Array, start: number, end: number, column: number, mode: number, row: number): void {
-    if (mode === OPEN) this.#examine(bytes, start, end, column, row);
+    const cell = this.#text;
+    cell.read(row, cells, k);
+    const { bytes, start, end } = cell;
+    if (mode === OPEN) this.#examine(bytes, start, end, column, rowNumber);
     else if (mode === EVENT_NAMES) this.#eventNames.add(bytes, start, end);
     else this.#ids.add(bytes, start, end);
   }

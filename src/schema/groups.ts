@@ -15,34 +15,22 @@ export const DETAIL_LOG_ID = 'df_event_detail_log_id';
 export const LOG_ID = 'df_event_log_id';
 export const ITEM_PREFIX = 'df_items_';
 
-/** A column of `schemas/columns.json`: S specification, P the provider's public pages, U unknown. */
+/** A column of `schemas/columns.json`. */
 export interface KnownColumn {
   readonly name: string;
   readonly group: ColumnGroup;
   readonly type: ColumnType;
-  readonly description: string;
-  readonly nameGrade: string;
-  readonly typeGrade: string;
   /** True if every export has the column, under this name or its alternative. */
   readonly required: boolean;
-  readonly alternative?: string;
+  readonly alternative: string | undefined;
 }
 
 type RawColumn = (typeof columns.columns)[number] & { readonly required?: boolean; readonly alternative?: string };
 
-function known(raw: RawColumn): KnownColumn {
-  const group = COLUMN_GROUPS.find((name) => name === raw.group);
-  if (group === undefined || !isColumnType(raw.type)) throw new TypeError(`columns.json: ${raw.name}`);
-  return {
-    name: raw.name,
-    group,
-    type: raw.type,
-    description: raw.description,
-    nameGrade: raw.name_grade,
-    typeGrade: raw.type_grade,
-    required: raw.required ?? false,
-    ...(raw.alternative !== undefined && { alternative: raw.alternative }),
-  };
+function known({ name, group: groupName, type, required = false, alternative }: RawColumn): KnownColumn {
+  const group = COLUMN_GROUPS.find((one) => one === groupName);
+  if (group === undefined || !isColumnType(type)) throw new TypeError(`columns.json: ${name}`);
+  return { name, group, type, required, alternative };
 }
 
 /** The columns whose meaning the service fixes, by name. */

@@ -1,9 +1,9 @@
 // This folder: what an export contains: its header's groups of columns, and the evidence and types of all cells.
 
 import { configError } from '../base/errors.ts';
-import { COLUMN_SHIFT, DOUBLED, DROP, STRIDE } from '../csv/layout.ts';
+import { COLUMN_SHIFT, DROP, STRIDE } from '../csv/layout.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
-import { type RowTokenizer, readNames, Unquoter } from '../csv/tokenizer.ts';
+import { CellText, type RowTokenizer, readNames } from '../csv/tokenizer.ts';
 import { type Zone, zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader } from './column-edits.ts';
 import { Columns } from './columns.ts';
@@ -197,7 +197,7 @@ class SuppressedRows {
   /** Number of rows found. */
   rows = 0;
   readonly #dropRow: DropRow | undefined;
-  readonly #unquoter = new Unquoter();
+  readonly #id = new CellText();
   #column = -1;
 
   constructor(dropRow: DropRow | undefined) {
@@ -209,20 +209,14 @@ class SuppressedRows {
   }
 
   /** True if the tokenizer's last row belongs to such a person; it is counted. */
-  has(bytes: Uint8Array, tokenizer: RowTokenizer): boolean {
+  has(bytes: Uint8Array, { cells, used }: RowTokenizer): boolean {
     if (this.#dropRow === undefined || this.#column < 0) return false;
-    const { cells, used } = tokenizer;
     let k = 0;
     while (k < used && cells[k] >> COLUMN_SHIFT < this.#column) k += STRIDE;
     if (k >= used || cells[k] >> COLUMN_SHIFT !== this.#column) return false;
-    const isDropped = this.#asks(this.#dropRow, bytes, cells, k);
+    this.#id.read(bytes, cells, k);
+    const isDropped = this.#dropRow(this.#id.bytes, this.#id.start, this.#id.end);
     if (isDropped) this.rows++;
     return isDropped;
-  }
-
-  #asks(dropRow: DropRow, bytes: Uint8Array, cells: Int32Array, k: number): boolean {
-    if ((cells[k] & DOUBLED) === 0) return dropRow(bytes, cells[k + 1], cells[k + 2]);
-    const text = this.#unquoter.unquoted(bytes, cells[k + 1], cells[k + 2]);
-    return dropRow(text, 0, text.length);
   }
 }

@@ -1,6 +1,6 @@
 import { BACKSLASH, isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
-import { COLUMN_SHIFT, COPY, DOUBLED, OUT_END, SKIP, STRIDE, TEXT } from '../../csv/layout.ts';
-import { type RowTokenizer, Unquoter } from '../../csv/tokenizer.ts';
+import { COLUMN_SHIFT, COPY, OUT_END, SKIP, STRIDE, TEXT } from '../../csv/layout.ts';
+import { CellText, type RowTokenizer } from '../../csv/tokenizer.ts';
 import { DATETIME_GAP, DATETIME_OFFSET } from '../../types/evidence.ts';
 import { cellFits, classify, TYPES } from '../../types/index.ts';
 import { copyBytes, writeString } from '../../types/json-text.ts';
@@ -51,7 +51,7 @@ export class RecordEncoder {
   readonly #head: Uint8Array;
   readonly #placeholder: Uint8Array;
   readonly #mismatches: number[] = [];
-  readonly #unquoter = new Unquoter();
+  readonly #text = new CellText();
   /** Where the parts of the plan and `#head` lie in the memory, one behind the other. */
   #tables = { offsets: 0, labels: 0, encodings: 0, head: 0 };
 
@@ -163,25 +163,17 @@ export class RecordEncoder {
 
   /** Writes the text of a cell as a JSON string, each pair of quotes as one quote. */
   #writeText(b: Uint8Array, cells: Int32Array, k: number, output: RecordMemory): void {
-    if ((cells[k] & DOUBLED) === 0) {
-      output.at = writeString(b, cells[k + 1], cells[k + 2], b, output.at);
-      return;
-    }
-    const length = this.#unquoter.unquote(b, cells[k + 1], cells[k + 2]);
-    output.at = writeString(this.#unquoter.text, 0, length, b, output.at);
+    this.#text.read(b, cells, k);
+    output.at = writeString(this.#text.bytes, this.#text.start, this.#text.end, b, output.at);
   }
 
   /** Writes a cell of any type; false if it is absent. */
   #writeTyped(b: Uint8Array, cells: Int32Array, k: number, output: RecordMemory): boolean {
-    let [bytes, from, end] = [b, cells[k + 1], cells[k + 2]];
-    if ((cells[k] & DOUBLED) !== 0) {
-      end = this.#unquoter.unquote(b, from, end);
-      bytes = this.#unquoter.text;
-      from = 0;
-    }
-    if (isNull(bytes, from, end)) return false;
+    this.#text.read(b, cells, k);
+    const { bytes, start, end } = this.#text;
+    if (isNull(bytes, start, end)) return false;
     const column = cells[k] >> COLUMN_SHIFT;
-    if (this.#writeValue(bytes, from, end, column, output)) return true;
+    if (this.#writeValue(bytes, start, end, column, output)) return true;
     this.#mismatches.push(k);
     this.rescued[column]++;
     append(NULL, output);
@@ -229,8 +221,9 @@ function append(bytes: Uint8Array, output: RecordMemory): void {
 }
 
 /** Writes `,"_key":"…"`, with `#n` behind the base for the second and later rows that share it. */
-function writeKey(label: Uint8Array, { bytes, start, end }: RowKey, ordinal: number, output: RecordMemory): void {
+function writeKey(label: Uint8Array, { id }: RowKey, ordinal: number, output: RecordMemory): void {
   const { bytes: to, functions } = output.csv;
+  const { bytes, start, end } = id;
   append(label, output);
   const written = bytes === to ? functions.writeText(start, end - start, output.at) : -1;
   output.at = written < 0 ? writeString(bytes, start, end, to, output.at) : written;
@@ -242,7 +235,7 @@ function writeKey(label: Uint8Array, { bytes, start, end }: RowKey, ordinal: num
 
 function writePosition(key: RowKey, output: RecordMemory): void {
   append(POSITION_LABEL, output);
-  output.at = copyBytes(key.bytes, key.positionStart, key.positionEnd, output.csv.bytes, output.at);
+  output.at = copyBytes(key.id.bytes, key.positionStart, key.positionEnd, output.csv.bytes, output.at);
 }
 
 function escapesIn(b: Uint8Array, start: number, end: number): number {

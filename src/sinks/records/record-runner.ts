@@ -120,10 +120,10 @@ class RecordFile {
       const k = row * ROW_WORDS;
       if (k + ROW_WORDS > words.length) words = larger(words);
       key.read(bytes, this.#tokenizer);
-      hashBytes(key.logBytes, key.logStart, key.logEnd);
+      hashBytes(key.event.bytes, key.event.start, key.event.end);
       words.set(HASHED_WORDS, k);
       words[k + RANK_AT] = rankOf(key);
-      hashBytes(key.bytes, key.start, key.end);
+      hashBytes(key.id.bytes, key.id.start, key.id.end);
       words.set(HASHED_WORDS, k + KEY_AT);
       if (key.isNumbered) numbered.push(key.text);
     });
