@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
+import { preparedFiles } from '../../bench/prepared-files.ts';
 import { runCommandLine } from '../../src/cli/program.ts';
 import { type Simulator, startSimulator } from '../../src/simulator/index.ts';
 import { parseScenario } from '../../src/simulator/scenario.ts';
@@ -54,7 +55,7 @@ export class PrivacyFixture {
     const clock = handClock();
     const files = mkdtempSync(join(tmpdir(), 'served-'));
     const sim = await startSimulator({
-      ...{ seed: 7, clock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 10, files },
+      ...{ seed: 7, clock, tokens: TOKENS, serviceId: SERVICE_ID, rowsPerDay: 10, bodyOf: preparedFiles(files) },
       scenario: parseScenario(scenario),
     });
     return Object.assign(new PrivacyFixture(sim), { clock, served: files });
