@@ -114,13 +114,24 @@ export interface Plan extends PlannedDelivery, PlannedRule {
  * days.
  */
 export function planRun(input: PlanInput): Plan {
-  const { settings, prior } = input;
+  const { settings, prior, delivery, fullRefresh = false } = input;
   const hashes = hashesOf(settings);
   const { state, startsOver } = checkState(prior.state, hashes, input);
   const days = planDays(input, state, startsOver);
+  const { toDateInclusive: configured } = settings;
+  const ruleOf = (proved: boolean | undefined) => (configured === 'auto' ? proved : configured === 'true');
+  // Then each day is read once in the run, without an overlap (S7).
+  const readsOnce = delivery === 'settled' || fullRefresh;
   return {
-    ...planDelivery(input),
-    ...planRule(input, state),
+    delivery,
+    fullRefresh,
+    appends: readsOnce && input.appends === true,
+    settleHours: delivery === 'settled' ? settings.settleHours : undefined,
+    lookbackDays: lookbackOf(input),
+    inclusive: ruleOf(state?.to_date_inclusive),
+    rangesInclusive: ruleOf(state?.ranges_inclusive),
+    ruleConfigured: configured !== 'auto',
+    proveFirst: readsOnce,
     filters: filtersOf(settings),
     hashes,
     isPartial: input.from !== undefined || input.to !== undefined,
@@ -136,33 +147,8 @@ export function planRun(input: PlanInput): Plan {
   };
 }
 
-function planDelivery(input: PlanInput): PlannedDelivery {
-  const { delivery, settings, fullRefresh = false } = input;
-  return {
-    delivery,
-    fullRefresh,
-    appends: readsOnce(input) && input.appends === true,
-    settleHours: delivery === 'settled' ? settings.settleHours : undefined,
-    lookbackDays: lookbackOf(input),
-  };
-}
-
-/** True if each day is read once in the run, without an overlap (S7). */
-const readsOnce = ({ delivery, fullRefresh }: PlanInput): boolean => delivery === 'settled' || fullRefresh === true;
-
 /** Number of lookback days; 0 under `settled`, where each day is read once (S7). */
 const lookbackOf = ({ delivery, settings }: PlanInput): number => (delivery === 'settled' ? 0 : settings.lookbackDays);
-
-function planRule(input: PlanInput, state: ExportState | undefined): PlannedRule {
-  const { toDateInclusive: configured } = input.settings;
-  const ruleOf = (proved: boolean | undefined) => (configured === 'auto' ? proved : configured === 'true');
-  return {
-    inclusive: ruleOf(state?.to_date_inclusive),
-    rangesInclusive: ruleOf(state?.ranges_inclusive),
-    ruleConfigured: configured !== 'auto',
-    proveFirst: readsOnce(input),
-  };
-}
 
 /*
  * The days of a run. `given` is the start that is configured, else the stored one, else `oldest`: the first day that the
