@@ -141,6 +141,20 @@ function provedPurge({ at, target, outcome, counts, unreached = [], run }: Line<
   return { at, target, outcome, counts, unreached, run, ...place };
 }
 
+/**
+ * The purge of a place that the run's line `open` or `purging` announced, until its result is known: a run that ends
+ * before it has removed nobody there, or leaves open whom.
+ */
+function announcedPurge({ kind, at, run }: Line<'open' | 'purging'>, target: string, place: LinePlace) {
+  const [counts, missed] = kind === 'open' ? [{ people: 0, rows: 0 }, NOT_BEGUN] : [{}, BROKEN_OFF];
+  return { at, target, outcome: 'open', counts, unreached: [missed], run, ...place } as const;
+}
+
+const NOT_BEGUN =
+  'The run ended before its purge of this place: the people are still there unless a later line removes them.';
+const BROKEN_OFF =
+  'The run broke off during its purge of this place: the people may still be there unless a later line removes them.';
+
 /** When, and with what answers, an id was erased: schemas/proof.json. */
 export type Proof = Awaited<ReturnType<typeof proveErasure>>;
 
@@ -157,7 +171,7 @@ export interface ProofQuery {
 /**
  * Proves when, and with what answers, the deletion of an id was requested at one service: at another one the same id may
  * be another person. Gives every answer, and every purge of a run that the id was deleted in, or only purged in (S56),
- * oldest first. Memory: the answers found.
+ * oldest first: also of a place that such a run was to purge and did not. Memory: the answers found.
  */
 export async function proveErasure(id: string, query: ProofQuery) {
   const { folder } = query;
@@ -165,13 +179,20 @@ export async function proveErasure(id: string, query: ProofQuery) {
   if (!statSync(folder).isDirectory()) throw configError(`${folder} is no folder: wanted the ledger's folder.`);
   const hash = givenOrStoredKey(folder, query.key).idHash(id);
   const found: ReturnType<typeof provedAnswer>[] = [];
-  const purges: ReturnType<typeof provedPurge>[] = [];
+  const purges: (ReturnType<typeof provedPurge> | ReturnType<typeof announcedPurge>)[] = [];
   const runs = new Set<string>();
   let open: Line<'open'> | undefined;
+  /** Of the run that `open` began, by place. */
+  const announced = new Map<string, ReturnType<typeof announcedPurge>>();
+  const endRun = () => {
+    if (open !== undefined && runs.has(open.run)) purges.push(...announced.values());
+    announced.clear();
+  };
   let { service } = query;
   const see = (line: Chained, file: string, number: number) => {
     const place = { file, line: number };
     if (line.kind === 'open') {
+      endRun();
       open = line;
       service ??= { baseUrl: line.base_url, serviceId: line.service_id };
       if (query.service === undefined && !isOfService(line, service)) {
@@ -182,12 +203,17 @@ export async function proveErasure(id: string, query: ProofQuery) {
     // A run that goes on with another one purges those whom that one has deleted.
     if (line.kind === 'open' && line.resumes !== undefined && runs.has(line.resumes)) runs.add(line.run);
     if (line.kind === 'purge_only' && line.id === hash) runs.add(line.run);
+    if (line.kind === 'open')
+      for (const target of line.places ?? []) announced.set(target, announcedPurge(line, target, place));
+    if (line.kind === 'purging') announced.set(line.target, announcedPurge(line, line.target, place));
+    if (line.kind === 'purge') announced.delete(line.target);
     if (line.kind === 'purge' && runs.has(line.run)) purges.push(provedPurge(line, place));
     if (line.kind !== 'after' || line.id !== hash) return;
     found.push(provedAnswer(line, place, open));
     if (line.outcome === 'done') runs.add(line.run);
   };
   const { problems } = await verifyLedger(folder, query.key, { head: query.head, see });
+  endRun();
   // A broken chain proves nothing, even if single lines are valid.
   const [answers, proved] = problems.length === 0 ? [found, purges] : [[], []];
   const erased = answers.some(({ outcome }) => outcome === 'done');

@@ -148,6 +148,45 @@ describe('a purge', () => {
     expect([cut.code, JSON.parse(cut.stdout).erased]).toEqual([1, false]);
   });
 
+  it('is open in the proof where the run that deleted the person ended before it [R1158]', async () => {
+    for (const name of ['a.duckdb', 'b.duckdb']) await load(name, [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
+    answerTo = (id) => (id === 'm1' ? SUCCESS : { ...REJECTED, code: '40201' });
+    const words = [...placeWords('a.duckdb', 'b.duckdb'), ...BY_MEMBER];
+    expect((await forget(['m1', 'm2'], ...words)).code).toBe(2);
+    const proofOf = async (id: string) => {
+      const words = ['forget', '--proof', id, '--ledger-dir', at('ledger')];
+      const [{ stdout }, { stdout: text }] = [await runHere([...words, '--json']), await runHere(words)];
+      return { ...JSON.parse(stdout), text };
+    };
+    const notBegun = { outcome: 'open', counts: { people: 0, rows: 0 }, unreached: [expect.any(String)], line: 1 };
+    const places = ['a.duckdb', 'b.duckdb'].map((name) => ({ target: `duckdb ${at(name)}` }));
+    expect(await proofOf('m1')).toMatchObject({
+      erased: true,
+      purges: places.map((place) => ({ ...place, ...notBegun })),
+      text: expect.stringMatching(/purge open {2}duckdb \S+a\.duckdb: 0 rows of 0 people removed/),
+    });
+    expect(await proofOf('m2')).toMatchObject({ erased: false, purges: [] });
+    answerTo = () => SUCCESS;
+    expect((await forget(['m1', 'm2'], ...words)).code).toBe(0);
+    const outcomes = (await proofOf('m1')).purges.map(({ outcome }: { outcome: string }) => outcome);
+    expect(outcomes).toEqual(['open', 'open', 'done', 'done']);
+    expect((await proofOf('m2')).purges.map(({ outcome }: { outcome: string }) => outcome)).toEqual(['done', 'done']);
+  });
+
+  it('is open in the proof where it broke off without a result [R1158]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
+    expect((await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER)).code).toBe(0);
+    const [name] = readdirSync(at('ledger')).filter((file) => file.endsWith('.jsonl'));
+    const lines = readFileSync(join(at('ledger'), name ?? ''), 'utf8').split('\n');
+    const purging = lines.findIndex((line) => line.includes('"kind":"purging"'));
+    writeFileSync(join(at('ledger'), name ?? ''), `${lines.slice(0, purging + 1).join('\n')}\n`);
+    const { stdout } = await runHere(['forget', '--proof', 'm1', '--ledger-dir', at('ledger'), '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({
+      erased: true,
+      purges: [{ outcome: 'open', counts: {}, line: purging + 1 }],
+    });
+  });
+
   it('purges each location once, also when a symbolic link leads to it [R931]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     await load('lake', [person('e1', 'u1', 'm1')]);
