@@ -45,6 +45,8 @@ export interface PurgeRequest {
   readonly maxPeople: number | undefined;
   readonly allowsShared: boolean;
   readonly forgetCopies: readonly string[];
+  /** The one of the places that the list is read from; it is purged last, since a purged place gives the list no more. */
+  readonly listPlace: PurgePlace | undefined;
 }
 
 type Removed = Readonly<Record<'people' | 'rows' | 'files_rewritten' | 'bytes_before' | 'bytes_after', number>>;
@@ -73,11 +75,27 @@ export type Mapping = ReadonlyMap<string, readonly string[]>;
 export async function readMapping(path: string, ids: readonly ListedId[]): Promise<Mapping> {
   const wanted = new Set(ids.map(({ id }) => id));
   const mapping = new Map<string, string[]>();
-  for await (const [id, person] of rowsFromFile(path, ['external_id', UNIFIED_ID])) {
+  const columns = ['external_id', UNIFIED_ID];
+  const lacking = new Set(columns);
+  let row = 0;
+  for await (const cells of rowsFromFile(path, columns)) {
+    row++;
+    for (const [i, column] of columns.entries()) {
+      const cell = cells[i];
+      if (cell !== undefined) lacking.delete(column);
+      // To skip it would leave the person where it is, and to write it as a text might make another id.
+      if (cell === undefined || cell === null || typeof cell === 'string') continue;
+      throw configError(
+        `Row ${row} of ${path} holds a value of ${column} that is no text: put it in quotes. Nothing was done.`,
+      );
+    }
+    const [id, person] = cells;
     if (typeof id !== 'string' || !wanted.has(id) || typeof person !== 'string' || isPlaceholder(person)) continue;
     const known = mapping.get(id) ?? [];
     if (!known.includes(person)) mapping.set(id, [...known, person]);
   }
+  const [column] = lacking;
+  if (row > 0 && column !== undefined) throw configError(`No row of ${path} has ${column}: nothing was done.`);
   return mapping;
 }
 
@@ -113,6 +131,12 @@ function placeReport({ place, found, done, failure }: PlaceState, listed: readon
     error: failure?.message ?? null,
   };
 }
+
+const heldBack = ({ target, path }: PurgePlace): UserError =>
+  transientError(
+    `${target.name} ${path} was left as it is: the list is read from it, and is needed until the other places are ` +
+      'purged, too. Run again with the same list.',
+  );
 
 export type PlaceReport = Readonly<ReturnType<typeof placeReport>>;
 
@@ -215,6 +239,22 @@ export class Purge {
       const how = this.#request.mapping === undefined ? '--purge-column' : '--mapping';
       this.#warn('purge.nobody', `None of these IDs was found by ${how}: no rows would be removed.`);
     }
+    this.#warnOfUnlisted();
+  }
+
+  /** Warns of the people who are not on the suppression list afterwards, since nothing says their df_unified_id. */
+  #warnOfUnlisted(): void {
+    const { suppression, mapping } = this.#request;
+    if (suppression === undefined || this.failures.length > 0) return;
+    const known = new Set(this.#states.flatMap(({ found }) => found.ids));
+    const unlisted = this.#ids.filter((id) => !known.has(id) && !mapping?.has(id)).length;
+    if (unlisted === 0) return;
+    this.#warn(
+      'purge.unlisted',
+      `Nothing here says the df_unified_id of ${count(unlisted, 'of these IDs', 'of these IDs')}, by which alone the ` +
+        'suppression list knows people: a later sync may bring their rows while the service exports them. Purge ' +
+        'again after it, or name them in a --mapping.',
+    );
   }
 
   async #forecastOf(place: PurgePlace): Promise<PlaceState> {
@@ -294,12 +334,19 @@ export class Purge {
   ): Promise<readonly UserError[]> {
     this.#ids = ids;
     await this.#purgeSpools();
-    for (const [i, { place, found }] of this.#states.entries()) {
-      this.#request.options.signal?.throwIfAborted();
-      const state = await this.#purgePlace(place, found, ledger);
-      this.#states = this.#states.with(i, state);
-      await this.#record(state, ledger, unfinished.get(placeName(place)));
+    const { options, listPlace } = this.#request;
+    const isLast = ({ place }: PlaceState) => Number(place === listPlace);
+    for (const [i, state] of [...this.#states.entries()].sort(([, a], [, b]) => isLast(a) - isLast(b))) {
+      options.signal?.throwIfAborted();
+      const { place, found } = state;
+      const isHeldBack = place === listPlace && this.#states.some((one) => one.place !== place && one.failure);
+      const purged = isHeldBack
+        ? { place, found, failure: heldBack(place) }
+        : await this.#purgePlace(place, found, ledger);
+      this.#states = this.#states.with(i, purged);
+      await this.#record(purged, ledger, unfinished.get(placeName(place)));
     }
+    this.#warnOfUnlisted();
     // A run that is under way may have verified downloads since.
     const spoolFailure = await this.#purgeSpools();
     return [...this.failures, ...(spoolFailure ? [spoolFailure] : [])];

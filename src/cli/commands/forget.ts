@@ -11,6 +11,7 @@ import { type Proof, proveErasure, verifyLedger } from '../../deletion/ledger/ve
 import type { PurgeRequest } from '../../deletion/purge.ts';
 import { reportTable } from '../../deletion/report.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
+import { realPath } from '../../fs/local-path.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import type { Target } from '../../sinks/target.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
@@ -213,6 +214,7 @@ function purgeRequest(values: Values, context: Context): PurgeRequest | undefine
     maxPeople: values.maxPeople,
     allowsShared: values.allowShared,
     forgetCopies,
+    listPlace: places.find(({ path }) => values.duckdb !== undefined && realPath(path) === realPath(values.duckdb)),
   };
 }
 

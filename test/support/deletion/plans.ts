@@ -127,6 +127,7 @@ export function purgeBy(
     maxPeople: undefined,
     allowsShared: false,
     forgetCopies: [],
+    listPlace: undefined,
   };
 }
 

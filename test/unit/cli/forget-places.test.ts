@@ -148,6 +148,55 @@ describe('a purge', () => {
     expect([cut.code, JSON.parse(cut.stdout).erased]).toEqual([1, false]);
   });
 
+  it('leaves the file that --query reads the list from until every other location is purged [R1156]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
+    await load('b.duckdb', [person('e1', 'u1', 'm1')]);
+    symlinkSync(at('a.duckdb'), at('link.duckdb'));
+    const kept = readFileSync(at('b.duckdb'));
+    const words = [...placeWords('a.duckdb', 'b.duckdb'), ...BY_MEMBER];
+    words.push('--query', "SELECT member FROM events WHERE member = 'm1'", '--duckdb', at('link.duckdb'));
+    const { hash } = JSON.parse((await run(words)).stdout);
+    onDeletion = async () => writeFileSync(at('b.duckdb'), 'no database');
+    const first = await run([...words, '--execute', '--confirm', hash]);
+    expect(JSON.parse(first.stdout)).toMatchObject({
+      done: 1,
+      places: [{ rows_removed: null, error: expect.stringContaining('the list is read from it') }, {}],
+    });
+    expect([first.code, await keysIn('a.duckdb')]).toEqual([2, ['e1', 'e2']]);
+    writeFileSync(at('b.duckdb'), kept);
+    const second = await run([...words, '--execute', '--confirm', hash]);
+    expect([second.code, await keysIn('a.duckdb'), await keysIn('b.duckdb')]).toEqual([0, ['e2'], []]);
+    const written = lines().flatMap(({ kind, target }) => (kind === 'purge' ? [target] : []));
+    const [a, b] = ['a.duckdb', 'b.duckdb'].map((name) => `duckdb ${at(name)}`);
+    expect([written, server.ids()]).toEqual([[b, a, b, a], ['m1']]);
+  });
+
+  it('warns of people whom the suppression list cannot hold, since no row has them yet [R1155]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')]);
+    const list = ['--suppression-file', at('suppressed.jsonl')];
+    const both = await forget(['m1', 'm9'], ...placeWords('a.duckdb'), ...BY_MEMBER, ...list);
+    expect([both.code, both.stderr]).toEqual([0, expect.stringMatching(/df_unified_id of 1 of these IDs, by which/)]);
+    writeFileSync(at('map.csv'), 'external_id,df_unified_id\nm9,u9\n');
+    const mapped = [...placeWords('a.duckdb'), '--mapping', at('map.csv'), ...list];
+    expect((await run(['--id', 'm9', ...mapped])).stderr).not.toContain('by which alone');
+    expect((await run(['--id', 'm8', ...mapped])).stderr).toContain('df_unified_id of 1 of these IDs, by which alone');
+    const unlisted = await run(['--id', 'm8', ...placeWords('a.duckdb'), ...BY_MEMBER]);
+    expect(unlisted.stderr).not.toContain('by which alone');
+  });
+
+  it.each([
+    ['{"external_id":"m1","df_unified_id":7}', /^.*Row 2 of \S+ holds a value of df_unified_id that is no text/],
+    ['{"external_id":1,"df_unified_id":"7"}', /^.*Row 2 of \S+ holds a value of external_id that is no text/],
+  ])('is refused for a mapping with a value that is no text: %s [R1157]', async (line, sentence) => {
+    await load('a.duckdb', [person('e1', '7', 'm1')]);
+    writeFileSync(at('map.jsonl'), `{"external_id":"m2","df_unified_id":null}\n${line}\n`);
+    const words = ['--id', 'm1', ...placeWords('a.duckdb'), '--mapping', at('map.jsonl')];
+    const { code, stderr } = await run(words);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(sentence)]);
+    writeFileSync(at('map.jsonl'), '{"external_id":"m1","unified_id":"7"}\n');
+    expect(await run(words)).toMatchObject({ code: 2, stderr: expect.stringContaining('has df_unified_id: nothing') });
+  });
+
   it('is open in the proof where the run that deleted the person ended before it [R1158]', async () => {
     for (const name of ['a.duckdb', 'b.duckdb']) await load(name, [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
     answerTo = (id) => (id === 'm1' ? SUCCESS : { ...REJECTED, code: '40201' });
