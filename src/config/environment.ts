@@ -19,20 +19,16 @@ export type ConfigSchema = {
   readonly properties: Readonly<Record<string, Property>>;
 };
 
-/** A configuration key as an environment variable, `DFINERY_` and the key in capitals (S48). */
-interface Variable {
-  readonly name: string;
-  readonly key: string;
-  readonly property: Property;
-}
-
 const PREFIX = 'DFINERY_';
 const FILE = '_FILE';
 
 export const variableOf = (key: string): string => `${PREFIX}${key.toUpperCase()}`;
 
-export const variablesOf = ({ properties }: ConfigSchema): Variable[] =>
+/** Each configuration key as an environment variable, `DFINERY_` and the key in capitals (S48). */
+export const variablesOf = ({ properties }: ConfigSchema) =>
   Object.entries(properties).map(([key, property]) => ({ name: variableOf(key), key, property }));
+
+type Variable = ReturnType<typeof variablesOf>[number];
 
 /** Secrets that commands read beside the configuration; each also as `_FILE`. */
 const OTHER_SECRETS = ['DFINERY_LEDGER_KEY', 'DFINERY_NOTIFY_URL', 'DFINERY_SUPPRESSION_KEY'];

@@ -155,16 +155,14 @@ export async function withLockFile<T>(
   }
 }
 
-/** Shows that a run is alive: files with its name in a shared folder must not be touched while its lease is held. */
-export interface Lease {
-  readonly run: string;
-  /** Throws a transient failure if another run took this one for dead: it removes or uses its files. */
-  checkHeld(): void;
-  release(): void;
-}
+/**
+ * Shows that a run is alive: files with its name in a shared folder must not be touched while its lease is held.
+ * `checkHeld` throws a transient failure if another run took this one for dead: it removes or uses its files.
+ */
+export type Lease = ReturnType<typeof acquireLease>;
 
 /** Takes a lease for a new run. Throws the system's error, `EEXIST` too if the file was removed meanwhile. */
-export function acquireLease(folder: string, clock: Clock): Lease {
+export function acquireLease(folder: string, clock: Clock) {
   const run = `r${randomBytes(8).toString('hex')}`;
   const path = leasePath(folder, run);
   const file = LockFile.tryAcquire(path, { what: `the files of this run in ${folder}`, clock });
