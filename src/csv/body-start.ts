@@ -1,6 +1,7 @@
 import { COMMA, LF } from '../base/ascii.ts';
 
-const BOM = [0xef, 0xbb, 0xbf];
+/** A byte order mark. */
+export const BOM = [0xef, 0xbb, 0xbf] as const;
 /** Maximum number of bytes of white space before the first other byte. */
 const MAX_SPACE = 64 * 1024;
 
@@ -21,6 +22,9 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [0xff, { kind: 'binary', found: 'binary data or UTF-16 text' }],
 ]);
 
+export const startsWithBom = (bytes: Uint8Array, start: number): boolean =>
+  BOM.every((byte, i) => bytes[start + i] === byte);
+
 /**
  * The index at which the text begins, behind a BOM; the format if it is no CSV; undefined while too few bytes are
  * there.
@@ -32,7 +36,7 @@ export function bodyStart(
   last: boolean,
 ): number | OtherFormat | undefined {
   if (end - start < BOM.length && !last && (start === end || bytes[start] === BOM[0])) return undefined;
-  const hasBom = end - start >= BOM.length && BOM.every((byte, i) => bytes[start + i] === byte);
+  const hasBom = end - start >= BOM.length && startsWithBom(bytes, start);
   const begin = hasBom ? start + BOM.length : start;
   let i = begin;
   while (i < end && i - begin < MAX_SPACE && (bytes[i] === 32 || bytes[i] === 10 || bytes[i] === 13 || bytes[i] === 9))

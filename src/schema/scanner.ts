@@ -1,6 +1,7 @@
 // This folder: what an export contains: its header's groups of columns, and the evidence and types of all cells.
 
 import { configError } from '../base/errors.ts';
+import { BOM, startsWithBom } from '../csv/body-start.ts';
 import { COLUMN_SHIFT, DROP, STRIDE } from '../csv/layout.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { CellText, type RowTokenizer, readNames } from '../csv/tokenizer.ts';
@@ -162,8 +163,10 @@ export class Scanner {
 
   #isHeader(bytes: Uint8Array, start: number, { tokenizer }: RowSource): boolean {
     const text = this.#headerText;
-    if (text === undefined || tokenizer.contentEnd - start !== text.length) return false;
-    return text.every((byte, i) => bytes[start + i] === byte);
+    const extra = tokenizer.contentEnd - start - (text?.length ?? 0);
+    // Of two bodies that were joined, the second begins with a BOM where the first does.
+    if (text === undefined || !(extra === 0 || (extra === BOM.length && startsWithBom(bytes, start)))) return false;
+    return text.every((byte, i) => bytes[start + extra + i] === byte);
   }
 
   #edit(header: readonly string[], edits: ColumnEdits): boolean[] {

@@ -156,14 +156,16 @@ function afterRefusal(state: QuotaState, n: number, reported: LimitHeaders, cont
     const until = Math.max(state.blocked?.until ?? 0, now + REFUSAL_POLICY.besideOthersMs);
     return withReduced(after, limit, until, now);
   }
-  const after = withReport(state, n, reported, now);
   const { aloneRefusals, hourlyRefusals } = state;
   const { times, baseMs } = REFUSAL_POLICY.alone;
   if ((reported.remaining ?? 0) > 0 && aloneRefusals < times) {
     const pause = baseMs * 2 ** aloneRefusals * (1 + random());
+    const after = withReport(state, n, reported, now);
     return { ...withReduced(after, 1, now + Math.round(pause), now), aloneRefusals: aloneRefusals + 1 };
   }
   const until = refusedUntil(reported, hourlyRefusals, now, random);
+  // Where no reset is named, the pause after a refusal is the wait, and not the rest of an hour that would be assumed.
+  const after = withReport(state, n, reported, now, until - RESET_MARGIN_MS);
   return { ...after, hourlyRefusals: hourlyRefusals + 1, blocked: { at: now, until } };
 }
 
@@ -175,8 +177,16 @@ const withReduced = (state: QuotaState, limit: number, until: number, now: numbe
 
 /**
  * Stores how many exports are left, unless the service reported fewer to one that was sent later or at the same time.
+ * None is left and no reset is named: `assumed` is the reset then; unless given, the instant at which the oldest export
+ * stops counting, an hour after it was sent.
  */
-function withReport(state: QuotaState, n: number, { remaining, resetAt }: LimitHeaders, now: number): QuotaState {
+function withReport(
+  state: QuotaState,
+  n: number,
+  { remaining, resetAt }: LimitHeaders,
+  now: number,
+  assumed = (state.sent[0]?.at ?? now) + HOUR_MS,
+): QuotaState {
   if (remaining === undefined) return state;
   const { report } = state;
   if (report !== undefined && n <= report.lastSent && isCurrent(report, now) && report.remaining <= remaining) {
@@ -187,8 +197,6 @@ function withReport(state: QuotaState, n: number, { remaining, resetAt }: LimitH
   const next = { remaining, at: now, lastSent: state.next - 1, unanswered };
   if (resetAt !== undefined) return { ...state, report: { ...next, resetAt } };
   if (remaining > 0) return { ...state, report: next };
-  // None is left and no reset is named: the oldest export stops counting an hour after it was sent.
-  const assumed = (state.sent[0]?.at ?? now) + HOUR_MS;
   return { ...state, report: { ...next, resetAt: assumed, isResetAssumed: true } };
 }
 

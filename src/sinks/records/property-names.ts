@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type ColumnGroup, type HeaderColumn, ITEM_PREFIX } from '../../schema/groups.ts';
+import { type ColumnGroup, type HeaderColumn, ITEM_PREFIX, LOG_ID, SERVER_DATETIME } from '../../schema/groups.ts';
 import { compareBytes, foldName } from '../../table/names.ts';
 
 /** The streams, in the order in which `discover` lists them. */
@@ -33,14 +33,16 @@ function all<T extends string>(shown: T): Record<ColumnGroup, T> {
 
 const UNNAMED = 'column';
 const OWN_NAMES: readonly string[] = [KEY, RESCUED];
+/** The columns that a stream names as its cursor or its key: they come first among names that fold alike. */
+const CITED_NAMES: readonly string[] = [SERVER_DATETIME, LOG_ID];
 const HASH_DIGITS = 6;
 
 /**
  * The property of each column of a header in a stream, or undefined if the stream does not show the column. Names stay
  * as the customer wrote them, with these exceptions: `event_name`, the names of this program's own properties, equal
  * names, and names that fold alike, which readers would merge into one column (S16). All of these but the first, in
- * order of their bytes, get the hash of the name in the export, so that no other column of the same day, present or
- * absent, changes them. `configured` tells whether the catalog has a property; the form that the catalog has is used,
+ * order of their bytes (the cursor and the key of a stream before all others), get the hash of the name in the export,
+ * so that no other column of the same day, present or absent, changes them. `configured` tells whether the catalog has a property; the form that the catalog has is used,
  * since one header need not have all of the names that fold alike.
  */
 export function propertyNames(
@@ -103,7 +105,8 @@ function distinctNames(
   const used = new Set(own.map(foldName));
   const out = [...names];
   const order = names.flatMap((name, i) => (name === undefined ? [] : [{ name, i }]));
-  for (const { name, i } of order.sort((a, b) => compareBytes(a.name, b.name))) {
+  const isCited = ({ name }: { readonly name: string }) => Number(CITED_NAMES.includes(name));
+  for (const { name, i } of order.sort((a, b) => isCited(b) - isCited(a) || compareBytes(a.name, b.name))) {
     const free = used.has(foldName(name)) ? nameWithHash(name, sources[i]) : name;
     used.add(foldName(free));
     out[i] = free;

@@ -64,4 +64,22 @@ describe('columns whose names differ only in case', () => {
     expect(values('color')).toEqual(new Set(['lower']));
     expect(values('Color')).toEqual(new Set([null]));
   });
+
+  it('leave cursor and key of the streams their names [R1170]', async () => {
+    const theirs = ['DF_SERVER_DATETIME', 'Df_Event_Log_Id'];
+    fixture = await SourceFixture.start({ columns: { own: theirs.map((name) => ({ name, values: ['theirs'] })) } });
+    const { streams } = (await fixture.run('discover', fixture.config())).catalog();
+    for (const stream of streams) {
+      const names = Object.keys(stream.json_schema.properties);
+      expect(names).toEqual(expect.arrayContaining(['df_server_datetime', 'df_event_log_id']));
+      if (stream.name !== 'event_items') expect(names).toEqual(expect.arrayContaining(theirs.map(withHash)));
+    }
+    const catalog = await fixture.catalog();
+    const output = await fixture.read(catalog);
+    expect(readProblems(output, catalog)).toEqual([]);
+    for (const data of output.records('event_logs')) {
+      expect(data.df_event_log_id).not.toBe('theirs');
+      expect(theirs.map((name) => data[withHash(name)])).toEqual(['theirs', 'theirs']);
+    }
+  });
 });

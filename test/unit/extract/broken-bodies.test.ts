@@ -114,6 +114,8 @@ describe('a body with its header once more', () => {
     ['before the same rows', (csv: string) => csv + csv],
     ['at the end', (csv: string) => csv + header(csv)],
     ['in lines that end in CRLF', (csv: string) => (csv + csv).replaceAll('\n', '\r\n')],
+    ['of two bodies that each begin with a byte order mark', (csv: string) => `\uFEFF${csv}`.repeat(2)],
+    ['with a byte order mark at the end', (csv: string) => `${csv}\uFEFF${header(csv)}`],
   ])('is requested again, and nothing of it is stored: %s [R892]', async (_where, twice) => {
     await open({ fault: on(1, { body: twice }) }).run(DAYS);
     expect(causes()).toEqual(['header_again']);

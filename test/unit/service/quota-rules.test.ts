@@ -190,6 +190,28 @@ describe('the quota after an answer', () => {
     expect(afterAnswer(at, 1, head(200, 50, NOW + MINUTE), now).hourlyRefusals).toBe(0);
   });
 
+  it('waits no longer where it says that none are left and names no reset [R1171]', () => {
+    let at: QuotaState = state({ sent: sent(1, NOW - 10 * MINUTE), slots: [slot(1)] });
+    const waits: unknown[] = [];
+    let time = NOW;
+    for (let i = 0; i < 6; i++) {
+      at = afterAnswer(at, 1, head(429, 0), { ...now, now: time });
+      const until = at.blocked?.until ?? 0;
+      const idle = { ...at, slots: [] };
+      waits.push([(until - time) / MINUTE, decide(idle, LIMITS, until - 1).kind, decide(idle, LIMITS, until).kind]);
+      time = until;
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 15, 15].map((minutes) => [minutes, 'until', 'go']));
+  });
+
+  it('waits until Retry-After, where it says that none are left and names no reset [R1171]', () => {
+    const before = state({ sent: sent(1), slots: [slot(1)] });
+    const after = { ...afterAnswer(before, 1, head(429, 0, undefined, NOW + 20_000), now), slots: [] };
+    expect(after.blocked?.until).toBe(NOW + 21_000);
+    expect(decide(after, LIMITS, NOW + 21_000)).toEqual({ kind: 'go' });
+    expect(decide({ ...after, sent: sent(100) }, LIMITS, NOW + 21_000)).toMatchObject({ kind: 'until' });
+  });
+
   it('waits for the later of Reset and Retry-After, without jitter', () => {
     const limits = { remaining: 0, resetAt: NOW + 5 * MINUTE, retryAt: NOW + 9 * MINUTE };
     expect(refusedUntil(limits, 0, NOW, () => 1)).toBe(NOW + 9 * MINUTE + 1_000);
