@@ -17,11 +17,10 @@ import {
   type Snapshot,
   type TableLog,
 } from '../files/table-log.ts';
-import type { Engine } from '../sql/engine/engine.ts';
 import { openStorage } from '../storage/open.ts';
-import type { Storage } from '../storage/storage.ts';
 import { addOf, removeOf, statsText } from './data-file.ts';
 import { type Action, LOG_FOLDER } from './protocol/entry.ts';
+import type { LogFolder } from './protocol/snapshot.ts';
 import { fieldsOf, readableName } from './schema.ts';
 import { derivedAction, stateActions, stateOfDomains } from './state.ts';
 import { DeltaTable } from './table.ts';
@@ -31,7 +30,7 @@ export const DELTA: FilesFormat = {
   async open(options, mode) {
     const storage = await openStorage(options.place, options);
     const logOf = async ({ engine, folder }: PlaceWithoutLog) => {
-      const log = new DeltaLog({ storage, engine, folder, isLoading: mode === 'load' }, options);
+      const log = new DeltaLog({ storage, engine, work: folder }, options, mode === 'load');
       await log.read();
       return log;
     };
@@ -39,33 +38,24 @@ export const DELTA: FilesFormat = {
   },
 };
 
-interface Opened extends Pick<PlaceWithoutLog, 'storage' | 'engine' | 'folder'> {
-  readonly isLoading: boolean;
-}
-
 class DeltaLog implements TableLog {
   readonly layout: Layout = { columnName: readableName };
   snapshot: Snapshot | undefined;
   /** In the order of `TABLES`. */
   #tables: readonly DeltaTable[] = [];
-  readonly #storage: Storage;
-  readonly #engine: Engine;
-  readonly #folder: string;
-  readonly #isLoading: boolean;
+  readonly #parts: Omit<LogFolder, 'folder'>;
   readonly #options: OpenFilesOptions;
+  readonly #isLoading: boolean;
 
-  constructor({ storage, engine, folder, isLoading }: Opened, options: OpenFilesOptions) {
-    this.#storage = storage;
-    this.#engine = engine;
-    this.#folder = folder;
-    this.#isLoading = isLoading;
+  constructor(parts: Omit<LogFolder, 'folder'>, options: OpenFilesOptions, isLoading: boolean) {
+    this.#parts = parts;
     this.#options = options;
+    this.#isLoading = isLoading;
   }
 
   async read(): Promise<void> {
-    const parts = { storage: this.#storage, engine: this.#engine, work: this.#folder };
     const tables: DeltaTable[] = [];
-    for (const folder of TABLES) tables.push(await DeltaTable.open({ ...parts, folder }, this.#options.logger));
+    for (const folder of TABLES) tables.push(await DeltaTable.open({ ...this.#parts, folder }, this.#options.logger));
     this.#tables = tables;
     this.snapshot = this.#events.exists ? this.#snapshotOfTables() : undefined;
   }
@@ -77,7 +67,7 @@ class DeltaLog implements TableLog {
     const tables = this.#tables.filter(({ name }) => change.state.tables.includes(name)).reverse();
     const actions = new Map<DeltaTable, readonly Action[]>();
     for (const table of tables) actions.set(table, await this.#actions(table, change, changeId, now));
-    await storeFiles(this.#storage, change.added);
+    await storeFiles(this.#parts.storage, change.added);
     // Who read while another was committing may have the latest version of a table, but not of `events`.
     let isLost = !(await this.#events.isLatest());
     const done: DeltaTable[] = [];
@@ -106,7 +96,7 @@ class DeltaLog implements TableLog {
     const { state, outdated } = this.snapshot;
     for (const table of this.#tables) {
       if (!table.exists || outdated.has(table.name)) continue;
-      const fields = await fieldsOf(this.#engine, table.name, state);
+      const fields = await fieldsOf(this.#parts.engine, table.name, state);
       const declared = new Map(table.fields.map(({ name, type }) => [name, JSON.stringify(type)]));
       for (const { name, type } of fields) {
         const [actual, expected] = [declared.get(name) ?? 'absent', JSON.stringify(type)];
@@ -120,11 +110,11 @@ class DeltaLog implements TableLog {
 
   expired(): Promise<readonly string[]> {
     const now = this.#options.clock.now();
-    return expiredFiles(this.#storage, this.#known, { now, retentionMs: this.#retentionMs });
+    return expiredFiles(this.#parts.storage, this.#known, { now, retentionMs: this.#retentionMs });
   }
 
   async tryErase(removed: readonly DataFile[]): Promise<void> {
-    await tryEraseFiles(this.#storage, removed, this.#known);
+    await tryEraseFiles(this.#parts.storage, removed, this.#known);
   }
 
   /** Erases files and history. An uncommitted file older than the purge belongs to no writer that can still commit. */
@@ -135,7 +125,7 @@ class DeltaLog implements TableLog {
     for (const table of this.#tables) {
       // A run that was to make the table may have died before its first commit: then the table has files and no log.
       const from = table.exists ? await table.committedAt() : since;
-      left.push(...(await eraseFiles(this.#storage, table.name, this.#known, from)));
+      left.push(...(await eraseFiles(this.#parts.storage, table.name, this.#known, from)));
       await table.eraseHistory(now);
     }
     return left;
@@ -174,11 +164,11 @@ class DeltaLog implements TableLog {
   async #actions(table: DeltaTable, change: FileChange, changeId: string, now: number): Promise<Action[]> {
     const { state, kind } = change;
     const { name } = table;
-    const fields = await fieldsOf(this.#engine, name, state);
+    const fields = await fieldsOf(this.#parts.engine, name, state);
     const noted = { now, isDataChange: kind !== 'rewrite' };
     const added = change.added.filter((file) => file.table === name);
     const removed = change.removed.filter((file) => file.table === name);
-    const logged = await loggedColumns(this.#engine, added, rangedColumns(state));
+    const logged = await loggedColumns(this.#parts.engine, added, rangedColumns(state));
     return [
       ...table.shapeActions(fields, state.timezone !== null, this.#retentionMs, now),
       ...(table === this.#events
@@ -196,6 +186,6 @@ class DeltaLog implements TableLog {
       const actions = added.map(({ path }) => removeOf(table.addOf(path), { now, isDataChange: true }));
       if (actions.length > 0) await table.commit(actions, change, now);
     }
-    await this.#storage.erase(change.added.map(({ path }) => path));
+    await this.#parts.storage.erase(change.added.map(({ path }) => path));
   }
 }

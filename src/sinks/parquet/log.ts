@@ -116,9 +116,6 @@ class FolderLog implements TableLog {
 
   async commit(change: FileChange): Promise<void> {
     const { root } = this.#paths;
-    if (this.#isPending) {
-      throw transientError(`${root} has a change that the disk stopped half-way: run again, which finishes it.`);
-    }
     const files = filesAfter(this.snapshot?.files ?? [], change);
     const snapshot = { state: change.state, files, outdated: new Set<never>() };
     const manifest = manifestOf(snapshot);
@@ -142,7 +139,9 @@ class FolderLog implements TableLog {
     this.#isPending = false;
     // During a change the manifest is not valid.
     const pending = `${root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`;
-    await waitWhile(async () => (await readIfThere(journal)) !== undefined, this.#options, pending);
+    const policy = { waitMs: this.#options.lockWaitMs, pauseMs: POLL_MS, maxPauseMs: POLL_MS };
+    const isDone = async () => (await readIfThere(journal)) === undefined || undefined;
+    if ((await waitedFor(policy, this.#options, isDone)) === undefined) throw transientError(pending);
     this.#text = await readIfThere(manifest);
     this.snapshot = this.#text === undefined ? undefined : snapshotOf(parseManifest(this.#text, manifest));
   }
@@ -283,15 +282,4 @@ async function entriesOf(folder: string): Promise<string[]> {
     if (codeOf(error) === 'ENOENT') return [];
     throw folderError(error, folder);
   }
-}
-
-/** Waits while `isBusy` is true, no longer than for a lock; then throws a transient failure. */
-async function waitWhile(
-  isBusy: () => boolean | Promise<boolean>,
-  options: OpenFilesOptions,
-  failure: string,
-): Promise<void> {
-  const policy = { waitMs: options.lockWaitMs, pauseMs: POLL_MS, maxPauseMs: POLL_MS };
-  const isFree = await waitedFor(policy, options, async () => ((await isBusy()) ? undefined : true));
-  if (isFree === undefined) throw transientError(failure);
 }

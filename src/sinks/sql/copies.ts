@@ -149,13 +149,13 @@ export async function checkCopy(format: CopiedFormat, copy: string, file: string
   checkDatabasePath(copy);
   const path = realFile(copy);
   if (!existsSync(dirname(path))) throw configError(`The folder of --publish ${copy} does not exist.`);
-  if (path === realFile(file)) throw loadedFileError(`--publish ${copy}`);
+  if (path === realFile(file)) throw loadedFileError(path);
   if (!existsSync(path)) {
     if (!isLink(path)) return;
     throw configError(`--publish ${copy} is a link to a file that is not there: give that file, or remove the link.`);
   }
   const database = fileExists(file) ? await databaseAt(format, file, options) : undefined;
-  await checkCopyTarget(format, { name: `--publish ${copy}`, advice: ANOTHER_PATH, path, file, database }, options);
+  await checkCopyTarget(format, path, { file, database }, options);
 }
 
 /** True for a link at a path where no file is. Throws a configuration failure for a path at which none can be. */
@@ -167,40 +167,28 @@ function isLink(path: string): boolean {
   }
 }
 
-const loadedFileError = (name: string): UserError =>
-  configError(`${name} is the file that is loaded: give another path.`);
+const loadedFileError = (path: string): UserError =>
+  configError(`${path} is the file that is loaded: publish at another path.`);
 
-const ANOTHER_PATH = 'Give another path, or remove it.';
-/** The advice for a path on the list of copies, which nobody has just given. */
-const NO_LONGER_A_COPY =
-  'Move it elsewhere, or remove it; a purge is then told of that by --forget-copy with this path.';
-
-interface CopyTarget {
-  readonly name: string;
-  readonly advice: string;
-  readonly path: string;
-  readonly file: string;
-  readonly database: string | undefined;
-}
-
-/** Throws a configuration failure unless `path` has a copy of `database`, of `file`. `name` and `advice` are for messages. */
+/** Throws a configuration failure unless `path` has a copy of `database`, which is that of `file`. */
 async function checkCopyTarget(
   format: CopiedFormat,
-  { name, advice, path, file, database }: CopyTarget,
+  path: string,
+  { file, database }: { readonly file: string; readonly database: string | undefined },
   options: Options,
 ): Promise<void> {
   const stats = statSync(path);
-  if (!stats.isFile()) throw configError(`${name} is no file.`);
-  if (fileAt(path) === fileAt(file)) throw loadedFileError(name);
+  if (!stats.isFile()) throw configError(`${path} is no file: publish at another path.`);
+  if (fileAt(path) === fileAt(file)) throw loadedFileError(path);
   if (stats.nlink > 1) {
     throw configError(
-      `${name} has another name (a hard link), under which the old copy would stay: remove that first. It was not changed.`,
+      `${path} has another name (a hard link), under which the old copy would stay: remove that first. It was not changed.`,
     );
   }
   const refusal = (why: string, cause?: unknown) =>
     configError(
-      `${name} exists and is not a copy that this program made of this ${format.noun}; it was not changed: ` +
-        `${why} ${advice}`,
+      `${path} exists and is not a copy that this program made of this ${format.noun}; it was not changed: ${why} ` +
+        'Move it elsewhere, or publish at another path; a purge is told of one that was moved by --forget-copy with this path.',
       { cause },
     );
   const mark = await markOf(format, path, options, format.checkWhole).catch((error: unknown) => {
@@ -230,18 +218,13 @@ function markOf(format: CopiedFormat, file: string, options: Options, check = fo
 
 /**
  * Puts a complete, checked copy of an open file beside `copy` and renames it into place: readers who have the former
- * copy open keep it. The file remembers the copy first, so that a purge knows of it whatever happens. `listed` names a
- * copy of the list in messages. Throws UserError.
+ * copy open keep it. The file remembers the copy first, so that a purge knows of it whatever happens. Throws UserError.
  */
-export async function publish(format: CopiedFormat, engine: Engine, copy: string, listed?: string): Promise<void> {
+export async function publish(format: CopiedFormat, engine: Engine, copy: string): Promise<void> {
   const path = realFile(copy);
   const { file, options } = engine;
   const known = databaseOf(await readMark(format, engine), file);
-  if (existsSync(path)) {
-    const name = listed ?? `--publish ${copy}`;
-    const advice = listed === undefined ? ANOTHER_PATH : NO_LONGER_A_COPY;
-    await checkCopyTarget(format, { name, advice, path, file, database: known }, options);
-  }
+  if (existsSync(path)) await checkCopyTarget(format, path, { file, database: known }, options);
   await engine.transaction(async () => {
     if (known === undefined) {
       // A plain copy of a database, or the database itself on another disk, becomes one of its own with its first copy
@@ -303,21 +286,21 @@ export async function republish(
       if (!existsSync(copy)) {
         removeUnfinishedCopy(copy);
         throw configError(
-          'it is not there: if it was moved, or lies on a share that is not mounted now, it still holds them',
+          `${copy} is not there: if it was moved, or lies on a share that is not mounted now, it still holds them.`,
         );
       }
-      await publish(format, engine, copy, 'it');
+      await publish(format, engine, copy);
       // A reader may be alive, and nobody who opens the copy may find it locked: so it is not known whose these are.
       const spilled = spilledFolders(copy);
       if (spilled.length > 0) {
         throw configError(
-          `it is published anew, but ${spilled.join(', ')} may hold what a reader of the former one has put there: ` +
-            'remove that once nobody reads it',
+          `${copy} is published anew, but ${spilled.join(', ')} may hold what a reader of the former one has put there: ` +
+            'remove that once nobody reads it.',
         );
       }
     } catch (error) {
       options.signal?.throwIfAborted();
-      failed.push(`${copy} (${messageOf(error)})`);
+      failed.push(messageOf(error));
     }
   };
   try {
@@ -335,8 +318,8 @@ export async function republish(
   }
   if (failed.length === 0) return [];
   return [
-    `${options.file} is purged, but these copies for readers may still hold the people: ${failed.join('; ')}. Run the purge again when ` +
-      'they can be replaced; for one that is gone for good, with --forget-copy FILE.',
+    `${options.file} is purged, but its copies for readers may still hold the people. ${failed.join(' ')} Run the purge again ` +
+      'when they can be replaced; for one that is gone for good, with --forget-copy FILE.',
   ];
 }
 
@@ -365,7 +348,7 @@ export function publishOld(
           return isOld(open);
         };
         if (!(await format.withFile({ ...options, file: copy, readOnly: true }, isOldCopy))) continue;
-        await publish(format, engine, copy, `The copy for readers ${copy}`);
+        await publish(format, engine, copy);
       } catch (error) {
         if (!(error instanceof UserError)) throw error;
         failures.push(error);
@@ -377,9 +360,6 @@ export function publishOld(
 
 /** The copies of the database of which an open file is, or was, a plain copy. */
 async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Promise<string[]> {
-  // Catalogs that were never published had no such table once.
-  const table = `duckdb_tables() WHERE database_name = current_database() AND table_name = ${literal(COPIES_TABLE)}`;
-  if ((await engine.count(table)) === 0) return [];
   const former = await copiesIn(engine, 'published_at IS NULL');
   if (databaseOf(await readMark(format, engine), engine.file) !== undefined) return former;
   return [...former, ...(await copiesIn(engine)).filter((path) => existsSync(path))];

@@ -601,7 +601,7 @@ it('names a copy for readers that has a second hard link, and why it is kept [R7
   await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy') });
   linkSync(at('copy'), at('other'));
   const { code, report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
-  const why = `${at('copy')} (it has another name (a hard link)`;
+  const why = `${at('copy')} has another name (a hard link)`;
   expect([code, report.error]).toEqual([3, expect.stringContaining(why)]);
   expect([await keysIn('a.duckdb'), await keysIn('copy')]).toEqual([[], ['e1']]);
 });
@@ -610,7 +610,7 @@ it('is not done while a copy for readers, into which somebody has loaded, is a d
   await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy.duckdb') });
   await load('copy.duckdb', [person('e2', 'u2', 'm2')], '2026-01-02');
   const { code, report } = await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER);
-  expect([code, report.error]).toEqual([3, expect.stringContaining('copy.duckdb (it exists and is not a copy')]);
+  expect([code, report.error]).toEqual([3, expect.stringContaining('copy.duckdb exists and is not a copy')]);
   expect([await keysIn('a.duckdb'), await keysIn('copy.duckdb')]).toEqual([[], ['e1', 'e2']]);
   expect([report.purged, lines().at(-1)]).toMatchObject([undefined, { kind: 'purge', outcome: 'open' }]);
 });
