@@ -1,6 +1,6 @@
-// This folder: where windows are loaded into. Each target is a folder with a descriptor, listed in targets.ts; `sql/`
-// (DuckDB), `files/` (tables of Parquet files) and `storage/` (disk, bucket) are shared, and `records/` writes Airbyte
-// records.
+// This folder: where windows are loaded into. Each target is a folder with a descriptor, listed in targets.ts, over which
+// the commands loop; `sql/` (DuckDB), `files/` (tables of Parquet files) and `storage/` (disk, bucket) are shared, and
+// `records/` writes Airbyte records. docs/targets.md is the contract. All methods throw UserError.
 
 import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
@@ -12,10 +12,6 @@ import type { Rules } from '../table/plan.ts';
 import type { RunRecord } from '../table/runs.ts';
 import type { TableState } from '../table/state.ts';
 import type { Sink, StreamSink } from './sink.ts';
-
-// A target is a kind of place that windows are loaded into. Each has one descriptor, listed in targets.ts; the commands
-// loop over that list and do not depend on single targets. docs/targets.md is the contract. All methods throw
-// UserError.
 
 /** The name of a target, and the way to open a place of it for loading. */
 export interface Target {

@@ -142,7 +142,9 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     files: await readLakeFiles(engine, snapshot, tables, names),
     inlinedRows: await readInlined(engine, snapshot),
     state: names.has('_dfinery_state') ? await readStateEntries(engine) : new Map(),
-    copyOf: names.has(MARKS) ? await readCopyOf(engine) : undefined,
+    copyOf: names.has(MARKS)
+      ? ((await engine.row(`SELECT copy_of FROM ${MARKS}`)).copy_of as string | null)
+      : undefined,
     hasCopies: names.has(COPIES_TABLE) && (await engine.count(COPIES_TABLE)) > 0,
   };
 }
@@ -174,11 +176,6 @@ async function readStateEntries(engine: Engine): Promise<ReadonlyMap<string, str
     throw configError(`${engine.file} was written by a later version of this program: update it.`);
   }
   return new Map(rows.map(({ name, value }) => [String(name), String(value)]));
-}
-
-async function readCopyOf(engine: Engine): Promise<string | null> {
-  const { copy_of: copyOf } = await engine.row(`SELECT copy_of FROM ${MARKS}`);
-  return typeof copyOf === 'string' ? copyOf : null;
 }
 
 /** Checks the format; returns the path of the data, with `/` at its end. */

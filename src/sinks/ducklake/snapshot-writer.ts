@@ -167,9 +167,8 @@ export class SnapshotWriter {
     const partitions: CatalogRow[] = [];
     const notes: Value[][] = [];
     for (const file of added) {
-      const table = this.#table(file.table);
-      const columns = logged.get(file);
-      if (columns === undefined) throw internalError(`The file ${file.path} has no statistics.`);
+      const [table, columns] = [this.#tables.get(file.table), logged.get(file)];
+      if (table === undefined || columns === undefined) throw internalError(`${file.path} has no table or statistics.`);
       const id = this.#nextFileId++;
       const own = { data_file_id: id, table_id: table.id };
       files.push({
@@ -211,12 +210,6 @@ export class SnapshotWriter {
       if (added.some(isIn)) this.#changes.push(`inserted_into_table:${table.id}`);
       if (left.some(isIn)) this.#changes.push(`deleted_from_table:${table.id}`);
     }
-  }
-
-  #table(name: TableName): Table {
-    const table = this.#tables.get(name);
-    if (table === undefined) throw new RangeError(`the table ${name} was not shaped`);
-    return table;
   }
 
   /** Makes the snapshot visible, if it has any change. */

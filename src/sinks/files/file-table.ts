@@ -100,9 +100,9 @@ export class FileTable {
 
   /** Gives files with a local copy, made at most once in a run. A copy for some `columns` may hold no others. */
   fetch(files: readonly DataFile[], columns?: ReadonlySet<string>): Promise<ReadableFile[]> {
-    const limit = pLimit(CONCURRENCY);
-    const fetched = async (file: DataFile) => ({ ...file, copy: file.local ?? (await this.#copyOf(file, columns)) });
-    return Promise.all(files.map((file) => limit(() => fetched(file))));
+    return pLimit(CONCURRENCY).map(files, async (file) => {
+      return { ...file, copy: file.local ?? (await this.#copyOf(file, columns)) };
+    });
   }
 
   async fetchOne(file: DataFile): Promise<string> {

@@ -2,9 +2,9 @@ import { groupBy } from '../../base/group.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { Rewritten } from '../target.ts';
 import { type ChangedFiles, derive } from './derive.ts';
-import { columnsIn, selectOf, sortedBy } from './file-columns.ts';
+import { columnsIn, eventRows, sortedBy } from './file-columns.ts';
 import { type FileTable, withTable } from './file-table.ts';
-import { ROW_GROUP_ROWS, readFiles } from './parquet-file.ts';
+import { FILE, ROW_GROUP_ROWS } from './parquet-file.ts';
 import {
   type DataFile,
   type FileChange,
@@ -61,11 +61,9 @@ async function compacted(table: FileTable, batch: readonly DataFile[]): Promise<
   for (const [date, group] of groupBy(filled, (file) => file.date)) {
     const own = columnsIn(columns, new Set(group.flatMap((file) => [...file.columns])));
     const rows = group.reduce((sum, file) => sum + file.rows, 0);
-    const all = group.map(
-      ({ columns: names, copy }) => `SELECT ${selectOf(own, names, table.zone)} FROM ${readFiles([copy])}`,
-    );
-    const query = `SELECT * FROM (${all.join(' UNION ALL ')}) ${table.engine.isLowOnMemory ? '' : sortedBy(own, rows)}`;
     const isSorted = !table.engine.isLowOnMemory;
+    const all = `SELECT * EXCLUDE (${FILE}) FROM ${eventRows(group, own, table.zone)}`;
+    const query = isSorted ? `${all} ${sortedBy(own, rows)}` : all;
     added.push(await table.write({ table: 'events', date, query, rows, isSorted }));
   }
   return changeOf(table, 'rewrite', { removed: batch, added });

@@ -31,7 +31,6 @@ export async function removeExpiredRuns(storage: Storage): Promise<void> {
 
 /** Reads the latest runs of a place, oldest first. Throws UserError. */
 export async function readRuns(storage: Storage): Promise<RunRecord[]> {
-  const limit = pLimit(CONCURRENCY);
   const read = async (path: string) => {
     const bytes = await storage.read(path);
     // Another run removed it meanwhile.
@@ -44,7 +43,7 @@ export async function readRuns(storage: Storage): Promise<RunRecord[]> {
     });
   };
   const latest = (await listRuns(storage)).slice(-MAX_RUNS);
-  return (await Promise.all(latest.map((path) => limit(() => read(path))))).flat();
+  return (await pLimit(CONCURRENCY).map(latest, read)).flat();
 }
 
 /** The run history of a place (S49): each run has an object of its own, so that several writers overwrite nothing. */

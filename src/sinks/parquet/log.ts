@@ -121,9 +121,8 @@ class FolderLog implements TableLog {
     const manifest = manifestOf(snapshot);
     try {
       const steps = await orderedSteps(this.#engine, change, this.#paths);
-      const limit = pLimit(CONCURRENCY);
       const waiting = steps.flatMap((step) => ('from' in step ? [join(root, step.from)] : []));
-      await Promise.all(waiting.map((path) => limit(() => chmod(path, OWNER_FILE).then(() => syncFile(path)))));
+      await pLimit(CONCURRENCY).map(waiting, (path) => chmod(path, OWNER_FILE).then(() => syncFile(path)));
       this.#isPending = true;
       await execute(this.#paths, { v: 1, steps, manifest });
     } catch (error) {

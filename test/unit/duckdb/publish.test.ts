@@ -99,7 +99,7 @@ describe('the path of a copy for readers', () => {
 
   it('is not a folder', async () => {
     mkdirSync(copy);
-    await expect(check(copy)).rejects.toMatchObject(refused(/is no file\.$/));
+    await expect(check(copy)).rejects.toMatchObject(refused(/is no file: publish at another path\.$/));
   });
 
   it('is not the database itself, in any spelling, before the first load and after it', async () => {
@@ -369,8 +369,8 @@ describe('publishing after a purge', () => {
     mkdirSync(folder);
     await with1('b', async () => {});
     const [sentence] = await again();
-    for (const path of [text, folder]) expect(sentence).toContain(`${path} (`);
-    expect(sentence).not.toContain(`${copy} (`);
+    for (const path of [text, folder]) expect(sentence).toContain(`${path} `);
+    expect(sentence).not.toContain(`${copy} `);
     expect(await keysIn(copy)).toEqual(['a', 'b']);
     expect(readFileSync(text, 'utf8')).toBe('mine');
     // The file is closed: it can be opened again.

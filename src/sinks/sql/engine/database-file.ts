@@ -163,22 +163,12 @@ export function makeFile(connection: DuckDBConnection, file: string, how = newFi
 export const sweepNewFiles = (file: string, now: number): Promise<void> => removeTemporaries(file, now, ABANDONED_MS);
 
 /**
- * Moves the write-ahead log of the attached database into its file. What then remains is the beginning of a transaction
- * whose writer was killed: DuckDB neither replays nor removes it, but would replay it into another file of this name.
- */
-export async function emptyWal(connection: DuckDBConnection, file: string): Promise<void> {
-  await connection.run('CHECKPOINT target');
-  rmSync(`${file}.wal`, { force: true });
-}
-
-/**
- * Recreates the attached database in small blocks, with all its contents, and gives it the name of its file. The
- * database must then be detached at once: what is attached is the former file, whose lock does not protect the new one.
+ * Recreates the attached database, whose write-ahead log is empty, in small blocks, and gives it the name of its file.
+ * The database must then be detached at once: what is attached is the former file, whose lock does not protect the new.
  */
 export async function remakeForWideTables(connection: DuckDBConnection, file: string): Promise<void> {
   await withTemporary(file, async (making) => {
-    await emptyWal(connection, file);
-    await connection.run(`ATTACH ${literal(making)} AS making (${newFile(WIDE_COLUMNS + 1)})`);
+    await connection.run(`ATTACH ${literal(making)} AS making (${SMALL_BLOCKS})`);
     await connection.run('COPY FROM DATABASE target TO making');
     await connection.run('DETACH making');
     chmodSync(making, OWNER_FILE);

@@ -1,6 +1,6 @@
 // This folder: DuckDB: opening files, running statements, errors, quoting.
 
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance, type DuckDBValue, StatementType } from '@duckdb/node-api';
 import { textDecoder } from '@duckdb/node-api/lib/vectors/dataAccessors.js';
@@ -13,7 +13,6 @@ import {
   checkDatabasePath,
   checkIsFile,
   claimFile,
-  emptyWal,
   fileAt,
   makeFile,
   REWRITING,
@@ -288,10 +287,13 @@ export class Engine {
   }
 
   /**
-   * Moves the write-ahead log into the file. Called between transactions, by the only process that has the file open.
+   * Moves the write-ahead log into the file. What then remains is the beginning of a transaction whose writer was
+   * killed: DuckDB neither replays nor removes it, but would replay it into another file of this name. Called between
+   * transactions, by the only process that has the file open.
    */
   async emptyWal(): Promise<void> {
-    await this.guarded(() => emptyWal(this.#connection, this.file));
+    await this.run('CHECKPOINT target');
+    rmSync(`${this.file}.wal`, { force: true });
   }
 
   /** Lets checkpoints from now on also join row groups that removed rows have left partly empty. */
@@ -304,6 +306,7 @@ export class Engine {
    * file is not locked: afterwards another process may have written to it.
    */
   async remakeForWideTables(): Promise<void> {
+    await this.emptyWal();
     await remakeForWideTables(this.#connection, this.file);
     await this.run('USE memory');
     await this.run('DETACH target');
