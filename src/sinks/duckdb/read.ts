@@ -9,7 +9,7 @@ import { zoneOf } from '../../types/zone.ts';
 import { shortName } from '../sql/conversions.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
-import { type EventRows, eventRowsOf, findPeople, jsonOfRows } from '../sql/people.ts';
+import { type EventRows, findPeople, jsonOfRows } from '../sql/people.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, TargetReport } from '../target.ts';
@@ -29,8 +29,9 @@ export async function readDuckDbState(options: EngineOptions): Promise<TableStat
   );
 }
 
-export const eventRowsIn = async (engine: Engine): Promise<EventRows> =>
-  eventRowsOf(await readStoredState(engine), { engine, from: 'events', place: engine.file });
+export const eventRowsIn = async (engine: Engine): Promise<EventRows> => {
+  return { engine, from: 'events', place: engine.file, state: await readStoredState(engine) };
+};
 
 export const peopleInDuckDb = (options: EngineOptions, query: PeopleQuery): Promise<PeopleFound> =>
   reading(options, async (engine) => (await findPeople(await eventRowsIn(engine), query)).found);

@@ -15,7 +15,7 @@ import { rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource } from '../sql/views.ts';
 import type { PeopleQuery, Purged, PurgeOptions, PurgeTrial, Rewritten } from '../target.ts';
 import { eventRowsIn } from './read.ts';
-import { COPIED, checkStore, EVENT_NAMES_TABLE, STORE_TABLES } from './store.ts';
+import { COPIED, checkStore, EVENT_NAMES_TABLE, readStoredState, STORE_TABLES } from './store.ts';
 
 /** Copies a file's live rows into a new one, which replaces it once it is checked and synced. Throws UserError. */
 export async function rewriteDuckDb(options: EngineOptions): Promise<Rewritten> {
@@ -143,7 +143,7 @@ async function foreignTables(engine: Engine): Promise<string[]> {
 /** Copies the empty tables, then the rows without those left out, so that these are never written. */
 async function copyWithout(engine: Engine, { condition }: Lookup): Promise<number> {
   await engine.run('COPY FROM DATABASE target TO rewritten (SCHEMA)');
-  const name = columnOfSource((await eventRowsIn(engine)).columns, EVENT_NAME);
+  const name = columnOfSource((await readStoredState(engine)).columns, EVENT_NAME);
   const kept = new Map([
     ['events', ` WHERE NOT (${condition})`],
     // The name of an event that only these people had is left out with their rows.

@@ -10,7 +10,7 @@ import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { COPIES_TABLE, CREATE_COPIES, identityOf } from '../sql/copies.ts';
 import type { Engine, Row } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { finderOf } from '../sql/naming-objects.ts';
+import type { NamedTexts } from '../sql/naming-objects.ts';
 import CATALOG_TABLES from './catalog.sql';
 import { appendRows, CATALOG_TABLE_NAMES } from './catalog-rows.ts';
 
@@ -263,9 +263,6 @@ const KNOWN_TABLES: ReadonlySet<string> = new Set([
   ...[...OWN_TABLES, COPIES_TABLE].map((table) => table.split('(')[0]),
 ]);
 
-/** True for a table of the format, its inlined data of any table included, or of this program. */
-const isKnown = (name: string): boolean => KNOWN_TABLES.has(name) || /^ducklake_(inlined|temp)_/.test(name);
-
 /** Names of tables, in the file or in the lake, that are not this program's. */
 export async function foreignTables(engine: Engine, { snapshotId }: Lake): Promise<string[]> {
   const rows = await engine.rows(
@@ -273,30 +270,19 @@ export async function foreignTables(engine: Engine, { snapshotId }: Lake): Promi
     WHERE ${isLiveAt('t', snapshotId)} AND ${isLiveAt('s', snapshotId)}`,
   );
   const others = rows.filter(({ schema, name }) => schema !== 'main' || !isTableName(name));
+  // Tables of the format include the inlined data of any table.
+  const isKnown = (name: string) => KNOWN_TABLES.has(name) || /^ducklake_(inlined|temp)_/.test(name);
   const inFile = [...(await tableNames(engine))].filter((name) => !isKnown(name));
   return [...inFile, ...others.map(({ schema, name }) => `${schema}.${name}`)].sort();
 }
 
-/** Where a catalog keeps texts of the lake as rows: the table, the relation, the name and the text. */
-const TEXTS = [
-  ['ducklake_view', 'ducklake_view', "'view ' || view_name", 'sql'],
-  ['ducklake_macro_impl', 'ducklake_macro_impl JOIN ducklake_macro USING (macro_id)', "'macro ' || macro_name", 'sql'],
-  ['ducklake_tag', 'ducklake_tag', "'tag ' || key", 'value'],
-  ['ducklake_column_tag', 'ducklake_column_tag', "'tag ' || key || ' of a column'", 'value'],
-] as const;
-
-/** The views, macros and comments of the lake, also of older snapshots, whose text has one of these names. */
-export async function namingTexts(engine: Engine, names: readonly string[]): Promise<string[]> {
-  const tables = await tableNames(engine);
-  const { inSql, inText } = finderOf(names);
-  const found = new Set<string>();
-  for (const [table, from, name, text] of TEXTS) {
-    if (!tables.has(table)) continue;
-    const rows = await engine.rows(`SELECT ${name} AS name, ${text} AS text FROM ${from}`);
-    for (const row of rows) if (inSql(row.text) || inText(row.text)) found.add(String(row.name));
-  }
-  return [...found].sort();
-}
+/** Where a catalog keeps texts of the lake, also of older snapshots, as rows. */
+export const LAKE_TEXTS: readonly NamedTexts[] = [
+  ['view', 'ducklake_view', 'view_name', 'sql', 'NULL'],
+  ['macro', 'ducklake_macro_impl JOIN ducklake_macro USING (macro_id)', 'macro_name', 'sql', 'NULL'],
+  ['tag', 'ducklake_tag', 'key', 'NULL', 'value'],
+  ['tag', 'ducklake_column_tag', "key || ' of a column'", 'NULL', 'value'],
+];
 
 async function readLakeFiles(
   engine: Engine,

@@ -51,10 +51,10 @@ import {
   foreignTables,
   isLatest,
   keptPaths,
+  LAKE_TEXTS,
   type Lake,
   type LakeFile,
   lostNames,
-  namingTexts,
   readLake,
 } from './lake.ts';
 import { checkShape, rewriteChanged } from './reconcile.ts';
@@ -285,8 +285,7 @@ class LakeLog implements TableLog {
     const lake = this.#lake;
     const foreignIn = async (engine: Engine, lake: Lake) => [
       ...(await foreignTables(engine, lake)),
-      ...(await namingObjects(engine, names)),
-      ...(await namingTexts(engine, names)),
+      ...(await namingObjects(engine, names, LAKE_TEXTS)),
     ];
     return (lake && (await this.#parts.catalog.read((engine) => foreignIn(engine, lake)))) ?? [];
   }

@@ -21,7 +21,7 @@ import {
   type WrittenFile,
   writeFile,
 } from './parquet-file.ts';
-import { dataFilePath } from './stored-files.ts';
+import { CONCURRENCY, dataFilePath } from './stored-files.ts';
 import type {
   DataFile,
   FileChange,
@@ -34,8 +34,6 @@ import type {
   TableLog,
 } from './table-log.ts';
 
-/** Number of files that are copied or uploaded at the same time. */
-const CONCURRENCY = 4;
 /** Attempts at a read while a writer changes its files. */
 const READ_ATTEMPTS = 5;
 
@@ -120,11 +118,6 @@ export class FileTable {
       await rm(path, { recursive: true, force: true });
       this.#written.delete(path);
     }
-  }
-
-  /** Reads the latest version: after a failure, and where another writer has committed. */
-  refresh(): Promise<void> {
-    return this.log.read();
   }
 
   /** Makes a writer. `isAside`: it works beside other statements, and does not see their temporary tables. */
@@ -256,7 +249,7 @@ export function readingTable<T>(
       if (attempt === READ_ATTEMPTS) {
         throw transientError(`${options.place} is written all the time: try again once its writer is done.`);
       }
-      await table.refresh();
+      await table.log.read();
     }
   };
   return withTable(format, options, 'read', (table) => table.engine.heeding(options.signal, () => read(table)));

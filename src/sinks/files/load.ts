@@ -114,7 +114,7 @@ class FilesSink implements Sink {
     this.#waiting = [];
     try {
       await table.engine.heeding(signal, () => this.#prewriter.settled());
-      if (this.#hasFailed) await table.refresh();
+      if (this.#hasFailed) await table.log.read();
       this.#hasFailed = false;
       const files = batch.map((window) => window.files);
       const together = plannedTogether(this.#state.columns, files, this.#rules);

@@ -9,7 +9,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import type { StoredColumn } from '../../table/columns.ts';
 import { namesOf } from '../sql/naming-objects.ts';
-import { eventRowsOf, findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
+import { findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
 import { eventNamesIn } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, Purged, PurgeOptions, PurgeTrial } from '../target.ts';
 import { columnsIn, eventRows, selectOf } from './file-columns.ts';
@@ -91,7 +91,7 @@ export function purgeFiles(
         await table.commit(change);
       } catch (error) {
         if (!(error instanceof LostRace) || attempt >= PURGE_ATTEMPTS) throw error;
-        await table.refresh();
+        await table.log.read();
         continue;
       }
       const left = await table.log.erase().catch((error: unknown) => {
@@ -150,7 +150,7 @@ async function lookUp(table: FileTable, query: PeopleQuery, { wholeRows = false 
   const names = new Set(['_rescued', ...wanted.map(({ name }) => name)]);
   const files = await table.fetch(stored, wholeRows ? undefined : names);
   const from = wholeRows ? eventRows(files, columns, zone) : eventRows(files, wanted, zone, ['_rescued']);
-  return { lookup: await findPeople(eventRowsOf(state, { engine, from, place }), query), from, files };
+  return { lookup: await findPeople({ engine, from, place, state }, query), from, files };
 }
 
 /** Rewrites every file that has rows of these people without them. */

@@ -14,8 +14,8 @@ import type { DataFile, NewFile } from './table-log.ts';
 export const DEFAULT_RETENTION_MS = DAY_MS;
 /** Minimum age (ms) of a file that is removed since no commit names it: a run may be about to commit a younger one. */
 const UNCOMMITTED_MS = HOUR_MS;
-/** Number of files that are stored at the same time. */
-const CONCURRENCY = 4;
+/** Number of files that are stored, copied or synced at the same time. */
+export const CONCURRENCY = 4;
 const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/part-[0-9a-f-]{36}\.parquet$/;
 const DRAFT = /(^|\/)\.[^/]+\.tmp$/;
 const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;

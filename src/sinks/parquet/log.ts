@@ -15,7 +15,7 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { checkOnlyName, filesError, folderError, noTableError } from '../failures.ts';
 import { openWithoutLock } from '../files/file-table.ts';
 import { FILE, forgetReadFiles, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
-import { isDraft } from '../files/stored-files.ts';
+import { CONCURRENCY, isDraft } from '../files/stored-files.ts';
 import {
   type DataFile,
   type FileChange,
@@ -36,8 +36,6 @@ import { type FolderPaths, manifestOf, parseManifest, pathsIn, readIfThere, snap
 
 const LAYOUT: Layout = { hasOneFilePerDate: true };
 const POLL_MS = 100;
-/** Number of files that are synced to disk at the same time. */
-const CONCURRENCY = 4;
 const LEFT_OVER = { recursive: true, force: true } as const;
 
 export const PARQUET: FilesFormat = {

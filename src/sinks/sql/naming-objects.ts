@@ -1,18 +1,29 @@
 import { literal } from '../../types/sql.ts';
 import type { PeopleFound, PeopleQuery } from '../target.ts';
-import type { Engine, Row } from './engine/engine.ts';
+import type { Engine } from './engine/engine.ts';
 
-/** The objects of a database file whose texts may quote a person: the function of DuckDB, the name, the text of SQL. */
-const OBJECTS = [
-  ['table', 'duckdb_tables()', 'table_name', 'NULL'],
-  ['column', 'duckdb_columns()', "table_name || '.' || column_name", 'column_default'],
-  ['view', 'duckdb_views()', 'view_name', 'sql'],
-  ['macro', 'duckdb_functions()', 'function_name', 'macro_definition'],
-  ['index', 'duckdb_indexes()', 'index_name', 'sql'],
-  ['sequence', 'duckdb_sequences()', 'sequence_name', 'NULL'],
+/** Where texts lie that may quote a person: the kind of object, the relation, its name, its SQL, and any other text. */
+export type NamedTexts = readonly [kind: string, from: string, name: string, sql: string, text: string];
+
+const OF_FILE = 'WHERE database_name = current_database()';
+
+/** The objects of a database file. */
+const OBJECTS: readonly NamedTexts[] = [
+  ['table', `duckdb_tables() ${OF_FILE}`, 'table_name', 'NULL', 'comment'],
+  ['column', `duckdb_columns() ${OF_FILE}`, "table_name || '.' || column_name", 'column_default', 'comment'],
+  ['view', `duckdb_views() ${OF_FILE}`, 'view_name', 'sql', 'comment'],
+  ['macro', `duckdb_functions() ${OF_FILE}`, 'function_name', 'macro_definition', 'comment'],
+  ['index', `duckdb_indexes() ${OF_FILE}`, 'index_name', 'sql', 'comment'],
+  ['sequence', `duckdb_sequences() ${OF_FILE}`, 'sequence_name', 'NULL', 'comment'],
   // The labels of an enum are values.
-  ['type', '(FROM duckdb_types() WHERE NOT internal)', 'type_name', "CASE WHEN logical_type = 'ENUM' THEN '' END"],
-] as const;
+  [
+    'type',
+    `duckdb_types() ${OF_FILE} AND NOT internal`,
+    'type_name',
+    "CASE logical_type WHEN 'ENUM' THEN '' END",
+    'comment',
+  ],
+];
 
 /** The ids and unified ids by which a text may name the people of a query. */
 export const namesOf = ({ ids }: PeopleQuery, { unifiedIds }: PeopleFound): string[] => [
@@ -20,29 +31,25 @@ export const namesOf = ({ ids }: PeopleQuery, { unifiedIds }: PeopleFound): stri
   ...unifiedIds.map(({ text }) => text),
 ];
 
-/** Tells of SQL, and of any other text, whether it has one of these names: in SQL they are literals. */
-export function finderOf(names: readonly string[]) {
-  const literals = names.map(literal);
-  return {
-    inSql: (sql: unknown) => literals.some((name) => String(sql).includes(name)),
-    inText: (text: unknown) => names.some((name) => String(text).includes(name)),
-  };
-}
-
 /**
- * Enum types, and objects whose comment, default or SQL has one of these names: they hold no rows, so that a copy of the
- * file keeps them as they are.
+ * Enum types, and objects whose comment, default or SQL has one of these names (in SQL a literal), of the file and of
+ * `others`: they hold no rows, so that a copy of the file keeps them as they are.
  */
-export async function namingObjects(engine: Engine, names: readonly string[]): Promise<string[]> {
-  const { inSql, inText } = finderOf(names);
-  const isNaming = (row: Row) => row.sql === '' || inSql(row.sql) || inText(row.comment ?? '');
+export async function namingObjects(
+  engine: Engine,
+  names: readonly string[],
+  others: readonly NamedTexts[] = [],
+): Promise<string[]> {
+  const literals = names.map(literal);
   const found = new Set<string>();
-  for (const [kind, from, name, sql] of OBJECTS) {
-    const rows = await engine.rows(
-      `SELECT ${name} AS name, ${sql} AS sql, comment FROM ${from}
-      WHERE database_name = current_database() AND (${sql} IS NOT NULL OR comment IS NOT NULL)`,
-    );
-    for (const row of rows) if (isNaming(row)) found.add(`${kind} ${row.name}`);
+  for (const [kind, from, name, sql, text] of [...OBJECTS, ...others]) {
+    for (const row of await engine.rows(`SELECT ${name} AS name, ${sql} AS sql, ${text} AS text FROM ${from}`)) {
+      const isNaming =
+        row.sql === '' ||
+        literals.some((one) => String(row.sql).includes(one)) ||
+        names.some((one) => String(row.text ?? '').includes(one));
+      if (isNaming) found.add(`${kind} ${row.name}`);
+    }
   }
   return [...found].sort();
 }

@@ -22,29 +22,14 @@ import { rescueKey } from './rows/cells.ts';
 // spelling of a number, a boolean or a datetime is found. A text column that once had another type is compared by the
 // values of that type, too.
 
-/** The rows of `events` in a place, and what the place remembers about them. */
+/** The rows of `events` in a place. */
 export interface EventRows {
   readonly engine: Engine;
   /** Rows with the columns of `peopleColumns`; undefined if there are none. */
   readonly from: Relation | undefined;
-  readonly columns: readonly StoredColumn[];
-  readonly hashed: readonly HashedColumns[];
-  readonly service: string | undefined;
-  /** Zone of the datetimes; undefined if they have none. */
-  readonly zone: Zone | undefined;
+  readonly state: TableState;
   readonly place: string;
 }
-
-export const eventRowsOf = (
-  { columns, exportState, timezone }: TableState,
-  rows: Pick<EventRows, 'engine' | 'from' | 'place'>,
-): EventRows => ({
-  ...rows,
-  columns,
-  hashed: hashedIn(exportState),
-  service: serviceIn(exportState),
-  zone: zoneOf(timezone),
-});
 
 export interface Lookup {
   readonly found: PeopleFound;
@@ -65,7 +50,8 @@ const PADS = [0x36, 0x5c];
  * configuration failure for a missing column, and for one whose hashes need another key.
  */
 export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<Lookup> {
-  const { engine, from, service } = rows;
+  const { engine, from, state } = rows;
+  const service = serviceIn(state.exportState);
   const column = query.column === undefined ? undefined : new Cells(rows, query, query.column);
   const unified = new Cells(rows, query, UNIFIED_ID);
   const warnings = [...(column?.hashWarnings() ?? []), ...unifiedWarnings(rows, unified, query)];
@@ -150,12 +136,13 @@ class Cells {
   readonly #key: HashKey | undefined;
   readonly #hashings: readonly HashedColumns[];
 
-  constructor({ columns, hashed, zone, place }: EventRows, { hashKey }: PeopleQuery, source: string) {
-    const own = columns.filter(isTyped).filter((column) => column.source === source);
+  constructor({ state, place }: EventRows, { hashKey }: PeopleQuery, source: string) {
+    const own = state.columns.filter(isTyped).filter((column) => column.source === source);
     if (own.length === 0) throw configError(`${place} has no column ${source}: nothing was done.`);
     this.#source = source;
     this.#place = place;
     this.#key = hashKey;
+    const [hashed, zone] = [hashedIn(state.exportState), zoneOf(state.timezone)];
     this.#hashings = hashed.filter((hashing) => hashing.columns.includes(source));
     this.pads = this.#hasOwnKey && hashKey !== undefined ? PADS.map((pad) => padded(hashKey.block, pad)) : [];
     this.isMixed = this.#hashings.length < hashed.length;
@@ -222,9 +209,9 @@ class Cells {
  * Warnings about rows that may be missed because only some hold df_unified_id hashed: if all hold it hashed in one way,
  * people are found by what the rows hold.
  */
-function unifiedWarnings({ place, hashed }: EventRows, unified: Cells, { column, mapping }: PeopleQuery): string[] {
+function unifiedWarnings({ place, state }: EventRows, unified: Cells, { column, mapping }: PeopleQuery): string[] {
   if (mapping !== undefined || column === UNIFIED_ID) return unified.hashWarnings();
-  if (!unified.isHashedUnknown || hashed.length === 1) return [];
+  if (!unified.isHashedUnknown || hashedIn(state.exportState).length === 1) return [];
   return [
     `${place}: df_unified_id is hashed in some of its rows: ` +
       `without that key in DFINERY_HASH_KEY, rows of these people that lack ${column} may stay.`,

@@ -422,10 +422,10 @@ describe('a purge of a catalog [R864]', () => {
     );
     const foreignTables = [
       'table ducklake_snapshot',
-      'type who',
-      'view of_her',
       'tag comment',
+      'type who',
       'view hers',
+      'view of_her',
       'view theirs',
     ];
     const query = { column: 'df_unified_id', ids: ['erna', "o'hara"] };
