@@ -91,10 +91,7 @@ export function logChanges(
     logger.info('schema.changed', message, { column: source, from: before, to: type, shape });
   }
   for (const [column, cells] of rescued) {
-    const message =
-      cells === 1
-        ? `1 cell of column ${column} does not fit its type; its text is in _rescued`
-        : `${plainCount(cells, 'cell')} of column ${column} do not fit its type; their text is in _rescued`;
+    const message = `column ${column}: ${plainCount(cells, 'cell')} not of its type, kept as text in _rescued`;
     logger.warn('cells.rescued', message, { column, cells });
   }
 }

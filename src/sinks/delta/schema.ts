@@ -1,19 +1,17 @@
 import { configError } from '../../base/errors.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
-import { DUCKDB_SCALARS, type DuckDbType } from '../../types/type.ts';
+import { DUCKDB_SCALARS } from '../../types/type.ts';
 import { describeTable } from '../files/file-columns.ts';
 import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { scalarOf } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { type Protocol, parseJson } from './protocol/entry.ts';
 
-type DeltaType = string | { readonly type: 'array'; readonly elementType: string; readonly containsNull: true };
-
 /** A column of a table: its name and its type as the log writes it. */
 export interface DeltaField {
   readonly name: string;
-  readonly type: DeltaType;
+  readonly type: string | { readonly type: 'array'; readonly elementType: string; readonly containsNull: true };
 }
 
 /** Characters that readers refuse in a column's name. */
@@ -25,13 +23,11 @@ export const readableName = (source: string): string => source.replaceAll(REFUSE
 /** The columns that a table's files can have, in their order; the partition's column is not among them. */
 export async function fieldsOf(engine: Engine, table: TableName, state: TableState): Promise<DeltaField[]> {
   const described = await describeTable(engine, table, state);
-  return described.map(({ name, type }) => ({ name, type: deltaType(type) }));
-}
-
-function deltaType(type: DuckDbType): DeltaType {
-  const { scalar, isList } = scalarOf(type);
-  const { delta } = DUCKDB_SCALARS[scalar];
-  return isList ? { type: 'array', elementType: delta, containsNull: true } : delta;
+  return described.map(({ name, type }) => {
+    const { scalar, isList } = scalarOf(type);
+    const { delta } = DUCKDB_SCALARS[scalar];
+    return { name, type: isList ? { type: 'array', elementType: delta, containsNull: true } : delta };
+  });
 }
 
 export function schemaString(fields: readonly DeltaField[]): string {

@@ -22,8 +22,7 @@ export class Catalog {
   /** `beside`: the engine in whose instance of DuckDB the catalog is read and written, if there is one. */
   constructor(file: string, options: CatalogOptions, beside?: Engine) {
     this.file = realFile(file);
-    const { lockWaitMs, clock, signal } = options;
-    this.#options = { lockWaitMs, clock, signal };
+    this.#options = options;
     this.#beside = beside;
   }
 

@@ -17,15 +17,14 @@ export function stateRows(state: TableState): Map<string, string> {
     .set('event_names', JSON.stringify(eventNames));
 }
 
-export interface LakeSnapshot {
-  /** Undefined if the catalog has no state of this program. */
-  readonly snapshot: Snapshot | undefined;
-  /** Files of the tables that another program wrote, or of which it deleted rows. */
-  readonly changed: readonly LakeFile[];
-}
-
-/** What a catalog says of the tables. `file` names the catalog in messages. Throws UserError. */
-export function lakeSnapshotOf(lake: Lake | undefined, file: string): LakeSnapshot {
+/**
+ * What a catalog says of the tables; no snapshot if it has no state of this program. `changed`: the files that another
+ * program wrote, or of which it deleted rows. `file` names the catalog in messages. Throws UserError.
+ */
+export function lakeSnapshotOf(
+  lake: Lake | undefined,
+  file: string,
+): { readonly snapshot: Snapshot | undefined; readonly changed: readonly LakeFile[] } {
   const text = lake?.state.get('table');
   if (lake === undefined || text === undefined) {
     const [foreign] = lake?.tables.keys() ?? [];

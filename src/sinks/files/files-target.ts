@@ -1,9 +1,8 @@
 import type { Maintenance, People, StatefulTarget } from '../target.ts';
 import type { FilesFormat } from './table-log.ts';
 
-interface Description extends Pick<StatefulTarget, 'name' | 'place' | 'label' | 'summaries' | 'options'> {
-  readonly markers: readonly string[];
-}
+type Description = Omit<StatefulTarget, 'open' | 'maintenance' | 'people' | 'markers'> &
+  Required<Pick<StatefulTarget, 'markers'>>;
 
 /** Makes a target that keeps Parquet files, over the log and the storage of its format. */
 export function filesTarget(description: Description, load: () => Promise<FilesFormat>): StatefulTarget {

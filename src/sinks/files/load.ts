@@ -117,8 +117,11 @@ class FilesSink implements Sink {
       if (this.#hasFailed) await table.log.read();
       this.#hasFailed = false;
       const files = batch.map((window) => window.files);
-      const together = plannedTogether(this.#state.columns, files, this.#rules);
-      return await this.#store(batch.slice(0, together), signal);
+      const windows = batch.slice(0, plannedTogether(this.#state.columns, files, this.#rules));
+      const { change, commit, columns } = await table.engine.transaction(() => this.#prepare(windows), signal);
+      await table.commit(change);
+      logChanges(this.#options.logger, columns, commit.rescued);
+      return commit;
     } catch (error) {
       this.#hasFailed = true;
       signal.throwIfAborted();
@@ -156,14 +159,6 @@ class FilesSink implements Sink {
   #planned(windows: readonly Window[]): PlannedBatch {
     const columnsOf = this.#layout.hasOneFilePerDate === true ? undefined : columnsOfNewFiles;
     return planBatch(this.#state, windows, this.#rules, columnsOf);
-  }
-
-  async #store(windows: readonly Window[], signal: AbortSignal): Promise<Commit> {
-    const table = this.#table;
-    const { change, commit, columns } = await table.engine.transaction(() => this.#prepare(windows), signal);
-    await table.commit(change);
-    logChanges(this.#options.logger, columns, commit.rescued);
-    return commit;
   }
 
   /** Writes every file that the windows add or change, beside the tables. */

@@ -255,12 +255,12 @@ const padded = (block: Uint8Array, pad: number): string => Buffer.from(block.map
 const isAnyAmong = (keys: readonly string[], table: string): string =>
   anyOf(keys.map((key) => `coalesce(${key} IN (SELECT key FROM ${table}), false)`));
 
-interface Wanted {
-  readonly n: number;
-  readonly text: string;
-}
-
-async function addKeys(engine: Engine, cells: Cells, table: string, wanted: readonly Wanted[]): Promise<void> {
+async function addKeys(
+  engine: Engine,
+  cells: Cells,
+  table: string,
+  wanted: readonly { readonly n: number; readonly text: string }[],
+): Promise<void> {
   const { keysOfId, pads } = cells;
   const texts = `from_json($${pads.length + 1}, '[{"n":"INTEGER","text":"VARCHAR"}]')`;
   await engine.run(

@@ -224,13 +224,10 @@ describe('cells that do not fit', () => {
       fixture.log.filter(({ event }) => event === 'cells.rescued').map(({ message, fields }) => [message, fields]),
     ).toEqual([
       [
-        '1 cell of column df_delivery_charge does not fit its type; its text is in _rescued',
+        'column df_delivery_charge: 1 cell not of its type, kept as text in _rescued',
         { column: 'df_delivery_charge', cells: 1 },
       ],
-      [
-        '2 cells of column df_discount do not fit its type; their text is in _rescued',
-        { column: 'df_discount', cells: 2 },
-      ],
+      ['column df_discount: 2 cells not of its type, kept as text in _rescued', { column: 'df_discount', cells: 2 }],
     ]);
   });
 
