@@ -219,21 +219,16 @@ const isPinned = (column: StoredColumn, rules: Rules) =>
   column.occurrence === 1 && rules.pinned?.has(column.source) === true;
 
 function refuseChange({ source, before, type, isClean, shape }: PlannedColumn, isNew: boolean, isFixed: boolean): void {
+  const isRetyped = before !== null && type !== before && !isFixed;
+  if (!isNew && !isRetyped && isClean) return;
+  const what = isNew
+    ? 'is new'
+    : isRetyped
+      ? `of type ${before} would become ${type}`
+      : `of type ${type} has a cell that does not fit`;
   const is = shape === undefined ? '' : ` (first such cell: ${shape})`;
-  const where = { where: { column: source } };
-  if (isNew) {
-    throw configError(
-      `column ${source} is new${is} and schema_mode is fail: add it to the schema or use evolve.`,
-      where,
-    );
-  }
-  if (before !== null && type !== before && !isFixed) {
-    throw configError(`column ${source} of type ${before} would become ${type}${is} and schema_mode is fail.`, where);
-  }
-  if (!isClean) {
-    throw configError(
-      `column ${source} of type ${type} has a cell that does not fit${is} and schema_mode is fail.`,
-      where,
-    );
-  }
+  throw configError(
+    `column ${source} ${what}${is} and schema_mode is fail: change the schema or column_types, or use evolve.`,
+    { where: { column: source } },
+  );
 }

@@ -1,7 +1,6 @@
 import { filesTarget } from '../files/files-target.ts';
 import type { StatefulTarget } from '../target.ts';
 
-/** Delta Lake tables in a folder or a bucket: a batch of windows is one commit. */
 export const delta: StatefulTarget = filesTarget(
   {
     name: 'delta',

@@ -20,7 +20,6 @@ import { checkStore, isPrepared, readRuns, readStoredState, withStore } from './
 const reading = <T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> =>
   withStore({ ...options, readOnly: true }, work);
 
-/** The state of a file; undefined if nothing was loaded yet. */
 export async function readDuckDbState(options: EngineOptions): Promise<TableState | undefined> {
   // Before the first run there is no file, and this does not create one.
   if (!fileExists(options.file)) return undefined;

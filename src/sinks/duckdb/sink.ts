@@ -33,7 +33,6 @@ export interface DuckDbSinkOptions extends Rules, EngineOptions {
   readonly logger: Logger;
 }
 
-/** Opens a DuckDB file for loading; creates it and its tables if missing. Throws UserError. */
 export async function openDuckDbSink(options: DuckDbSinkOptions): Promise<DuckDbSink> {
   checkDatabasePath(options.file);
   const engine = await openEngine(options);
@@ -77,7 +76,6 @@ export class DuckDbSink implements Sink {
     }, signal);
   }
 
-  /** Publishes a checked copy of the file for readers (S52). */
   publish(copy: string): Promise<void> {
     return this.#engine.guarded(() => publish(COPIED, this.#engine, copy));
   }

@@ -1,9 +1,6 @@
 import { withCopies } from '../sql/copies.ts';
 import type { Maintenance, People, StatefulTarget } from '../target.ts';
 
-/**
- * One DuckDB file: table `events`, the views `event_logs` and `event_items`, and the program's own tables `_dfinery_…`.
- */
 export const duckdb: StatefulTarget = withCopies(
   {
     name: 'duckdb',

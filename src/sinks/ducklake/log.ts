@@ -283,11 +283,12 @@ class LakeLog implements TableLog {
 
   async foreign(names: readonly string[]): Promise<readonly string[]> {
     const lake = this.#lake;
-    const foreignIn = async (engine: Engine, lake: Lake) => [
+    if (lake === undefined) return [];
+    const found = await this.#parts.catalog.read(async (engine) => [
       ...(await foreignTables(engine, lake)),
       ...(await namingObjects(engine, names, LAKE_TEXTS)),
-    ];
-    return (lake && (await this.#parts.catalog.read((engine) => foreignIn(engine, lake)))) ?? [];
+    ]);
+    return found ?? [];
   }
 
   /** Checks that the catalog lists each file that was loaded, under the date that its path has. */

@@ -7,7 +7,7 @@ import type { Field, FieldIds, IdentifiedColumn } from '../files/field-ids.ts';
 import type { LoggedColumns } from '../files/log-entries.ts';
 import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { pathInTable } from '../files/stored-files.ts';
-import { type FileChange, LostRace, type NewFile } from '../files/table-log.ts';
+import { type ChangedFiles, LostRace, type NewFile } from '../files/table-log.ts';
 import type { Engine, Value } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { appendRows, type CatalogRow } from './catalog-rows.ts';
@@ -149,10 +149,7 @@ export class SnapshotWriter {
     await appendRows(this.#engine, 'ducklake_column', rows);
   }
 
-  async replaceFiles(
-    { removed, added }: Pick<FileChange, 'removed' | 'added'>,
-    logged: ReadonlyMap<NewFile, LoggedColumns>,
-  ): Promise<void> {
+  async replaceFiles({ removed, added }: ChangedFiles, logged: ReadonlyMap<NewFile, LoggedColumns>): Promise<void> {
     const leaving = new Set(removed.map(({ path }) => path));
     const left = this.#lake.files.filter(({ path }) => leaving.has(path));
     if (left.length > 0) {

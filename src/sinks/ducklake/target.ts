@@ -2,7 +2,6 @@ import { filesTarget } from '../files/files-target.ts';
 import { withCopies } from '../sql/copies.ts';
 import type { StatefulTarget } from '../target.ts';
 
-/** DuckLake tables: the catalog is a DuckDB file, the data lie in a folder or a bucket. A batch is one snapshot. */
 export const ducklake: StatefulTarget = withCopies(
   filesTarget(
     {

@@ -7,12 +7,7 @@ import { columnOfSource, eventItems, eventLogs, rank, sortedEventLogs } from '..
 import { columnsIn } from './file-columns.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
 import { FILE, readFiles, readFilesWithPaths } from './parquet-file.ts';
-import { type DataFile, type NewFile, type ReadableFile, without } from './table-log.ts';
-
-export interface ChangedFiles {
-  readonly removed: readonly DataFile[];
-  readonly added: readonly NewFile[];
-}
+import { type ChangedFiles, type NewFile, type ReadableFile, without } from './table-log.ts';
 
 const SHARED = '_dfinery_shared';
 

@@ -255,7 +255,6 @@ export function readingTable<T>(
   return withTable(format, options, 'read', (table) => table.engine.heeding(options.signal, () => read(table)));
 }
 
-/** Reads the state of a place; undefined if nothing was loaded yet. Read-only. Throws UserError. */
 export const readFilesState = (format: FilesFormat, options: OpenFilesOptions): Promise<TableState | undefined> =>
   readingTable(format, { ...options, isStateEnough: true }, async ({ latest }) => latest?.state);
 

@@ -12,7 +12,7 @@ import type { Commit, Sink } from '../sink.ts';
 import { finishBatch, type PlannedBatch, planBatch } from '../sql/rows/batch.ts';
 import { Prewriter } from '../sql/rows/prewriter.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
-import { type ChangedFiles, derive } from './derive.ts';
+import { derive } from './derive.ts';
 import { columnsIn, selectAfter } from './file-columns.ts';
 import { FileTable } from './file-table.ts';
 import { writeIncoming, writePlain } from './incoming-files.ts';
@@ -20,6 +20,7 @@ import { readFiles } from './parquet-file.ts';
 import { RunObjects, removeExpiredRuns } from './runs.ts';
 import { findSuperseded, type Superseded } from './superseded.ts';
 import {
+  type ChangedFiles,
   type DataFile,
   type FilesFormat,
   filesAfter,
@@ -147,17 +148,13 @@ class FilesSink implements Sink {
     await this.#table.close();
   }
 
-  get #layout(): Layout {
-    return this.#table.log.layout;
-  }
-
   get #state(): TableState {
     const { timezone, tables } = this.#initial;
     return { ...(this.#table.latest?.state ?? this.#initial), timezone, tables };
   }
 
   #planned(windows: readonly Window[]): PlannedBatch {
-    const columnsOf = this.#layout.hasOneFilePerDate === true ? undefined : columnsOfNewFiles;
+    const columnsOf = this.#table.log.layout.hasOneFilePerDate === true ? undefined : columnsOfNewFiles;
     return planBatch(this.#state, windows, this.#rules, columnsOf);
   }
 
@@ -188,7 +185,7 @@ class FilesSink implements Sink {
     { files, counts, isKept }: Superseded,
   ): Promise<ChangedFiles> {
     const left = stored.map((file) => ({ file, rows: file.rows - (counts.get(file.copy) ?? 0) }));
-    const { removed, written } = eventsAfter(this.#layout, batch.columns, left, files);
+    const { removed, written } = eventsAfter(this.#table.log.layout, batch.columns, left, files);
     const added: NewFile[] = [];
     for (const file of written) added.push(await this.#write(file, batch, isKept));
     return { removed, added };
@@ -201,7 +198,7 @@ class FilesSink implements Sink {
     const parts = incoming.map(({ local }) => `SELECT * FROM ${readFiles([local])}`);
     if (kept !== undefined) {
       const { columns: names } = kept.file;
-      const own = this.#layout.hasOneFilePerDate === true ? columns : columnsIn(columns, names);
+      const own = this.#table.log.layout.hasOneFilePerDate === true ? columns : columnsIn(columns, names);
       const from = `${readFiles([await table.fetchOne(kept.file)])}${losesRows ? ` WHERE ${isKept}` : ''}`;
       parts.unshift(`SELECT ${selectAfter(own, names, zone)} FROM ${from}`);
     }

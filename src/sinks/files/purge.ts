@@ -40,7 +40,6 @@ export async function peopleInFiles(
   return readingTable(format, options, async (table) => (await lookUp(table, query)).lookup.found);
 }
 
-/** Yields the rows of people from `events`. Throws UserError. */
 export async function* rowsOfPeopleInFiles(
   format: FilesFormat,
   options: OpenFilesOptions,

@@ -14,10 +14,8 @@ export const reportFiles = (format: FilesFormat, options: OpenFilesOptions): Pro
     runs: await readRuns(table.storage),
   }));
 
-type CountedFiles = Pick<TargetReport, 'rows' | 'lastEventAt' | 'events' | 'hours' | 'columns'>;
-
 /** Counts events, and values by column: in the log where it has the nulls of every file, else in the rows. */
-async function countedIn(table: FileTable): Promise<CountedFiles> {
+async function countedIn(table: FileTable): Promise<Omit<TargetReport, 'state' | 'sizeBytes' | 'runs'>> {
   const { columns } = table.snapshot.state;
   const files = table.filesOf('events');
   const filled = filledIn(files);

@@ -1,11 +1,12 @@
 import { groupBy } from '../../base/group.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { Rewritten } from '../target.ts';
-import { type ChangedFiles, derive } from './derive.ts';
+import { derive } from './derive.ts';
 import { columnsIn, eventRows, sortedBy } from './file-columns.ts';
 import { type FileTable, withTable } from './file-table.ts';
 import { FILE, ROW_GROUP_ROWS } from './parquet-file.ts';
 import {
+  type ChangedFiles,
   type DataFile,
   type FileChange,
   type FilesFormat,

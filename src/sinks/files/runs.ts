@@ -23,7 +23,6 @@ function recordIn(bytes: Buffer): RunRecord | undefined {
   return valid<{ run: RunRecord }>(found) ? found.run : undefined;
 }
 
-/** Removes runs beyond the latest `MAX_RUNS`. */
 export async function removeExpiredRuns(storage: Storage): Promise<void> {
   const expired = (await listRuns(storage)).slice(0, -MAX_RUNS);
   if (expired.length > 0) await storage.remove(expired);

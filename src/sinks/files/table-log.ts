@@ -91,11 +91,14 @@ export interface Snapshot {
   readonly outdated: ReadonlySet<TableName>;
 }
 
-/** What a batch, a rewrite or a purge makes of a snapshot. Added files are local; no live file was touched. */
-export interface FileChange {
-  readonly kind: 'load' | 'rewrite' | 'purge';
+export interface ChangedFiles {
   readonly removed: readonly DataFile[];
   readonly added: readonly NewFile[];
+}
+
+/** What a batch, a rewrite or a purge makes of a snapshot. Added files are local; no live file was touched. */
+export interface FileChange extends ChangedFiles {
+  readonly kind: 'load' | 'rewrite' | 'purge';
   readonly state: TableState;
 }
 
@@ -198,10 +201,7 @@ export function without<F extends DataFile>(files: readonly F[], leaving: readon
   return files.filter(({ id }) => !ids.has(id));
 }
 
-export function filesAfter(
-  files: readonly DataFile[],
-  { removed, added }: Pick<FileChange, 'removed' | 'added'>,
-): readonly DataFile[] {
+export function filesAfter(files: readonly DataFile[], { removed, added }: ChangedFiles): readonly DataFile[] {
   const stored = added.map(({ local: _local, footerBytes: _bytes, statistics: _statistics, ...file }) => file);
   return [...without(files, removed), ...stored].sort((a, b) => (a.path < b.path ? -1 : 1));
 }

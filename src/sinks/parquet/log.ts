@@ -193,7 +193,6 @@ class FolderLog implements TableLog {
     return [];
   }
 
-  /** Releases the folder; may be called after any failure. */
   async close(): Promise<void> {
     try {
       // The temporary files are removed while the folder is locked: later ones belong to the next writer.

@@ -1,7 +1,6 @@
 import { filesTarget } from '../files/files-target.ts';
 import type { StatefulTarget } from '../target.ts';
 
-/** A folder of Parquet files, one a date, which readers find by a glob pattern. */
 export const parquet: StatefulTarget = filesTarget(
   {
     name: 'parquet',

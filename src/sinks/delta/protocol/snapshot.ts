@@ -185,7 +185,6 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
   domainMetadata: 'STRUCT("domain" VARCHAR, "configuration" VARCHAR, "removed" BOOLEAN)',
 };
 
-/** Reads the actions of a checkpoint. Throws UserError for one that is damaged. */
 async function readCheckpoint(logFolder: LogFolder, version: number): Promise<Action[]> {
   const { storage, folder, engine, work } = logFolder;
   const path = `${folder}/${checkpointPath(version)}`;
@@ -200,7 +199,6 @@ async function readCheckpoint(logFolder: LogFolder, version: number): Promise<Ac
   }
 }
 
-/** Writes a checkpoint of a committed version, and the pointer to it. */
 export async function writeCheckpoint(logFolder: LogFolder, version: number, actions: Iterable<Action>): Promise<void> {
   const { storage, folder, engine, work } = logFolder;
   const lines = join(work, 'checkpoint.json');
