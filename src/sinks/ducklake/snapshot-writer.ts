@@ -19,8 +19,6 @@ interface Table extends Pick<LakeTable, 'id' | 'partitionId' | 'columns'> {
   nextRowId: number;
 }
 
-const RANGED: ReadonlySet<string> = new Set(['int64', 'date', 'timestamp', 'timestamptz']);
-
 /** Writes the next snapshot of a lake, as the reference extension would. Used inside a transaction of the catalog. */
 export class SnapshotWriter {
   readonly #engine: Engine;
@@ -249,7 +247,7 @@ export class SnapshotWriter {
         FROM ducklake_data_file WHERE table_id = ${id}`,
       );
       const ranges = columns
-        .filter(({ name, type }) => ranged.has(name) && RANGED.has(type))
+        .filter(({ name }) => ranged.has(name))
         .map((column) => {
           const value = (text: string) => `CAST(${text} AS ${duckDbType({ type: column.type })})`;
           return `SELECT ${id}, ${column.id}, count(*) FILTER (s.data_file_id IS NULL OR s.null_count > 0) > 0, NULL,

@@ -281,26 +281,26 @@ export async function republish(
 ): Promise<string[]> {
   const { forgetCopies = [] } = options;
   const failed: string[] = [];
-  const replace = async (engine: Engine, copy: string) => {
+  /** Replaces a copy; returns a sentence if it may still hold the people. */
+  const replace = async (engine: Engine, copy: string): Promise<string[]> => {
     try {
       if (!existsSync(copy)) {
         removeUnfinishedCopy(copy);
-        throw configError(
+        return [
           `${copy} is not there: if it was moved, or lies on a share that is not mounted now, it still holds them.`,
-        );
+        ];
       }
       await publish(format, engine, copy);
       // A reader may be alive, and nobody who opens the copy may find it locked: so it is not known whose these are.
-      const spilled = spilledFolders(copy);
-      if (spilled.length > 0) {
-        throw configError(
-          `${copy} is published anew, but ${spilled.join(', ')} may hold what a reader of the former one has put there: ` +
-            'remove that once nobody reads it.',
-        );
-      }
+      const spilled = spilledFolders(copy).join(', ');
+      if (spilled === '') return [];
+      return [
+        `${copy} is published anew, but ${spilled} may hold what a reader of the former one has put there: remove that ` +
+          'once nobody reads it.',
+      ];
     } catch (error) {
       options.signal?.throwIfAborted();
-      failed.push(messageOf(error));
+      return [messageOf(error)];
     }
   };
   try {
@@ -310,7 +310,7 @@ export async function republish(
         removeUnfinishedCopy(path);
         await engine.run(`DELETE FROM ${COPIES_TABLE} WHERE path = $1`, [path]);
       }
-      for (const copy of await copiesIn(engine)) await replace(engine, copy);
+      for (const copy of await copiesIn(engine)) failed.push(...(await replace(engine, copy)));
     });
   } catch (error) {
     if (error instanceof UserError) return [error.message];
