@@ -259,14 +259,10 @@ export async function writeState(engine: Engine, before: TableState, after: Tabl
   await replaceRecords(engine, WINDOWS, before.receipts, after.receipts);
   const named = (names: readonly string[]) => names.map((name) => ({ name }));
   await replaceRecords(engine, EVENT_NAMES, named(before.eventNames), named(after.eventNames));
-  const { changes } = before;
-  const isLonger = changes.length === 0 || changes.at(-1) === after.changes[changes.length - 1];
-  if (!isLonger) await engine.run(`DELETE FROM ${CHANGES.name}`);
-  const added = isLonger ? after.changes.slice(changes.length) : after.changes;
-  await engine.append(
-    CHANGES.name,
-    added.map((change) => valuesOf(CHANGES, change)),
-  );
+  if (after.changes.at(-1) === before.changes.at(-1)) return;
+  await engine.run(`DELETE FROM ${CHANGES.name}`);
+  const all = after.changes.map((change) => valuesOf(CHANGES, change));
+  await engine.append(CHANGES.name, all);
 }
 
 /** Reads all records of a table, in the order of their keys; without a key in the order in which they were added. */

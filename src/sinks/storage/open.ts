@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Env } from '../../base/env.ts';
 import { configError } from '../../base/errors.ts';
 import { schemeOf } from '../../fs/local-path.ts';
+import type { PlaceOptions } from '../target.ts';
 import { DiskStorage } from './disk.ts';
 import { type BucketFolder, openS3Storage } from './s3.ts';
 import type { Storage } from './storage.ts';
@@ -24,12 +24,7 @@ function bucketOf(text: string): Omit<BucketFolder, 'address'> | undefined {
   return { bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
 }
 
-interface StorageOptions {
-  /** A storage to be used instead of that of the address. */
-  readonly storage?: Storage | undefined;
-  readonly env: Env;
-  readonly signal?: AbortSignal | undefined;
-}
+type StorageOptions = Pick<PlaceOptions, 'env' | 'signal'> & { readonly storage?: Storage | undefined };
 
 /** Opens the storage of an address. Throws UserError for an address of another kind, or a bucket that is not there. */
 export async function openStorage(text: string, { storage, env, signal }: StorageOptions): Promise<Storage> {
