@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { extname } from 'node:path';
 import { Readable } from 'node:stream';
@@ -67,52 +66,61 @@ async function* rowsFrom(input: Bytes, name: string, columns: readonly string[])
 
 const columnWanted = (name: string) => configError(`The list ${name} has named columns: say which with --column.`);
 
-/** A line of a list, and its number from 1. */
-type Line = readonly [text: string, number: number];
-
-/** The lines of a list, and its first character that is not blank. */
+/** The text of a list, and its first character that is not blank. */
 async function peeked(input: Bytes, name: string) {
-  const lines = linesIn(input, name);
-  const begun: Line[] = [];
-  let length = 0;
+  const text = decoded(input, name);
+  let begin = '';
   let first: string | undefined;
-  while (first === undefined && length < MAX_BLANK) {
-    const { value, done } = await lines.next();
+  while (first === undefined && begin.length < MAX_BLANK) {
+    const { value, done } = await text.next();
     if (done) break;
-    begun.push(value);
-    length += value[0].length + 1;
-    first = value[0].trim()[0];
+    begin += value;
+    first = /[^ \t\r\n]/.exec(begin)?.[0];
   }
   const all = (async function* () {
-    yield* begun;
-    yield* lines;
+    yield begin;
+    yield* text;
   })();
   return { first, all };
 }
 
-/** The lines without a byte order mark. Rejects invalid UTF-8: to replace bytes would make another id. */
-async function* linesIn(input: Bytes, name: string): AsyncGenerator<Line, void, undefined> {
+/** Decodes UTF-8, without its byte order mark. Rejects invalid UTF-8: to replace bytes would make another id. */
+async function* decoded(input: Bytes, name: string): AsyncGenerator<string, void, undefined> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let line = 1;
+  let chunk: Uint8Array = Buffer.alloc(0);
+  try {
+    for await (chunk of input) {
+      const text = decoder.decode(chunk, { stream: true });
+      line += lineEndsIn(text);
+      yield text;
+    }
+    decoder.decode();
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    const [valid] = new TextDecoder().decode(chunk).split('\ufffd', 1);
+    throw configError(
+      `The list ${name} is not valid UTF-8 at or after line ${line + lineEndsIn(valid)}; nothing was deleted.`,
+    );
+  }
+}
+
+const lineEndsIn = (text: string): number => text.split('\n').length - 1;
+
+async function* textLines(input: AsyncIterable<string>): AsyncGenerator<[string, number]> {
   let number = 0;
   for await (const lines of linesOf(input)) {
-    for (const bytes of lines) {
-      number++;
-      if (!isUtf8(bytes))
-        throw configError(`Line ${number} of the list ${name} is not valid UTF-8; nothing was deleted.`);
-      const text = number === 1 ? bytes.toString().replace(/^\ufeff/, '') : bytes.toString();
-      // A file that is a byte order mark alone has no line.
-      if (text !== '' || bytes.length === 0) yield [text, number];
-    }
+    for (const line of lines) yield [line.toString().replace(/\r$/, ''), ++number];
   }
 }
 
 async function* plainLines(
-  lines: AsyncIterable<Line>,
+  input: AsyncIterable<string>,
   name: string,
   header: string | undefined,
 ): AsyncGenerator<string> {
   let [isFirst, isFirstId] = [true, true];
-  for await (const [raw, line] of lines) {
-    const text = raw.replace(/\r$/, '');
+  for await (const [text, line] of textLines(input)) {
     const isHeader = isFirst && text.trim() === header;
     if (isFirst && !isHeader) refuseHeader(text, name, line, header);
     if (isFirstId && !isHeader) refuseOtherForm(text, name, line);
@@ -154,11 +162,11 @@ function refuseOtherForm(text: string, name: string, line: number): void {
 const lettersOf = (text: string): string => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 
 async function* jsonMembers(
-  lines: AsyncIterable<Line>,
+  input: AsyncIterable<string>,
   name: string,
   keys: readonly string[],
 ): AsyncGenerator<unknown[]> {
-  for await (const [text, number] of lines) {
+  for await (const [text, number] of textLines(input)) {
     if (text.trim() === '') continue;
     const value = jsonOf(text);
     if (!isObject(value)) {
@@ -173,12 +181,12 @@ async function* jsonMembers(
 }
 
 async function* csvColumns(
-  lines: AsyncIterable<Line>,
+  input: AsyncIterable<string>,
   name: string,
   columns: readonly string[],
 ): AsyncGenerator<string[]> {
   const parser = parse({ max_record_size: MAX_RECORD, skip_empty_lines: true });
-  const source = Readable.from(withLineEnds(lines));
+  const source = Readable.from(input);
   source.on('error', (error) => parser.destroy(error));
   source.pipe(parser);
   let places: number[] | undefined;
@@ -195,10 +203,6 @@ async function* csvColumns(
   } finally {
     source.destroy();
   }
-}
-
-async function* withLineEnds(lines: AsyncIterable<Line>): AsyncGenerator<string> {
-  for await (const [text] of lines) yield `${text}\n`;
 }
 
 function columnIndex(header: readonly string[], name: string, column: string): number {

@@ -157,6 +157,15 @@ describe('a list of ids', () => {
     await expect(all(rowsFromFile(join(folders.root, 'none'), ['a']))).rejects.toThrow(/The list .* cannot be read/);
   });
 
+  it('of CSV is read under every line end, with or without a last one [R1143]', async () => {
+    for (const end of ['\n', '\r\n', '\r']) {
+      const csv = ['n,id', '1,a', '2,"b', 'c"'].join(end);
+      for (const text of [csv, csv + end, `\ufeff${csv}`]) {
+        expect(await read(text, { column: 'id' })).toEqual(['a', `b${end}c`]);
+      }
+    }
+  });
+
   it('is a list of plain lines also after very many blank ones', async () => {
     const blank = (count: number) =>
       all(idsFrom(Readable.from([Buffer.alloc(count, '\n'), Buffer.from('{"id":"a"}')]), 'list'));
@@ -182,8 +191,8 @@ describe('a list of ids', () => {
 
   const bad = Buffer.from([0xff]);
   it.each<[string, (string | Buffer)[], ListOptions, RegExp]>([
-    ['text', ['a\nb\n', bad], {}, /Line 3 .* is not valid UTF-8/],
-    ['CSV', ['id\nb\nc\n', bad, 'd\n'], { column: 'id' }, /Line 4 .* is not valid UTF-8/],
+    ['text', ['a\nb\n', bad], {}, /not valid UTF-8 at or after line 3/],
+    ['CSV', ['id\nb\nc\n', bad, 'd\n'], { column: 'id' }, /not valid UTF-8 at or after line 4/],
     ['no JSON', ['{"id":1}\n\n', '{id'], { column: 'id' }, /Line 3 of the list .* is not JSON/],
     ['no object', ['{"id":1}\n', '[1]\n'], { column: 'id' }, /Line 2 of the list .* is no object/],
     ['a member twice', ['{"id":"a","i\\u0064":"b"}\n'], { column: 'id' }, /Line 1 .* has a member twice/],
