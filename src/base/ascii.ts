@@ -20,7 +20,7 @@ export const CLOSE_BRACKET = 93;
 export const LOWER_E = 101;
 const LOWER_L = 108;
 export const LOWER_N = 110;
-export const LOWER_U = 117;
+const LOWER_U = 117;
 export const OPEN_BRACE = 123;
 
 /** True when the bytes are exactly the text `null`. */

@@ -1,43 +1,175 @@
+import { isUtf8 } from 'node:buffer';
 import { CsvMemory } from './csv-memory.ts';
 import { DATA_AT } from './layout.ts';
 
 /** Bytes kept free behind the data: for the tokenizer's sentinel and one line end. */
 const MARGIN = 8;
 const START_BYTES = 1 << 20;
+/** Maximum number of replacements that are remembered at a time; a row with more of them is not text. */
+const MAX_BAD = 1 << 20;
 
-/** Collects bytes in a memory until they are whole rows: chunks of any size become one contiguous run. */
+/** U+FFFD takes three bytes; the bytes that it replaces are one to three. */
+const REPLACEMENT = [0xef, 0xbf, 0xbd];
+
+/** A place where U+FFFD stands for invalid bytes. */
+interface Repair {
+  /** Position in the repaired text, counted from its first byte. */
+  readonly position: number;
+  /** Number of bytes that it has added. */
+  readonly growth: number;
+}
+
+/**
+ * Collects bytes in a memory until they are whole rows: chunks of any size become one contiguous run of valid UTF-8. It
+ * remembers where it had to put U+FFFD, and so the original offsets.
+ */
 export class RowBuffer {
   readonly memory: CsvMemory;
-  /** Index of the first byte for rows. */
-  readonly front: number;
   start: number;
   end: number;
+  /** Index of the first byte for rows. */
+  readonly #front: number;
+  #repairs: Repair[] = [];
+  /** Index of the first of them that `repairedIn` has not passed. */
+  #next = 0;
+  /** Position of the memory's byte 0, and of the first byte that was not checked yet. */
+  #origin: number;
+  #checked = 0;
+  /** Number of bytes that repairs have added before the remembered ones. */
+  #added = 0;
 
   constructor(front: number) {
     this.memory = CsvMemory.open(front - DATA_AT + START_BYTES);
-    this.front = front;
     this.start = front;
     this.end = front;
+    this.#front = front;
+    this.#origin = -front;
   }
 
   get length(): number {
     return this.end - this.start;
   }
 
-  /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier positions are void. */
+  /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier indices are void. */
   append(chunk: Uint8Array): void {
-    if (this.start > this.front) {
-      this.memory.bytes.copyWithin(this.front, this.start, this.end);
-      this.end -= this.start - this.front;
-      this.start = this.front;
+    if (this.start > this.#front) {
+      this.memory.bytes.copyWithin(this.#front, this.start, this.end);
+      this.#origin += this.start - this.#front;
+      this.end -= this.start - this.#front;
+      this.start = this.#front;
     }
-    this.reserve(chunk.length);
+    this.memory.grow(this.end + chunk.length + MARGIN);
     this.memory.bytes.set(chunk, this.end);
     this.end += chunk.length;
   }
 
-  /** Makes room for `more` bytes behind `end`; positions stay valid. */
-  reserve(more: number): void {
-    this.memory.grow(this.end + more + MARGIN);
+  /** True if some of the current text was repaired. */
+  get isRepaired(): boolean {
+    return this.#repairs.length > 0;
   }
+
+  get isInvalid(): boolean {
+    return this.#repairs.length > MAX_BAD;
+  }
+
+  /** Makes the bytes that came since the last call valid; returns the index behind the last whole character. */
+  check(last: boolean): number {
+    const { bytes } = this.memory;
+    const from = this.#checked - this.#origin;
+    let end = last ? this.end : this.end - openTail(bytes, from, this.end);
+    if (!isUtf8(bytes.subarray(from, end))) end = this.#replace(from, end, this.#repaired(bytes, from, end));
+    this.#checked = this.#origin + end;
+    return end;
+  }
+
+  /** The offset in the body as received of an index. */
+  offsetOf(index: number): number {
+    const position = this.#origin + index;
+    const before = this.#repairs.filter((repair) => repair.position < position);
+    return position - this.#added - growthOf(before);
+  }
+
+  /** Calls `each` for the repaired indices of [start, end); ranges must come in order. */
+  repairedIn(start: number, end: number, each: (index: number) => void): void {
+    const repairs = this.#repairs;
+    while (this.#next < repairs.length && repairs[this.#next].position - this.#origin < end) {
+      const index = repairs[this.#next++].position - this.#origin;
+      if (index >= start) each(index);
+    }
+  }
+
+  /** Forgets the repairs before `index`. */
+  removeBefore(index: number): void {
+    const kept = this.#repairs.findIndex(({ position }) => position - this.#origin >= index);
+    const removed = this.#repairs.splice(0, kept < 0 ? this.#repairs.length : kept);
+    this.#added += growthOf(removed);
+    this.#next = Math.max(0, this.#next - removed.length);
+  }
+
+  /** A copy with U+FFFD for each maximal invalid part, as WHATWG decodes. */
+  #repaired(bytes: Uint8Array, start: number, end: number): Uint8Array {
+    const out = new Uint8Array((end - start) * REPLACEMENT.length);
+    let to = 0;
+    for (let i = start; i < end; ) {
+      const good = characterLength(bytes, i, end);
+      if (good > 0) {
+        for (const stop = i + good; i < stop; i++) out[to++] = bytes[i];
+        continue;
+      }
+      this.#repairs.push({ position: this.#origin + start + to, growth: REPLACEMENT.length + good });
+      out.set(REPLACEMENT, to);
+      to += REPLACEMENT.length;
+      i -= good;
+    }
+    return out.subarray(0, to);
+  }
+
+  #replace(from: number, end: number, text: Uint8Array): number {
+    const growth = text.length - (end - from);
+    this.memory.grow(this.end + growth + MARGIN);
+    this.memory.bytes.copyWithin(end + growth, end, this.end);
+    this.memory.bytes.set(text, from);
+    this.end += growth;
+    return end + growth;
+  }
+}
+
+const growthOf = (repairs: readonly Repair[]): number => repairs.reduce((sum, { growth }) => sum + growth, 0);
+
+/**
+ * The number of bytes at the end of [start, end) that begin a character which may continue in the next chunk: 0 to 3.
+ */
+function openTail(bytes: Uint8Array, start: number, end: number): number {
+  for (let back = 1; back <= 3 && end - back >= start; back++) {
+    const c = bytes[end - back];
+    if (c < 0x80) return 0;
+    if (c >= 0xc0) return lengthOf(c) > back ? back : 0;
+  }
+  return 0;
+}
+
+function lengthOf(lead: number): number {
+  if (lead < 0xc2 || lead > 0xf4) return 1;
+  return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+}
+
+/** Length of the character at `i`, or the negated length of the invalid part there. */
+function characterLength(bytes: Uint8Array, i: number, end: number): number {
+  const lead = bytes[i];
+  if (lead < 0x80) return 1;
+  const length = lengthOf(lead);
+  if (length === 1) return -1;
+  for (let k = 1; k < length; k++) {
+    const [least, most] = k === 1 ? secondRange(lead) : [0x80, 0xbf];
+    if (i + k >= end || bytes[i + k] < least || bytes[i + k] > most) return -k;
+  }
+  return length;
+}
+
+/** The range of the second byte that excludes overlong forms, surrogates and everything beyond U+10FFFF. */
+function secondRange(lead: number): readonly [number, number] {
+  if (lead === 0xe0) return [0xa0, 0xbf];
+  if (lead === 0xed) return [0x80, 0x9f];
+  if (lead === 0xf0) return [0x90, 0xbf];
+  return lead === 0xf4 ? [0x80, 0x8f] : [0x80, 0xbf];
 }

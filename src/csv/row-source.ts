@@ -9,7 +9,6 @@ import { RowBuffer } from './row-buffer.ts';
 import { EDITED_END, type RowEditor } from './row-editor.ts';
 import { RowWriter } from './row-writer.ts';
 import { INCOMPLETE, RowTokenizer, SENTINEL } from './tokenizer.ts';
-import { ValidText } from './valid-text.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
 const BLOCK_BYTES = 256 * 1024;
@@ -59,7 +58,6 @@ export class RowSource {
   /** The memory that holds the rows. */
   readonly memory: CsvMemory;
   readonly tokenizer: RowTokenizer;
-  readonly #text: ValidText;
   readonly #output: RowWriter | RowEditor;
   /** Must have edited each row that the handler keeps: the returned bytes are its own. Undefined if nothing is edited. */
   readonly editor: RowEditor | undefined;
@@ -77,7 +75,6 @@ export class RowSource {
     this.#buffer = new RowBuffer(newEditor === undefined ? DATA_AT : EDITED_END);
     this.memory = this.#buffer.memory;
     this.tokenizer = new RowTokenizer(this.memory);
-    this.#text = new ValidText(this.#buffer);
     this.editor = newEditor?.(this.memory);
     this.#output = this.editor ?? new RowWriter();
     this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
@@ -86,7 +83,6 @@ export class RowSource {
 
   /** Takes a chunk; returns the bytes to keep, valid until the next call. Throws MalformedCsv. */
   push(chunk: Uint8Array): Uint8Array[] {
-    this.#text.moves();
     this.#buffer.append(chunk);
     const endsHeader = this.rows === 0 && this.#endsHeader(chunk);
     return endsHeader || this.#buffer.length >= this.#need ? this.#read(false) : [];
@@ -96,7 +92,7 @@ export class RowSource {
   finish(): Uint8Array[] {
     const parts = this.#read(true).map((part) => part.slice());
     if (this.rows === 0) {
-      const isEmpty = this.#text.offsetOf(this.#buffer.end) === 0;
+      const isEmpty = this.#buffer.offsetOf(this.#buffer.end) === 0;
       throw this.malformed(isEmpty ? 'empty_body' : 'no_header', this.#buffer.start, 'a header line', 'nothing');
     }
     // Rows that end in CR alone look like one long header, and must not be taken for an empty day.
@@ -115,17 +111,17 @@ export class RowSource {
 
   /** A failure at byte `index` of the buffer, in the current row. */
   malformed(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
-    return new MalformedCsv(reason, { row: this.rows + 1, byte: this.#text.offsetOf(index), expected, found });
+    return new MalformedCsv(reason, { row: this.rows + 1, byte: this.#buffer.offsetOf(index), expected, found });
   }
 
   /** True if some of the current text was not valid UTF-8. */
   get isRepaired(): boolean {
-    return this.#text.isRepaired;
+    return this.#buffer.isRepaired;
   }
 
   /** Calls `each` with every position of the row at `start` where U+FFFD replaces invalid bytes. */
   repairedIn(start: number, each: (index: number) => void): void {
-    this.#text.repairedIn(start, this.tokenizer.contentEnd, each);
+    this.#buffer.repairedIn(start, this.tokenizer.contentEnd, each);
   }
 
   /**
@@ -145,15 +141,15 @@ export class RowSource {
     const buffer = this.#buffer;
     this.#need = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
     if (!this.#started && !this.#start(last)) return [];
-    const end = this.#text.check(last);
-    if (this.#text.isInvalid) throw this.malformed('not_csv', buffer.start, 'UTF-8 text', 'other bytes');
+    const end = buffer.check(last);
+    if (buffer.isInvalid) throw this.malformed('not_csv', buffer.start, 'UTF-8 text', 'other bytes');
     const { bytes } = this.memory;
     const kept = bytes[end];
     bytes[end] = SENTINEL;
     this.#output.begin(bytes, buffer.start);
     buffer.start = this.#readRows(bytes, buffer.start, end, last);
     if (!last) bytes[end] = kept;
-    this.#text.removeBefore(buffer.start);
+    buffer.removeBefore(buffer.start);
     this.#checkLength(buffer.start, buffer.end);
     const twice = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
     this.#need = this.rows === 0 ? twice : Math.max(this.#blockBytes, twice);
@@ -217,7 +213,7 @@ export class RowSource {
 
   #blank(start: number): void {
     if (this.rows === 0) throw this.malformed('no_header', start, 'column names', 'a blank line');
-    if (this.#blankAt < 0) this.#blankAt = this.#text.offsetOf(start);
+    if (this.#blankAt < 0) this.#blankAt = this.#buffer.offsetOf(start);
   }
 
   #blankLine(): MalformedCsv {

@@ -1,6 +1,6 @@
 import { LOWER_E, UPPER_E } from '../base/ascii.ts';
 import { BOOL_LOWER, BOOL_UPPER, type Evidence } from './evidence.ts';
-import { writeBytes } from './json-text.ts';
+import { copyBytes } from './json-text.ts';
 import { codecOf } from './type.ts';
 
 const TRUE = Buffer.from('true');
@@ -34,8 +34,10 @@ export const BOOLEAN_CODEC = codecOf({
   cells,
   mixesSpellings: false,
   duckdb: () => 'BOOLEAN',
-  writeValue: (bytes, start, _end, out, at) =>
-    writeBytes((bytes[start] | LOWER_CASE) === TRUE[0] ? TRUE : FALSE, out, at),
+  writeValue(bytes, start, _end, out, at) {
+    const word = (bytes[start] | LOWER_CASE) === TRUE[0] ? TRUE : FALSE;
+    return copyBytes(word, 0, word.length, out, at);
+  },
   plainJson: () => 'boolean',
   sql,
   sqlValue: sql,

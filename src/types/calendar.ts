@@ -73,14 +73,8 @@ export function parseTime(bytes: Uint8Array, start: number, end: number): Eviden
   if (separator === DOT) return parseDot(bytes, start + 5, end);
   if (separator !== HYPHEN || bytes[start + 7] !== HYPHEN) return 0;
   if (!setDay(two(bytes, start + 5), two(bytes, start + 8))) return 0;
-  return length === 10 ? atMidnight() : parseClock(bytes, start + 10, end);
-}
-
-function atMidnight(): Evidence {
-  FIELDS[HOUR] = 0;
-  FIELDS[MINUTE] = 0;
-  FIELDS[SECOND] = 0;
-  FIELDS[MICROS] = 0;
+  if (length > 10) return parseClock(bytes, start + 10, end);
+  setClock(0, 0, 0);
   return DATE;
 }
 

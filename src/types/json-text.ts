@@ -16,12 +16,7 @@ export function isSpace(c: number): boolean {
 }
 
 export function writeNull(out: Uint8Array, at: number): number {
-  return writeBytes(NULL, out, at);
-}
-
-export function writeBytes(bytes: Uint8Array, out: Uint8Array, at: number): number {
-  for (let i = 0; i < bytes.length; i++) out[at + i] = bytes[i];
-  return at + bytes.length;
+  return copyBytes(NULL, 0, NULL.length, out, at);
 }
 
 /** Copies ASCII or UTF-8 bytes as they are. */

@@ -1,4 +1,4 @@
-import { BACKSLASH, CLOSE_BRACKET, COMMA, DOT, isNull, LOWER_N, LOWER_U, OPEN_BRACKET, QUOTE } from '../base/ascii.ts';
+import { BACKSLASH, CLOSE_BRACKET, COMMA, DOT, isNull, LOWER_N, OPEN_BRACKET, QUOTE, SPACE } from '../base/ascii.ts';
 import { type Evidence, LIST_DOUBLE, LIST_EMPTY, LIST_LONG, LIST_LONG_WIDE, LIST_STRING, STRING } from './evidence.ts';
 import { copyBytes, isSpace, writeQuoted } from './json-text.ts';
 import { canonicalDouble, DOUBLE_CODEC, LONG_CODEC, latin1, numberClass, sqlDouble, sqlLong } from './numbers.ts';
@@ -46,8 +46,9 @@ export function listClass(bytes: Uint8Array, start: number, end: number): Eviden
   let seen = 0;
   for (;;) {
     const stop = elementEnd(bytes, i, end);
-    if (stop < 0) return 0;
-    seen |= elementClass(bytes, i, stop);
+    const bits = stop < 0 ? 0 : elementClass(bytes, i, stop);
+    if (bits === 0) return 0;
+    seen |= bits;
     i = skipSpace(bytes, stop, end);
     if (i >= end) return 0;
     if (bytes[i] === CLOSE_BRACKET) break;
@@ -57,19 +58,17 @@ export function listClass(bytes: Uint8Array, start: number, end: number): Eviden
   return skipSpace(bytes, i + 1, end) === end ? listEvidence(seen) : 0;
 }
 
-const BAD_ELEMENT = 1 << 30;
-
 function listEvidence(seen: Evidence): Evidence {
-  if ((seen & BAD_ELEMENT) !== 0) return 0;
   const real = seen & ~LIST_EMPTY;
   if (real === 0) return LIST_EMPTY;
   return (real & LIST_STRING) !== 0 && (real & NUMBERS) !== 0 ? 0 : real;
 }
 
+/** The bits of a list of this element alone; 0 for an element of another class. */
 function elementClass(bytes: Uint8Array, start: number, end: number): Evidence {
-  if (bytes[start] === QUOTE) return LIST_STRING;
+  if (bytes[start] === QUOTE) return isText(bytes, start, end) ? LIST_STRING : 0;
   if (bytes[start] === LOWER_N) return LIST_EMPTY;
-  return listsOf(numberClass(bytes, start, end)) || BAD_ELEMENT;
+  return listsOf(numberClass(bytes, start, end));
 }
 
 /** The index behind the string, the `null` or the number-like text at `start`; -1 if there is none. */
@@ -84,49 +83,27 @@ function elementEnd(bytes: Uint8Array, start: number, end: number): number {
 }
 
 function stringEnd(bytes: Uint8Array, start: number, end: number): number {
-  let i = start;
-  while (i < end) {
-    const c = bytes[i];
-    if (c === QUOTE) return i + 1;
-    if (c < 32) return -1;
-    if (c === BACKSLASH) {
-      i = escapeEnd(bytes, i + 1, end);
-      if (i < 0) return -1;
-    } else i++;
+  for (let i = start; i < end; i++) {
+    if (bytes[i] === QUOTE) return i + 1;
+    if (bytes[i] < SPACE) return -1;
+    if (bytes[i] === BACKSLASH) i++;
   }
   return -1;
 }
 
-/** The characters that may follow a backslash: `"`, `\`, `/`, b, f, n, r, t. */
-const PLAIN_ESCAPES = new Set([QUOTE, BACKSLASH, 47, 98, 102, 110, 114, 116]);
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-function escapeEnd(bytes: Uint8Array, start: number, end: number): number {
-  if (start >= end) return -1;
-  if (PLAIN_ESCAPES.has(bytes[start])) return start + 1;
-  if (bytes[start] !== LOWER_U) return -1;
-  const unit = hex4(bytes, start + 1, end);
-  if (unit <= 0 || (unit >= 0xdc00 && unit <= 0xdfff)) return -1;
-  if (unit < 0xd800 || unit > 0xdbff) return start + 5;
-  if (start + 6 >= end || bytes[start + 5] !== BACKSLASH || bytes[start + 6] !== LOWER_U) return -1;
-  const low = hex4(bytes, start + 7, end);
-  return low >= 0xdc00 && low <= 0xdfff ? start + 11 : -1;
-}
-
-function hex4(bytes: Uint8Array, start: number, end: number): number {
-  if (start + 4 > end) return -1;
-  let unit = 0;
-  for (let i = start; i < start + 4; i++) {
-    const digit = hexDigit(bytes[i]);
-    if (digit < 0) return -1;
-    unit = unit * 16 + digit;
+/** True if the escapes of a JSON string are valid, and those of text: neither U+0000 nor half a surrogate. */
+function isText(bytes: Uint8Array, start: number, end: number): boolean {
+  let i = start;
+  while (i < end && bytes[i] !== BACKSLASH) i++;
+  if (i === end) return true;
+  try {
+    const text: string = JSON.parse(decoder.decode(bytes.subarray(start, end)));
+    return !text.includes('\0') && !/\p{Surrogate}/u.test(text);
+  } catch {
+    return false;
   }
-  return unit;
-}
-
-function hexDigit(c: number): number {
-  if (c >= 48 && c <= 57) return c - 48;
-  const lower = c | 32;
-  return lower >= 97 && lower <= 102 ? lower - 87 : -1;
 }
 
 /**
@@ -171,7 +148,7 @@ function writeAsString(bytes: Uint8Array, start: number, end: number, out: Uint8
 const sqlNumberText = (text: string) =>
   `coalesce(CAST(${sqlLong(text)} AS VARCHAR), CAST(${sqlDouble(text)} AS VARCHAR))`;
 
-const SPACE = '[ \\t\\n\\r]*';
+const SPACES = '[ \\t\\n\\r]*';
 const NUMBER_PATTERN = '-?[0-9][0-9.E+-]*';
 const HEX = '[0-9a-fA-F]';
 /** Patterns of `\u` escapes that are characters: no half surrogate, no U+0000. */
@@ -182,7 +159,7 @@ const UNIT = [
 const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNIT})))*"`;
 
 const listOf = (element: string) =>
-  `${SPACE}\\[${SPACE}((${element}|null)${SPACE}(,${SPACE}(${element}|null)${SPACE})*)?\\]${SPACE}`;
+  `${SPACES}\\[${SPACES}((${element}|null)${SPACES}(,${SPACES}(${element}|null)${SPACES})*)?\\]${SPACES}`;
 
 /** SQL that is TRUE for a list of nulls and texts that look like numbers; whether they fit is decided later. */
 const isNumberList = (expr: string) => matches(expr, listOf(NUMBER_PATTERN));
