@@ -46,7 +46,7 @@ export class ExportClient implements ExportService {
 
   constructor(options: ExportClientOptions) {
     this.#options = options;
-    this.#transport = new Transport({ env: systemEnv, ...options, keptConnections: 0 });
+    this.#transport = new Transport({ ...options, env: options.env ?? systemEnv, keptConnections: 0 });
   }
 
   async close(): Promise<void> {
