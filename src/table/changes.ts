@@ -68,10 +68,7 @@ export function changeRecords(
 }
 
 /** Columns that a batch adds and widens; `isFirst`: nothing was committed before it. */
-export function columnChanges(
-  columns: readonly PlannedColumn[],
-  isFirst: boolean,
-): { readonly columnsAdded: readonly string[]; readonly columnsWidened: readonly WidenedColumn[] } {
+export function columnChanges(columns: readonly PlannedColumn[], isFirst: boolean) {
   const added = columns.filter((column) => column.type !== null && (column.before === null || isFirst));
   return {
     columnsAdded: added.map(({ name }) => name),
@@ -80,11 +77,7 @@ export function columnChanges(
 }
 
 /** Logs which columns change their type, and the cells that did not fit. `rescued`: cells by source column. */
-export function logChanges(
-  logger: Logger,
-  columns: readonly PlannedColumn[],
-  rescued: ReadonlyMap<string, number>,
-): void {
+export function logChanges(logger: Logger, columns: readonly PlannedColumn[], rescued: ReadonlyMap<string, number>) {
   for (const { source, before, type, shape = null } of columns.filter(isRetyped)) {
     const because = shape === null ? '' : `: first such cell ${shape}`;
     const message = `column ${source} changes from ${before} to ${type}${because}`;

@@ -205,11 +205,7 @@ function namedType(column: StoredColumn, rules: Rules): ColumnType | undefined {
 }
 
 /** The type that the data cannot change, if the column has one by its group or under `freeze`. */
-function fixedType(
-  column: StoredColumn,
-  incoming: IncomingColumn | undefined,
-  mode: SchemaMode,
-): ColumnType | undefined {
+function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, mode: SchemaMode) {
   if (isDeclared(column)) return incoming?.declared ?? column.type ?? undefined;
   return mode === 'freeze' && column.type !== null ? column.type : undefined;
 }

@@ -24,10 +24,7 @@ export const lastWindowNumber = (receipts: readonly Pick<StoredReceipt, 'window'
   receipts.reduce((most, { window }) => Math.max(most, window), 0);
 
 /** The receipts that are still needed, with their current rows. `liveRows`: rows by window. */
-export function receiptsWith(
-  receipts: readonly StoredReceipt[],
-  liveRows: ReadonlyMap<number, number>,
-): readonly StoredReceipt[] {
+export function receiptsWith(receipts: readonly StoredReceipt[], liveRows: ReadonlyMap<number, number>) {
   const counted = receipts.map((receipt) => ({ ...receipt, rows_live: liveRows.get(receipt.window) ?? 0 }));
   return counted.filter((receipt) => receipt.rows_live > 0 || !counted.some((later) => supersedes(later, receipt)));
 }
@@ -40,11 +37,7 @@ export function supersedes(later: StoredReceipt, earlier: StoredReceipt): boolea
 }
 
 /** Rows of the last receipt for exactly these days; undefined if they were never requested. */
-export function rowsOf(
-  receipts: readonly Pick<StoredReceipt, 'from' | 'to' | 'rows'>[],
-  from: Day,
-  to: Day,
-): number | undefined {
+export function rowsOf(receipts: readonly Pick<StoredReceipt, 'from' | 'to' | 'rows'>[], from: Day, to: Day) {
   return receipts.findLast((receipt) => receipt.from === from && receipt.to === to)?.rows;
 }
 

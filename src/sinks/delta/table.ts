@@ -148,11 +148,7 @@ export class DeltaTable {
   }
 
   /** Commits the next version of the table; returns false and changes nothing if somebody else committed it first. */
-  async commit(
-    actions: readonly Action[],
-    { kind, state }: Pick<FileChange, 'kind' | 'state'>,
-    now: number,
-  ): Promise<boolean> {
+  async commit(actions: readonly Action[], { kind, state }: Pick<FileChange, 'kind' | 'state'>, now: number) {
     const version = this.version + 1;
     const windowNumber = lastWindowNumber(state.receipts);
     const commitInfo = {

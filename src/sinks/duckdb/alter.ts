@@ -19,11 +19,7 @@ export function createEvents(table: string, columns: readonly StoredColumn[], as
 }
 
 /** Adds and alters columns as planned, first of all in the transaction: DuckDB refuses it after a DELETE. */
-export async function alterEvents(
-  engine: Engine,
-  plan: readonly PlannedColumn[],
-  zone: Zone | undefined,
-): Promise<void> {
+export async function alterEvents(engine: Engine, plan: readonly PlannedColumn[], zone: Zone | undefined) {
   const added = plan.filter((c) => c.before === null && c.type !== null);
   const changed = plan.filter(isRetyped);
   if (added.length + changed.length === 0) return;
@@ -55,12 +51,7 @@ export function indexError(engine: Engine, names: readonly string[]): UserError 
   );
 }
 
-async function alterEach(
-  engine: Engine,
-  added: readonly Typed[],
-  changed: readonly Retyped[],
-  zone: Zone | undefined,
-): Promise<void> {
+async function alterEach(engine: Engine, added: readonly Typed[], changed: readonly Retyped[], zone: Zone | undefined) {
   for (const column of added) {
     const type = TYPES[column.type].duckdb(zone !== undefined);
     await engine.run(`ALTER TABLE events ADD COLUMN ${identifier(column.name)} ${type}`);

@@ -6,7 +6,7 @@ import { columnsIn, selectOf } from '../files/file-columns.ts';
 import type { FileTable } from '../files/file-table.ts';
 import { PARTITION_COLUMN, readFiles } from '../files/parquet-file.ts';
 import { changeOf } from '../files/rewrite.ts';
-import type { FileChange, NewFile } from '../files/table-log.ts';
+import type { NewFile } from '../files/table-log.ts';
 import { describe } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
@@ -22,11 +22,7 @@ import { insertedError } from './state.ts';
  * Rewrites the files of `events` that another program changed as files of this one: without deleted rows, and each row
  * of a known window. Returns the change of all tables that follows. Called inside a transaction.
  */
-export async function rewriteChanged(
-  table: FileTable,
-  changed: readonly LakeFile[],
-  catalog: string,
-): Promise<FileChange> {
+export async function rewriteChanged(table: FileTable, changed: readonly LakeFile[], catalog: string) {
   const events = changed.filter((file) => file.table === 'events');
   const added: NewFile[] = [];
   for (const file of events) added.push(...(await rewritten(table, file, catalog)));

@@ -5,9 +5,9 @@ import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { stateEntries, stateFrom } from '../files/log-entries.ts';
-import { liveRows, type Snapshot } from '../files/table-log.ts';
+import { liveRows } from '../files/table-log.ts';
 import { changedFile, dataFileOf } from './data-file.ts';
-import { type Lake, type LakeFile, unusable } from './lake.ts';
+import { type Lake, unusable } from './lake.ts';
 
 /** The rows of `_dfinery_state` that hold a state. */
 export function stateRows(state: TableState): Map<string, string> {
@@ -21,10 +21,7 @@ export function stateRows(state: TableState): Map<string, string> {
  * What a catalog says of the tables; no snapshot if it has no state of this program. `changed`: the files that another
  * program wrote, or of which it deleted rows. `file` names the catalog in messages. Throws UserError.
  */
-export function lakeSnapshotOf(
-  lake: Lake | undefined,
-  file: string,
-): { readonly snapshot: Snapshot | undefined; readonly changed: readonly LakeFile[] } {
+export function lakeSnapshotOf(lake: Lake | undefined, file: string) {
   const text = lake?.state.get('table');
   if (lake === undefined || text === undefined) {
     const [foreign] = lake?.tables.keys() ?? [];

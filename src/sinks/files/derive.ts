@@ -7,7 +7,7 @@ import { columnOfSource, eventItems, eventLogs, rank, sortedEventLogs } from '..
 import { columnsIn } from './file-columns.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
 import { FILE, readFiles, readFilesWithPaths } from './parquet-file.ts';
-import { type ChangedFiles, type NewFile, type ReadableFile, without } from './table-log.ts';
+import { type ChangedFiles, type ReadableFile, without } from './table-log.ts';
 
 const SHARED = '_dfinery_shared';
 
@@ -43,12 +43,7 @@ export async function derive(
   return { removed, added };
 }
 
-async function writeDerived(
-  table: FileTable,
-  columns: readonly StoredColumn[],
-  name: TableName,
-  event: ReadableFile,
-): Promise<NewFile> {
+async function writeDerived(table: FileTable, columns: readonly StoredColumn[], name: TableName, event: ReadableFile) {
   const own = typedColumns(columnsIn(columns, event.columns));
   const from = readFiles([await table.fetchOne(event)]);
   const logs = table.engine.isLowOnMemory ? sortedEventLogs : eventLogs;

@@ -65,11 +65,7 @@ function valuesOf<C extends StoredColumn>(
 }
 
 /** A select list of a stored file after a plan, with the values that the plan makes of the stored ones. */
-export function selectAfter(
-  columns: readonly PlannedColumn[],
-  names: ReadonlySet<string>,
-  zone: Zone | undefined,
-): string {
+export function selectAfter(columns: readonly PlannedColumn[], names: ReadonlySet<string>, zone: Zone | undefined) {
   const stored = columns.filter(({ name }) => names.has(name));
   const own = ['_key', '_dfinery_window', `CAST(${rescuedAfter(stored, zone)} AS VARCHAR) AS _rescued`];
   const sqlOf = (column: Typed<PlannedColumn>) =>

@@ -17,11 +17,7 @@ import type { NewFile } from './table-log.ts';
  * Writes all rows of the windows, typed and with keys, one file for each window and date, unless the prewriter has
  * them. Called inside a transaction. Throws UserError if a count differs.
  */
-export async function writeIncoming(
-  table: FileTable,
-  loads: readonly WindowLoad[],
-  prewriter: Prewriter<NewFile[]>,
-): Promise<NewFile[]> {
+export async function writeIncoming(table: FileTable, loads: readonly WindowLoad[], prewriter: Prewriter<NewFile[]>) {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
   const limit = pLimit(table.engine.isLowOnMemory ? 1 : CONCURRENCY);
   const beside = filled.map(async (load) => {

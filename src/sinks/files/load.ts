@@ -20,7 +20,6 @@ import { readFiles } from './parquet-file.ts';
 import { RunObjects, removeExpiredRuns } from './runs.ts';
 import { findSuperseded, type Superseded } from './superseded.ts';
 import {
-  type ChangedFiles,
   type DataFile,
   type FilesFormat,
   filesAfter,
@@ -179,11 +178,7 @@ class FilesSink implements Sink {
     return { change: { kind: 'load', ...change, state: after } as const, commit, columns };
   }
 
-  async #eventsAfter(
-    batch: PlannedBatch,
-    stored: readonly ReadableFile[],
-    { files, counts, isKept }: Superseded,
-  ): Promise<ChangedFiles> {
+  async #eventsAfter(batch: PlannedBatch, stored: readonly ReadableFile[], { files, counts, isKept }: Superseded) {
     const left = stored.map((file) => ({ file, rows: file.rows - (counts.get(file.copy) ?? 0) }));
     const { removed, written } = eventsAfter(this.#table.log.layout, batch.columns, left, files);
     const added: NewFile[] = [];

@@ -38,10 +38,7 @@ export function stateEntries({ columns, receipts, exportState, changes }: TableS
 }
 
 /** The difference between two sets of entries: the entries to write, and the names of those to remove. */
-export function entryChanges(
-  before: ReadonlyMap<string, string>,
-  wanted: ReadonlyMap<string, string>,
-): { readonly written: readonly [string, string][]; readonly removed: readonly string[] } {
+export function entryChanges(before: ReadonlyMap<string, string>, wanted: ReadonlyMap<string, string>) {
   return {
     written: [...wanted].filter(([name, text]) => before.get(name) !== text),
     removed: [...before.keys()].filter((name) => !wanted.has(name)),
@@ -115,11 +112,7 @@ export function rangedColumns({ columns }: TableState): ReadonlySet<string> {
 export type LoggedColumns = ReadonlyMap<string, LoggedColumn>;
 
 /** The statistics of new files by column, with a range only for those in `ranged`: a log may keep it for good (S44). */
-export async function loggedColumns(
-  engine: Engine,
-  files: readonly NewFile[],
-  ranged: ReadonlySet<string>,
-): Promise<Map<NewFile, LoggedColumns>> {
+export async function loggedColumns(engine: Engine, files: readonly NewFile[], ranged: ReadonlySet<string>) {
   const absentLists = await countAbsentLists(engine, files);
   const logged = new Map<NewFile, LoggedColumns>();
   for (const file of files) {

@@ -61,11 +61,7 @@ export async function writeFile(into: Writer, file: SizedQuery, path: string): P
 }
 
 /** Writes a query that has an `event_date` into one file for each date, under a folder; returns the files by date. */
-export async function writeDates(
-  into: Writer,
-  file: SizedQuery,
-  folder: string,
-): Promise<Map<string | null, WrittenFile>> {
+export async function writeDates(into: Writer, file: SizedQuery, folder: string) {
   const column = into.layout.hasDateColumn === true ? ', WRITE_PARTITION_COLUMNS true' : '';
   const how = `PARTITION_BY (${PARTITION_COLUMN}), FILE_EXTENSION ${literal(UNFINISHED)}${column}`;
   const rows = await copy(into, file, folder, how);

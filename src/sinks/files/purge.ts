@@ -11,7 +11,7 @@ import type { StoredColumn } from '../../table/columns.ts';
 import { namesOf } from '../sql/naming-objects.ts';
 import { findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
 import { eventNamesIn } from '../sql/rows/counts.ts';
-import type { PeopleFound, PeopleQuery, Purged, PurgeOptions, PurgeTrial } from '../target.ts';
+import type { PeopleQuery, PurgeOptions, PurgeTrial } from '../target.ts';
 import { columnsIn, eventRows, selectOf } from './file-columns.ts';
 import { copiesOf, type FileTable, readingTable, withTable } from './file-table.ts';
 import { countByFile, FILE, readFiles } from './parquet-file.ts';
@@ -31,20 +31,12 @@ import {
 const PURGE_ATTEMPTS = 5;
 
 /** Finds people; finishes what a dead writer left half-way first: a purge that is run again begins here. */
-export async function peopleInFiles(
-  format: FilesFormat,
-  options: OpenFilesOptions,
-  query: PeopleQuery,
-): Promise<PeopleFound> {
+export async function peopleInFiles(format: FilesFormat, options: OpenFilesOptions, query: PeopleQuery) {
   await format.finishChange?.(options);
   return readingTable(format, options, async (table) => (await lookUp(table, query)).lookup.found);
 }
 
-export async function* rowsOfPeopleInFiles(
-  format: FilesFormat,
-  options: OpenFilesOptions,
-  query: PeopleQuery,
-): AsyncGenerator<string> {
+export async function* rowsOfPeopleInFiles(format: FilesFormat, options: OpenFilesOptions, query: PeopleQuery) {
   const run = await RunFolder.open(options.spoolDir, options.clock, 'files');
   try {
     // Rows wait on the disk until it is known that the files from which they were read belong together.
@@ -75,11 +67,7 @@ const NOT_ERASED =
  * no longer part of the tables. It always commits, so that a writer that began before can no longer commit. If another
  * writer commits first, it starts again. Throws UserError.
  */
-export function purgeFiles(
-  format: FilesFormat,
-  options: OpenFilesOptions & PurgeOptions,
-  query: PeopleQuery,
-): Promise<Purged> {
+export function purgeFiles(format: FilesFormat, options: OpenFilesOptions & PurgeOptions, query: PeopleQuery) {
   return withTable(format, options, 'rewrite', async (table) => {
     for (let attempt = 1; ; attempt++) {
       const before = sizeOf(table);
@@ -120,11 +108,7 @@ export function tryPurgeFiles(format: FilesFormat, options: OpenFilesOptions, qu
   });
 }
 
-async function prepared(
-  table: FileTable,
-  query: PeopleQuery,
-  signal: AbortSignal | undefined,
-): Promise<{ readonly lookup: Lookup; readonly change: FileChange }> {
+async function prepared(table: FileTable, query: PeopleQuery, signal: AbortSignal | undefined) {
   return table.engine.transaction(async () => {
     const search = await lookUp(table, query);
     return { lookup: search.lookup, change: await withoutPeople(table, query, search) };
@@ -153,11 +137,7 @@ async function lookUp(table: FileTable, query: PeopleQuery, { wholeRows = false 
 }
 
 /** Rewrites every file that has rows of these people without them. */
-async function withoutPeople(
-  table: FileTable,
-  query: PeopleQuery,
-  { lookup, from, files }: Search,
-): Promise<FileChange> {
+async function withoutPeople(table: FileTable, query: PeopleQuery, { lookup, from, files }: Search) {
   const { state } = table.snapshot;
   const removed: DataFile[] = [];
   const added: NewFile[] = [];

@@ -103,12 +103,7 @@ export async function storeTime(storage: Storage): Promise<number> {
  * (`since`, by the store's clock): its writer may still commit it. Returns a sentence about each whose time is yet to
  * come, which no clock that was right has given it: it may be older than the purge.
  */
-export async function eraseFiles(
-  storage: Storage,
-  table: TableName,
-  { isLive, leftAt }: KnownFiles,
-  since: number,
-): Promise<string[]> {
+export async function eraseFiles(storage: Storage, table: TableName, { isLive, leftAt }: KnownFiles, since: number) {
   const young = new Map<string, number>();
   const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) => {
     if (isLive(path)) return true;

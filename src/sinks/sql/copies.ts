@@ -275,10 +275,7 @@ function removeUnfinishedCopy(path: string): void {
  * every copy which could not be replaced or is not there, and so may still hold them; such a copy stays on the list. A
  * plain copy of a database has no copies. Those of `forgetCopies` that do not exist are taken off the list first.
  */
-export async function republish(
-  format: CopiedFormat,
-  options: EngineOptions & Pick<PurgeOptions, 'forgetCopies'>,
-): Promise<string[]> {
+export async function republish(format: CopiedFormat, options: EngineOptions & Pick<PurgeOptions, 'forgetCopies'>) {
   const { forgetCopies = [] } = options;
   const failed: string[] = [];
   /** Replaces a copy; returns a sentence if it may still hold the people. */
@@ -327,11 +324,7 @@ export async function republish(
  * Publishes each copy again that is there and of which `isOld` is true. Throws UserError if one cannot be replaced, once
  * all others are, and for a plain copy of the database that has them.
  */
-export function publishOld(
-  format: CopiedFormat,
-  options: EngineOptions,
-  isOld: (copy: Engine) => Promise<boolean>,
-): Promise<void> {
+export function publishOld(format: CopiedFormat, options: EngineOptions, isOld: (copy: Engine) => Promise<boolean>) {
   return format.withFile(options, async (engine) => {
     const copies = (await copiesIn(engine)).filter((copy) => existsSync(copy));
     if (copies.length > 0 && databaseOf(await readMark(format, engine), engine.file) === undefined) {

@@ -35,11 +35,7 @@ export const namesOf = ({ ids }: PeopleQuery, { unifiedIds }: PeopleFound): stri
  * Enum types, and objects whose comment, default or SQL has one of these names (in SQL a literal), of the file and of
  * `others`: they hold no rows, so that a copy of the file keeps them as they are.
  */
-export async function namingObjects(
-  engine: Engine,
-  names: readonly string[],
-  others: readonly NamedTexts[] = [],
-): Promise<string[]> {
+export async function namingObjects(engine: Engine, names: readonly string[], others: readonly NamedTexts[] = []) {
   const literals = names.map(literal);
   const found = new Set<string>();
   for (const [kind, from, name, sql, text] of [...OBJECTS, ...others]) {

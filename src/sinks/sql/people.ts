@@ -98,10 +98,7 @@ export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<L
 }
 
 /** Yields the rows that meet a look-up's condition, as JSON objects without the columns that are null. */
-export async function* jsonOfRows(
-  { engine, from }: Pick<EventRows, 'engine' | 'from'>,
-  condition: string,
-): AsyncGenerator<string> {
+export async function* jsonOfRows({ engine, from }: Pick<EventRows, 'engine' | 'from'>, condition: string) {
   if (from === undefined) return;
   const rows = engine.stream(
     `SELECT CAST(json_merge_patch('{}', to_json(e)) AS VARCHAR) AS row FROM (SELECT * FROM ${from} WHERE ${condition}) AS e`,

@@ -154,12 +154,7 @@ const NO_VALUE: Measured = {
 const MEASURED_AT_ONCE = 500;
 
 /** Measures the columns with a value, by their index, under the types that a first load of the file would give them. */
-async function measure(
-  engine: Engine,
-  scan: ScanResult,
-  from: string,
-  { timezone, pinned, signal }: ProfileOptions,
-): Promise<Map<number, Measured>> {
+async function measure(engine: Engine, scan: ScanResult, from: string, { timezone, pinned, signal }: ProfileOptions) {
   const zone = zoneOf(timezone);
   const rules: Rules = { timezone, columnTypes: new Map(), schemaMode: 'evolve', pinned };
   const incoming = incomingColumns([scan]);

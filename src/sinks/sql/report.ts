@@ -71,10 +71,7 @@ async function eventsByHour(engine: Engine, logs: string, occurred: string): Pro
 }
 
 /** Counts for every column its rows with a value, and its cells in `_rescued`. */
-export async function countColumns(
-  engine: Engine,
-  { events, columns }: Pick<ReportSource, 'events' | 'columns'>,
-): Promise<ReportedColumn[]> {
+export async function countColumns(engine: Engine, { events, columns }: Pick<ReportSource, 'events' | 'columns'>) {
   const filled = new Map<string, number>();
   const typed = typedColumns(columns);
   for (let i = 0; i < typed.length; i += COUNTED_AT_ONCE) {

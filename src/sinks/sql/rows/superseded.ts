@@ -177,12 +177,7 @@ function rowSql(columns: readonly StoredColumn[]) {
  * Finds the next free number (S12) for rows of the batch whose key a row that stays has, and writes the keys into
  * RENUMBERED. `kept`: the stored rows that stay. Returns the number of keys that change.
  */
-export async function renumber(
-  engine: Engine,
-  reread: Reread,
-  { candidates }: SupersededRows,
-  kept: Relation,
-): Promise<number> {
+export async function renumber(engine: Engine, reread: Reread, { candidates }: SupersededRows, kept: Relation) {
   const { incoming, columns } = reread;
   const { base } = rowSql(columns);
   const withNumber = `(SELECT _key, ${base} AS base FROM ${incoming} WHERE contains(_key, '#'))`;
