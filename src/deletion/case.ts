@@ -36,12 +36,7 @@ export interface CaseOptions {
   readonly onBegin?: (plan: DeletionReport) => void;
 }
 
-export interface CaseResult {
-  readonly report: DeletionReport;
-  /** Hash of exactly this list, this service and this purge, which a confirmation must repeat. */
-  readonly hash: string;
-  readonly failure: UserError | undefined;
-}
+export type CaseResult = Awaited<ReturnType<typeof runDeletionCase>>;
 
 /** What is known of a case before anything is sent or removed. */
 type DeletionPlan = Awaited<ReturnType<typeof planCase>>;
@@ -52,9 +47,9 @@ type OpenPurge = UserError | 'not begun' | undefined;
 /**
  * Deletes the people of a list: plans, tries, deletes, purges and proves, in this order. Rejects for what makes a plan
  * or the trial impossible, for a stop by the signal, and for defects; any other failure is part of the result, beside
- * what was done before it.
+ * what was done before it. `hash` is that of exactly this list, this service and this purge: a confirmation repeats it.
  */
-export async function runDeletionCase(options: CaseOptions): Promise<CaseResult> {
+export async function runDeletionCase(options: CaseOptions) {
   const { config, io, consent } = options;
   const { clock, signal } = io;
   const began = clock.now();

@@ -57,21 +57,17 @@ export interface Download {
   readonly contains: Day | undefined;
 }
 
-/** Days without a download. `later`: they are left to a later run, since rows of them could come twice. */
-export interface NoDownload {
-  readonly kind: 'gone' | 'invalid' | 'later';
-  readonly days: DayRange;
-  readonly message: string;
-}
-
 /** The result for days of the plan: a window is made of a download, other days are reported. */
 export type DaysResult = Download | NoDownload;
 
-export const noDownload = (days: DayRange, kind: NoDownload['kind'], message: string): NoDownload => ({
+/** Days without a download. `later`: they are left to a later run, since rows of them could come twice. */
+export const noDownload = (days: DayRange, kind: 'gone' | 'invalid' | 'later', message: string) => ({
   kind,
   days,
   message,
 });
+
+export type NoDownload = Readonly<ReturnType<typeof noDownload>>;
 
 /** What has files if it is a download: any answer. */
 export interface MayHaveFiles {
