@@ -1,6 +1,6 @@
 // Rows without dropped columns and with hashes for values, with 128-bit SIMD, in AssemblyScript: `npm run wasm`
 // compiles this file into src/csv/csv.wasm. It handles the plain case and hands every other one back to the code in
-// TypeScript. All memory is the caller's: see src/csv/csv-memory.ts.
+// TypeScript. src/csv/layout.ts says what lies where in the memory.
 
 import { COMMA } from '../src/base/ascii';
 import {

@@ -28,7 +28,6 @@ import {
   KNOWN,
   LAST_MICRO,
   LAST_SECOND,
-  LISTED,
   MODE,
   OPEN,
   STRIDE,
@@ -47,7 +46,7 @@ import {
   LONG,
   NULL_TEXT,
 } from '../src/types/evidence';
-import { byteAt, isDigit, setInfo } from './bytes';
+import { byteAt, isDigit } from './bytes';
 import { DASH_FORM, DAY_FORM, DOT_FORM, isKnownHour, micro, NO_TIME, parseTime, seconds } from './times';
 
 const TIMES: i32 = DATE | DATETIME_DOT | DATETIME_DASH;
@@ -64,11 +63,9 @@ const SHORTEST_TIME: i32 = 10;
 
 /**
  * Counts cells [k, used) of a row and takes them in while they are plain and of a kind that is known of their column.
- * With `hasZone` a time is plain only in an hour that is cached. Returns the first cell that is not, or `used`; LISTED is
- * left with the cells that the caller must look at by itself.
+ * With `hasZone` a time is plain only in an hour that is cached. Returns the first cell that is not, or `used`.
  */
 export function observeCells(k: i32, used: i32, hasZone: bool): i32 {
-  let listed: i32 = 0;
   for (; k < used; k += STRIDE) {
     const cell = <usize>CELLS_AT + ((<usize>k) << 2);
     const head = load<i32>(cell);
@@ -85,13 +82,9 @@ export function observeCells(k: i32, used: i32, hasZone: bool): i32 {
         if (hasZone && !isKnownHour()) break;
         addTime(column);
       }
-    } else if (mode !== CLOSED) {
-      listed++;
-      setInfo(LISTED + listed, k);
-    }
+    } else if (mode !== CLOSED) break;
     store<i32>(column, load<i32>(column, FILLED << 2) + 1, FILLED << 2);
   }
-  setInfo(LISTED, listed);
   return k;
 }
 

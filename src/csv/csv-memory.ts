@@ -6,7 +6,7 @@ import {
   DATA_AT,
   HOUR_SLOTS,
   HOURS_AT,
-  LISTED,
+  JOBS_END,
   MAX_COLUMNS,
   STRIDE,
 } from './layout.ts';
@@ -148,8 +148,7 @@ export class CsvMemory {
     const { buffer } = this.#memory;
     this.bytes = new Uint8Array(buffer, 0, buffer.byteLength - SLACK_BYTES);
     this.cells = new Int32Array(buffer, CELLS_AT, STRIDE * MAX_COLUMNS);
-    // Behind the last result are the cells that `observeCells` lists: two at most.
-    this.info = new Int32Array(buffer, 0, LISTED + 3);
+    this.info = new Int32Array(buffer, 0, JOBS_END + 1);
     this.hours = new Int32Array(buffer, HOURS_AT, HOUR_SLOTS);
     this.columns = new Int32Array(buffer, COLUMNS_AT, COLUMN_WORDS * MAX_COLUMNS);
     this.columnDoubles = new Float64Array(buffer, COLUMNS_AT, (COLUMN_WORDS * MAX_COLUMNS) / 2);

@@ -16,7 +16,7 @@ export const MAX_COLUMNS = 20_000;
 /**
  * Entries of `CsvMemory.info`: of the row that was read or edited the entries used in `cells`; of the row that was read
  * the number of its cells, the end of its text and its flags joined; the end of what `writeCells` wrote; the end of the
- * jobs; the number of cells that `observeCells` left to TypeScript, which follow it.
+ * jobs.
  */
 export const USED = 0;
 export const WIDTH = 1;
@@ -24,7 +24,6 @@ export const CONTENT_END = 2;
 export const FLAGS = 3;
 export const OUT_END = 4;
 export const JOBS_END = 5;
-export const LISTED = 6;
 
 /** Actions on the cells of a column: they stay, each value is replaced by its hash, or the column is dropped. */
 export const KEEP = 0;
@@ -34,7 +33,7 @@ export const DROP = 2;
 export const HASH_BUT_NULL = 3;
 
 /**
- * Which cells of a column are examined: all, or none. With a higher number `observeCells` leaves them to TypeScript.
+ * Which cells of a column are examined: all, or none. With a higher number all are left to TypeScript.
  */
 export const OPEN = 0;
 export const CLOSED = 1;
@@ -67,7 +66,7 @@ export const LIST = 5;
  * (`info`), the cells of a row, cached hours, what is known of columns; where columns are edited the actions and
  * positions of columns, tables of SHA-256 with the states of the key, inner and outer, and four blocks
  * (assembly/edit.ts says what else), jobs. Behind them lie, for a body, the edited rows and the rows as they came; for
- * RECORDs tables, lines and rows (src/sinks/records/record-memory.ts). Pages that nothing touches take no memory.
+ * RECORDs tables, rows and their lines (src/sinks/records/record-memory.ts). Pages that nothing touches take no memory.
  */
 export const CELLS_AT = 64;
 export const HOURS_AT = CELLS_AT + 4 * STRIDE * MAX_COLUMNS;

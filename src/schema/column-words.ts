@@ -8,7 +8,6 @@ import {
   KNOWN,
   LAST_MICRO,
   LAST_SECOND,
-  LISTED,
   MODE,
 } from '../csv/layout.ts';
 import { DAY, FIELDS, HOUR, MINUTE, MONTH, SECOND, setCivil, YEAR } from '../types/calendar.ts';
@@ -42,15 +41,6 @@ export class ColumnWords {
   /** Processes cells [k, used) while they are plain and of a known class; returns the index of the first other. */
   observe(k: number, used: number): number {
     return this.#memory.functions.observeCells(k, used, this.#zone !== undefined);
-  }
-
-  /** Number of cells that the last `observe` passed and that must be examined as well. */
-  get listed(): number {
-    return this.#memory.info[LISTED];
-  }
-
-  listedCell(i: number): number {
-    return this.#memory.info[LISTED + 1 + i];
   }
 
   countFilled(column: number): void {

@@ -86,7 +86,6 @@ export class Columns {
     const words = this.#words;
     for (let k = 0; k < used; k += STRIDE) {
       k = words.observe(k, used);
-      for (let i = 0; i < words.listed; i++) this.#collect(bytes, cells, words.listedCell(i), row);
       if (k >= used) return;
       words.countFilled(cells[k] >> COLUMN_SHIFT);
       this.#collect(bytes, cells, k, row);

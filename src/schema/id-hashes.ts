@@ -79,7 +79,8 @@ function sortDistinct(numbers: Float64Array): Float64Array {
   return numbers.subarray(0, count);
 }
 
-function mix(hash: number): number {
+/** Spreads the bits of a hash: the last steps of MurmurHash3. */
+export function mix(hash: number): number {
   let h = hash;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);

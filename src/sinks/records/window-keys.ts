@@ -1,4 +1,5 @@
 import { Scratch } from '../../base/scratch.ts';
+import { mix } from '../../schema/id-hashes.ts';
 
 const HASH_WORDS = 3;
 /** The hash that `hashBytes` computes: one shared array, so that no row costs an object. */
@@ -22,13 +23,6 @@ export function hashBytes(b: Uint8Array, start: number, end: number): void {
   HASHED_WORDS[0] = x;
   HASHED_WORDS[1] = y;
   HASHED_WORDS[2] = z;
-}
-
-function mix(word: number): number {
-  let h = word;
-  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
-  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
-  return h ^ (h >>> 16);
 }
 
 /** Share of the slots that are used when all rows are in, so that probing stays short, at 15 bytes a row. */
