@@ -118,7 +118,7 @@ class RecordFile {
     const { bytes } = this.#memory.csv;
     const rows = this.#eachRow(task, (row) => {
       const k = row * ROW_WORDS;
-      if (k + ROW_WORDS > words.length) words = larger(words);
+      if (k + ROW_WORDS > words.length) words = larger(words, k + ROW_WORDS);
       key.read(bytes, this.#tokenizer);
       hashBytes(key.event.bytes, key.event.start, key.event.end);
       words.set(HASHED_WORDS, k);
@@ -191,8 +191,9 @@ function rankOf(key: RowKey): number {
   return position < 0 ? NO_POSITION : Math.min(position + 1, LAST_RANK);
 }
 
-function larger(words: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
-  const copy = new Uint32Array(words.length * 2);
+/** A copy with room for `needed` words: memory that held no lines has room for none. */
+function larger(words: Uint32Array<ArrayBuffer>, needed: number): Uint32Array<ArrayBuffer> {
+  const copy = new Uint32Array(Math.max(needed, words.length * 2, FIRST_WORDS_BYTES / Uint32Array.BYTES_PER_ELEMENT));
   copy.set(words);
   return copy;
 }

@@ -35,6 +35,21 @@ describe('a record', () => {
     }
   });
 
+  it('is written after a window that has none for the streams that are read [R1172]', async () => {
+    const clock = { now: () => EMITTED_AT, sleep: async () => {}, after: () => () => {} };
+    const writer = new RecordWriter({ timezone: undefined, clock, threads: { entry: undefined } });
+    const streams = [streamOf('event_items', { _key: 'string', df_price: 'double' })];
+    const header = `${KEYS},df_items_df_price`;
+    try {
+      const { text } = await fixture.write(`${header}\nx:1,x,\n`, streams, { writer });
+      expect(text).toBe('');
+      const { data } = await fixture.write(`${header}\ny:1,y,1.5\ny:1,y,2.5\n`, streams, { writer });
+      expect(data('event_items')).toMatchObject([{ _key: 'y:1' }, { _key: 'y:1#2' }]);
+    } finally {
+      await writer.close();
+    }
+  });
+
   it('has each type as the protocol requires', async () => {
     const csv = [
       `${KEYS},b,l,d,day,t,s,ss,ll,dd`,
