@@ -7,6 +7,14 @@ export interface Validator {
   readonly errors?: readonly SchemaError[] | null;
 }
 
+/** What is wrong first with the last value: `files/0/path must be string`; `it must be object` of the value itself. */
+export const firstProblem = (valid: Validator): string => problemText(valid.errors?.[0]);
+
+export function problemText({ instancePath = '', message = 'is wrong', params }: Partial<SchemaError> = {}): string {
+  const constant = params?.allowedValue;
+  return `${instancePath.slice(1) || 'it'} ${constant === undefined ? message : `must be ${constant}`}`;
+}
+
 export interface SchemaError {
   /** Path of the faulty part of the value, such as `/hashed/0/columns`; empty for the value itself. */
   readonly instancePath: string;

@@ -1,7 +1,7 @@
 import valid from '../../schemas/state.validator';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
-import type { SchemaError } from '../base/validator.ts';
+import { problemText } from '../base/validator.ts';
 import type { HashedColumns, RequestHashes } from './export-request.ts';
 import { latestToday } from './plan/days.ts';
 import type { ExportState } from './window.ts';
@@ -48,11 +48,6 @@ export const hashedIn = (state: unknown): readonly HashedColumns[] => parseState
 
 /** The hash of the service whose data a target holds, from its stored state, if that names it. */
 export const serviceIn = (state: unknown): string | undefined => parseState(state)?.service;
-
-function problemText({ instancePath, message, params }: SchemaError): string {
-  const problem = params.allowedValue === undefined ? (message ?? 'is wrong') : `must be ${params.allowedValue}`;
-  return `${instancePath.slice(1) || 'it'} ${problem}`;
-}
 
 const malformed = (why: string) =>
   new StateError(

@@ -1,5 +1,6 @@
 import valid from '../../../schemas/delta-table.table.validator';
 import { configError } from '../../base/errors.ts';
+import { firstProblem } from '../../base/validator.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
@@ -38,8 +39,7 @@ export function tableInfoOf(domains: Domains, place: string): TableInfo | undefi
     throw configError(`${place} was written by a later version (${version}) of this program: update it.`);
   }
   if (valid<TableInfo>(value)) return value;
-  const [first] = valid.errors ?? [];
-  throw damaged(place, `its table ${first?.instancePath.slice(1) ?? ''} ${first?.message ?? 'is wrong'}`);
+  throw damaged(`${place} (${TABLE})`, firstProblem(valid));
 }
 
 export const entriesOf = (domains: Iterable<readonly [string, string]>): Map<string, string> =>

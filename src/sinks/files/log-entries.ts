@@ -4,7 +4,7 @@ import validWindow from '../../../schemas/table-state.window.validator';
 import { internalError, type UserError } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { jsonOf } from '../../base/json.ts';
-import type { Validator } from '../../base/validator.ts';
+import { firstProblem, type Validator } from '../../base/validator.ts';
 import type { ExportState } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn } from '../../table/columns.ts';
@@ -56,8 +56,7 @@ export function stateFrom(
     const value = jsonOf(text);
     if (value === undefined) throw failed(name, 'it is not JSON');
     if (valid === undefined || valid<T>(value)) return value as T;
-    const [first] = valid.errors ?? [];
-    throw failed(name, `its ${first?.instancePath.slice(1) ?? ''} ${first?.message ?? 'is wrong'}`);
+    throw failed(name, firstProblem(valid));
   };
   const below = <T>(prefix: string, valid: Validator): T[] =>
     [...entries.keys()].filter((name) => name.startsWith(prefix)).flatMap((name) => read<T>(name, valid) ?? []);

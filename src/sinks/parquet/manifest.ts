@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import valid from '../../../schemas/manifest.validator';
 import { codeOf, configError, internalError } from '../../base/errors.ts';
 import { isObject, jsonOf } from '../../base/json.ts';
+import { firstProblem } from '../../base/validator.ts';
 import { VERSION } from '../../base/version.ts';
 import type { ExportState } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
@@ -113,10 +114,7 @@ export function checkedManifest(value: unknown, path: string): Manifest {
   if (typeof version === 'number' && version > 1) {
     throw configError(`${path} has version ${version}, this program knows version 1: use the newer program.`);
   }
-  if (!valid<Manifest>(value)) {
-    const [first] = valid.errors ?? [];
-    throw damaged(path, `${first?.instancePath.slice(1) || 'it'} ${first?.message ?? 'is wrong'}`);
-  }
+  if (!valid<Manifest>(value)) throw damaged(path, firstProblem(valid));
   if (!value.files.every((file) => isLivePath(file.path))) throw damaged(path, 'it names a file outside its datasets');
   return value;
 }

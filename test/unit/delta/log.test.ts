@@ -63,19 +63,35 @@ describe('an entry of the log', () => {
     ['another version for readers', /protocol 2\/7, wanted 3\/7/, { protocol: protocol({ minReaderVersion: 2 }) }],
     ['another version for writers', /protocol 3\/5, wanted 3\/7/, { protocol: protocol({ minWriterVersion: 5 }) }],
     ['no description', /did not make/, domain('dfinery.table', '{}', true)],
-    ['a description that is nothing', /its table {2}must be object/, domain('dfinery.table', 'null')],
-    ['half a description', /its table {2}must have required property/, domain('dfinery.table', '{"v":2}')],
-    ['one of no version', /its table v must be equal to constant/, table({ v: 1 })],
-    ['a wrong description', /its table timezone must be string,null/, table({ timezone: 7 })],
+    [
+      'a description that is nothing',
+      /dfinery\.table\) cannot be used: it must be object/,
+      domain('dfinery.table', 'null'),
+    ],
+    [
+      'half a description',
+      /table\) cannot be used: it must have required property/,
+      domain('dfinery.table', '{"v":2}'),
+    ],
+    ['one of no version', /table\) cannot be used: v must be 2/, table({ v: 1 })],
+    ['a wrong description', /table\) cannot be used: timezone must be string,null/, table({ timezone: 7 })],
     ['that of another table', /did not make/, table({ table: 'event_items' })],
     ['one of a later version', /by a later version \(3\) of this program/, table({ v: 3 })],
     ['other partitions', /no longer partitioned by event_date/, partitionedBy('_key')],
     ['one partition more', /no longer partitioned by event_date/, partitionedBy('event_date', '_key')],
     ['no partition', /no longer partitioned by event_date/, partitionedBy()],
-  ])('is refused with %s', async (_, message, line) => {
+  ])('is refused with %s [R1191]', async (_, message, line) => {
     await load();
     put(1, line);
     await refused(message);
+  });
+
+  it('is refused where the state in it is not what this program writes [R1191]', async () => {
+    await load();
+    put(1, domain('dfinery.columns', 'null'));
+    await expect(verifyDelta(fixture.lakeOptions)).rejects.toThrow(
+      /dfinery\.columns\) cannot be used: it must be array/,
+    );
   });
 
   it('may have empty lines, and actions whose value is null', async () => {

@@ -3,6 +3,7 @@
 import valid from '../../../../schemas/delta-log.validator';
 import { configError, type UserError } from '../../../base/errors.ts';
 import { isObject, jsonOf } from '../../../base/json.ts';
+import { firstProblem } from '../../../base/validator.ts';
 
 /** The protocol versions and features that readers and writers of a table must support. */
 export interface Protocol {
@@ -106,10 +107,7 @@ export function parseAction(value: unknown, where: string): Action[] {
   const known = KNOWN_ACTIONS.find((name) => Object.hasOwn(value, name) && value[name] !== null);
   if (known === undefined) return [];
   const action: unknown = { [known]: value[known] };
-  if (!valid<Action>(action)) {
-    const [first] = valid.errors ?? [];
-    throw damaged(where, `${first?.instancePath.slice(1) || known} ${first?.message ?? 'is wrong'}`);
-  }
+  if (!valid<Action>(action)) throw damaged(where, firstProblem(valid));
   const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
   if (path !== undefined && filePathOf(path) === undefined) throw damaged(where, 'it names a file outside the table');
   return [action];
