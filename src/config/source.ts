@@ -5,6 +5,7 @@ import { isDay } from '../base/days.ts';
 import { DAY_MS, parseDuration } from '../base/durations.ts';
 import type { Env } from '../base/env.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../types/type.ts';
+import { isZoneName } from '../types/zone.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { columnListProblems } from './column-lists.ts';
 import { type ParsedConfig, parseConfig, serviceProblems, type ValuesOf } from './parse.ts';
@@ -57,7 +58,7 @@ function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   const add = (name: string, text: string) => out.push({ key: name, text });
   const textUnder = (name: string) => (typeof filled[name] === 'string' ? filled[name] : '');
   const [start, end, zone] = [textUnder('start_date'), textUnder('end_date'), textUnder('timezone')];
-  if (zone !== '' && !isZone(zone)) {
+  if (zone !== '' && !isZoneName(zone)) {
     add('timezone', `timezone is ${JSON.stringify(zone)}, wanted an IANA name such as Asia/Seoul`);
   }
   if (isDay(start) && isDay(end) && start > end) add('start_date', `start_date ${start} is after end_date ${end}`);
@@ -70,14 +71,4 @@ function problems(filled: Readonly<Record<string, unknown>>): Problem[] {
   if (textUnder('suppression_file') !== '' && filled.suppression_key === undefined)
     add('suppression_key', 'suppression_key is missing beside suppression_file');
   return [...out, ...columnListProblems(filled)];
-}
-
-function isZone(name: string): boolean {
-  // Later versions of Node take an offset such as +09:00 for a name; no other engine here does.
-  if (!/^[A-Za-z]/.test(name)) return false;
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
-  } catch {
-    return false;
-  }
 }

@@ -1,11 +1,11 @@
-import { configError, EXIT, messageOf } from '../../base/errors.ts';
+import { configError, EXIT } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import { editsOf } from '../../extract/session.ts';
 import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/groups.ts';
 import type { ColumnProfile, FileProfile } from '../../sinks/sql/profile.ts';
 import { TYPES } from '../../types/index.ts';
-import { Zone } from '../../types/zone.ts';
+import { isZoneName } from '../../types/zone.ts';
 import { argument, command, jsonOption, printResult, required, text } from '../command.ts';
 import { findSourceConfig, pinnedTypes } from '../configuration.ts';
 import { cut, tableLines } from '../table.ts';
@@ -48,15 +48,8 @@ export const commands = [
 ];
 
 function zoneOption(name: string | undefined): string | undefined {
-  if (name === undefined) return undefined;
-  try {
-    return new Zone(name).name;
-  } catch (error) {
-    throw configError(`--timezone is ${JSON.stringify(name)}, wanted an IANA name such as Asia/Seoul.`, {
-      cause: error,
-      internal: messageOf(error),
-    });
-  }
+  if (name === undefined || isZoneName(name)) return name;
+  throw configError(`--timezone is ${JSON.stringify(name)}, wanted an IANA name such as Asia/Seoul.`);
 }
 
 function asJson(file: string, profile: FileProfile) {

@@ -153,12 +153,14 @@ describe('inspect', () => {
     expect(await ids('df_event_detail_log_id,x\na,1\nb,1\na,1\na,1\n,1\n')).toEqual([5, 2, 1]);
   });
 
-  it('accepts datetimes with a zone when a timezone is configured', async () => {
+  it('accepts datetimes with a zone when a timezone is configured, by its name [R1192]', async () => {
     const path = fileOf(csvOf([{ id: 'a', at: '2026-01-02T03:04:05Z' }]));
     expect((await json(path)).column('at')).toMatchObject({ type: 'string' });
     const zoned = (await json(path, '--timezone', 'Asia/Seoul')).column('at');
     expect(zoned).toMatchObject({ type: 'datetime', minimum: '2026-01-02 12:04:05.000' });
-    expect(await run([path, '--timezone', 'Mars/Base'])).toMatchObject({ code: 2, out: [] });
+    for (const name of ['Mars/Base', '+09:00', '']) {
+      expect(await run([path, '--timezone', name])).toMatchObject({ code: 2, out: [] });
+    }
   });
 
   it('reports repeated or missing ids, invalid UTF-8 and missing system columns [R39]', async () => {
