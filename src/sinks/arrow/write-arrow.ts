@@ -8,6 +8,7 @@ import manifest from '../../../package.json' with { type: 'json' };
 import { codeOf, UserError } from '../../base/errors.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
+import { hasNoLinks } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { logChanges } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
@@ -103,7 +104,7 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
   } catch (error) {
-    if (!['EXDEV', 'EPERM', 'ENOTSUP', 'EMLINK'].includes(codeOf(error) ?? '')) throw error;
+    if (!hasNoLinks(error) && codeOf(error) !== 'EXDEV') throw error;
     await copyFile(from, to);
   }
 }

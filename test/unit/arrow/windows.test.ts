@@ -1,5 +1,7 @@
 import { appendFileSync, readFileSync } from 'node:fs';
+import promises from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemError, withCall } from '../../support/system-calls.ts';
 import { ArrowFixture, streamedColumns } from '../../support/targets/arrow.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
 import { withMemoryForOneStatement } from '../../support/targets/memory-shortage.ts';
@@ -38,6 +40,12 @@ describe('the windows of an Arrow stream', () => {
     await withMemoryForOneStatement(() => fixture.write([day(1, {}), day(2, {}), day(3, { late: '1' })]));
     expect(valuesOf('_key')).toEqual(['r1', 'r2', 'r3']);
     expect(valuesOf('late')).toEqual([null, null, '1']);
+  });
+
+  it.each(['ENOSYS', 'EXDEV'])('are copied on a file system that answers a link by %s [R1193]', async (code) => {
+    const link = () => Promise.reject(systemError(code));
+    await withCall(promises, 'link', link, () => fixture.write([fixture.window('2026-01-01', csvOf([{ id: 'x' }]))]));
+    expect(valuesOf('_key')).toEqual(['x']);
   });
 
   it('are not sent when the last row is followed by an extra row', async () => {
