@@ -1,4 +1,5 @@
-import { addDays, type Day } from '../base/days.ts';
+import type { Day } from '../base/days.ts';
+import { lastContained } from '../extract/plan/days.ts';
 import type { Window } from '../extract/window.ts';
 import { HASH_END } from '../schema/id-hashes.ts';
 
@@ -22,7 +23,8 @@ export class RepeatedIds {
    */
   add({ receipt, files, state }: WindowIds): Day | undefined {
     const { from, to } = receipt;
-    const last = to > from && state.ranges_inclusive === false ? addDays(to, -1) : to;
+    // While the end rule is unknown its last day counts as contained: so a day that windows share is no repetition.
+    const last = lastContained({ from, to }, state.ranges_inclusive === false);
     let repeated: Day | undefined;
     for (const { idSample } of files) {
       if (idSample === undefined) continue;

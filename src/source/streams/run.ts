@@ -2,13 +2,14 @@ import { type ConfiguredCatalog, type ConfiguredStream, type StateInput, savedSt
 import { type StreamStatus, streamState, streamStatus, traceOf } from '../../airbyte/messages.ts';
 import type { MessageWriter } from '../../airbyte/writer.ts';
 import type { Clock } from '../../base/clock.ts';
-import { addDays, laterOf } from '../../base/days.ts';
+import { laterOf } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { isObject, type JsonObject } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { Cursor } from '../../extract/cursor.ts';
 import { factsIn } from '../../extract/download/service-facts.ts';
+import { lastContained } from '../../extract/plan/days.ts';
 import type { Plan } from '../../extract/plan/plan.ts';
 import type { ExportState, Receipt, Window } from '../../extract/window.ts';
 import type { StreamName } from '../../sinks/records/property-names.ts';
@@ -66,8 +67,8 @@ export class StreamRun {
   async advance({ receipt, state: found }: Window, primary: Plan, records: number): Promise<void> {
     for (const day of found.gaps ?? []) this.#cursor.recordLost(day);
     if (primary.start === this.plan.start && found.start_date !== undefined) this.#cursor.moveStart(found.start_date);
-    const isEndIncluded = receipt.from === receipt.to || found.ranges_inclusive === true;
-    const last = isEndIncluded ? receipt.to : addDays(receipt.to, -1);
+    // While the end rule is unknown the last day counts as missing: it is read again.
+    const last = lastContained(receipt, found.ranges_inclusive !== true);
     // The last day that a full refresh has delivered; it may not be over yet, but is not read again within the same
     // job.
     const refreshed = { refreshed_through: laterOf(this.#state.refreshed_through ?? receipt.from, last) };
