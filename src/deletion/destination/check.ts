@@ -1,8 +1,6 @@
 import { existsSync, mkdtempSync, rmdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type CheckVerb, openConfig, type VerbContext } from '../../airbyte/connector.ts';
-import { systemClock } from '../../base/clock.ts';
-import type { Env } from '../../base/env.ts';
 import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { withinTime } from '../../service/http/abort.ts';
@@ -20,7 +18,7 @@ export const check: CheckVerb = async (value, context) => {
   const config = openConfig(parseDestinationConfig(value, context.env), context);
   if (!config.dryRun) requireLedger(config);
   if (config.ledgerDir !== undefined) await checkLedger(config.ledgerDir, config, context);
-  await checkHost(config.baseUrl, context.env, context.signal);
+  await checkHost(config.baseUrl, context);
   const mode = config.dryRun ? 'dry_run is on: nothing will be deleted. ' : '';
   return `${mode}The host answers. Whether the token is right only the first deletion shows.`;
 };
@@ -38,12 +36,15 @@ async function checkLedger(folder: string, config: DestinationConfig, context: V
 }
 
 /** Sends a HEAD request without a token to the root of `baseUrl`; resolves on any answer, rejects without one. */
-export async function checkHost(baseUrl: string, env: Env, signal: AbortSignal): Promise<void> {
+export async function checkHost(
+  baseUrl: string,
+  { env, clock, signal }: Pick<VerbContext, 'env' | 'clock' | 'signal'>,
+): Promise<void> {
   const { origin } = new URL(baseUrl);
-  const transport = new Transport({ baseUrl: origin, env, clock: systemClock, keptConnections: 0 });
+  const transport = new Transport({ baseUrl: origin, env, clock, keptConnections: 0 });
   try {
     const request = { method: 'HEAD', path: '/', headers: {}, body: '' } as const;
-    const answer = await withinTime(DESTINATION_CHECK_TIMEOUT_MS, { clock: systemClock, signal }, (limited) =>
+    const answer = await withinTime(DESTINATION_CHECK_TIMEOUT_MS, { clock, signal }, (limited) =>
       transport.send(request, limited),
     );
     answer.disconnect();

@@ -1,13 +1,21 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { checkHost } from '../../../src/deletion/destination/check.ts';
 import { code, json, people, record, run, SUCCESS, setUpDeletions, state } from '../../support/deletion/deletions.ts';
+import { failureOf } from '../../support/failure.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
+import { ManualClock } from '../../support/service/service.ts';
 
 const setup = setUpDeletions({ service_id: 's', import_token: 'tok-1234' });
-const signal = new AbortController().signal;
+const contextWith = (signal = new AbortController().signal, clock: Clock = systemClock) => ({
+  env: () => undefined,
+  clock,
+  signal,
+});
 
 describe('discover', () => {
   it('offers one object with its matching key', async () => {
@@ -80,7 +88,7 @@ describe('check', () => {
     try {
       const { port } = server.address() as AddressInfo;
       const cause = expect.objectContaining({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
-      const asked = checkHost(`https://127.0.0.1:${port}`, () => undefined, signal);
+      const asked = checkHost(`https://127.0.0.1:${port}`, contextWith());
       await expect(asked).rejects.toMatchObject({ kind: 'config', cause });
     } finally {
       server.close();
@@ -90,15 +98,35 @@ describe('check', () => {
   it('fails as a transient error with its cause when the host does not answer', async () => {
     await setup.server.close();
     const cause = expect.objectContaining({ code: 'ECONNREFUSED' });
-    await expect(checkHost(setup.server.url, () => undefined, signal)).rejects.toMatchObject({
+    await expect(checkHost(setup.server.url, contextWith())).rejects.toMatchObject({
       kind: 'transient',
       cause,
     });
   });
 
+  it('is given up after twenty seconds by the clock of the program [R1194]', async () => {
+    const silent = createTcpServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    try {
+      const clock = new ManualClock();
+      const { port } = silent.address() as AddressInfo;
+      const asked = checkHost(`http://127.0.0.1:${port}`, contextWith(undefined, clock));
+      const ended = failureOf(asked);
+      let isOver = false;
+      void ended.then(() => {
+        isOver = true;
+      });
+      await clock.passUntil(() => isOver, 30_000);
+      expect(await ended).toMatchObject({ kind: 'transient', message: expect.stringContaining('was not reached') });
+      expect(clock.set).toContain(20_000);
+    } finally {
+      silent.close();
+    }
+  });
+
   it('rejects with the reason of a stop', async () => {
     const reason = new Error('stopped');
-    await expect(checkHost(setup.server.url, () => undefined, AbortSignal.abort(reason))).rejects.toBe(reason);
+    await expect(checkHost(setup.server.url, contextWith(AbortSignal.abort(reason)))).rejects.toBe(reason);
   });
 });
 
