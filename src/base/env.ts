@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { configError, messageOf } from './errors.ts';
 
 /** The environment as a lookup: injected, so that nothing else touches `process.env`. */
 export interface Env {
@@ -35,13 +36,18 @@ export function quietSdkVersionWarning(): void {
 export const TRUST_MESSAGE =
   'NODE_TLS_REJECT_UNAUTHORIZED=0 is not obeyed: certificates are always checked. Name a further authority in NODE_EXTRA_CA_CERTS.';
 
-/** The text of the file that holds a secret, without one trailing line end. Throws when unreadable. */
-export const secretInFile = (path: string): string => readFileSync(path, 'utf8').replace(/\r?\n$/, '');
-
-/** A secret from `NAME`, or from the file that `NAME_FILE` names. Throws when unreadable. */
-export function secretFrom(env: Env, name: string): string | undefined {
-  const direct = env(name);
-  if (direct !== undefined && direct !== '') return direct;
-  const file = env(`${name}_FILE`);
-  return file === undefined || file === '' ? undefined : secretInFile(file);
+/**
+ * A secret from `NAME`, or from the file that `NAME_FILE` names (without one trailing line end), and which of the two gave
+ * it; an empty variable counts as not set. Throws UserError if both are set or the file cannot be read.
+ */
+export function secretFrom(env: Env, name: string): { readonly name: string; readonly text: string } | undefined {
+  const fileName = `${name}_FILE`;
+  const [text, file] = [env(name) || undefined, env(fileName) || undefined];
+  if (file === undefined) return text === undefined ? undefined : { name, text };
+  if (text !== undefined) throw configError(`${name} and ${fileName} are both set, wanted one of them.`);
+  try {
+    return { name: fileName, text: readFileSync(file, 'utf8').replace(/\r?\n$/, '') };
+  } catch (error) {
+    throw configError(`the file that ${fileName} names cannot be read: ${messageOf(error)}.`, { cause: error });
+  }
 }

@@ -28,7 +28,7 @@ export function contextOf(io: Io, options: { readonly logLevel: LogLevel; readon
 /** A secret from the variable, or from the file that `NAME_FILE` names; masked in every message from then on. */
 export function secretOf(name: string, { env, redactor }: Pick<Context, 'env' | 'redactor'>): Secret | undefined {
   const found = secretFrom(env, name);
-  const secret = found === undefined ? undefined : new Secret(found);
+  const secret = found === undefined ? undefined : new Secret(found.text);
   redactor.add(secret);
   return secret;
 }

@@ -1,6 +1,6 @@
 import destination from '../../schemas/destination-config.json' with { type: 'json' };
 import source from '../../schemas/source-config.json' with { type: 'json' };
-import { type Env, secretInFile } from '../base/env.ts';
+import { type Env, secretFrom } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
 import { isObject, jsonOf } from '../base/json.ts';
 import { nearest } from './nearest.ts';
@@ -98,17 +98,14 @@ export function readEnvironment(schema: ConfigSchema, env: Env) {
 
 /** The text of a variable or of the file that it names, and the name of what gave it. */
 function readVariable({ name, key, property }: Variable, env: Env, problems: Problem[]) {
-  const text = env(name) || undefined;
-  const file = property.airbyte_secret ? env(`${name}${FILE}`) || undefined : undefined;
-  if (text !== undefined && file !== undefined) {
-    problems.push({ key, text: `${name} and ${name}${FILE} are both set, wanted one of them` });
-    return undefined;
+  if (!property.airbyte_secret) {
+    const text = env(name) || undefined;
+    return text === undefined ? undefined : { name, text };
   }
-  if (file === undefined) return text === undefined ? undefined : { name, text };
   try {
-    return { name: `${name}${FILE}`, text: secretInFile(file) };
+    return secretFrom(env, name);
   } catch (error) {
-    problems.push({ key, text: `the file that ${name}${FILE} names cannot be read: ${messageOf(error)}` });
+    problems.push({ key, text: messageOf(error).replace(/\.$/, '') });
     return undefined;
   }
 }

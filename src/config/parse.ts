@@ -2,7 +2,7 @@
 // fields. A key is declared in its schema under schemas/; source.ts and destination.ts say what its schema cannot.
 
 import { type Env, secretFrom } from '../base/env.ts';
-import { configError, messageOf } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
@@ -102,7 +102,7 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
   // The platform writes null for a key that is not given.
   const filled = Object.fromEntries(Object.entries(given).filter(([, found]) => found !== null && found !== undefined));
   const secrets = variablesOf(schema).filter(({ property }) => property.airbyte_secret);
-  for (const { key, name } of secrets) filled[key] ??= secretOf(name, env);
+  for (const { key, name } of secrets) filled[key] ??= secretFrom(env, name)?.text;
   const unknown = unknownKeys(schema, given);
   // The validation also fills in the defaults.
   const mismatches = schemaProblems(valid, filled);
@@ -131,12 +131,4 @@ function unknownKeys({ properties }: ConfigSchema, given: Readonly<Record<string
       const near = nearest(key, known, key.length / 3);
       return near === undefined ? key : `${key} (did you mean ${near}?)`;
     });
-}
-
-function secretOf(name: string, env: Env): string | undefined {
-  try {
-    return secretFrom(env, name);
-  } catch (error) {
-    throw configError(`the file that ${name}_FILE names cannot be read: ${messageOf(error)}.`, { cause: error });
-  }
 }

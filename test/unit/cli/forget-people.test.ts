@@ -187,3 +187,12 @@ describe('a person whom a purge looks up', () => {
     },
   );
 });
+
+it.each([
+  ['given twice', { DFINERY_HASH_KEY: 'a', DFINERY_HASH_KEY_FILE: '/b' }, /are both set, wanted one of them/],
+  ['in a file that is not there', { DFINERY_HASH_KEY_FILE: '/none' }, /DFINERY_HASH_KEY_FILE names cannot be read/],
+])('a hash key %s is refused [R1195]', async (_how, env, message) => {
+  const argv = ['person', '--id', 'a', '--in', 'duckdb', at('x.duckdb'), '--by-column', 'c'];
+  const { code, stderr } = await runHere(argv, { env });
+  expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
+});

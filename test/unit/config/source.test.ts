@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import { UserError } from '../../../src/base/errors.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
+import { envOf } from '../../support/env.ts';
 
 const NONE = () => undefined;
 const MINIMAL = { base_url: 'http://127.0.0.1:8080', service_id: 'svc', export_token: 'canary-token-1' };
@@ -154,6 +155,12 @@ describe('the source configuration', () => {
     expect(message).toContain('timezone is');
     expect(message).toContain('unknown key');
     expect(message).not.toContain(key.slice(0, 20));
+  });
+
+  it('refuses a secret that two variables give [R1195]', () => {
+    const { export_token: _, ...rest } = MINIMAL;
+    const both = envOf({ DFINERY_EXPORT_TOKEN: 'a', DFINERY_EXPORT_TOKEN_FILE: '/b' });
+    expect(refusal(rest, both)).toContain('DFINERY_EXPORT_TOKEN and DFINERY_EXPORT_TOKEN_FILE are both set');
   });
 
   it('refuses an offset as a timezone on every version of Node', () => {
