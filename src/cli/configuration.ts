@@ -20,26 +20,26 @@ export const DESTINATION_FILE = 'dfinery-destination.json';
 interface Kind<C> {
   readonly schema: ConfigSchema;
   /** The file that is read by default. */
-  readonly usual: string;
+  readonly defaultFile: string;
   /** Values for required keys that a command which calls no service does not use. */
-  readonly unused: Readonly<Record<string, string>>;
+  readonly placeholders: Readonly<Record<string, string>>;
   /** Keys for which such a command reads the configuration also where there is no file. */
-  readonly wanted: readonly string[];
+  readonly triggers: readonly string[];
   parse(value: unknown, env: Env, names: ReadonlyMap<string, string>): ParsedConfig<C>;
 }
 
 const SOURCE: Kind<SourceConfig> = {
   schema: sourceSchema,
-  usual: SOURCE_FILE,
-  unused: { base_url: 'https://host', service_id: '-', export_token: '-' },
-  wanted: ['columns_drop', 'columns_hash'],
+  defaultFile: SOURCE_FILE,
+  placeholders: { base_url: 'https://host', service_id: '-', export_token: '-' },
+  triggers: ['columns_drop', 'columns_hash'],
   parse: parseSourceConfig,
 };
 const DESTINATION: Kind<DestinationConfig> = {
   schema: destinationSchema,
-  usual: DESTINATION_FILE,
-  unused: { import_token: '-' },
-  wanted: ['service_id'],
+  defaultFile: DESTINATION_FILE,
+  placeholders: { import_token: '-' },
+  triggers: ['service_id'],
   parse: parseDestinationConfig,
 };
 
@@ -70,27 +70,27 @@ export const findSourceConfig = (path: string | undefined, context: Context): So
 
 function find<C>(kind: Kind<C>, path: string | undefined, context: Context): C | undefined {
   const { names } = readEnvironment(kind.schema, context.env);
-  const isWanted = path !== undefined || existsSync(kind.usual) || kind.wanted.some((key) => names.has(key));
-  return isWanted ? load(kind, path, context, kind.unused).config : undefined;
+  const isWanted = path !== undefined || existsSync(kind.defaultFile) || kind.triggers.some((key) => names.has(key));
+  return isWanted ? load(kind, path, context, kind.placeholders).config : undefined;
 }
 
-/** The environment wins over the file. If `unused` is given, the file may be missing. */
+/** The environment wins over the file. If `placeholders` is given, the file may be missing. */
 function load<C>(
-  { schema, usual, parse }: Kind<C>,
+  { schema, defaultFile, parse }: Kind<C>,
   path: string | undefined,
   { env, redactor }: Context,
-  unused?: object,
+  placeholders?: object,
 ) {
   const environment = readEnvironment(schema, env);
-  const isThere = path !== undefined || existsSync(usual);
-  const missing = isThere || unused ? [] : schema.required.filter((key) => !environment.names.has(key));
+  const isThere = path !== undefined || existsSync(defaultFile);
+  const missing = isThere || placeholders ? [] : schema.required.filter((key) => !environment.names.has(key));
   if (missing.length > 0) {
-    const made = usual === SOURCE_FILE ? 'make one with dfinery-elt init' : 'write one';
+    const made = defaultFile === SOURCE_FILE ? 'make one with dfinery-elt init' : 'write one';
     const variables = missing.map(variableOf).join(', ');
-    throw configError(`there is no ${usual} here: ${made}, name another with --config, or set ${variables}.`);
+    throw configError(`there is no ${defaultFile} here: ${made}, name another with --config, or set ${variables}.`);
   }
-  const file = isThere ? objectOf(readJsonFile(path ?? usual, 'the configuration file')) : {};
-  const value = { ...unused, ...file, ...environment.values };
+  const file = isThere ? objectOf(readJsonFile(path ?? defaultFile, 'the configuration file')) : {};
+  const value = { ...placeholders, ...file, ...environment.values };
   const { config, secrets, unknown } = parse(value, () => undefined, environment.names);
   for (const secret of secrets) redactor.add(secret);
   if (unknown.length > 0) throw configError(`the configuration has unknown keys: ${unknown.join(', ')}.`);
@@ -113,13 +113,13 @@ function settingsOf(
   return Object.fromEntries(settings);
 }
 
-function help(schema: ConfigSchema, unused: readonly string[] = []): string {
+function help(schema: ConfigSchema, omitted: readonly string[] = []): string {
   const rows = variablesOf(schema)
-    .filter(({ key }) => !unused.includes(key))
+    .filter(({ key }) => !omitted.includes(key))
     .map(({ name, key, property }) => {
-      const { type = 'string', enum: choices, airbyte_secret: isSecret, default: usual } = property;
+      const { type = 'string', enum: choices, airbyte_secret: isSecret, default: value } = property;
       const form = isSecret ? 'secret; also …_FILE' : (choices?.join(' | ') ?? FORMS[type]);
-      const shown = usual === undefined || JSON.stringify(usual) === '{}' ? '' : String(usual);
+      const shown = value === undefined || JSON.stringify(value) === '{}' ? '' : String(value);
       return [name, form, schema.required.includes(key) ? 'required' : shown];
     });
   return [
