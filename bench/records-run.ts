@@ -36,11 +36,11 @@ async function normalise(file: string, spool: string): Promise<ScanResult> {
 }
 
 async function ours(scan: ScanResult, path: string, out: string, workers: number | undefined | '') {
-  const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds } = scan;
+  const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames } = scan;
   const typed = columns.map(({ source, type }) => [source, TYPES[type ?? 'string'].jsonSchema(false)]);
   const events = { name: 'events', keys: ['_key'], properties: Object.fromEntries(typed) } as const;
   const window: Window = {
-    files: [{ path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds }],
+    files: [{ path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames }],
     receipt: {
       v: 1,
       id: 'bench',

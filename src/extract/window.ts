@@ -37,12 +37,11 @@ export interface Receipt {
   readonly invalid_utf8: number;
 }
 
-/** The results of a scan that readers of the file need; the event names may be undetermined. */
+/** The results of a scan that readers of the file need. */
 export type FileScan = Pick<
   ScanResult,
-  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'rowEnds' | 'idSample'
-> &
-  Partial<Pick<ScanResult, 'eventNames'>>;
+  'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'rowEnds' | 'idSample' | 'eventNames'
+>;
 
 /** One file of a window: a complete, verified CSV, normalised for readers (LF, valid UTF-8, no BOM). */
 export interface SpoolFile extends FileScan {

@@ -52,9 +52,9 @@ export function checkDays(stored: unknown, covered: ReadonlySet<Day>): Differenc
 }
 
 /** Reports rows without a key, and keys that are not unique. */
-export function checkKeys({ absent, repeated }: Readonly<Record<string, unknown>>): Difference[] {
+export function checkKeys({ absent, repeated }: { readonly absent: number; readonly repeated: number }): Difference[] {
   const found = [];
-  if (Number(absent) > 0) found.push(difference('keys', `${plainCount(absent, 'row has', 'rows have')} no _key`));
-  if (Number(repeated) > 0) found.push(difference('keys', `${repeated} keys occur more than once`));
+  if (absent > 0) found.push(difference('keys', `${plainCount(absent, 'row has', 'rows have')} no _key`));
+  if (repeated > 0) found.push(difference('keys', `${repeated} keys occur more than once`));
   return found;
 }

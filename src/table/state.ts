@@ -61,11 +61,10 @@ function withNames(known: readonly string[], more: Iterable<string>): string[] {
   return [...names].sort();
 }
 
-/** The event names that the scans of these files found; undefined if a list is missing or may be incomplete. */
+/** The event names that the scans of these files found; undefined if a list may be incomplete. */
 export function scannedEventNames(files: readonly SpoolFile[]): string[] | undefined {
   const lists = files.map((file) => file.eventNames);
-  if (lists.some((list) => list === undefined || list.length >= MAX_SCANNED_NAMES)) return undefined;
-  return [...new Set(lists.flatMap((list) => list ?? []))];
+  return lists.some((list) => list.length >= MAX_SCANNED_NAMES) ? undefined : [...new Set(lists.flat())];
 }
 
 /** The part of a state that a plan needs; `loaded` is undefined if nothing was loaded yet. */

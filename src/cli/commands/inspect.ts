@@ -1,6 +1,6 @@
 import { configError, EXIT } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
-import { count, formatBytes } from '../../base/quantities.ts';
+import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import { editsOf } from '../../extract/session.ts';
 import { COLUMN_GROUPS, type ColumnGroup } from '../../schema/groups.ts';
 import type { ColumnProfile, FileProfile } from '../../sinks/sql/profile.ts';
@@ -90,7 +90,7 @@ function notesOf(profile: FileProfile): string[] {
   const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
   const rescued = profile.columns.filter((column) => column.rescued > 0);
   const empty = profile.columns.filter((column) => column.filled === 0).map(({ source }) => cut(source, MAX_NAME));
-  const more = empty.length > MAX_EMPTY ? ` and ${integerText(empty.length - MAX_EMPTY)} more` : '';
+  const more = empty.length > MAX_EMPTY ? ` and ${grouped(empty.length - MAX_EMPTY)} more` : '';
   const notes = [
     empty.length > 0 &&
       `Without a value (${count(empty.length, 'column')}): ${empty.slice(0, MAX_EMPTY).join(', ')}${more}.`,
@@ -126,8 +126,8 @@ function profileLines({ columns, rows }: FileProfile, terminalColumns: number): 
     `  ${cut(column.source, MAX_NAME)}`,
     column.type ?? '',
     percent(column.filled, rows),
-    integerText(column.distinct),
-    ...(hasRescued ? [column.rescued > 0 ? integerText(column.rescued) : ''] : []),
+    grouped(column.distinct),
+    ...(hasRescued ? [column.rescued > 0 ? grouped(column.rescued) : ''] : []),
     describeValues(column),
   ];
   const groups = groupBy(filled, ({ group }) => group);
@@ -145,8 +145,6 @@ function describeValues({ type, minimum, maximum, examples }: ColumnProfile): st
   if (!hasRange) return examples.join(' | ');
   return minimum === maximum ? minimum : `${minimum} … ${maximum}`;
 }
-
-const integerText = (n: number): string => n.toLocaleString('en-US');
 
 /** 0% means none, and 100% all. */
 function percent(part: number, all: number): string {

@@ -2,7 +2,7 @@
 // and columns, counts and dates, but no values of people.
 
 import { dayAt } from '../../base/days.ts';
-import { count, formatBytes } from '../../base/quantities.ts';
+import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { countLedger, LedgerCounts } from '../../deletion/ledger/verify.ts';
 import type { TargetReport } from '../../sinks/target.ts';
@@ -64,7 +64,7 @@ function factList(report: TargetReport, days: readonly ReportedDay[]): Html {
   const ofState = (wanted: string) => days.filter((day) => day.state === wanted).length;
   const loaded = ofState('loaded') + ofState('read again');
   const facts: readonly (readonly [string, string])[] = [
-    ['Rows', report.rows.toLocaleString('en-US')],
+    ['Rows', grouped(report.rows)],
     ['Newest event', report.lastEventAt === null ? 'none' : `${report.lastEventAt.slice(0, 16)} ${timezone ?? ''}`],
     ['Next run starts at', exportState?.from_date ?? 'the first day'],
     ['Days loaded', count(loaded, 'day')],

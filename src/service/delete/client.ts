@@ -1,7 +1,7 @@
 // This folder: the deletion operation: one request, its answer, and what the answer means.
 
 import type { Clock } from '../../base/clock.ts';
-import { type Env, systemEnv } from '../../base/env.ts';
+import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
@@ -32,11 +32,10 @@ export interface DeletionAnswer {
 interface DeletionClientOptions
   extends Pick<DestinationConfig, 'baseUrl' | 'serviceId' | 'importToken' | 'maxConcurrentRequests'> {
   readonly clock: Clock;
-  readonly env?: Env;
-  /** Maximum time from the request to the last byte of the answer (ms). */
-  readonly timeoutMs?: number;
+  readonly env: Env;
 }
 
+/** Maximum time from the request to the last byte of the answer. */
 const DELETION_TIMEOUT_MS = 60_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 
@@ -47,7 +46,7 @@ export class DeletionClient {
   #hasDeleted = false;
 
   constructor(options: DeletionClientOptions) {
-    const { baseUrl, env = systemEnv, clock, maxConcurrentRequests: keptConnections } = options;
+    const { baseUrl, env, clock, maxConcurrentRequests: keptConnections } = options;
     this.#options = options;
     this.#transport = new Transport({ baseUrl, env, clock, keptConnections });
   }
@@ -65,10 +64,10 @@ export class DeletionClient {
     if (!isSendable(externalId)) {
       return unanswered('rejected', 'not_text', 'The id is empty or no valid Unicode text: nothing was sent for it.');
     }
-    const { clock, serviceId, importToken, timeoutMs = DELETION_TIMEOUT_MS } = this.#options;
+    const { clock, serviceId, importToken } = this.#options;
     const post = deletionPost(externalId, clock.now(), serviceId, importToken);
     try {
-      return await withinTime(timeoutMs, { clock, signal }, (limited) => this.#exchange(post, limited));
+      return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (limited) => this.#exchange(post, limited));
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;

@@ -43,7 +43,7 @@ export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery):
       const source = await eventRowsIn(engine);
       return { rows: source, condition: (await findPeople(source, query)).condition };
     });
-    for await (const row of jsonOfRows(rows, condition)) yield row;
+    yield* jsonOfRows(rows, condition);
   } finally {
     await engine.close();
   }

@@ -1,12 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { plainCount } from '../../base/quantities.ts';
-import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES, type TableName, typedColumns } from '../../table/columns.ts';
 import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from '../../table/differences.ts';
 import { coveredDays } from '../../table/receipts.ts';
 import { describe } from '../sql/conversions.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
-import { columnOfSource, eventItems } from '../sql/views.ts';
+import { eventIdentity, eventItems } from '../sql/views.ts';
 import { columnsIn, eventColumns } from './file-columns.ts';
 import { copiesOf, type FileTable, readingTable } from './file-table.ts';
 import { countRows, DATE_COLUMN, fingerprint, readFiles } from './parquet-file.ts';
@@ -79,7 +78,7 @@ async function checkFiles(table: FileTable, signal: AbortSignal | undefined): Pr
   if (differences.length === 0) {
     const counts = await countRows(table.engine, copiesOf(fetched));
     for (const file of fetched) {
-      const rows = counts.get(file.copy);
+      const rows = counts.get(file.copy) ?? 0;
       if (rows === file.rows) continue;
       differences.push(difference('files', `${file.path} has ${plainCount(rows, 'row')} instead of ${file.rows}`));
     }
@@ -131,9 +130,8 @@ async function checkDerived(table: FileTable, events: readonly ReadableFile[], n
   const { columns } = table.snapshot.state;
   let expected = 0;
   if (name === 'event_logs' && events.length > 0) {
-    const log = columnOfSource(columns, LOG_ID);
     expected = await table.engine.count(
-      `(SELECT 1 FROM ${readFiles(copiesOf(events))} GROUP BY ${log}, CASE WHEN ${log} IS NULL THEN _key END)`,
+      `(SELECT 1 FROM ${readFiles(copiesOf(events))} GROUP BY ${eventIdentity(columns)})`,
     );
   } else {
     for (const event of name === 'event_items' ? events : []) {

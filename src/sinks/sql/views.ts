@@ -32,7 +32,7 @@ export function rank(columns: readonly StoredColumn[]): string {
 }
 
 /** SQL of the values that the rows of one event share; a row without a log id is an event of its own. */
-function eventIdentity(columns: readonly StoredColumn[]): string {
+export function eventIdentity(columns: readonly StoredColumn[]): string {
   const log = columnOfSource(columns, LOG_ID);
   return `${log}, CASE WHEN ${log} IS NULL THEN _key END`;
 }

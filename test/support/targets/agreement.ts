@@ -39,11 +39,11 @@ export class AgreementFixture extends DuckDbFixture {
   /** A window over one file with these bytes, cut into chunks at these offsets while it was scanned. */
   exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): Window {
     const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false, blockBytes: 1 }), body, cuts);
-    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds } = result;
+    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames } = result;
     const path = join(this.dir, `export-${++this.#exports}.csv`);
     writeFileSync(path, written);
     const window = this.window('2026-01-01', 'a\n', timezone);
-    const file = { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds };
+    const file = { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames };
     return { ...window, files: [file], receipt: { ...window.receipt, rows, header, columns } };
   }
 

@@ -57,8 +57,8 @@ export class RecordFixture {
     const { result, written } = scanIn(new Scanner({ timezone, requireSystem: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#files}.csv`);
     writeFileSync(path, written);
-    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds } = result;
-    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds };
+    const { header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames } = result;
+    return { path, header, columns, rows, longestRow, hasDuplicateOrMissingIds, rowEnds, eventNames };
   }
 
   async write(

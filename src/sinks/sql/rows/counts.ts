@@ -23,12 +23,15 @@ export function checkRowCount({ receipt: { from, to, rows } }: Window, came: num
   });
 }
 
-export const countKeyFaults = (engine: Engine, from: string) =>
-  engine.row(
+/** Counts the rows without a key, and the keys that are not unique. */
+export async function countKeyFaults(engine: Engine, from: string) {
+  const { absent, repeated } = await engine.row(
     `SELECT count(*) FILTER (_key IS NULL) AS absent,
     (SELECT count(*) FROM (SELECT _key FROM ${from} WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS repeated
     FROM ${from}`,
   );
+  return { absent: Number(absent), repeated: Number(repeated) };
+}
 
 /** Counts cells in `_rescued` by source column. */
 export async function rescuedCells(engine: Engine, from: string): Promise<Map<string, number>> {
