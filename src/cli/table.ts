@@ -11,8 +11,8 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** Cuts a text, as one printable line, to a number of terminal columns. */
-export function cut(text: string, most: number): string {
+/** Truncates a text, as one printable line, to a number of terminal columns. */
+export function truncate(text: string, most: number): string {
   const shown = printable(text);
   if (widthOf(shown) <= most) return shown;
   let out = '';
@@ -25,13 +25,13 @@ export function cut(text: string, most: number): string {
 
 const NUMERIC = /^-?[\d,]+(\.\d+)?%?$/;
 
-/** Rows as lines of a table; columns of numbers are aligned right. Cells and lines are cut to so many terminal columns. */
+/** Rows as lines of a table; columns of numbers are aligned right. Cells and lines are truncated to so many terminal columns. */
 export function tableLines(
   header: readonly string[],
   rows: readonly (readonly string[])[],
   { cell: most = 40, line: width = Number.POSITIVE_INFINITY } = {},
 ): string[] {
-  const cells = rows.map((row) => header.map((_, i) => cut(row[i] ?? '', most)));
+  const cells = rows.map((row) => header.map((_, i) => truncate(row[i] ?? '', most)));
   const widths = header.map((name, i) => Math.max(widthOf(name), ...cells.map((row) => widthOf(row[i]))));
   const right = header.map(
     (_, i) => cells.some((row) => row[i] !== '') && cells.every((row) => row[i] === '' || NUMERIC.test(row[i])),
@@ -40,7 +40,7 @@ export function tableLines(
     const space = ' '.repeat(widths[i] - widthOf(text));
     return right[i] ? space + text : text + space;
   };
-  const line = (row: readonly string[]) => cut(`  ${row.map(pad).join('  ')}`.trimEnd(), width);
+  const line = (row: readonly string[]) => truncate(`  ${row.map(pad).join('  ')}`.trimEnd(), width);
   const rule = `  ${widths.map((columns) => '─'.repeat(columns)).join('  ')}`;
   return [line(header), rule.slice(0, width), ...cells.map(line)];
 }

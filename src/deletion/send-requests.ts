@@ -70,7 +70,7 @@ class Sender {
   readonly #ids: Iterator<string>;
   readonly #limiter: RateLimiter;
   readonly #stop = new AbortController();
-  readonly #cut = new AbortController();
+  readonly #abortRequests = new AbortController();
   readonly #signal: AbortSignal;
   #unansweredInARow = 0;
   /** Waits of the limiter when an id was last decided. */
@@ -85,13 +85,13 @@ class Sender {
     this.#limiter = new RateLimiter(options.clock, options.limits);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
     // Every worker adds a listener; Node would otherwise warn of a leak.
-    setMaxListeners(0, this.#signal, this.#cut.signal);
+    setMaxListeners(0, this.#signal, this.#abortRequests.signal);
   }
 
   async run(): Promise<void> {
     const { signal, clock, limits } = this.#options;
-    const cutLater = () => clock.after(CLOSING_MS, () => this.#cut.abort(signal.reason));
-    signal.addEventListener('abort', cutLater);
+    const abortLater = () => clock.after(CLOSING_MS, () => this.#abortRequests.abort(signal.reason));
+    signal.addEventListener('abort', abortLater);
     const stopReporting = this.#report();
     try {
       while (this.#counts.done === 0) if (!(await this.#next())) return;
@@ -101,7 +101,7 @@ class Sender {
       for (const end of ends) if (end.status === 'rejected') throw end.reason;
     } finally {
       stopReporting();
-      signal.removeEventListener('abort', cutLater);
+      signal.removeEventListener('abort', abortLater);
     }
   }
 
@@ -185,7 +185,7 @@ class Sender {
     let answer: DeletionAnswer | undefined;
     try {
       this.#counts.requests++;
-      answer = await deleter.deleteProfile(externalId, this.#cut.signal);
+      answer = await deleter.deleteProfile(externalId, this.#abortRequests.signal);
       const { kind: outcome, code, status = null } = answer;
       ledger.add({ kind: 'after', ...what, outcome, code, status });
     } catch (error) {

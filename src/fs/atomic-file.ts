@@ -48,7 +48,10 @@ export async function removeTemporaries(path: string, now: number, ageMs: number
   }
 }
 
-/** One of another user, in a folder such as /tmp, stays there, unless it `mustGo`: then it is a configuration failure. */
+/**
+ * Removes a temporary file. The file of another user, in a folder such as /tmp, stays there, unless it `mustGo`: then it is
+ * a configuration failure.
+ */
 async function removeTemporary(path: string, mustGo: boolean): Promise<void> {
   try {
     await unlink(path);

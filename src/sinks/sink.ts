@@ -39,7 +39,7 @@ export interface Sink {
   close(): Promise<void>;
 }
 
-/** Of what was written to a stream, apart from the windows that its reader has taken. */
+/** What a stream reports at its end beside the windows that its reader has taken. */
 export type Streamed = Pick<Commit, 'columnsAdded' | 'rescued'>;
 
 /** A place that takes all windows of a run as one stream and stores nothing about them. */

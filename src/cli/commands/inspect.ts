@@ -8,7 +8,7 @@ import { TYPES } from '../../types/index.ts';
 import { isZoneName } from '../../types/zone.ts';
 import { argument, command, jsonOption, printResult, required, text } from '../command.ts';
 import { findSourceConfig, pinnedTypes } from '../configuration.ts';
-import { cut, tableLines } from '../table.ts';
+import { tableLines, truncate } from '../table.ts';
 
 export const commands = [
   command({
@@ -89,7 +89,7 @@ function notesOf(profile: FileProfile): string[] {
   const { cells, first } = profile.invalidUtf8;
   const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
   const rescued = profile.columns.filter((column) => column.rescued > 0);
-  const empty = profile.columns.filter((column) => column.filled === 0).map(({ source }) => cut(source, MAX_NAME));
+  const empty = profile.columns.filter((column) => column.filled === 0).map(({ source }) => truncate(source, MAX_NAME));
   const more = empty.length > MAX_EMPTY ? ` and ${grouped(empty.length - MAX_EMPTY)} more` : '';
   const notes = [
     empty.length > 0 &&
@@ -123,7 +123,7 @@ function profileLines({ columns, rows }: FileProfile, terminalColumns: number): 
   if (filled.length === 0) return [];
   const hasRescued = filled.some((column) => column.rescued > 0);
   const lineOf = (column: ColumnProfile) => [
-    `  ${cut(column.source, MAX_NAME)}`,
+    `  ${truncate(column.source, MAX_NAME)}`,
     column.type ?? '',
     percent(column.filled, rows),
     grouped(column.distinct),

@@ -23,7 +23,7 @@ export const SOON_DAYS = 7;
 export const daysLeftOf = (day: Day, today: Day, historyDays: number): number =>
   daysBetween(addDays(today, -historyDays), day);
 
-/** Of a longer history the latest days are shown. */
+/** A longer history is shown by its latest days alone. */
 const MAX_DAYS = 1_100;
 
 /**

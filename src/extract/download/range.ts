@@ -9,7 +9,7 @@ import { fetchDays } from './split.ts';
 interface RangeOptions {
   /** Several days are assumed to contain their end, and the caller proves it. */
   readonly assumesEnd?: boolean;
-  /** Of the export that was too large. */
+  /** The budget of the export that was too large, which these exports replace. */
   readonly waitBudget?: WaitBudget;
 }
 

@@ -92,7 +92,7 @@ export class Scheduler {
     await this.#rule.close();
   }
 
-  /** As `#removeSomething`, once for all downloads that lack room at the same time. */
+  /** Calls `#removeSomething` once for all downloads that lack room at the same time. */
   #makeRoom(): Promise<boolean> {
     this.#makingRoom ??= this.#removeSomething().finally(() => {
       this.#makingRoom = undefined;

@@ -67,7 +67,7 @@ async function fetchByNames(
   const parts: ExportFile[] = [];
   const included: string[] = [];
   const wanted = namesWithin(filters, [...KNOWN_NAMES, ...eventNames, ...extraction.facts.known.names]);
-  const groups = cut(wanted, Math.max(2, extraction.facts.known.nameGroups ?? 2));
+  const groups = chunks(wanted, Math.max(2, extraction.facts.known.nameGroups ?? 2));
   for (let group = groups.shift(); group !== undefined; group = groups.shift()) {
     const isOne = group.length === 1;
     const found = await fetchPart(
@@ -77,7 +77,7 @@ async function fetchByNames(
     if (found.kind === 'file') {
       parts.push(found);
       included.push(...group);
-    } else if (!isOne) groups.unshift(...cut(group, 2));
+    } else if (!isOne) groups.unshift(...chunks(group, 2));
     // A service that checks the names of a filter refuses one that has no event.
     else if (found.kind !== 'invalid') {
       throw transientError(
@@ -108,7 +108,7 @@ function namesWithin({ events, eventsCondition }: Filters, names: readonly strin
 }
 
 /** Splits the list into at most `count` non-empty pieces of nearly equal length. */
-function cut(names: readonly string[], count: number): string[][] {
+function chunks(names: readonly string[], count: number): string[][] {
   const size = Math.ceil(names.length / Math.max(1, count));
   const out: string[][] = [];
   for (let at = 0; at < names.length; at += size) out.push(names.slice(at, at + size));

@@ -41,9 +41,9 @@ function finalPath(path: string): string | undefined {
  */
 export function fileOutput(path: string, now: number): ArrowOutput {
   const file = finalPath(path);
-  const draft = temporaryPathOf(file ?? path);
+  const temporary = temporaryPathOf(file ?? path);
   const stream =
-    file === undefined ? createWriteStream(path) : createWriteStream(draft, { flags: 'wx', mode: OWNER_FILE });
+    file === undefined ? createWriteStream(path) : createWriteStream(temporary, { flags: 'wx', mode: OWNER_FILE });
   const opened = once(stream, 'open');
   const closed = once(stream, 'close');
   for (const event of [opened, closed]) event.catch(() => {});
@@ -60,11 +60,11 @@ export function fileOutput(path: string, now: number): ArrowOutput {
     async end() {
       stream.end();
       await closed;
-      if (file !== undefined) await moveFile(draft, file);
+      if (file !== undefined) await moveFile(temporary, file);
     },
     async drop() {
       stream.destroy();
-      await rm(draft, { force: true });
+      await rm(temporary, { force: true });
     },
   };
 }

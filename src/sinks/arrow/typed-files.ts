@@ -118,7 +118,7 @@ export class TypedFiles {
 
   #writePlain(load: WindowLoad): Promise<string> {
     return this.#writeWindow(load, queryOf(fileQuery(load, 0), load), async (sql) => {
-      const [row] = await this.#engine.rowsAside(sql);
+      const [row] = await this.#engine.rowsOnOwnConnection(sql);
       return Number(row.Count);
     });
   }

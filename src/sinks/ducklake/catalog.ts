@@ -17,19 +17,19 @@ type CatalogOptions = Pick<EngineOptions, 'lockWaitMs' | 'clock' | 'signal'>;
 export class Catalog {
   readonly file: string;
   readonly #options: CatalogOptions;
-  readonly #beside: Engine | undefined;
+  readonly #shared: Engine | undefined;
 
-  /** `beside`: the engine in whose instance of DuckDB the catalog is read and written, if there is one. */
-  constructor(file: string, options: CatalogOptions, beside?: Engine) {
+  /** `shared`: the engine in whose instance of DuckDB the catalog is read and written, if there is one. */
+  constructor(file: string, options: CatalogOptions, shared?: Engine) {
     this.file = realFile(file);
     this.#options = options;
-    this.#beside = beside;
+    this.#shared = shared;
   }
 
   /** Runs work on the open catalog; undefined if there is no file. Throws UserError. */
   async read<T>(work: (engine: Engine) => Promise<T>): Promise<T | undefined> {
     return existsSync(this.file)
-      ? this.#open({ readOnly: true, beside: this.#beside }, (engine) => work(engine).catch(damaged(this.file)))
+      ? this.#open({ readOnly: true, shared: this.#shared }, (engine) => work(engine).catch(damaged(this.file)))
       : undefined;
   }
 
@@ -37,7 +37,7 @@ export class Catalog {
   write<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
     makeFolders(dirname(this.file));
     const inTransaction = (engine: Engine) => engine.transaction(() => work(engine), this.#options.signal);
-    return this.#open({ beside: this.#beside }, inTransaction);
+    return this.#open({ shared: this.#shared }, inTransaction);
   }
 
   /**
@@ -70,7 +70,7 @@ export class Catalog {
     });
   }
 
-  #open<T>(how: Pick<EngineOptions, 'readOnly' | 'beside'>, work: (engine: Engine) => Promise<T>): Promise<T> {
+  #open<T>(how: Pick<EngineOptions, 'readOnly' | 'shared'>, work: (engine: Engine) => Promise<T>): Promise<T> {
     return openCatalog({ ...this.#options, ...how, file: this.file }, work);
   }
 }

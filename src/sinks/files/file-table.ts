@@ -120,10 +120,10 @@ export class FileTable {
     }
   }
 
-  /** Makes a writer. `isAside`: it works beside other statements, and does not see their temporary tables. */
-  writer({ isAside = false } = {}): Writer {
+  /** Makes a writer. `onOwnConnection`: it works beside other statements, and does not see their temporary tables. */
+  writer({ onOwnConnection = false } = {}): Writer {
     const { engine, log } = this;
-    const rows = (sql: string) => (isAside ? engine.rowsAside(sql) : engine.rows(sql));
+    const rows = (sql: string) => (onOwnConnection ? engine.rowsOnOwnConnection(sql) : engine.rows(sql));
     return { rows, isLowOnMemory: engine.isLowOnMemory, layout: log.layout };
   }
 
@@ -252,7 +252,7 @@ export function readingTable<T>(
       await table.log.read();
     }
   };
-  return withTable(format, options, 'read', (table) => table.engine.heeding(options.signal, () => read(table)));
+  return withTable(format, options, 'read', (table) => table.engine.withSignal(options.signal, () => read(table)));
 }
 
 export const readFilesState = (format: FilesFormat, options: OpenFilesOptions): Promise<TableState | undefined> =>

@@ -20,13 +20,13 @@ import type { NewFile } from './table-log.ts';
 export async function writeIncoming(table: FileTable, loads: readonly WindowLoad[], prewriter: Prewriter<NewFile[]>) {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
   const limit = pLimit(table.engine.isLowOnMemory ? 1 : CONCURRENCY);
-  const beside = filled.map(async (load) => {
+  const writing = filled.map(async (load) => {
     if (hasDuplicateOrMissingIds(load.window)) return undefined;
     return (await prewriter.resultFor(load)) ?? limit(() => writePlain(table, load));
   });
   // After a failure nothing must go on beside a second attempt, which may be made for lack of memory, or the closing.
-  await Promise.allSettled(beside);
-  const plain = await Promise.all(beside);
+  await Promise.allSettled(writing);
+  const plain = await Promise.all(writing);
   const files: NewFile[] = [];
   for (const [i, load] of filled.entries()) files.push(...(plain[i] ?? (await writeStaged(table, load))));
   return files;
@@ -36,7 +36,7 @@ export async function writeIncoming(table: FileTable, loads: readonly WindowLoad
 export function writePlain(table: FileTable, load: WindowLoad): Promise<NewFile[]> {
   const partition = onlyDate(load) === undefined ? partitionSql(load, 0) : undefined;
   const source = fileQuery(load, 0, partition?.texts);
-  return writeDatesOf(table, table.writer({ isAside: true }), queryOf(source, partition?.sql, load), load);
+  return writeDatesOf(table, table.writer({ onOwnConnection: true }), queryOf(source, partition?.sql, load), load);
 }
 
 /** Writes a window whose ids may be missing or repeated: its rows are staged in their order in a temporary table. */

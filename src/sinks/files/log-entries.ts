@@ -16,7 +16,7 @@ import { identifier } from '../sql/engine/quote.ts';
 import { FILE, PARTITION_COLUMN, readFilesWithPaths } from './parquet-file.ts';
 import type { ColumnStatistics, DataFile, NewFile } from './table-log.ts';
 
-// What of a log is this program's own: the state as texts by name, a note of each file, and statistics (S44).
+// The part of a log that is this program's own: the state as texts by name, a note of each file, and statistics (S44).
 
 // The names of the entries as they are stored: the export state is the `cursor` there.
 const EXPORT_STATE = 'cursor';

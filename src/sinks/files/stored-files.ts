@@ -17,7 +17,7 @@ const UNCOMMITTED_MS = HOUR_MS;
 /** Number of files that are stored, copied or synced at the same time. */
 export const CONCURRENCY = 4;
 const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/part-[0-9a-f-]{36}\.parquet$/;
-const DRAFT = /(^|\/)\.[^/]+\.tmp$/;
+const TEMPORARY = /(^|\/)\.[^/]+\.tmp$/;
 const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;
 
 /** The path of a data file, from the root of the storage. It needs no encoding. */
@@ -31,7 +31,7 @@ export const pathInTable = (table: string, path: string): string => path.slice(t
 const isOwnFile = (path: string): boolean => OWN_FILE.test(path);
 
 /** True for a file under a temporary name: its writer is still writing it, or dead. */
-export const isDraft = (path: string): boolean => DRAFT.test(path);
+export const isTemporary = (path: string): boolean => TEMPORARY.test(path);
 
 /**
  * Throws a configuration failure if the folder of a table that is not there yet has files, which a purge of the table
@@ -39,7 +39,7 @@ export const isDraft = (path: string): boolean => DRAFT.test(path);
  */
 export async function refuseForeignFiles(storage: Storage, table: TableName): Promise<void> {
   for await (const { path } of storage.list(table)) {
-    if (isOwnFile(pathInTable(table, path)) || isDraft(path)) continue;
+    if (isOwnFile(pathInTable(table, path)) || isTemporary(path)) continue;
     throw configError(
       `${storage.address}/${table} holds files that this program did not write: give another place, or move them away.`,
     );
@@ -130,7 +130,7 @@ export async function expiredFiles(
   const uncommitted = now - Math.max(retentionMs, UNCOMMITTED_MS);
   const expired: string[] = [];
   const isExpired = (table: TableName, { path, modified }: Stored) => {
-    if (isDraft(path)) return modified < uncommitted;
+    if (isTemporary(path)) return modified < uncommitted;
     if (isLive(path)) return false;
     const left = leftAt(path);
     if (left !== undefined) return left < now - retentionMs;
@@ -141,7 +141,7 @@ export async function expiredFiles(
     for await (const stored of storage.list(table)) if (isExpired(table, stored)) expired.push(stored.path);
   }
   for await (const { path, modified } of storage.list('_dfinery')) {
-    if ((PROBE.test(path) || isDraft(path)) && modified < uncommitted) expired.push(path);
+    if ((PROBE.test(path) || isTemporary(path)) && modified < uncommitted) expired.push(path);
   }
   return expired;
 }

@@ -15,7 +15,7 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { checkOnlyName, filesError, folderError, noTableError } from '../failures.ts';
 import { openWithoutLock } from '../files/file-table.ts';
 import { FILE, forgetReadFiles, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
-import { CONCURRENCY, isDraft } from '../files/stored-files.ts';
+import { CONCURRENCY, isTemporary } from '../files/stored-files.ts';
 import {
   type DataFile,
   type FileChange,
@@ -85,7 +85,7 @@ async function openForWriting(paths: FolderPaths, options: OpenFilesOptions): Pr
     makeFolders(paths.temporary);
     for (const path of [paths.journal, paths.manifest]) await removeTemporaries(path, 0, 0);
     const runs = join(paths.own, 'runs');
-    for (const name of (await entriesOf(runs)).filter(isDraft)) await rm(join(runs, name), LEFT_OVER);
+    for (const name of (await entriesOf(runs)).filter(isTemporary)) await rm(join(runs, name), LEFT_OVER);
     const log = new FolderLog(paths, engine, options);
     await log.read();
     const storage = new DiskStorage(paths.root);

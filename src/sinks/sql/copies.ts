@@ -239,12 +239,12 @@ export async function publish(format: CopiedFormat, engine: Engine, copy: string
   });
   const { database } = await readMark(format, engine);
   await engine.run('CHECKPOINT target');
-  const draft = unfinishedCopyOf(path);
+  const temporary = unfinishedCopyOf(path);
   try {
     removeUnfinishedCopy(path);
-    await copyLockedFile(file, draft, options.signal);
-    copyMode(existsSync(path) ? path : file, draft);
-    await format.withFile({ ...options, file: draft }, async (copied) => {
+    await copyLockedFile(file, temporary, options.signal);
+    copyMode(existsSync(path) ? path : file, temporary);
+    await format.withFile({ ...options, file: temporary }, async (copied) => {
       await copied.transaction(async () => {
         await copied.run(`UPDATE ${format.marks} SET copy_of = $1`, [database]);
         await copied.run(`DELETE FROM ${COPIES_TABLE}`);
@@ -252,8 +252,8 @@ export async function publish(format: CopiedFormat, engine: Engine, copy: string
       // The file alone is renamed: what closing it leaves in its write-ahead log would be lost, the mark first.
       await copied.run('CHECKPOINT target');
     });
-    await markOf(format, draft, options, format.checkWhole);
-    await moveFile(draft, path);
+    await markOf(format, temporary, options, format.checkWhole);
+    await moveFile(temporary, path);
   } catch (error) {
     throw diskError(error, { what: `the copy for readers ${path}`, path, consequence: 'the former copy stays' });
   } finally {
@@ -265,9 +265,9 @@ const unfinishedCopyOf = (path: string): string => join(dirname(path), `.${basen
 
 /** Removes what a run left that was killed while it published: it holds all rows. */
 function removeUnfinishedCopy(path: string): void {
-  const draft = unfinishedCopyOf(path);
-  sweep(draft);
-  rmSync(spillFolder(draft), { force: true, recursive: true });
+  const temporary = unfinishedCopyOf(path);
+  sweep(temporary);
+  rmSync(spillFolder(temporary), { force: true, recursive: true });
 }
 
 /**

@@ -167,23 +167,23 @@ describe('a DuckDB file', () => {
     const file = join(fixture.dir, 'beside');
     await using(async (engine) => {
       await engine.run('CREATE TABLE own(a INTEGER)');
-      const beside = await open({ file, beside: engine });
+      const beside = await open({ file, shared: engine });
       const row = [1, "it's", true, '2026-01-01T09:30:00.250Z', null];
       await beside.transaction(async () => {
         await beside.run('CREATE TABLE own(a BIGINT, b VARCHAR, c BOOLEAN, d TIMESTAMPTZ, e UUID)');
         await beside.append('own', [row, row]);
       });
       await expect(beside.transaction(() => beside.append('own', [row, [2]]))).rejects.toThrow('all columns');
-      const running = engine.rowsAside('SELECT count(*) AS n FROM range(20_000_000) t(i) WHERE i % 7 = 0');
+      const running = engine.rowsOnOwnConnection('SELECT count(*) AS n FROM range(20_000_000) t(i) WHERE i % 7 = 0');
       await beside.close();
       expect(existsSync(`${file}.wal`)).toBe(false);
       expect(await engine.count('own')).toBe(0);
       expect(Number((await running)[0].n)).toBe(2_857_143);
       // A step after the attach fails.
       mkdirSync(`${file}.rewriting`);
-      await expect(open({ file, beside: engine })).rejects.toThrow();
+      await expect(open({ file, shared: engine })).rejects.toThrow();
       rmdirSync(`${file}.rewriting`);
-      await (await open({ file, beside: engine })).close();
+      await (await open({ file, shared: engine })).close();
     });
     await using(
       async (engine) => {

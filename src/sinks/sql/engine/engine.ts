@@ -68,7 +68,7 @@ export interface EngineOptions {
    * The engine in whose instance of DuckDB the file is opened, with its settings; undefined: the file gets an instance
    * of its own, which takes 10 to 30 ms to make.
    */
-  readonly beside?: Engine | undefined;
+  readonly shared?: Engine | undefined;
 }
 
 interface Opened {
@@ -97,7 +97,7 @@ export class Engine {
   #release: () => void;
   readonly #onClose: () => void;
   readonly #connection: DuckDBConnection;
-  readonly #aside = new Set<DuckDBConnection>();
+  readonly #ownConnections = new Set<DuckDBConnection>();
   #readsInParallel = true;
   #isLowOnMemory = false;
   /** The signal of the current work. */
@@ -147,15 +147,15 @@ export class Engine {
   }
 
   /** Like `rows`, on a connection beside other statements, which sees no temporary table and no open transaction. */
-  async rowsAside(sql: string): Promise<Row[]> {
+  async rowsOnOwnConnection(sql: string): Promise<Row[]> {
     this.#signal?.throwIfAborted();
     const connection = await this.instance.connect();
-    this.#aside.add(connection);
+    this.#ownConnections.add(connection);
     try {
       if (!this.#readsInParallel) await connection.run(`SET VARIABLE ${READS_IN_PARALLEL} = false`);
       return (await connection.runAndReadAll(sql)).getRowObjectsJS();
     } finally {
-      this.#aside.delete(connection);
+      this.#ownConnections.delete(connection);
       connection.closeSync();
     }
   }
@@ -209,13 +209,13 @@ export class Engine {
 
   interrupt(): void {
     this.#connection.interrupt();
-    for (const connection of this.#aside) connection.interrupt();
+    for (const connection of this.#ownConnections) connection.interrupt();
   }
 
   /** Runs work under a signal, by default that of the engine. Throws UserError. */
   async guarded<T>(work: () => Promise<T>, signal = this.options.signal): Promise<T> {
     try {
-      return await this.heeding(signal, work);
+      return await this.withSignal(signal, work);
     } catch (error) {
       signal?.throwIfAborted();
       throw engineError(error, this.file);
@@ -223,7 +223,7 @@ export class Engine {
   }
 
   /** Runs work under a signal: an abort interrupts the current statement, and no further one begins. */
-  async heeding<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  async withSignal<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     signal?.throwIfAborted();
     const interrupt = () => this.interrupt();
     const outer = this.#signal;
@@ -270,7 +270,7 @@ export class Engine {
   }
 
   #transaction<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-    return this.heeding(signal, async () => {
+    return this.withSignal(signal, async () => {
       await this.run('BEGIN TRANSACTION');
       try {
         const result = await work();
@@ -324,7 +324,7 @@ export class Engine {
       // The rows are safe in the write-ahead log, which the next process that opens the file reads.
     } finally {
       this.#connection.closeSync();
-      if (this.options.beside === undefined) this.instance.closeSync();
+      if (this.options.shared === undefined) this.instance.closeSync();
       this.#release();
       this.#onClose();
     }
@@ -362,12 +362,12 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   let isNew = false;
   const onClose = holdPrivateUmask();
   keepByteOrderMarks();
-  const isAlone = options.beside === undefined;
-  const database = isAlone ? 'target' : 'beside';
+  const isAlone = options.shared === undefined;
+  const database = isAlone ? 'target' : 'sharing';
   let [instance, connection, release]: [DuckDBInstance?, DuckDBConnection?, (() => void)?] = [];
   try {
     checkIsFile(file);
-    instance = options.beside?.instance ?? (await createInstance({ ...options, file }));
+    instance = options.shared?.instance ?? (await createInstance({ ...options, file }));
     connection = await instance.connect();
     if (options.readOnly !== true && !existsSync(file))
       isNew = await makeFile(connection, file, options.smallBlocks === true ? SMALL_BLOCKS : undefined);

@@ -16,7 +16,7 @@ import { type KeyCell, sqlBaseId } from './keys.ts';
 
 export interface WindowLoad {
   readonly window: Window;
-  /** As `_dfinery_window` holds it. */
+  /** The number that `_dfinery_window` of its rows has. */
   readonly windowNumber: number;
   readonly incoming: IncomingColumns;
   /** The columns that its rows have in the table, by their keys. */
