@@ -4,7 +4,7 @@ import { parseDuration } from '../base/durations.ts';
 import { configError, type ExitCode } from '../base/errors.ts';
 import type { PlaceOptions, Target } from '../sinks/target.ts';
 import type { Context } from './context.ts';
-import type { Outcome } from './outcome.ts';
+import type { Failure } from './failure.ts';
 
 export interface Command<O extends OptionTable = OptionTable> {
   /** `verify duckdb <file>`. */
@@ -20,7 +20,7 @@ export interface Command<O extends OptionTable = OptionTable> {
    * Reports the failure of a run, or of a command line that was refused, to scripts; after a refusal `values` holds
    * what could be read. The default prints one JSON object if `--json` is given.
    */
-  failed?(outcome: Outcome, values: Partial<ValuesOf<O>>, context: Context): Promise<void>;
+  failed?(failure: Failure, values: Partial<ValuesOf<O>>, context: Context): Promise<void>;
 }
 
 /** The words of a command: `verify`, `duckdb`. */

@@ -8,7 +8,7 @@ import { refuseUnknownNames } from '../config/environment.ts';
 import { type Command, choice, commandAt, flag, type OptionTable, targetsOf, withDefault, wordsOf } from './command.ts';
 import { COMMANDS } from './commands/index.ts';
 import { contextOf, type Io } from './context.ts';
-import { outcomeOf } from './outcome.ts';
+import { failureOf } from './failure.ts';
 import { configurationKeyIn, divide, parseCommandLine, unknownOptionBefore } from './parse.ts';
 import { holdResults, LOG_FORMATS, printableTerminal } from './terminal.ts';
 
@@ -56,12 +56,12 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
     refuseUnknownNames(io.env);
     return await known.run(values, context);
   } catch (error) {
-    const outcome = outcomeOf(error, context.signal);
-    outcome.log(context.logger);
-    const { exit, message } = outcome;
-    const failure = { v: 1, kind: 'failure', exit, error: context.redactor.mask(message) };
-    if (command?.failed !== undefined) await command.failed(outcome, values, context);
-    else if (json === true) context.terminal.result(JSON.stringify(failure));
+    const failure = failureOf(error, context.signal);
+    failure.log(context.logger);
+    const { exit, message } = failure;
+    const result = { v: 1, kind: 'failure', exit, error: context.redactor.mask(message) };
+    if (command?.failed !== undefined) await command.failed(failure, values, context);
+    else if (json === true) context.terminal.result(JSON.stringify(result));
     return exit;
   } finally {
     await held?.release();

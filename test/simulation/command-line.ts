@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Command, wordsOf } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { contextOf, type Io } from '../../src/cli/context.ts';
-import { outcomeOf } from '../../src/cli/outcome.ts';
+import { failureOf } from '../../src/cli/failure.ts';
 import { optionName, parseCommandLine } from '../../src/cli/parse.ts';
 import { TARGETS } from '../../src/sinks/targets.ts';
 import { loadConnectors } from './connectors.ts';
@@ -40,9 +40,9 @@ export async function runLine({ command: name, options }: Line, io: Io): Promise
     if (problem !== undefined) throw problem;
     return await command.run(values, context);
   } catch (error) {
-    const outcome = outcomeOf(error, context.signal);
-    outcome.log(context.logger);
-    return outcome.exit;
+    const failure = failureOf(error, context.signal);
+    failure.log(context.logger);
+    return failure.exit;
   }
 }
 

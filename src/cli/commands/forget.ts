@@ -37,7 +37,7 @@ import {
   SOURCE_FILE,
 } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
-import { outcomeOf } from '../outcome.ts';
+import { failureOf } from '../failure.ts';
 import { optionName } from '../parse.ts';
 import { hashKeyFrom, idsOf, isValidText, LIST_OPTIONS, MAPPING_OPTION, storedPlaces } from '../people.ts';
 
@@ -163,9 +163,9 @@ async function forgetPeople(values: Values, context: Context): Promise<ExitCode>
     }
     if (result.failure === undefined) return EXIT.done;
     // The report, which is printed already, contains the failure.
-    const outcome = outcomeOf(result.failure, signal);
-    outcome.log(logger);
-    return outcome.exit;
+    const failure = failureOf(result.failure, signal);
+    failure.log(logger);
+    return failure.exit;
   } finally {
     await deleter.close();
   }

@@ -24,7 +24,7 @@ import {
 } from '../command.ts';
 import { loadSourceConfig, pinnedTypes, sourceEnvironmentHelp, targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { type Outcome, outcomeOf } from '../outcome.ts';
+import { type Failure, failureOf } from '../failure.ts';
 import { syncAll } from '../run/also.ts';
 import { type Notification, notificationOf, notify } from '../run/notify.ts';
 import { type RunResult, sync } from '../run/run.ts';
@@ -105,7 +105,7 @@ const NOTHING_DONE: LoadResult = { summary: EMPTY_SUMMARY, historyDays: DEFAULT_
 async function reportRun(
   { target, values, context: outer }: Invocation,
   work: (context: Context) => Promise<LoadResult>,
-  before?: Outcome,
+  before?: Failure,
 ): Promise<ExitCode> {
   const context = contextFor(target, values, outer);
   const { logger, signal, redactor } = context;
@@ -118,10 +118,10 @@ async function reportRun(
     if (done.error !== undefined) throw done.error;
   } catch (error) {
     // The first thing that is wrong is the one to report.
-    failure ??= outcomeOf(error, signal);
+    failure ??= failureOf(error, signal);
   }
-  const outcome = failure && { exit: failure.exit, error: redactor.mask(failure.message) };
-  let summary: Summary = { ...done.summary, ...outcome };
+  const failed = failure && { exit: failure.exit, error: redactor.mask(failure.message) };
+  let summary: Summary = { ...done.summary, ...failed };
   const name = isStdout(target, values) ? 'the stream' : (values.place ?? '');
   const hasResult = failure === undefined || summary.windows > 0 || summary.also.length > 0;
   if (hasResult) logger.info('run.summary', describeSummary(summary, name));
@@ -130,7 +130,7 @@ async function reportRun(
   try {
     if (xcom !== undefined) writeNamedFile(xcom, `${JSON.stringify(summary)}\n`, `the file of --xcom, ${xcom},`);
   } catch (error) {
-    const { exit, message, log } = outcomeOf(error, signal);
+    const { exit, message, log } = failureOf(error, signal);
     log(logger);
     if (summary.error === null) summary = { ...summary, exit, error: redactor.mask(message) };
   }

@@ -5,7 +5,7 @@ import { discardShared } from '../../extract/extract.ts';
 import { extractOptions } from '../../extract/session.ts';
 import type { Sink, StreamSink } from '../../sinks/sink.ts';
 import type { Context } from '../context.ts';
-import { type Outcome, outcomeOf } from '../outcome.ts';
+import { type Failure, failureOf } from '../failure.ts';
 import { type RunResult, type SyncRun, settingsOf, sync } from './run.ts';
 import { type AlsoSummary, EMPTY_SUMMARY, type Summary } from './summary.ts';
 
@@ -16,7 +16,7 @@ interface TargetPlace {
 }
 
 interface TargetResult extends TargetPlace, RunResult {
-  readonly outcome?: Outcome | undefined;
+  readonly failure?: Failure | undefined;
 }
 
 /**
@@ -38,40 +38,40 @@ export async function syncAll(run: SyncRun, targets: readonly TargetPlace[], con
     const { target, place } = one;
     logger.info('sync.loading', `Loading ${target} ${place}.`, { target, place });
     // Keeps the files for the next command if a target has failed and still lacks them.
-    const keep = i < targets.length - 1 || results.some(({ outcome }) => outcome !== undefined);
+    const keep = i < targets.length - 1 || results.some(({ failure }) => failure !== undefined);
     const publish = i === 0 ? run.publish : undefined;
     const { summary, error } = await sync({ ...run, publish, sharing: { ...shared, keep } }, one.open, context);
-    const outcome = error === undefined ? undefined : outcomeOf(error, signal);
-    results[i] = { ...one, summary, error, outcome };
-    if (outcome === undefined) continue;
+    const failure = error === undefined ? undefined : failureOf(error, signal);
+    results[i] = { ...one, summary, error, failure };
+    if (failure === undefined) continue;
     if (signal.aborted) {
       // The targets that were not begun are no more loaded than this one.
-      const stopped = results.map((result, at) => (at < i ? result : { ...result, outcome }));
+      const stopped = results.map((result, at) => (at < i ? result : { ...result, failure }));
       return { summary: joined(stopped, context), error };
     }
-    const fields = { target, place, exit: outcome.exit };
-    logger.error('sync.target', `${target} ${place} failed: ${outcome.message}`, fields);
+    const fields = { target, place, exit: failure.exit };
+    logger.error('sync.target', `${target} ${place} failed: ${failure.message}`, fields);
   }
   const unremoved = () => removeShared(run, shared.command, context).catch((error: unknown) => error);
   return { summary: joined(results, context), error: worstError(results) ?? (await unremoved()) };
 }
 
 function worstError(results: readonly TargetResult[]): unknown {
-  const severity = ({ outcome }: TargetResult) => severityOf(outcome?.exit ?? EXIT.done);
+  const severity = ({ failure }: TargetResult) => severityOf(failure?.exit ?? EXIT.done);
   // If several are equally severe, the earlier target counts.
   const [worst] = results.toSorted((a, b) => severity(b) - severity(a));
   const [first] = results;
-  const { outcome, error } = worst;
-  if (worst === first || outcome === undefined) return error;
+  const { failure, error } = worst;
+  if (worst === first || failure === undefined) return error;
   // `also` has no entry for the first target: the sentence names its failure as well.
-  const sentences = [`${worst.target} ${worst.place}: ${outcome.message}`];
-  if (first.outcome !== undefined) {
-    const { exit, message } = first.outcome;
+  const sentences = [`${worst.target} ${worst.place}: ${failure.message}`];
+  if (first.failure !== undefined) {
+    const { exit, message } = first.failure;
     sentences.push(`${first.target} ${first.place} failed too (exit ${exit}): ${message}`);
   }
   const message = sentences.join(' ');
   if (error instanceof UserError) return error.with({ message });
-  return new UserError('system', message, { exitCode: outcome.exit, cause: error });
+  return new UserError('system', message, { exitCode: failure.exit, cause: error });
 }
 
 /** Removes the shared downloads; called when all targets have committed. */
@@ -85,9 +85,9 @@ async function removeShared(run: SyncRun, command: string, context: Context): Pr
 
 function joined(results: readonly TargetResult[], { redactor }: Context): Summary {
   const [first, ...others] = results;
-  const also = others.map(({ target, place, summary, outcome }): AlsoSummary => {
+  const also = others.map(({ target, place, summary, failure }): AlsoSummary => {
     const { rows, windows, next_from_date } = summary;
-    const { exit, message } = outcome ?? { exit: EXIT.done, message: null };
+    const { exit, message } = failure ?? { exit: EXIT.done, message: null };
     return { target, place, rows, windows, next_from_date, exit, error: message && redactor.mask(message) };
   });
   const sum = (key: 'exports' | 'bytes' | 'seconds') => results.reduce((total, { summary }) => total + summary[key], 0);

@@ -2,7 +2,7 @@ import { EXIT, type ExitCode, messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import { begunRun, type RunHistory } from '../../table/runs.ts';
 import type { Context } from '../context.ts';
-import { outcomeOf } from '../outcome.ts';
+import { failureOf } from '../failure.ts';
 import type { Summary } from './summary.ts';
 
 /**
@@ -22,7 +22,7 @@ export async function beginRecord(runs: RunHistory | undefined, context: Context
     end: (summary: Summary) => close(summary, EXIT.done, null),
     /** Throws nothing: that the record could not be closed is a warning beside the failure of the run. */
     async fail(summary: Summary, error: unknown): Promise<void> {
-      const { exit, message } = outcomeOf(error, signal);
+      const { exit, message } = failureOf(error, signal);
       await close(summary, exit, redactor.mask(message)).catch((failure: unknown) => {
         logger.warn('run.record', `The record of this run could not be closed: ${messageOf(failure)}`);
       });

@@ -3,21 +3,21 @@ import type { Logger } from '../base/log.ts';
 import { Stopped } from '../base/signals.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
 
-export interface Outcome {
+export interface Failure {
   readonly exit: ExitCode;
   /** One sentence for an expected failure; for a defect the stack, too. */
   readonly message: string;
   log(logger: Logger): void;
 }
 
-export function outcomeOf(thrown: unknown, signal: AbortSignal): Outcome {
+export function failureOf(thrown: unknown, signal: AbortSignal): Failure {
   const error = unnamedDiskError(thrown);
   if (error instanceof Stopped || signal.aborted) {
     const message = `${messageOf(signal.reason ?? error)}; what was not committed is dropped.`;
     return { exit: EXIT.later, message, log: (logger) => logger.warn('run.stopped', message) };
   }
   if (error instanceof UserError) {
-    const message = placed(error);
+    const message = messageIn(error);
     const log = (logger: Logger) => {
       logger.error('run.failed', message, { kind: error.kind, ...error.where });
       if (error.internal !== error.message) logger.debug('run.failed.detail', error.internal);
@@ -29,7 +29,7 @@ export function outcomeOf(thrown: unknown, signal: AbortSignal): Outcome {
 }
 
 /** The message of an error; names its window and its attempt if the message itself does not. */
-function placed({ message, where }: UserError): string {
+function messageIn({ message, where }: UserError): string {
   if (where.window === undefined || message.includes(where.window)) return message;
   return `${where.window}${where.attempt === undefined ? '' : `, attempt ${where.attempt}`}: ${message}`;
 }
