@@ -153,7 +153,7 @@ const LONGS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854775808
 /** SQL of a cell or list element as DOUBLE; NULL if it is none. Integers that a double holds exactly are doubles. */
 export function sqlDouble(expr: string): string {
   const value = `TRY_CAST(${expr} AS DOUBLE)`;
-  const text = `CAST(${value} AS VARCHAR)`;
+  const text = asText(value);
   const isShort = `length(${expr}) <= ${EXACT_LENGTH} AND NOT contains(${expr}, 'E')`;
   const roundTrips = `isfinite(${value}) AND ${sqlDigits(expr)} = ${sqlDigits(text)}`;
   const dotted = `CASE WHEN ${isShort} OR ${text} = ${expr} THEN ${value} WHEN ${roundTrips} THEN ${value} END`;

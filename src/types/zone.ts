@@ -34,6 +34,18 @@ interface Piece {
   readonly isRepeated: boolean;
 }
 
+/** What the runtime tells of a zone, as far as it was asked: spans by calendar year, pieces by year of the wall clock. */
+interface Changes {
+  readonly format: Intl.DateTimeFormat;
+  readonly spans: Map<number, readonly ZoneSpan[]>;
+  readonly pieces: Map<number, readonly Piece[]>;
+}
+
+function changesOf(timeZone: string): Changes {
+  const format = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset', year: 'numeric' });
+  return { format, spans: new Map(), pieces: new Map() };
+}
+
 /** Wall-clock times, both included, in seconds from 1970-01-01 00:00. */
 export interface WallRange {
   readonly first: number;
@@ -76,27 +88,21 @@ export class Zone {
   readonly name: string;
   /** The times for which the SQL of this zone is made; it may be wrong for other times. */
   readonly range: WallRange;
-  readonly #format: Intl.DateTimeFormat;
-  /** Spans by calendar year, and pieces by year of the wall clock. */
-  readonly #spans: Map<number, readonly ZoneSpan[]>;
-  readonly #pieces: Map<number, readonly Piece[]>;
+  readonly #changes: Changes;
   /** The span of the last instant and the piece of the last wall-clock time that were looked up. */
   #span = { from: 0, end: 0, offset: 0 };
   #piece: Piece & { readonly end: number } = { from: 0, end: 0, offset: undefined, isRepeated: false };
 
-  /** Throws RangeError for a name that the runtime does not know. `whole` is the zone of which this one is a range. */
-  constructor(name: string, whole?: Zone, range: WallRange = ALL_TIMES) {
+  /** Throws RangeError for a name that the runtime does not know. */
+  constructor(name: string, range: WallRange = ALL_TIMES, changes: Changes = changesOf(name)) {
     this.name = name;
     this.range = range;
-    const fields = { timeZone: name, timeZoneName: 'longOffset', year: 'numeric' } as const;
-    this.#format = whole === undefined ? new Intl.DateTimeFormat('en-US', fields) : whole.#format;
-    this.#spans = whole === undefined ? new Map() : whole.#spans;
-    this.#pieces = whole === undefined ? new Map() : whole.#pieces;
+    this.#changes = changes;
   }
 
   /** This zone with SQL for these times alone (ISO texts of the wall clock): for a few days its SQL is arithmetic. */
   within(first: string, last: string): Zone {
-    return new Zone(this.name, this, { first: secondsOf(first), last: secondsOf(last) });
+    return new Zone(this.name, { first: secondsOf(first), last: secondsOf(last) }, this.#changes);
   }
 
   /** The evidence that the zone adds to a wall-clock time: 0, DATETIME_OVERLAP or DATETIME_GAP. */
@@ -154,16 +160,16 @@ export class Zone {
     const last = this.#piece;
     if (localSeconds >= last.from && localSeconds < last.end) return last;
     const year = yearOf(localSeconds);
-    const pieces = this.#pieces.get(year) ?? this.#piecesOf(year);
-    this.#pieces.set(year, pieces);
+    const pieces = this.#changes.pieces.get(year) ?? this.#piecesOf(year);
+    this.#changes.pieces.set(year, pieces);
     this.#piece = entryAt(pieces, localSeconds, year);
     return this.#piece;
   }
 
   /** The spans of a year in UTC; the first begins with the year or before it. */
   #spansOf(year: number): readonly ZoneSpan[] {
-    const spans = this.#spans.get(year) ?? this.#findSpans(year);
-    this.#spans.set(year, spans);
+    const spans = this.#changes.spans.get(year) ?? this.#findSpans(year);
+    this.#changes.spans.set(year, spans);
     return spans;
   }
 
@@ -201,7 +207,7 @@ export class Zone {
   /** Seconds ahead of UTC, from the runtime's text: `1890, GMT+00:17:30`, or `GMT` alone. */
   #ask(utcSeconds: number): number {
     const [, sign, ...parts] =
-      /GMT(?:([+-])(\d+):(\d+)(?::(\d+))?)?$/.exec(this.#format.format(utcSeconds * 1000)) ?? [];
+      /GMT(?:([+-])(\d+):(\d+)(?::(\d+))?)?$/.exec(this.#changes.format.format(utcSeconds * 1000)) ?? [];
     const [hours, minutes, seconds] = parts.map((part) => Number(part ?? 0));
     return ((hours * 60 + minutes) * 60 + seconds) * (sign === '-' ? -1 : 1);
   }

@@ -1,7 +1,7 @@
 import { LOG_ID } from '../../schema/groups.ts';
 import { type StoredColumn, TABLES, type TableName, typedColumns } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
-import { literal } from '../../types/sql.ts';
+import { asText, literal } from '../../types/sql.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
 import { columnOfSource, eventItems, eventLogs, rank, sortedEventLogs } from '../sql/views.ts';
 import { columnsIn } from './file-columns.ts';
@@ -49,7 +49,7 @@ async function writeDerived(table: FileTable, columns: readonly StoredColumn[], 
   const logs = table.engine.isLowOnMemory ? sortedEventLogs : eventLogs;
   const log = columnOfSource(columns, LOG_ID);
   const owned = `SELECT log FROM ${SHARED} WHERE owner <> ${literal(event.copy)}`;
-  const isOwned = `(${log} IS NULL OR CAST(${log} AS VARCHAR) NOT IN (${owned}))`;
+  const isOwned = `(${log} IS NULL OR ${asText(log)} NOT IN (${owned}))`;
   const query = name === 'event_items' ? eventItems(own, from) : logs(own, from, isOwned);
   return table.write({ table: name, date: event.date, query, rows: event.rows, source: event.id });
 }
@@ -75,7 +75,7 @@ async function logsToWrite(
   if (events.length < 2) await engine.run(`${create} (log VARCHAR, owner VARCHAR)`);
   else {
     await engine.run(
-      `${create} AS SELECT CAST(${log} AS VARCHAR) AS log, arg_min(${FILE}, ${rank(columns)}) AS owner
+      `${create} AS SELECT ${asText(log)} AS log, arg_min(${FILE}, ${rank(columns)}) AS owner
       FROM ${rowsOf(events)} WHERE ${isIn(written)} GROUP BY ${log} HAVING count(DISTINCT ${FILE}) > 1`,
     );
   }

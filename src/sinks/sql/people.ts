@@ -7,6 +7,7 @@ import type { HashKey } from '../../schema/hash-key.ts';
 import { isTyped, type StoredColumn, type Typed } from '../../table/columns.ts';
 import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
+import { asText } from '../../types/sql.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../types/type.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import { NOBODY, type PeopleFound, type PeopleQuery, type UnifiedId } from '../target.ts';
@@ -223,7 +224,7 @@ function cellsOf(column: Typed, zone: Zone | undefined): Cell[] {
   const own =
     column.type === 'string'
       ? { keys: [name], values: valueTexts(column, name, zone) }
-      : { keys: [text, `CAST(${name} AS VARCHAR)`], values: [] };
+      : { keys: [text, asText(name)], values: [] };
   return [
     { text, ...own },
     { text: rescued, keys: [rescued], values: [] },

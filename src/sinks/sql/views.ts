@@ -4,7 +4,7 @@
 
 import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../schema/groups.ts';
 import { isItem, type StoredColumn } from '../../table/columns.ts';
-import { literal } from '../../types/sql.ts';
+import { asText, literal } from '../../types/sql.ts';
 import { anyOf, identifier } from './engine/quote.ts';
 
 /** A query of the row of lowest position of each event, among those that meet `keep`, without the item columns. */
@@ -62,8 +62,8 @@ const RESCUED_ITEM =
 
 /** SQL of the number `n` of a detail log id that is its log id, a colon and `n`. */
 function position(columns: readonly StoredColumn[]): string {
-  const detail = `CAST(${columnOfSource(columns, DETAIL_LOG_ID)} AS VARCHAR)`;
-  const log = `CAST(${columnOfSource(columns, LOG_ID)} AS VARCHAR)`;
+  const detail = asText(columnOfSource(columns, DETAIL_LOG_ID));
+  const log = asText(columnOfSource(columns, LOG_ID));
   const rest = `substr(${detail}, length(${log}) + 2)`;
   return `CASE WHEN starts_with(${detail}, ${log} || ':') THEN try_cast(regexp_extract(${rest}, '^[0-9]+$') AS BIGINT) END`;
 }

@@ -3,6 +3,7 @@ import { EVENT_NAME } from '../../../schema/groups.ts';
 import type { StoredColumn } from '../../../table/columns.ts';
 import type { PlannedColumn } from '../../../table/plan.ts';
 import { MAX_EVENT_NAMES } from '../../../table/state.ts';
+import { asText } from '../../../types/sql.ts';
 import type { Engine } from '../engine/engine.ts';
 import { MisreadFile } from '../engine/faults.ts';
 import { columnOfSource } from '../views.ts';
@@ -54,7 +55,7 @@ export async function rescuedOfBatch(
 
 /** The names of events among rows, sorted, at most as many as a target keeps. */
 export async function eventNamesIn(engine: Engine, from: string, columns: readonly StoredColumn[]): Promise<string[]> {
-  const name = `CAST(${columnOfSource(columns, EVENT_NAME)} AS VARCHAR)`;
+  const name = asText(columnOfSource(columns, EVENT_NAME));
   const rows = await engine.rows(
     `SELECT DISTINCT ${name} AS name FROM ${from} WHERE ${name} IS NOT NULL ORDER BY 1 LIMIT ${MAX_EVENT_NAMES}`,
   );
