@@ -9,7 +9,7 @@ import { noTableError } from '../failures.ts';
 import { type CopiedFormat, publishOld, withRewritten } from '../sql/copies.ts';
 import { realFile, SMALL_BLOCKS } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, withFile } from '../sql/engine/engine.ts';
-import { FORMAT, lastSnapshot, MARKS, readLake } from './lake.ts';
+import { FORMAT, lastSnapshot, MARKS, readContents } from './contents.ts';
 
 type CatalogOptions = Pick<EngineOptions, 'lockWaitMs' | 'clock' | 'signal'>;
 
@@ -88,8 +88,8 @@ export const COPIED: CopiedFormat = {
 };
 
 async function checkOurs(engine: Engine): Promise<void> {
-  const lake = await readLake(engine).catch(damaged(engine.file));
-  if (lake?.copyOf !== undefined) return;
+  const contents = await readContents(engine).catch(damaged(engine.file));
+  if (contents?.copyOf !== undefined) return;
   throw noTableError(engine.file);
 }
 

@@ -1,30 +1,33 @@
 import { jsonOf } from '../../base/json.ts';
 import { type FileNote, type LoggedColumns, notedOf, noteOf } from '../files/log-entries.ts';
 import type { DataFile, NewFile } from '../files/table-log.ts';
-import { type LakeFile, unusable } from './lake.ts';
+import { type CatalogFile, unusable } from './contents.ts';
 
 /** The facts about a file for which the catalog has no column. */
-interface LakeNote extends FileNote {
+interface CatalogNote extends FileNote {
   /** Number of rows without a value by column: every column that the file has, except its date. */
   readonly nulls: Readonly<Record<string, number>>;
 }
 
 export function lakeNoteOf(file: NewFile, columns: LoggedColumns): string {
   const nulls = [...file.columns].map((name) => [name, columns.get(name)?.absent ?? file.rows]);
-  const note: LakeNote = { ...noteOf(file), nulls: Object.fromEntries(nulls) };
+  const note: CatalogNote = { ...noteOf(file), nulls: Object.fromEntries(nulls) };
   return JSON.stringify(note);
 }
 
 /** The data file of a row of the catalog, which messages call `catalog`. Throws UserError for a damaged note. */
-export function dataFileOf({ table, path, rows, bytes, date = null, note: text }: LakeFile, catalog: string): DataFile {
-  const note = jsonOf(text ?? '') as LakeNote | undefined;
+export function dataFileOf(
+  { table, path, rows, bytes, date = null, note: text }: CatalogFile,
+  catalog: string,
+): DataFile {
+  const note = jsonOf(text ?? '') as CatalogNote | undefined;
   if (note === undefined) throw unusable(catalog, 'what this program stored in it is not JSON');
   const nulls = new Map(Object.entries(note.nulls));
   return { table, path, date, rows, bytes, columns: new Set(nulls.keys()), nulls, ...notedOf(note) };
 }
 
 /** A data file for a file that another program changed, which a change can remove. */
-export const changedFile = ({ table, path, rows, bytes, date = null }: LakeFile): DataFile => ({
+export const changedFile = ({ table, path, rows, bytes, date = null }: CatalogFile): DataFile => ({
   table,
   path,
   id: path,

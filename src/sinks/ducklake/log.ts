@@ -45,22 +45,22 @@ import { namingObjects } from '../sql/naming-objects.ts';
 import { openStorage } from '../storage/open.ts';
 import { Catalog, COPIED } from './catalog.ts';
 import {
-  createLake,
+  CATALOG_TEXTS,
+  type CatalogContents,
+  type CatalogFile,
+  createContents,
   createOwnTables,
   expireSnapshots,
   foreignTables,
   isLatest,
   keptPaths,
-  LAKE_TEXTS,
-  type Lake,
-  type LakeFile,
   lostNames,
-  readLake,
-} from './lake.ts';
+  readContents,
+} from './contents.ts';
 import { checkShape, rewriteChanged } from './reconcile.ts';
 import { fieldOf, fieldsOf } from './schema.ts';
 import { SnapshotWriter } from './snapshot-writer.ts';
-import { lakeSnapshotOf, stateRows } from './state.ts';
+import { catalogSnapshotOf, stateRows } from './state.ts';
 
 /** Names of the state's rows with the path of the catalog, and with its id, which its copies share. */
 const PATH_ENTRY = 'catalog';
@@ -74,18 +74,18 @@ export const DUCKLAKE: FilesFormat = {
     const { place } = options;
     checkLocalPath(place);
     const catalog = new Catalog(place, options);
-    const lake = await catalog.read(readLake);
-    if (lake === undefined && mode === 'rewrite') throw noTableError(place);
+    const contents = await catalog.read(readContents);
+    if (contents === undefined && mode === 'rewrite') throw noTableError(place);
     if (mode !== 'read') {
-      await refuseCopies(catalog, lake, options);
+      await refuseCopies(catalog, contents, options);
       await catalog.checkWritable();
     }
-    const data = dataOf(catalog, lake, options.data);
+    const data = dataOf(catalog, contents, options.data);
     const storage = await openStorage(data.schema, options);
     return openWithoutLock(storage, options, mode, async (open) => {
       const parts = { ...open, dataPath: data.path, catalog: new Catalog(place, options, open.engine) };
-      const log = new LakeLog(parts, options, mode === 'read');
-      await log.begin(lake);
+      const log = new CatalogLog(parts, options, mode === 'read');
+      await log.begin(contents);
       return log;
     });
   },
@@ -95,9 +95,13 @@ export const DUCKLAKE: FilesFormat = {
  * Throws a configuration failure for a copy for readers, and for a plain copy of an existing catalog, which has the
  * same data: each would remove files that only the other lists.
  */
-async function refuseCopies(catalog: Catalog, lake: Lake | undefined, options: OpenFilesOptions): Promise<void> {
-  if (typeof lake?.copyOf === 'string') throw copyError(COPIED, catalog.file);
-  const original = lake?.state.get(PATH_ENTRY);
+async function refuseCopies(
+  catalog: Catalog,
+  contents: CatalogContents | undefined,
+  options: OpenFilesOptions,
+): Promise<void> {
+  if (typeof contents?.copyOf === 'string') throw copyError(COPIED, catalog.file);
+  const original = contents?.state.get(PATH_ENTRY);
   if (original === undefined || !(await isPlainCopy(COPIED, { file: catalog.file, original }, options))) return;
   throw configError(
     `${catalog.file} is a plain copy of ${original}, which has the same data: ` +
@@ -106,14 +110,18 @@ async function refuseCopies(catalog: Catalog, lake: Lake | undefined, options: O
 }
 
 /** The locations of the data: the path that the catalog names, and the folder of the schema in it. */
-function dataOf(catalog: Catalog, lake: Lake | undefined, given: string | undefined): { path: string; schema: string } {
+function dataOf(
+  catalog: Catalog,
+  contents: CatalogContents | undefined,
+  given: string | undefined,
+): { path: string; schema: string } {
   const absolute = (path: string) => `${schemeOf(path) === undefined ? resolve(path) : path.replace(/\/+$/, '')}/`;
   const wanted = given === undefined ? undefined : absolute(given);
-  if (lake !== undefined && wanted !== undefined && wanted !== lake.dataPath) {
-    throw configError(`--data is ${given}, but ${catalog.file} has its data in ${lake.dataPath}: leave it out.`);
+  if (contents !== undefined && wanted !== undefined && wanted !== contents.dataPath) {
+    throw configError(`--data is ${given}, but ${catalog.file} has its data in ${contents.dataPath}: leave it out.`);
   }
-  const path = lake?.dataPath ?? wanted ?? absolute(`${catalog.file}.files`);
-  return { path, schema: `${path}${lake?.schemaPath ?? 'main/'}`.replace(/\/+$/, '') };
+  const path = contents?.dataPath ?? wanted ?? absolute(`${catalog.file}.files`);
+  return { path, schema: `${path}${contents?.schemaPath ?? 'main/'}`.replace(/\/+$/, '') };
 }
 
 interface Parts extends PlaceWithoutLog {
@@ -121,7 +129,7 @@ interface Parts extends PlaceWithoutLog {
   readonly dataPath: string;
 }
 
-class LakeLog implements TableLog {
+class CatalogLog implements TableLog {
   readonly layout: Layout = {
     hasDateColumn: true,
     fieldIds: (table, columns) => this.#ids.option(table, columns.map(fieldOf)),
@@ -130,7 +138,7 @@ class LakeLog implements TableLog {
   readonly #parts: Parts;
   readonly #options: OpenFilesOptions;
   readonly #isReader: boolean;
-  #lake: Lake | undefined;
+  #contents: CatalogContents | undefined;
   #ids = new FieldIds(new Map());
   /** The last commit: when it began, by the clock of the store, and the paths of files that it expired. */
   #committed: { readonly since: number; readonly expired: readonly string[] } = { since: 0, expired: [] };
@@ -142,7 +150,7 @@ class LakeLog implements TableLog {
   }
 
   get #retentionMs(): number {
-    const stored = Number(this.#lake?.state.get('retention_ms'));
+    const stored = Number(this.#contents?.state.get('retention_ms'));
     return this.#options.retentionMs ?? (Number.isFinite(stored) ? stored : DEFAULT_RETENTION_MS);
   }
 
@@ -150,8 +158,8 @@ class LakeLog implements TableLog {
    * Begins with what the catalog had when it was opened; a writer first makes sure that the data are its own, and
    * whole, and that it takes no folder in which others have files.
    */
-  async begin(lake: Lake | undefined): Promise<void> {
-    const changed = await this.#advanceTo(lake);
+  async begin(contents: CatalogContents | undefined): Promise<void> {
+    const changed = await this.#advanceTo(contents);
     if (!this.#isReader) {
       await this.#noteOwner();
       if (this.snapshot !== undefined) await this.#checkLostFiles();
@@ -161,25 +169,26 @@ class LakeLog implements TableLog {
   }
 
   async read(): Promise<void> {
-    await this.#takeInChangedFiles(await this.#advanceTo(await this.#parts.catalog.read(readLake)));
+    await this.#takeInChangedFiles(await this.#advanceTo(await this.#parts.catalog.read(readContents)));
   }
 
   /**
    * Takes contents as the latest version; returns the files that another program changed. Throws UserError for changes
    * that cannot be followed.
    */
-  async #advanceTo(lake: Lake | undefined): Promise<readonly LakeFile[]> {
+  async #advanceTo(contents: CatalogContents | undefined): Promise<readonly CatalogFile[]> {
     const { catalog, engine } = this.#parts;
-    const { snapshot, changed } = lakeSnapshotOf(lake, catalog.file);
-    if (lake !== undefined && snapshot !== undefined) await checkShape(engine, lake, snapshot.state, catalog.file);
-    this.#lake = lake;
-    this.#ids = new FieldIds(lake?.tables ?? new Map());
+    const { snapshot, changed } = catalogSnapshotOf(contents, catalog.file);
+    if (contents !== undefined && snapshot !== undefined)
+      await checkShape(engine, contents, snapshot.state, catalog.file);
+    this.#contents = contents;
+    this.#ids = new FieldIds(contents?.tables ?? new Map());
     this.snapshot = snapshot;
     return changed;
   }
 
   /** Rewrites the files that another program changed, and commits them; for a reader they stay in its run's folder. */
-  async #takeInChangedFiles(changed: readonly LakeFile[]): Promise<void> {
+  async #takeInChangedFiles(changed: readonly CatalogFile[]): Promise<void> {
     const { logger, signal, isStateEnough, place } = this.#options;
     if (changed.length === 0 || isStateEnough === true) return;
     const table = new FileTable(place, { ...this.#parts, log: this });
@@ -201,7 +210,7 @@ class LakeLog implements TableLog {
     const logged = await loggedColumns(engine, change.added, rangedColumns(change.state));
     const since = change.kind === 'purge' ? await storeTime(storage) : 0;
     let isDecided = false;
-    let written: { readonly lake: Lake | undefined; readonly expired: readonly string[] };
+    let written: { readonly contents: CatalogContents | undefined; readonly expired: readonly string[] };
     try {
       await storeFiles(storage, change.added);
       written = await catalog.write(async (open) => {
@@ -215,8 +224,8 @@ class LakeLog implements TableLog {
       throw error;
     }
     this.#committed = { since, expired: written.expired };
-    const isFirst = this.#lake?.state.get(ID_ENTRY) === undefined;
-    await this.#advanceTo(written.lake);
+    const isFirst = this.#contents?.state.get(ID_ENTRY) === undefined;
+    await this.#advanceTo(written.contents);
     if (isFirst) {
       await this.#noteOwner().catch((error) => {
         // The rows are committed: a temporary failure does not end the run.
@@ -230,7 +239,7 @@ class LakeLog implements TableLog {
   /** Notes which catalog owns the data. Throws a configuration failure for another's, whose files would be removed. */
   async #noteOwner(): Promise<void> {
     const { storage, catalog } = this.#parts;
-    const id = this.#lake?.state.get(ID_ENTRY);
+    const id = this.#contents?.state.get(ID_ENTRY);
     const owner = async () => (await storage.read(OWNER))?.toString('utf8');
     const found = await owner();
     if (found === id) return;
@@ -246,27 +255,30 @@ class LakeLog implements TableLog {
   async #write(open: Engine, change: FileChange, logged: ReadonlyMap<NewFile, LoggedColumns>) {
     const { catalog, engine, dataPath } = this.#parts;
     const { clock } = this.#options;
-    let lake = this.#lake !== undefined && (await isLatest(open, this.#lake)) ? this.#lake : await readLake(open);
-    if (tokenOf(lake) !== tokenOf(this.#lake)) throw new LostRace(catalog.file);
-    lake ??= await createLake(open, dataPath, isoTime(clock.now()));
+    let contents =
+      this.#contents !== undefined && (await isLatest(open, this.#contents))
+        ? this.#contents
+        : await readContents(open);
+    if (tokenOf(contents) !== tokenOf(this.#contents)) throw new LostRace(catalog.file);
+    contents ??= await createContents(open, dataPath, isoTime(clock.now()));
     await createOwnTables(open);
-    const writer = new SnapshotWriter(open, lake, this.#ids);
+    const writer = new SnapshotWriter(open, contents, this.#ids);
     for (const table of TABLES.filter((name) => change.state.tables.includes(name))) {
       const fields = await fieldsOf(engine, table, change.state);
       await writer.shape(table, fields, this.snapshot?.state.tables.includes(table) === true);
     }
     await writer.replaceFiles(change, logged);
-    const last = lake.snapshots.at(-1)?.time ?? 0;
+    const last = contents.snapshots.at(-1)?.time ?? 0;
     const at = isoTime(Math.max(clock.now(), last + 1));
     await writer.finish(at, `${change.kind}, window ${lastWindowNumber(change.state.receipts)}`);
-    await this.#writeState(open, change.state, lake);
-    const after = change.kind === 'purge' ? await readLake(open) : undefined;
+    await this.#writeState(open, change.state, contents);
+    const after = change.kind === 'purge' ? await readContents(open) : undefined;
     const expired = after === undefined ? [] : await expireSnapshots(open, after, after.snapshotId, at);
     await writer.summarize(rangedColumns(change.state));
-    return { lake: await readLake(open), expired };
+    return { contents: await readContents(open), expired };
   }
 
-  async #writeState(open: Engine, state: TableState, { state: before }: Lake): Promise<void> {
+  async #writeState(open: Engine, state: TableState, { state: before }: CatalogContents): Promise<void> {
     const wanted = stateRows(state)
       .set('retention_ms', String(this.#retentionMs))
       .set('change', randomUUID())
@@ -282,11 +294,11 @@ class LakeLog implements TableLog {
   }
 
   async foreign(names: readonly string[]): Promise<readonly string[]> {
-    const lake = this.#lake;
-    if (lake === undefined) return [];
+    const contents = this.#contents;
+    if (contents === undefined) return [];
     const found = await this.#parts.catalog.read(async (engine) => [
-      ...(await foreignTables(engine, lake)),
-      ...(await namingObjects(engine, names, LAKE_TEXTS)),
+      ...(await foreignTables(engine, contents)),
+      ...(await namingObjects(engine, names, CATALOG_TEXTS)),
     ]);
     return found ?? [];
   }
@@ -332,28 +344,28 @@ class LakeLog implements TableLog {
     const now = this.#options.clock.now();
     const retentionMs = this.#retentionMs;
     const expired = this.snapshot === undefined ? [] : await this.#expire(now - retentionMs);
-    const lake = this.#lake;
-    const kept = lake && (await catalog.read((engine) => keptPaths(engine, lake)));
+    const contents = this.#contents;
+    const kept = contents && (await catalog.read((engine) => keptPaths(engine, contents)));
     const paths = await expiredFiles(storage, this.#known(expired, kept), { now, retentionMs });
     // A copy for readers that ends before the oldest snapshot may name them.
-    if (paths.length > 0 && lake?.hasCopies === true) await catalog.publishOlder(lake.snapshots[0].id);
+    if (paths.length > 0 && contents?.hasCopies === true) await catalog.publishOlder(contents.snapshots[0].id);
     return paths;
   }
 
   /** Removes snapshots that others followed before an instant; returns the paths of files that only they had. */
   async #expire(until: number): Promise<string[]> {
     const { catalog } = this.#parts;
-    const lake = this.#lake;
-    const before = lake?.snapshots.findLast(({ time }, i) => i > 0 && time < until)?.id;
+    const contents = this.#contents;
+    const before = contents?.snapshots.findLast(({ time }, i) => i > 0 && time < until)?.id;
     if (before === undefined) return [];
     const { after, paths } = await catalog.write(async (open) => {
-      const current = await readLake(open);
+      const current = await readContents(open);
       // After a commit of another writer the next run does it: this one has not read that commit.
-      if (current === undefined || tokenOf(current) !== tokenOf(lake)) return { after: lake, paths: [] };
+      if (current === undefined || tokenOf(current) !== tokenOf(contents)) return { after: contents, paths: [] };
       const removed = await expireSnapshots(open, current, before, isoTime(this.#options.clock.now()));
-      return { after: await readLake(open), paths: removed };
+      return { after: await readContents(open), paths: removed };
     });
-    this.#lake = after;
+    this.#contents = after;
     return paths;
   }
 
@@ -379,7 +391,7 @@ class LakeLog implements TableLog {
 
   /** The catalog's facts about paths: of `expired` files, which no snapshot has, and of those `kept` for older ones. */
   #known(expired: readonly string[] = [], kept: ReadonlySet<string> = new Set()): KnownFiles {
-    const [live, removed] = [new Set(this.#lake?.files.map(({ path }) => path)), new Set(expired)];
+    const [live, removed] = [new Set(this.#contents?.files.map(({ path }) => path)), new Set(expired)];
     return {
       isLive: (path) => live.has(path),
       leftAt: (path) => (removed.has(path) ? 0 : kept.has(path) ? Number.POSITIVE_INFINITY : undefined),
@@ -390,8 +402,14 @@ class LakeLog implements TableLog {
 const isoTime = (ms: number): string => new Date(ms).toISOString();
 
 /** A text of what must not change between a read and a commit: state, columns and files of this program's tables. */
-function tokenOf(lake: Lake | undefined): string {
-  if (lake === undefined) return '';
-  const files = lake.files.map(({ id, deleted }) => [id, deleted.positions.length, deleted.files]);
-  return JSON.stringify([lake.state.get('change'), lake.dataPath, [...lake.tables], files, [...lake.inlinedRows]]);
+function tokenOf(contents: CatalogContents | undefined): string {
+  if (contents === undefined) return '';
+  const files = contents.files.map(({ id, deleted }) => [id, deleted.positions.length, deleted.files]);
+  return JSON.stringify([
+    contents.state.get('change'),
+    contents.dataPath,
+    [...contents.tables],
+    files,
+    [...contents.inlinedRows],
+  ]);
 }

@@ -10,8 +10,8 @@ import type { NewFile } from '../files/table-log.ts';
 import { describe } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
+import type { CatalogContents, CatalogFile } from './contents.ts';
 import { changedFile } from './data-file.ts';
-import type { Lake, LakeFile } from './lake.ts';
 import { fieldsOf, sameType } from './schema.ts';
 import { insertedError } from './state.ts';
 
@@ -22,14 +22,14 @@ import { insertedError } from './state.ts';
  * Rewrites the files of `events` that another program changed as files of this one: without deleted rows, and each row
  * of a known window. Returns the change of all tables that follows. Called inside a transaction.
  */
-export async function rewriteChanged(table: FileTable, changed: readonly LakeFile[], catalog: string) {
+export async function rewriteChanged(table: FileTable, changed: readonly CatalogFile[], catalog: string) {
   const events = changed.filter((file) => file.table === 'events');
   const added: NewFile[] = [];
   for (const file of events) added.push(...(await rewritten(table, file, catalog)));
   return changeOf(table, 'rewrite', { removed: events.map(changedFile), added });
 }
 
-async function rewritten(table: FileTable, file: LakeFile, catalog: string): Promise<NewFile[]> {
+async function rewritten(table: FileTable, file: CatalogFile, catalog: string): Promise<NewFile[]> {
   const { engine } = table;
   const { state } = table.snapshot;
   const local = await table.fetchOne(changedFile(file));
@@ -54,7 +54,7 @@ async function rewritten(table: FileTable, file: LakeFile, catalog: string): Pro
 }
 
 /** SQL condition of a row of a file that nobody deleted. */
-async function notDeleted(table: FileTable, { deleted }: LakeFile): Promise<string> {
+async function notDeleted(table: FileTable, { deleted }: CatalogFile): Promise<string> {
   const positions = [...deleted.positions];
   for (const path of deleted.files) {
     const local = await table.storage.localFile(path, table.newPath('deleted'));
@@ -65,7 +65,7 @@ async function notDeleted(table: FileTable, { deleted }: LakeFile): Promise<stri
 }
 
 /** The failure for rows of known windows in a file without a date, so that their partition is unknown. */
-const undatedError = (file: string, { table, path }: LakeFile, rows: number) =>
+const undatedError = (file: string, { table, path }: CatalogFile, rows: number) =>
   configError(
     `${file}: another program wrote ${path} without a value of ${PARTITION_COLUMN}, by which ${table} is partitioned, so ` +
       `its ${plainCount(rows, 'row')} cannot be kept. Delete the rows of that file there, then load their days ` +
@@ -73,12 +73,17 @@ const undatedError = (file: string, { table, path }: LakeFile, rows: number) =>
   );
 
 /** Throws UserError unless the tables have the columns of the state: other changes cannot be followed. */
-export async function checkShape(engine: Engine, lake: Lake, state: TableState, file: string): Promise<void> {
-  if (!lake.tables.has('events')) {
+export async function checkShape(
+  engine: Engine,
+  contents: CatalogContents,
+  state: TableState,
+  file: string,
+): Promise<void> {
+  if (!contents.tables.has('events')) {
     throw configError(`${file} has no table events any more: another program dropped or renamed it. Rename it back.`);
   }
   for (const table of state.tables) {
-    const columns = lake.tables.get(table)?.columns;
+    const columns = contents.tables.get(table)?.columns;
     if (columns === undefined) continue;
     const byName = new Map(columns.map((column) => [column.name, column]));
     for (const field of await fieldsOf(engine, table, state)) {

@@ -11,18 +11,18 @@ import { type ChangedFiles, LostRace, type NewFile } from '../files/table-log.ts
 import type { Engine, Value } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { appendRows, type CatalogRow } from './catalog-rows.ts';
+import type { CatalogContents, CatalogTable } from './contents.ts';
 import { lakeNoteOf } from './data-file.ts';
-import type { Lake, LakeTable } from './lake.ts';
 import { duckDbType, sameType } from './schema.ts';
 
-interface Table extends Pick<LakeTable, 'id' | 'partitionId' | 'columns'> {
+interface Table extends Pick<CatalogTable, 'id' | 'partitionId' | 'columns'> {
   nextRowId: number;
 }
 
-/** Writes the next snapshot of a lake, as the reference extension would. Used inside a transaction of the catalog. */
+/** Writes the next snapshot of a catalog, as the reference extension would. Used inside a transaction of the catalog. */
 export class SnapshotWriter {
   readonly #engine: Engine;
-  readonly #lake: Lake;
+  readonly #contents: CatalogContents;
   readonly #ids: FieldIds;
   readonly #id: number;
   readonly #tables = new Map<TableName, Table>();
@@ -31,18 +31,18 @@ export class SnapshotWriter {
   #nextCatalogId: number;
   #nextFileId: number;
 
-  constructor(engine: Engine, lake: Lake, ids: FieldIds) {
+  constructor(engine: Engine, contents: CatalogContents, ids: FieldIds) {
     this.#engine = engine;
-    this.#lake = lake;
+    this.#contents = contents;
     this.#ids = ids;
-    this.#id = lake.snapshotId + 1;
-    this.#nextCatalogId = lake.nextCatalogId;
-    this.#nextFileId = lake.nextFileId;
+    this.#id = contents.snapshotId + 1;
+    this.#nextCatalogId = contents.nextCatalogId;
+    this.#nextFileId = contents.nextFileId;
   }
 
   /** Makes a table, or adds missing columns to it and changes types. */
   async shape(name: TableName, fields: readonly Field[], isOurs: boolean): Promise<void> {
-    const known = this.#lake.tables.get(name);
+    const known = this.#contents.tables.get(name);
     if (known !== undefined && !isOurs) {
       throw configError(
         `${this.#engine.file} has a table ${name} that this program did not make: rename it, or give another catalog.`,
@@ -90,7 +90,7 @@ export class SnapshotWriter {
       WHERE i.table_id = ${id} AND d.database_name = current_database() ORDER BY i.schema_version DESC LIMIT 1`,
     );
     if (latest === undefined) return;
-    const version = this.#lake.schemaVersion + 1;
+    const version = this.#contents.schemaVersion + 1;
     const next = `ducklake_inlined_data_${id}_${version}`;
     await this.#engine.run(`CREATE TABLE ${next} AS FROM ${identifier(String(latest.name))} LIMIT 0`);
     for (const field of changed) {
@@ -109,7 +109,7 @@ export class SnapshotWriter {
     const since = { table_id: id, begin_snapshot: this.#id };
     const path = { path: `${name}/`, path_is_relative: true };
     await appendRows(engine, 'ducklake_table', [
-      { ...since, ...path, table_uuid: randomUUID(), schema_id: this.#lake.schemaId, table_name: name },
+      { ...since, ...path, table_uuid: randomUUID(), schema_id: this.#contents.schemaId, table_name: name },
     ]);
     await appendRows(engine, 'ducklake_partition_info', [{ ...since, partition_id: partitionId }]);
     const columns = this.#columnsOf(name, fields);
@@ -149,7 +149,7 @@ export class SnapshotWriter {
 
   async replaceFiles({ removed, added }: ChangedFiles, logged: ReadonlyMap<NewFile, LoggedColumns>): Promise<void> {
     const leaving = new Set(removed.map(({ path }) => path));
-    const left = this.#lake.files.filter(({ path }) => leaving.has(path));
+    const left = this.#contents.files.filter(({ path }) => leaving.has(path));
     if (left.length > 0) {
       const isOneOf = `data_file_id IN (${left.map(({ id }) => id).join(', ')}) AND end_snapshot IS NULL`;
       const end = (table: string) =>
@@ -210,7 +210,7 @@ export class SnapshotWriter {
   /** Makes the snapshot visible, if it has any change. */
   async finish(at: string, message: string): Promise<void> {
     if (this.#changes.length === 0) return;
-    const schemaVersion = this.#lake.schemaVersion + (this.#altered.size > 0 ? 1 : 0);
+    const schemaVersion = this.#contents.schemaVersion + (this.#altered.size > 0 ? 1 : 0);
     const version = { begin_snapshot: this.#id, schema_version: schemaVersion };
     const versions = [...this.#altered].map((id) => ({ ...version, table_id: id }));
     await appendRows(this.#engine, 'ducklake_schema_versions', versions);

@@ -6,8 +6,8 @@ import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { stateEntries, stateFrom } from '../files/log-entries.ts';
 import { liveRows } from '../files/table-log.ts';
+import { type CatalogContents, unusable } from './contents.ts';
 import { changedFile, dataFileOf } from './data-file.ts';
-import { type Lake, unusable } from './lake.ts';
 
 /** The rows of `_dfinery_state` that hold a state. */
 export function stateRows(state: TableState): Map<string, string> {
@@ -21,28 +21,28 @@ export function stateRows(state: TableState): Map<string, string> {
  * What a catalog says of the tables; no snapshot if it has no state of this program. `changed`: the files that another
  * program wrote, or of which it deleted rows. `file` names the catalog in messages. Throws UserError.
  */
-export function lakeSnapshotOf(lake: Lake | undefined, file: string) {
-  const text = lake?.state.get('table');
-  if (lake === undefined || text === undefined) {
-    const [foreign] = lake?.tables.keys() ?? [];
+export function catalogSnapshotOf(contents: CatalogContents | undefined, file: string) {
+  const text = contents?.state.get('table');
+  if (contents === undefined || text === undefined) {
+    const [foreign] = contents?.tables.keys() ?? [];
     if (foreign === undefined) return { snapshot: undefined, changed: [] };
     throw configError(`${file} has a table ${foreign} that this program did not make: give another catalog.`);
   }
   const failed = (name: string, why: string) => unusable(file, `its ${name} is not what this program writes: ${why}`);
   const read = <T>(name: string): T => {
-    const value = jsonOf(lake.state.get(name) ?? 'null');
+    const value = jsonOf(contents.state.get(name) ?? 'null');
     if (value === undefined) throw failed(name, 'it is not JSON');
     return value as T;
   };
   const { timezone, tables } = read<Pick<TableState, 'timezone' | 'tables'>>('table');
-  const { receipts, ...stored } = stateFrom(lake.state, failed);
-  const changed = lake.files.filter(
+  const { receipts, ...stored } = stateFrom(contents.state, failed);
+  const changed = contents.files.filter(
     ({ note, deleted }) => note === undefined || deleted.positions.length > 0 || deleted.files.length > 0,
   );
   const foreign = new Set(changed);
-  const files = lake.files.map((one) => (foreign.has(one) ? changedFile(one) : dataFileOf(one, file)));
-  for (const [table, rows] of lake.inlinedRows) throw insertedError(file, table, rows);
-  const isOutdated = (name: TableName) => !lake.tables.has(name) || changed.some(({ table }) => table === name);
+  const files = contents.files.map((one) => (foreign.has(one) ? changedFile(one) : dataFileOf(one, file)));
+  for (const [table, rows] of contents.inlinedRows) throw insertedError(file, table, rows);
+  const isOutdated = (name: TableName) => !contents.tables.has(name) || changed.some(({ table }) => table === name);
   return {
     changed,
     snapshot: {

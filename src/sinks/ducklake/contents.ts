@@ -25,13 +25,13 @@ const OWN_TABLES = [
   `${MARKS}(database VARCHAR, file VARCHAR, copy_of VARCHAR)`,
 ];
 
-export interface LakeTable extends IdentifiedTable {
+export interface CatalogTable extends IdentifiedTable {
   readonly id: number;
   readonly partitionId: number;
   readonly nextRowId: number;
 }
 
-export interface LakeFile {
+export interface CatalogFile {
   readonly id: number;
   readonly table: TableName;
   /** Path from the folder of the schema. */
@@ -47,7 +47,7 @@ export interface LakeFile {
 }
 
 /** The contents of a catalog at its latest snapshot. */
-export interface Lake {
+export interface CatalogContents {
   readonly snapshotId: number;
   readonly schemaVersion: number;
   readonly nextCatalogId: number;
@@ -58,8 +58,8 @@ export interface Lake {
   /** Location of the schema's data: a folder, or an address in a bucket, with `/` at the end. */
   readonly dataPath: string;
   readonly schemaPath: string;
-  readonly tables: ReadonlyMap<TableName, LakeTable>;
-  readonly files: readonly LakeFile[];
+  readonly tables: ReadonlyMap<TableName, CatalogTable>;
+  readonly files: readonly CatalogFile[];
   /** Number of rows in the catalog itself, which another program inserted, by table. */
   readonly inlinedRows: ReadonlyMap<TableName, number>;
   readonly state: ReadonlyMap<string, string>;
@@ -68,7 +68,7 @@ export interface Lake {
   readonly hasCopies: boolean;
 }
 
-export async function createLake(engine: Engine, dataPath: string, at: string): Promise<Lake> {
+export async function createContents(engine: Engine, dataPath: string, at: string): Promise<CatalogContents> {
   await engine.run(CATALOG_TABLES);
   await appendRows(engine, 'ducklake_metadata', [
     { key: 'version', value: FORMAT },
@@ -81,9 +81,9 @@ export async function createLake(engine: Engine, dataPath: string, at: string): 
   const snapshot = { snapshot_id: 0, snapshot_time: at, schema_version: 0 };
   await appendRows(engine, 'ducklake_snapshot', [{ ...snapshot, next_catalog_id: 1, next_file_id: 0 }]);
   await appendRows(engine, 'ducklake_snapshot_changes', [{ snapshot_id: 0, changes_made: 'created_schema:"main"' }]);
-  const lake = await readLake(engine);
-  if (lake === undefined) throw new RangeError('a catalog that was just made is empty');
-  return lake;
+  const contents = await readContents(engine);
+  if (contents === undefined) throw new RangeError('a catalog that was just made is empty');
+  return contents;
 }
 
 export async function createOwnTables(engine: Engine): Promise<void> {
@@ -104,7 +104,7 @@ export const unusable = (file: string, why: string) =>
   });
 
 /** Reads the open catalog at its latest snapshot; undefined if the file has no table. Throws UserError. */
-export async function readLake(engine: Engine): Promise<Lake | undefined> {
+export async function readContents(engine: Engine): Promise<CatalogContents | undefined> {
   const { file } = engine;
   const names = await tableNames(engine);
   if (names.size === 0) return undefined;
@@ -139,7 +139,7 @@ export async function readLake(engine: Engine): Promise<Lake | undefined> {
     dataPath,
     schemaPath: String(schema.path),
     tables,
-    files: await readLakeFiles(engine, snapshot, tables, names),
+    files: await readCatalogFiles(engine, snapshot, tables, names),
     inlinedRows: await readInlined(engine, snapshot),
     state: names.has('_dfinery_state') ? await readStateEntries(engine) : new Map(),
     copyOf: names.has(MARKS)
@@ -157,7 +157,7 @@ async function tableNames(engine: Engine): Promise<Set<string>> {
 }
 
 /** True if nobody has committed anything since a read. */
-export async function isLatest(engine: Engine, { snapshotId, state }: Lake): Promise<boolean> {
+export async function isLatest(engine: Engine, { snapshotId, state }: CatalogContents): Promise<boolean> {
   const names = await tableNames(engine);
   if (!names.has('ducklake_snapshot') || !names.has('_dfinery_state')) return false;
   const { id, change } = await engine.row(
@@ -200,7 +200,7 @@ async function readMetadata(engine: Engine): Promise<string> {
 }
 
 /** A snapshot of the catalog, and the schema with this program's tables. */
-type SnapshotOfSchema = Pick<Lake, 'snapshotId' | 'schemaId'>;
+type SnapshotOfSchema = Pick<CatalogContents, 'snapshotId' | 'schemaId'>;
 
 /** The relation of this program's tables at a snapshot. */
 const dataTables = ({ snapshotId, schemaId }: SnapshotOfSchema): string =>
@@ -208,7 +208,7 @@ const dataTables = ({ snapshotId, schemaId }: SnapshotOfSchema): string =>
   FROM ducklake_table t
   WHERE schema_id = ${schemaId} AND table_name IN (${TABLES.map(literal).join(', ')}) AND ${isLiveAt('t', snapshotId)})`;
 
-async function readTables(engine: Engine, snapshot: SnapshotOfSchema): Promise<Map<TableName, LakeTable>> {
+async function readTables(engine: Engine, snapshot: SnapshotOfSchema): Promise<Map<TableName, CatalogTable>> {
   const { snapshotId } = snapshot;
   const rows = await engine.rows(
     `SELECT o.table_name AS name, o.table_id AS id, any_value(p.partition_id) AS partition,
@@ -263,8 +263,8 @@ const KNOWN_TABLES: ReadonlySet<string> = new Set([
   ...[...OWN_TABLES, COPIES_TABLE].map((table) => table.split('(')[0]),
 ]);
 
-/** Names of tables, in the file or in the lake, that are not this program's. */
-export async function foreignTables(engine: Engine, { snapshotId }: Lake): Promise<string[]> {
+/** Names of tables, in the file or in the catalog, that are not this program's. */
+export async function foreignTables(engine: Engine, { snapshotId }: CatalogContents): Promise<string[]> {
   const rows = await engine.rows(
     `SELECT schema_name AS schema, table_name AS name FROM ducklake_table t JOIN ducklake_schema s USING (schema_id)
     WHERE ${isLiveAt('t', snapshotId)} AND ${isLiveAt('s', snapshotId)}`,
@@ -276,20 +276,20 @@ export async function foreignTables(engine: Engine, { snapshotId }: Lake): Promi
   return [...inFile, ...others.map(({ schema, name }) => `${schema}.${name}`)].sort();
 }
 
-/** Where a catalog keeps texts of the lake, also of older snapshots, as rows. */
-export const LAKE_TEXTS: readonly NamedTexts[] = [
+/** Where a catalog keeps texts, also of older snapshots, as rows. */
+export const CATALOG_TEXTS: readonly NamedTexts[] = [
   ['view', 'ducklake_view', 'view_name', 'sql', 'NULL'],
   ['macro', 'ducklake_macro_impl JOIN ducklake_macro USING (macro_id)', 'macro_name', 'sql', 'NULL'],
   ['tag', 'ducklake_tag', 'key', 'NULL', 'value'],
   ['tag', 'ducklake_column_tag', "key || ' of a column'", 'NULL', 'value'],
 ];
 
-async function readLakeFiles(
+async function readCatalogFiles(
   engine: Engine,
   snapshot: SnapshotOfSchema,
-  tables: Lake['tables'],
+  tables: CatalogContents['tables'],
   names: ReadonlySet<string>,
-): Promise<LakeFile[]> {
+): Promise<CatalogFile[]> {
   const hasNotes = names.has('_dfinery_files');
   const rows = await engine.rows(
     `SELECT f.data_file_id AS id, o.table_name AS table, f.path, f.record_count AS rows, f.file_size_bytes AS bytes,
@@ -333,13 +333,13 @@ async function readLakeFiles(
 }
 
 /** Paths, from the folder of the schema, of files that left the tables and are kept for older snapshots. */
-export async function keptPaths(engine: Engine, lake: Lake): Promise<Set<string>> {
-  const own = dataTables(lake);
+export async function keptPaths(engine: Engine, contents: CatalogContents): Promise<Set<string>> {
+  const own = dataTables(contents);
   const rows = await engine.rows(
     `SELECT table_name || '/' || path AS path FROM ducklake_data_file JOIN ${own} USING (table_id)
-    WHERE end_snapshot <= ${lake.snapshotId}
+    WHERE end_snapshot <= ${contents.snapshotId}
     UNION ALL SELECT table_name || '/' || path FROM ducklake_delete_file JOIN ${own} USING (table_id)
-    UNION ALL SELECT substr(path, ${lake.schemaPath.length + 1})
+    UNION ALL SELECT substr(path, ${contents.schemaPath.length + 1})
     FROM ducklake_files_scheduled_for_deletion WHERE path_is_relative`,
   );
   return new Set(rows.map(({ path }) => String(path)));
@@ -379,7 +379,7 @@ async function inlinedTables(engine: Engine, snapshot: SnapshotOfSchema) {
 }
 
 /** The tables of the catalog with the numbers of rows of this program's files that another program deleted. */
-const inlinedDeletes = (tables: Lake['tables'], names: ReadonlySet<string>): string[] =>
+const inlinedDeletes = (tables: CatalogContents['tables'], names: ReadonlySet<string>): string[] =>
   [...tables.values()].map(({ id }) => `ducklake_inlined_delete_${id}`).filter((name) => names.has(name));
 
 /**
@@ -387,7 +387,12 @@ const inlinedDeletes = (tables: Lake['tables'], names: ReadonlySet<string>): str
  * the catalog itself. Files of other programs' tables are left to `ducklake_cleanup_old_files`. Called inside a
  * transaction; returns the paths of this program's files, from the folder of the schema.
  */
-export async function expireSnapshots(engine: Engine, lake: Lake, before: number, at: string): Promise<string[]> {
+export async function expireSnapshots(
+  engine: Engine,
+  contents: CatalogContents,
+  before: number,
+  at: string,
+): Promise<string[]> {
   for (const table of ['ducklake_snapshot', 'ducklake_snapshot_changes']) {
     await engine.run(`DELETE FROM ${table} WHERE snapshot_id < ${before}`);
   }
@@ -396,7 +401,7 @@ export async function expireSnapshots(engine: Engine, lake: Lake, before: number
     const [files, isOver] = [`ducklake_${kind}_file`, `end_snapshot <= ${before}`];
     const own = await engine.rows(
       `SELECT table_name || '/' || path AS path FROM ${files}
-      JOIN ${dataTables(lake)} USING (table_id) WHERE ${isOver}`,
+      JOIN ${dataTables(contents)} USING (table_id) WHERE ${isOver}`,
     );
     paths.push(...own.map(({ path }) => String(path)));
     await engine.run(
@@ -407,17 +412,17 @@ export async function expireSnapshots(engine: Engine, lake: Lake, before: number
         any_value(path_is_relative) AS path_is_relative FROM ducklake_table GROUP BY table_id) t USING (table_id)
       JOIN (SELECT schema_id, any_value(path) AS path, any_value(path_is_relative) AS path_is_relative
         FROM ducklake_schema GROUP BY schema_id) s USING (schema_id)
-      WHERE f.${isOver} AND f.table_id NOT IN (SELECT table_id FROM ${dataTables(lake)})`,
+      WHERE f.${isOver} AND f.table_id NOT IN (SELECT table_id FROM ${dataTables(contents)})`,
     );
     await engine.run(`DELETE FROM ${files} WHERE ${isOver}`);
   }
   for (const table of ['ducklake_file_column_stats', 'ducklake_file_partition_value', '_dfinery_files']) {
     await engine.run(`DELETE FROM ${table} WHERE data_file_id NOT IN (SELECT data_file_id FROM ducklake_data_file)`);
   }
-  for (const { inlined } of await inlinedTables(engine, lake)) {
+  for (const { inlined } of await inlinedTables(engine, contents)) {
     await engine.run(`DELETE FROM ${identifier(inlined)} WHERE end_snapshot <= ${before}`);
   }
-  for (const inlined of inlinedDeletes(lake.tables, await tableNames(engine))) {
+  for (const inlined of inlinedDeletes(contents.tables, await tableNames(engine))) {
     await engine.run(`DELETE FROM ${inlined} WHERE file_id NOT IN (SELECT data_file_id FROM ducklake_data_file)`);
   }
   return paths;
