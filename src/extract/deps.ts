@@ -56,7 +56,7 @@ export const newExtractCounts = () => ({
   /** Bytes of CSV received, also by requests that failed. */
   bytes: 0,
   /** Whether an export contains its `to_date`, if the extraction has proved it (S2). */
-  inclusive: undefined as boolean | undefined,
+  singleDaysInclusive: undefined as boolean | undefined,
   /** Days that are lost at the service, in no order. */
   gaps: [] as Day[],
 });

@@ -87,7 +87,7 @@ function asJson({ planned, needed, forecast, settings }: PlanOutput) {
     exports_startable_now: forecast.startableNow,
     exports_left: forecast.left,
     earliest_end: new Date(forecast.earliestEnd).toISOString(),
-    to_date_inclusive: planned.inclusive ?? null,
+    to_date_inclusive: planned.singleDaysInclusive ?? null,
     gaps: planned.likelyGaps,
     cursor: planned.cursor,
     configuration: settings,
@@ -112,8 +112,8 @@ function asLines({ planned, loaded, needed, forecast, now }: PlanOutput): string
     wait === 0
       ? '  The quota delays none of them.'
       : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,
-    planned.inclusive === undefined
+    planned.singleDaysInclusive === undefined
       ? '  Whether to_date is included is not known yet: the first days of data will prove it.'
-      : `  to_date is ${planned.inclusive ? '' : 'not '}included.`,
+      : `  to_date is ${planned.singleDaysInclusive ? '' : 'not '}included.`,
   ];
 }

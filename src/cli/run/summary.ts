@@ -52,7 +52,7 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
     seconds,
     from_date: plan.days[0] ?? null,
     next_from_date: counts.nextFromDate ?? plan.state.from_date,
-    to_date_inclusive: counts.inclusive ?? plan.inclusive ?? null,
+    to_date_inclusive: counts.singleDaysInclusive ?? plan.singleDaysInclusive ?? null,
     columns_added: stored.columnsAdded,
     columns_widened: stored.columnsWidened,
     rescued_cells: [...stored.rescued.values()].reduce((sum, cells) => sum + cells, 0),

@@ -13,7 +13,7 @@ import { dayRequest, fetchDays } from './split.ts';
  * Whether an export contains its `to_date` (S2, S62). A single day, [D,D], and several days, [D,D+n], are two forms of
  * request, and a proof holds for the form that was asked. Only rows are observations: a 400 proves nothing.
  *
- * [D,D] with rows that are an hour apart: single days are whole (`facts.known.inclusive`).
+ * [D,D] with rows that are an hour apart: single days are whole (`facts.known.singleDaysInclusive`).
  * [D,D+n] with rows that are n days and two hours apart: ranges contain their end (`facts.known.rangesInclusive`).
  * [D,D] and [D+1,D+1] without a row and [D,D+1] with rows, D over: single days hold nothing.
  * |[D,D+2]| = |[D,D+1]| + |[D+1,D+2]|, both with rows and no day between them: ranges leave their end out.
@@ -125,7 +125,8 @@ const windowOf = (download: Download, first: Day, last = first): WindowStep => (
 /** Records what an export of several days proves about its end; true if several days are known to contain their end. */
 export function observeRange(extraction: Extraction, download: Download): boolean {
   const { facts } = extraction;
-  if (facts.known.rangesInclusive === undefined && provesRange(extraction, download)) facts.includeRangeEnd(download);
+  if (facts.known.rangesInclusive === undefined && provesRange(extraction, download))
+    facts.proveRangesInclusive(download);
   return facts.known.rangesInclusive === true;
 }
 
@@ -168,7 +169,7 @@ export class EndRule {
    */
   ahead(day: Day): Download | undefined {
     const { day: requested, answer } = this.#ahead ?? {};
-    return requested === day && answer?.kind === 'rows' && this.#extraction.facts.known.inclusive === true
+    return requested === day && answer?.kind === 'rows' && this.#extraction.facts.known.singleDaysInclusive === true
       ? answer
       : undefined;
   }
@@ -301,7 +302,7 @@ export class EndRule {
     if (rowCount(all) !== rowCount(twoDays) + rowCount(nextTwoDays)) return false;
     const isProof = twoDays.to <= lastDayOver(sentAtOf(twoDays)) && rowCount(twoDays) > 0 && rowCount(nextTwoDays) > 0;
     if (isProof && canProve(this.#extraction) && followsClosely(twoDays, nextTwoDays)) {
-      this.#extraction.facts.excludeRangeEnd();
+      this.#extraction.facts.proveRangesExclusive();
       this.#extraction.facts.proveSingleDays(false, twoDays.from);
     }
     return true;

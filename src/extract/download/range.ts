@@ -25,7 +25,7 @@ export async function fetchRange(
   const { facts, plan } = extraction;
   const { first, last } = days;
   const inclusive =
-    first === last ? facts.known.inclusive === true : assumesEnd || facts.known.rangesInclusive === true;
+    first === last ? facts.known.singleDaysInclusive === true : assumesEnd || facts.known.rangesInclusive === true;
   if (!inclusive && facts.known.rangesInclusive !== false && plan.appends) {
     return [noDownload(days, 'later', 'whether an export contains its to_date is not proved')];
   }
@@ -40,7 +40,7 @@ export async function fetchRange(
     switch (download.kind) {
       case 'rows':
         if (isLowered) facts.limitToDate(to);
-        if (download.split === 'names' && first !== last) facts.limitWindowDays(days);
+        if (download.split === 'names' && first !== last) facts.halveWindowDays(days);
         return [{ ...download, days, contains: earlierOf(last, inclusive ? to : addDays(to, -1)) }];
       case 'gone': {
         // The remaining days are requested again, without those that are known to be gone as well.
@@ -52,7 +52,7 @@ export async function fetchRange(
           : [...results, ...(await fetchRange(extraction, { first: next, last }, { assumesEnd, waitBudget }))];
       }
       case 'too_big': {
-        const middle = addDays(first, facts.limitWindowDays(days) - 1);
+        const middle = addDays(first, facts.halveWindowDays(days) - 1);
         return [
           ...(await fetchRange(extraction, { first, last: middle }, { assumesEnd, waitBudget })),
           ...(await fetchRange(extraction, { first: addDays(middle, 1), last }, { assumesEnd, waitBudget })),
@@ -75,7 +75,8 @@ export async function fetchRange(
 
 /** True if fewer days can be requested, and would not share a day with the next window. */
 function canBeHalved({ plan, facts }: Extraction, days: DayRange): boolean {
-  const sharesDays = plan.proveFirst && facts.known.inclusive !== true && facts.known.rangesInclusive === true;
+  const sharesDays =
+    plan.proveFirst && facts.known.singleDaysInclusive !== true && facts.known.rangesInclusive === true;
   return lengthOf(days) >= (sharesDays ? 4 : 2);
 }
 

@@ -195,7 +195,7 @@ export class Scheduler {
   /** Decides what to do with the next days, and changes nothing; undefined if no more days are to be requested now. */
   #next(): DayStep | undefined {
     const { plan, facts } = this.#extraction;
-    const { inclusive, rangesInclusive } = facts.known;
+    const { singleDaysInclusive, rangesInclusive } = facts.known;
     const first = this.#ranges.peek();
     const settled = this.#settledThrough(facts.earlierTime());
     if (first === undefined || this.#isHeldBack || (settled !== undefined && first > settled)) return undefined;
@@ -213,11 +213,12 @@ export class Scheduler {
     if (days !== undefined && days.first !== days.last) {
       if (rangesInclusive !== undefined) return { days, isAlone, take: (extraction) => this.#fetch(extraction, days) };
       if (this.#mayRequestRange()) {
-        const isProof = this.#rangeAttempts < PROOF_ATTEMPTS && inclusive !== false;
+        const isProof = this.#rangeAttempts < PROOF_ATTEMPTS && singleDaysInclusive !== false;
         return { days, isAlone: isAlone || isProof, take: (extraction) => this.#tryRange(extraction, days) };
       }
     }
-    const isUsable = inclusive === true || rangesInclusive === false || (inclusive === false && !plan.proveFirst);
+    const isUsable =
+      singleDaysInclusive === true || rangesInclusive === false || (singleDaysInclusive === false && !plan.proveFirst);
     if (isUsable) return { days: day, isAlone, take: (extraction) => this.#fetch(extraction, day) };
     return { days: day, isAlone: true, take: () => this.#proveDay(first) };
   }
@@ -240,9 +241,9 @@ export class Scheduler {
 
   /** True if several days may be requested together although it is not proved that such a request contains its end. */
   #mayRequestRange(): boolean {
-    const { inclusive } = this.#extraction.facts.known;
-    if (this.#extraction.plan.proveFirst) return inclusive === true && this.#rangeAttempts === 0;
-    return inclusive !== undefined || this.#singles >= PROOF_ATTEMPTS;
+    const { singleDaysInclusive } = this.#extraction.facts.known;
+    if (this.#extraction.plan.proveFirst) return singleDaysInclusive === true && this.#rangeAttempts === 0;
+    return singleDaysInclusive !== undefined || this.#singles >= PROOF_ATTEMPTS;
   }
 
   /** Downloads days. While a request may not contain its end, it asks for one day more. */

@@ -8,7 +8,7 @@ import type { ExportState } from '../window.ts';
 /** What answers have shown of the service. */
 interface Known {
   /** True if an export of a single day contains that day (S2); undefined while it is not known. */
-  readonly inclusive: boolean | undefined;
+  readonly singleDaysInclusive: boolean | undefined;
   /** True if an export of several days contains its `to_date` (S62); undefined while it is not known. */
   readonly rangesInclusive: boolean | undefined;
   /** False if bodies end without a line end, as two identical downloads have shown; true if some end with one. */
@@ -39,7 +39,7 @@ export class ServiceFacts {
     this.#plan = plan;
     this.#deps = deps;
     this.#known = {
-      inclusive: plan.inclusive,
+      singleDaysInclusive: plan.singleDaysInclusive,
       rangesInclusive: plan.rangesInclusive,
       finalNewline: final_newline,
       maxWindowDays: max_window_days,
@@ -58,20 +58,20 @@ export class ServiceFacts {
 
   /** Records the rule for single days, which the export of `day` proves. */
   proveSingleDays(inclusive: boolean, day: Day): void {
-    if (this.#known.inclusive === inclusive) return;
-    this.#update({ inclusive });
-    this.#deps.counts.inclusive = inclusive;
+    if (this.#known.singleDaysInclusive === inclusive) return;
+    this.#update({ singleDaysInclusive: inclusive });
+    this.#deps.counts.singleDaysInclusive = inclusive;
     const message = `The export of ${day} proves that to_date is ${inclusive ? 'included' : 'not included'}.`;
     this.#deps.logger.info('rule.proved', message, { window: day, to_date_inclusive: inclusive });
   }
 
-  /** Records that several days leave out their `to_date`. */
-  excludeRangeEnd(): void {
+  /** Records that several days do not contain their `to_date`, which an export proves. */
+  proveRangesExclusive(): void {
     this.#update({ rangesInclusive: false });
   }
 
   /** Records that several days contain their `to_date`, which an export proves. */
-  includeRangeEnd({ from, to }: { readonly from: Day; readonly to: Day }): void {
+  proveRangesInclusive({ from, to }: { readonly from: Day; readonly to: Day }): void {
     this.#update({ rangesInclusive: true });
     const message = `The export of ${from} to ${to} proves that several days contain their to_date.`;
     this.#deps.logger.info('rule.ranges_proved', message, { window: from, to_date_inclusive: true });
@@ -95,7 +95,7 @@ export class ServiceFacts {
   }
 
   /** Limits later windows to half as many days as this one, or fewer. Returns that number. */
-  limitWindowDays(days: DayRange): number {
+  halveWindowDays(days: DayRange): number {
     const count = Math.ceil(lengthOf(days) / 2);
     this.#update({ maxWindowDays: Math.min(count, this.#known.maxWindowDays ?? count) });
     return count;
@@ -129,10 +129,10 @@ export class ServiceFacts {
 
   /** The facts to store with `state`; a configured rule is not stored. */
   stored(state: ExportState): Partial<ExportState> {
-    const { inclusive, rangesInclusive, finalNewline, maxWindowDays, nameGroups } = this.#known;
+    const { singleDaysInclusive, rangesInclusive, finalNewline, maxWindowDays, nameGroups } = this.#known;
     const { ruleConfigured } = this.#plan;
     return {
-      ...(!ruleConfigured && inclusive !== undefined && { to_date_inclusive: inclusive }),
+      ...(!ruleConfigured && singleDaysInclusive !== undefined && { to_date_inclusive: singleDaysInclusive }),
       ...(!ruleConfigured && rangesInclusive !== undefined && { ranges_inclusive: rangesInclusive }),
       ...((finalNewline === false || state.final_newline === false) && { final_newline: finalNewline === true }),
       ...(maxWindowDays !== undefined && { max_window_days: maxWindowDays }),

@@ -6,12 +6,16 @@ import type { Plan } from './plan.ts';
  * The windows of a plan if nothing fails: the days that each is for, and `to_date` of its request, an assumption while
  * the end-day rule is not proved. Until then the first is a single day, since that export can prove the rule (S2).
  */
-export function plannedWindows(plan: Pick<Plan, 'days' | 'likelyGaps' | 'windowDays' | 'inclusive'>) {
-  const { windowDays, inclusive } = plan;
+export function plannedWindows(plan: Pick<Plan, 'days' | 'likelyGaps' | 'windowDays' | 'singleDaysInclusive'>) {
+  const { windowDays, singleDaysInclusive } = plan;
   const ranges = new DayRanges(plan.days.filter((day) => !plan.likelyGaps.includes(day)));
   const out: (DayRange & { readonly to: Day })[] = [];
-  for (let next = ranges.next(inclusive === undefined ? 1 : windowDays); next; next = ranges.next(windowDays)) {
-    out.push({ ...next, to: toDateFor(next, inclusive ?? true) });
+  for (
+    let next = ranges.next(singleDaysInclusive === undefined ? 1 : windowDays);
+    next;
+    next = ranges.next(windowDays)
+  ) {
+    out.push({ ...next, to: toDateFor(next, singleDaysInclusive ?? true) });
   }
   return out;
 }
@@ -24,7 +28,7 @@ export function plannedWindows(plan: Pick<Plan, 'days' | 'likelyGaps' | 'windowD
 export function exportsNeeded(plan: Plan): { readonly least: number; readonly most: number } {
   const gone = plan.likelyGaps.length;
   const least = plannedWindows(plan).length + (gone > 0 ? 1 : 0);
-  if (plan.inclusive !== undefined || least === 0) return { least, most: least };
+  if (plan.singleDaysInclusive !== undefined || least === 0) return { least, most: least };
   const days = plan.days.length - gone;
   const most = plan.proveFirst ? 4 * days + 1 : Math.max(2 * days, days > 1 ? 5 : 2);
   return { least, most: most + (gone > 0 ? 1 : 0) };

@@ -67,7 +67,7 @@ export interface PlannedDelivery {
 /** What is known of whether an export contains its `to_date`: of single days and of several apart (S2, S62). */
 export interface PlannedRule {
   /** True if an export of a single day contains that day; undefined while it is not proved. */
-  readonly inclusive: boolean | undefined;
+  readonly singleDaysInclusive: boolean | undefined;
   /** True if an export of several days contains its `to_date`; undefined while it is not proved. */
   readonly rangesInclusive: boolean | undefined;
   /** True if the configuration sets the rule: then it is neither proved nor stored. */
@@ -128,7 +128,7 @@ export function planRun(input: PlanInput): Plan {
     appends: readsOnce && input.appends === true,
     settleHours: delivery === 'settled' ? settings.settleHours : undefined,
     lookbackDays: lookbackOf(input),
-    inclusive: ruleOf(state?.to_date_inclusive),
+    singleDaysInclusive: ruleOf(state?.to_date_inclusive),
     rangesInclusive: ruleOf(state?.ranges_inclusive),
     ruleConfigured: configured !== 'auto',
     proveFirst: readsOnce,

@@ -235,12 +235,12 @@ function deliveryToAll(plans: readonly Plan[]): PlannedDelivery {
 }
 
 function ruleForAll(plans: readonly Plan[], known: Partial<ExportState>): PlannedRule {
-  const [{ ruleConfigured, inclusive, rangesInclusive }] = plans;
+  const [{ ruleConfigured, singleDaysInclusive, rangesInclusive }] = plans;
   const proveFirst = plans.some((plan) => plan.proveFirst);
-  if (ruleConfigured) return { ruleConfigured, inclusive, rangesInclusive, proveFirst };
+  if (ruleConfigured) return { ruleConfigured, singleDaysInclusive, rangesInclusive, proveFirst };
   return {
     ruleConfigured,
-    inclusive: known.to_date_inclusive ?? firstOf(plans.map((plan) => plan.inclusive)),
+    singleDaysInclusive: known.to_date_inclusive ?? firstOf(plans.map((plan) => plan.singleDaysInclusive)),
     rangesInclusive: known.ranges_inclusive ?? firstOf(plans.map((plan) => plan.rangesInclusive)),
     proveFirst,
   };

@@ -87,7 +87,7 @@ describe('the exports that the end-day rule costs', () => {
     expect(fixture.events('rule.proved')).toMatchObject([
       { level: 'info', fields: { window: '2026-03-05', to_date_inclusive: true } },
     ]);
-    expect(fixture.counts.inclusive).toBe(true);
+    expect(fixture.counts.singleDaysInclusive).toBe(true);
   });
 
   it('for an empty first day: the next day proves the rule', async () => {

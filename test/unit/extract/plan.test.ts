@@ -212,8 +212,10 @@ describe('the plan', () => {
 
   it('takes the end-day rule from the configuration, else from the state', () => {
     const rule = (toDateInclusive: 'auto' | 'true' | 'false', state = {}) => {
-      const { inclusive, ruleConfigured } = planFor(clock, covered('03-05', '03-10', state), { toDateInclusive });
-      return [inclusive, ruleConfigured];
+      const { singleDaysInclusive, ruleConfigured } = planFor(clock, covered('03-05', '03-10', state), {
+        toDateInclusive,
+      });
+      return [singleDaysInclusive, ruleConfigured];
     };
     expect(rule('auto')).toEqual([undefined, false]);
     expect(rule('auto', { to_date_inclusive: false })).toEqual([false, false]);
