@@ -1,11 +1,13 @@
 /** The program's own columns of `events`, which stand before those of the export. */
 export const OWN_COLUMNS = ['_key', '_dfinery_window', '_rescued'] as const;
 
+export const ITEM_POSITION = 'item_position';
+
 /** Reserved column names; a column of the export with such a name gets a suffix. */
-export const OWN_NAMES = [...OWN_COLUMNS, 'event_date', 'item_position', '_dfinery_file'] as const;
+export const OWN_NAMES = [...OWN_COLUMNS, 'event_date', ITEM_POSITION, '_dfinery_file'] as const;
 
 /** The name of a column whose header cell is empty. */
-const UNNAMED = 'column';
+export const UNNAMED = 'column';
 const encoder = new TextEncoder();
 
 /**

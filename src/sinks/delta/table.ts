@@ -6,7 +6,7 @@ import type { TableName } from '../../table/columns.ts';
 import { lastWindowNumber } from '../../table/receipts.ts';
 import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { DEFAULT_RETENTION_MS, pathInTable, refuseForeignFiles } from '../files/stored-files.ts';
-import type { DataFile, FileChange } from '../files/table-log.ts';
+import { byPath, type DataFile, type FileChange } from '../files/table-log.ts';
 import { Versions } from '../files/versions.ts';
 import { dataFileOf } from './data-file.ts';
 import {
@@ -101,7 +101,7 @@ export class DeltaTable {
       this.#parsed.set(add, file);
       return file;
     });
-    return files.sort((a, b) => (a.path < b.path ? -1 : 1));
+    return files.sort(byPath);
   }
 
   /** The log's entry of a live file, by its path from the root. */

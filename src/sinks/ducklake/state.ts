@@ -5,7 +5,7 @@ import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { stateEntries, stateFrom } from '../files/log-entries.ts';
-import { liveRows } from '../files/table-log.ts';
+import { byPath, liveRows } from '../files/table-log.ts';
 import { type CatalogContents, unusable } from './contents.ts';
 import { changedFile, dataFileOf } from './data-file.ts';
 
@@ -46,7 +46,7 @@ export function catalogSnapshotOf(contents: CatalogContents | undefined, file: s
   return {
     changed,
     snapshot: {
-      files: files.sort((a, b) => (a.path < b.path ? -1 : 1)),
+      files: files.sort(byPath),
       outdated: new Set(tables.filter((name) => name !== 'events' && isOutdated(name))),
       state: {
         ...stored,

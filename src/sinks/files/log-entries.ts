@@ -8,6 +8,7 @@ import { firstProblem, type Validator } from '../../base/validator.ts';
 import type { ExportState } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn } from '../../table/columns.ts';
+import { ITEM_POSITION } from '../../table/names.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
@@ -105,7 +106,7 @@ interface LoggedColumn extends ColumnStatistics {
  */
 export function rangedColumns({ columns }: TableState): ReadonlySet<string> {
   const times = columns.filter(({ group, type }) => group === 'system' && type === 'datetime');
-  return new Set([PARTITION_COLUMN, '_dfinery_window', 'item_position', ...times.map(({ name }) => name)]);
+  return new Set([PARTITION_COLUMN, '_dfinery_window', ITEM_POSITION, ...times.map(({ name }) => name)]);
 }
 
 export type LoggedColumns = ReadonlyMap<string, LoggedColumn>;

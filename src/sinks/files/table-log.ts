@@ -201,7 +201,10 @@ export function without<F extends DataFile>(files: readonly F[], leaving: readon
   return files.filter(({ id }) => !ids.has(id));
 }
 
+/** The order of files in a snapshot. */
+export const byPath = (a: DataFile, b: DataFile): number => (a.path === b.path ? 0 : a.path < b.path ? -1 : 1);
+
 export function filesAfter(files: readonly DataFile[], { removed, added }: ChangedFiles): readonly DataFile[] {
   const stored = added.map(({ local: _local, footerBytes: _bytes, statistics: _statistics, ...file }) => file);
-  return [...without(files, removed), ...stored].sort((a, b) => (a.path < b.path ? -1 : 1));
+  return [...without(files, removed), ...stored].sort(byPath);
 }

@@ -1,18 +1,15 @@
 import { createHash } from 'node:crypto';
 import { type ColumnGroup, type HeaderColumn, ITEM_PREFIX, LOG_ID, SERVER_DATETIME } from '../../schema/groups.ts';
-import { compareBytes, foldName } from '../../table/names.ts';
+import type { TableName } from '../../table/columns.ts';
+import { compareBytes, foldName, ITEM_POSITION, UNNAMED } from '../../table/names.ts';
 
 /** The streams, in the order in which `discover` lists them. */
-export const STREAM_NAMES = ['events', 'event_logs', 'event_items'] as const;
-export type StreamName = (typeof STREAM_NAMES)[number];
-
-export function isStreamName(name: string): name is StreamName {
-  return (STREAM_NAMES as readonly string[]).includes(name);
-}
+export const STREAM_NAMES: readonly TableName[] = ['events', 'event_logs', 'event_items'];
+/** A stream has the rows of the table of its name. */
+export type StreamName = TableName;
 
 export const KEY = '_key';
 export const RESCUED = '_rescued';
-export const ITEM_POSITION = 'item_position';
 
 /** How a stream shows each group of columns: not at all, as it is, or an item column without its prefix. */
 const SHOWN = {
@@ -31,7 +28,6 @@ function all<T extends string>(shown: T): Record<ColumnGroup, T> {
   return { unified_id: shown, system: shown, standard: shown, standard_item: shown, custom_item: shown, custom: shown };
 }
 
-const UNNAMED = 'column';
 const OWN_NAMES: readonly string[] = [KEY, RESCUED];
 /** The columns that a stream names as its cursor or its key: they come first among names that fold alike. */
 const CITED_NAMES: readonly string[] = [SERVER_DATETIME, LOG_ID];

@@ -3,10 +3,11 @@ import { isObject } from '../../base/json.ts';
 import { BOOLEAN, COPY, DATETIME, LIST, SKIP, TEXT } from '../../csv/layout.ts';
 import type { SpoolFile } from '../../extract/window.ts';
 import { headerColumns } from '../../schema/groups.ts';
+import { ITEM_POSITION } from '../../table/names.ts';
 import { type Evidence, NULL_TEXT } from '../../types/evidence.ts';
 import { fitsWholly, TYPES } from '../../types/index.ts';
 import { COLUMN_TYPES, type ColumnType, type PlainJson } from '../../types/type.ts';
-import { ITEM_POSITION, KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
+import { KEY, propertyNames, RESCUED, type StreamName } from './property-names.ts';
 
 /** A stream of the configured catalog. */
 export interface RecordStream {

@@ -15,7 +15,8 @@ import {
 } from '../../extract/plan/plan.ts';
 import { parseState, StateError } from '../../extract/state.ts';
 import { type ExportState, NO_PRIOR_LOADS } from '../../extract/window.ts';
-import { isStreamName, STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
+import { STREAM_NAMES, type StreamName } from '../../sinks/records/property-names.ts';
+import { isTableName } from '../../table/columns.ts';
 
 /**
  * Key of the states that are written during an incremental read, but not of its last one: when the read began (ISO,
@@ -93,7 +94,7 @@ export function planStream(
 }
 
 function streamName(stream: ConfiguredStream): StreamName {
-  if (stream.namespace !== undefined || !isStreamName(stream.name)) {
+  if (stream.namespace !== undefined || !isTableName(stream.name)) {
     throw configError(
       `The configured stream ${JSON.stringify(stream.name)} does not exist here; ` +
         `there are ${STREAM_NAMES.join(', ')}: refresh the source's schema.`,

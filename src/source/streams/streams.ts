@@ -3,7 +3,6 @@
 import type { AirbyteStream } from '../../airbyte/messages.ts';
 import { headerColumns, LOG_ID, SERVER_DATETIME } from '../../schema/groups.ts';
 import {
-  ITEM_POSITION,
   KEY,
   nameWithHash,
   propertyNames,
@@ -11,6 +10,7 @@ import {
   STREAM_NAMES,
   type StreamName,
 } from '../../sinks/records/property-names.ts';
+import { ITEM_POSITION } from '../../table/names.ts';
 import { TYPES } from '../../types/index.ts';
 import type { ColumnType } from '../../types/type.ts';
 
