@@ -12,7 +12,7 @@ import { COLUMN_TYPES, type ColumnType } from '../../types/type.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import { NOBODY, type PeopleFound, type PeopleQuery, type UnifiedId } from '../target.ts';
 import type { Engine } from './engine/engine.ts';
-import { anyOf, type Condition, type Expression, identifier, type Relation, textLiteral } from './engine/quote.ts';
+import { anyOf, identifier, textLiteral } from './engine/quote.ts';
 import { rescueKey } from './rows/cells.ts';
 
 // The one look-up of people, for all targets (S37). It gives a condition on rows, so that what is found and what is
@@ -27,7 +27,7 @@ import { rescueKey } from './rows/cells.ts';
 export interface EventRows {
   readonly engine: Engine;
   /** Rows with the columns of `peopleColumns`; undefined if there are none. */
-  readonly from: Relation | undefined;
+  readonly from: string | undefined;
   readonly state: TableState;
   readonly place: string;
 }
@@ -35,7 +35,7 @@ export interface EventRows {
 export interface Lookup {
   readonly found: PeopleFound;
   /** SQL, TRUE for a row that a purge removes, else FALSE; valid on this engine until the next look-up. */
-  readonly condition: Condition;
+  readonly condition: string;
 }
 
 /** Temporary tables of keys, with the number of their id. */
@@ -114,10 +114,10 @@ export function peopleColumns(columns: readonly StoredColumn[], { column }: Peop
 
 /** A cell of a row, NULL if it is absent: its stored text, and the keys that it is found by. */
 interface Cell {
-  readonly text: Expression;
-  readonly keys: readonly Expression[];
+  readonly text: string;
+  readonly keys: readonly string[];
   /** Canonical texts of its values as a number, a boolean or a datetime, which other spellings may have, too. */
-  readonly values: readonly Expression[];
+  readonly values: readonly string[];
 }
 
 /** A column of the export in a place: the cells of all table columns with its name, and of `_rescued`. */
@@ -235,7 +235,7 @@ function cellsOf(column: Typed, zone: Zone | undefined): Cell[] {
  * SQL of the canonical texts of the values that a text may have in a column, each NULL if it has none. In a column of
  * text these are what its former types left there: `7`, never `7.0`, which is an id of its own where it is stored.
  */
-function valueTexts({ type, evidence }: Typed, text: string, zone: Zone | undefined): Expression[] {
+function valueTexts({ type, evidence }: Typed, text: string, zone: Zone | undefined): string[] {
   const valueText = (of: ColumnType, write: 'sqlText' | 'widenedText') =>
     `list_transform([${TYPES[of].sql(text, zone)}], lambda v0: ${TYPES[of][write]('v0', zone)})[1]`;
   if (type !== 'string') return [valueText(type, 'sqlText')];
@@ -246,7 +246,7 @@ function valueTexts({ type, evidence }: Typed, text: string, zone: Zone | undefi
 }
 
 /** SQL of HMAC-SHA-256 in hex. The pads are parameters, so that no message of the engine can quote them. */
-const hmacSql = (text: Expression): Expression => `sha256(unhex($2) || unhex(sha256(unhex($1) || encode(${text}))))`;
+const hmacSql = (text: string): string => `sha256(unhex($2) || unhex(sha256(unhex($1) || encode(${text}))))`;
 
 const padded = (block: Uint8Array, pad: number): string => Buffer.from(block.map((byte) => byte ^ pad)).toString('hex');
 
@@ -269,7 +269,7 @@ async function addKeys(
 }
 
 /** Adds the values whose hashes are wanted: rows that were loaded before the column was hashed hold them. */
-async function addPlainForms(engine: Engine, from: Relation, cells: Cells, table: string): Promise<void> {
+async function addPlainForms(engine: Engine, from: string, cells: Cells, table: string): Promise<void> {
   const { pads, isMixed, texts } = cells;
   if (pads.length === 0 || !isMixed) return;
   const plain = `SELECT DISTINCT text FROM (SELECT unnest([${texts.join(', ')}]) AS text FROM ${from})
@@ -284,7 +284,7 @@ async function addPlainForms(engine: Engine, from: Relation, cells: Cells, table
 /** The numbers of a table that are in rows, each with a unified id of them; undefined if they name nobody. */
 async function matchingIds(
   engine: Engine,
-  from: Relation,
+  from: string,
   { cells, table, unified }: { readonly cells: Cells; readonly table: string; readonly unified: Cells },
 ): Promise<(readonly [number, string | undefined])[]> {
   const people = `list_filter([${unified.texts.join(', ')}], lambda p0: p0 IS NOT NULL)`;
@@ -298,7 +298,7 @@ async function matchingIds(
 }
 
 /** Counts the people whose rows also have another id in the column (S55), or the same value in another spelling. */
-async function countShared(engine: Engine, from: Relation, column: Cells, unified: Cells): Promise<number> {
+async function countShared(engine: Engine, from: string, column: Cells, unified: Cells): Promise<number> {
   const others = column.cells.map(({ text, keys }) => `CASE WHEN NOT ${isAnyAmong(keys, IDS)} THEN ${text} END`);
   const ofPeople = `SELECT [${unified.texts.join(', ')}] AS texts, [${others.join(', ')}] AS others
     FROM ${from} WHERE ${unified.isAmong(PEOPLE)}`;

@@ -4,14 +4,14 @@ import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import type { Zone } from '../../types/zone.ts';
 import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../target.ts';
 import type { Engine, Row } from './engine/engine.ts';
-import { identifier, type Relation } from './engine/quote.ts';
+import { identifier } from './engine/quote.ts';
 import { arrivedAt, localTime, occurredAt } from './row-dates.ts';
 import { rescuedCells } from './rows/counts.ts';
 import { columnOfSource, eventLogs } from './views.ts';
 
 export interface ReportSource {
-  /** All rows, with `_rescued`. */
-  readonly events: Relation;
+  /** SQL of all rows, with `_rescued`, as it may stand after FROM. */
+  readonly events: string;
   readonly columns: readonly StoredColumn[];
   /** The zone of the datetimes, where they are instants. */
   readonly zone: Zone | undefined;

@@ -1,12 +1,5 @@
 import { literal } from '../../../types/sql.ts';
 
-/** SQL of rows: what may stand after FROM. */
-export type Relation = string;
-/** SQL that is true or false of a row. */
-export type Condition = string;
-/** SQL of a value of a row. */
-export type Expression = string;
-
 export function identifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
@@ -23,7 +16,7 @@ export function pathLiteral(path: string): string {
 }
 
 /** `a OR b OR …` of any length, as a balanced tree: the parser's depth is bounded. */
-export function anyOf(conditions: readonly Condition[]): Condition {
+export function anyOf(conditions: readonly string[]): string {
   if (conditions.length === 0) return 'false';
   if (conditions.length === 1) return conditions[0];
   const half = conditions.length >> 1;
@@ -31,6 +24,6 @@ export function anyOf(conditions: readonly Condition[]): Condition {
 }
 
 /** SQL of one member of a JSON object if the condition holds, else NULL; `expr` is VARCHAR. */
-export function jsonMember(key: string, expr: Expression, condition: Condition): Expression {
+export function jsonMember(key: string, expr: string, condition: string): string {
   return `CASE WHEN ${condition} THEN ${textLiteral(`${JSON.stringify(key)}:`)} || to_json(${expr}) END`;
 }

@@ -7,7 +7,6 @@ import { applyBatch, scannedEventNames, type TableState } from '../../../table/s
 import { zoneOf } from '../../../types/zone.ts';
 import type { Commit } from '../../sink.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { Relation } from '../engine/quote.ts';
 import { eventNamesIn, rescuedOfBatch } from './counts.ts';
 import { hasRowsWithoutId, type WindowLoad } from './file-query.ts';
 import type { RereadBatch } from './superseded.ts';
@@ -57,8 +56,8 @@ export function planBatch(
 }
 
 export interface StoredRows {
-  /** The rows of the batch; undefined if it has none. */
-  readonly rows: Relation | undefined;
+  /** SQL of the rows of the batch, as it may stand after FROM; undefined if it has none. */
+  readonly rows: string | undefined;
   /** Number of rows by window whose key has a number, because another row has their id. */
   readonly idRepeats: ReadonlyMap<number, number>;
   /** Number of rows that are there after the batch, by the window that wrote them last. */

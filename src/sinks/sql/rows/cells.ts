@@ -2,7 +2,7 @@ import type { PlannedColumn } from '../../../table/plan.ts';
 import { NULL_TEXT, STRING } from '../../../types/evidence.ts';
 import { sqlWiden, TYPES } from '../../../types/index.ts';
 import type { Zone } from '../../../types/zone.ts';
-import { anyOf, type Condition, type Expression, jsonMember } from '../engine/quote.ts';
+import { anyOf, jsonMember } from '../engine/quote.ts';
 
 /** The SQL that turns the cells of one column of one file into values. */
 export interface CellSql {
@@ -10,9 +10,9 @@ export interface CellSql {
   /** The type that the reader gives the column. */
   readonly reader: string;
   /** SQL of the value in the column's own type; undefined if the table stores nothing of it. */
-  readonly value: Expression | undefined;
+  readonly value: string | undefined;
   /** SQL of a member of `_rescued`, NULL for a cell that fits; undefined if every cell fits. */
-  readonly rescue: { readonly condition: Condition; readonly member: Expression } | undefined;
+  readonly rescue: { readonly condition: string; readonly member: string } | undefined;
 }
 
 /** The SQL for a column that is read as `expr`. `wantsText`: other SQL needs the cells as text. */

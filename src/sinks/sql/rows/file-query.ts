@@ -10,7 +10,7 @@ import { literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
 import { castToColumn } from '../conversions.ts';
 import { READS_IN_PARALLEL } from '../engine/engine.ts';
-import { type Expression, identifier, pathLiteral, type Relation } from '../engine/quote.ts';
+import { identifier, pathLiteral } from '../engine/quote.ts';
 import { type CellSql, cellSql, rescuedSql } from './cells.ts';
 import { type KeyCell, sqlBaseId } from './keys.ts';
 
@@ -26,12 +26,12 @@ export interface WindowLoad {
 
 /** Typed rows with their keys; the expressions are over `from`. */
 export interface TypedRows {
-  readonly from: Relation;
-  readonly key: Expression;
-  readonly rescued: Expression;
+  readonly from: string;
+  readonly key: string;
+  readonly rescued: string;
   readonly columns: readonly PlannedColumn[];
   /** A value for each of `columns`. */
-  readonly values: readonly Expression[];
+  readonly values: readonly string[];
 }
 
 /**

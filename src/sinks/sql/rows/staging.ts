@@ -1,7 +1,7 @@
 import type { PlannedColumn } from '../../../table/plan.ts';
 import { TYPES } from '../../../types/index.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { Expression } from '../engine/quote.ts';
+
 import { fileQuery, type TypedRows, type WindowLoad } from './file-query.ts';
 import { sqlNumberKeys, sqlNumbersIn } from './keys.ts';
 
@@ -11,12 +11,12 @@ const KEYS = '_dfinery_keys';
 /** A further column of the stage: its type, and for each file its value and the columns that it needs as text. */
 export interface StagedExtra {
   readonly type: string;
-  valueOf(index: number): { readonly sql: Expression; readonly texts: ReadonlySet<string> };
+  valueOf(index: number): { readonly sql: string; readonly texts: ReadonlySet<string> };
 }
 
 export interface Staged extends TypedRows {
   /** The further column. */
-  readonly extra: Expression;
+  readonly extra: string;
 }
 
 /** Reads a window into temporary tables and numbers repeated ids. The engine must have been told to keep the order. */

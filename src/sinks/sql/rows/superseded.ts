@@ -5,7 +5,7 @@ import { type IncomingWindow, type NumberedWindow, type SharedDays, sharedDays }
 import { asText, literal } from '../../../types/sql.ts';
 import type { Zone } from '../../../types/zone.ts';
 import type { Engine } from '../engine/engine.ts';
-import { anyOf, type Condition, type Expression, type Relation } from '../engine/quote.ts';
+import { anyOf } from '../engine/quote.ts';
 import { rereadDate } from '../row-dates.ts';
 import { columnOfSource } from '../views.ts';
 import { rowsByWindow } from './counts.ts';
@@ -36,10 +36,10 @@ export interface RereadBatch {
   readonly hasDuplicateOrMissingIds: boolean;
 }
 
-/** A batch with its rows and the stored rows, which have the columns of `keyColumns`. */
+/** A batch with SQL, for FROM, of its rows and of the stored rows, which have the columns of `keyColumns`. */
 export interface Reread extends RereadBatch {
-  readonly stored: Relation;
-  readonly incoming: Relation;
+  readonly stored: string;
+  readonly incoming: string;
 }
 
 const KEY_SOURCES: ReadonlySet<string> = new Set([DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, CORRECTION_DATETIME]);
@@ -63,7 +63,7 @@ export const RENUMBERED = '_dfinery_renumbered';
 
 export interface SupersededRows {
   /** Conditions on stored rows. A row that meets one of them is superseded; no row meets two. */
-  readonly conditions: readonly Condition[];
+  readonly conditions: readonly string[];
   /** Number of stored rows with a base id of the batch, without those of windows that are re-read whole. */
   readonly candidates: number;
 }
@@ -81,7 +81,7 @@ export class SharedIds extends UserError {
  * Throws SharedIds if windows of a batch may share an id: a later one may supersede rows of an earlier, so that they are
  * stored one by one. Hashes are compared, which takes a third less time than texts.
  */
-export async function refuseSharedIds(engine: Engine, { windows }: RereadBatch, incoming: Relation): Promise<void> {
+export async function refuseSharedIds(engine: Engine, { windows }: RereadBatch, incoming: string): Promise<void> {
   if (windows.length === 1) return;
   const { repeated } = await engine.row(`SELECT count(*) - count(DISTINCT hash(_key)) AS repeated FROM ${incoming}`);
   if (Number(repeated) > 0) throw new SharedIds();
@@ -139,11 +139,11 @@ async function compare(engine: Engine, reread: Reread, partly: readonly SharedDa
   );
 }
 
-/** A kind of base id, and the rows of the batch and of the table that have it. */
+/** SQL of a kind of base id, and of the rows of the batch and of the table that have it. */
 interface SameBase {
-  readonly expr: Expression;
-  readonly rows: Relation;
-  readonly where: Condition;
+  readonly expr: string;
+  readonly rows: string;
+  readonly where: string;
 }
 
 /** The two kinds of base id. They are compared separately, so that an id is compared as a column. */
@@ -177,7 +177,7 @@ function rowSql(columns: readonly StoredColumn[]) {
  * Finds the next free number (S12) for rows of the batch whose key a row that stays has, and writes the keys into
  * RENUMBERED. `kept`: the stored rows that stay. Returns the number of keys that change.
  */
-export async function renumber(engine: Engine, reread: Reread, { candidates }: SupersededRows, kept: Relation) {
+export async function renumber(engine: Engine, reread: Reread, { candidates }: SupersededRows, kept: string) {
   const { incoming, columns } = reread;
   const { base } = rowSql(columns);
   const withNumber = `(SELECT _key, ${base} AS base FROM ${incoming} WHERE contains(_key, '#'))`;
@@ -196,7 +196,7 @@ export async function renumber(engine: Engine, reread: Reread, { candidates }: S
 }
 
 /** SQL of the new keys of rows with a base id of BASES, in the order of their keys, beside those of all other rows. */
-function renumbered(incoming: Relation, base: Expression, kept: Relation): string {
+function renumbered(incoming: string, base: string, kept: string): string {
   const isMine = `base IN (SELECT base FROM ${BASES})`;
   const arrived = `(SELECT _key AS key, ${base} AS base FROM ${incoming})`;
   const mine = `SELECT key AS ref, base, row_number() OVER (PARTITION BY base ORDER BY length(key), key) AS ordinal
