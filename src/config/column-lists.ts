@@ -1,22 +1,17 @@
-import known from '../../schemas/columns.json' with { type: 'json' };
 import { isObject } from '../base/json.ts';
+import { KNOWN_COLUMNS } from '../types/known-columns.ts';
 import type { Problem } from './problems.ts';
 
 /** Characters of the shortest hash key that is accepted: under one that can be guessed, so can the values be. */
 const MIN_KEY_LENGTH = 32;
 
-type Known = (typeof known.columns)[number] & { readonly required?: boolean; readonly alternative?: string };
-
-const KNOWN_COLUMNS: readonly Known[] = known.columns;
+const KNOWN = [...KNOWN_COLUMNS.values()];
 /** Columns that may not be dropped: every export has them, and tables, keys and days are made of them. */
 const REQUIRED = new Set(
-  KNOWN_COLUMNS.filter((column) => column.required === true).flatMap(({ name, alternative }) => [
-    name,
-    alternative ?? name,
-  ]),
+  KNOWN.filter(({ required }) => required).flatMap(({ name, alternative }) => [name, alternative ?? name]),
 );
 /** Columns that may not be hashed: days, partitions and the cursor come from them. */
-const DATETIME_NAMES = new Set(KNOWN_COLUMNS.filter(({ type }) => type === 'datetime').map(({ name }) => name));
+const DATETIME_NAMES = new Set(KNOWN.filter(({ type }) => type === 'datetime').map(({ name }) => name));
 
 /** The problems of `columns_drop`, `columns_hash` and `hash_key` in combination (S47). */
 export function columnListProblems(filled: Readonly<Record<string, unknown>>): Problem[] {

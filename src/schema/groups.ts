@@ -1,9 +1,5 @@
-import columns from '../../schemas/columns.json' with { type: 'json' };
-import { type ColumnType, isColumnType } from '../types/type.ts';
-
-/** The groups of columns, which follow from the name alone. */
-export const COLUMN_GROUPS = ['unified_id', 'system', 'standard', 'standard_item', 'custom_item', 'custom'] as const;
-export type ColumnGroup = (typeof COLUMN_GROUPS)[number];
+import { type ColumnGroup, KNOWN_COLUMNS } from '../types/known-columns.ts';
+import type { ColumnType } from '../types/type.ts';
 
 export const UNIFIED_ID = 'df_unified_id';
 export const EVENT_NAME = 'df_event_name';
@@ -14,27 +10,6 @@ export const CORRECTION_DATETIME = 'df_correction_datetime';
 export const DETAIL_LOG_ID = 'df_event_detail_log_id';
 export const LOG_ID = 'df_event_log_id';
 export const ITEM_PREFIX = 'df_items_';
-
-/** A column of `schemas/columns.json`. */
-export interface KnownColumn {
-  readonly name: string;
-  readonly group: ColumnGroup;
-  readonly type: ColumnType;
-  /** True if every export has the column, under this name or its alternative. */
-  readonly required: boolean;
-  readonly alternative: string | undefined;
-}
-
-type RawColumn = (typeof columns.columns)[number] & { readonly required?: boolean; readonly alternative?: string };
-
-function known({ name, group: groupName, type, required = false, alternative }: RawColumn): KnownColumn {
-  const group = COLUMN_GROUPS.find((one) => one === groupName);
-  if (group === undefined || !isColumnType(type)) throw new TypeError(`columns.json: ${name}`);
-  return { name, group, type, required, alternative };
-}
-
-/** The columns whose meaning the service fixes, by name. */
-export const KNOWN_COLUMNS: ReadonlyMap<string, KnownColumn> = new Map(columns.columns.map((c) => [c.name, known(c)]));
 
 /**
  * The group of a column from its name alone. Names are compared exactly: `DF_KEYWORD` and `df_anything_else` are

@@ -1,8 +1,9 @@
 import type { Evidence } from '../types/evidence.ts';
 import * as evidence from '../types/evidence.ts';
 import { typeOf } from '../types/index.ts';
+import type { ColumnGroup } from '../types/known-columns.ts';
 import type { ColumnType } from '../types/type.ts';
-import { type ColumnGroup, headerColumns } from './groups.ts';
+import { headerColumns } from './groups.ts';
 
 /**
  * The names and bits of all classes of cells, in the order of the names, which a bundle does not keep. A scan that was

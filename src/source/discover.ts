@@ -9,15 +9,10 @@ import { planRun } from '../extract/plan/plan.ts';
 import { editsOf, extractDeps, openExportSession } from '../extract/session.ts';
 import { NO_PRIOR_LOADS } from '../extract/window.ts';
 import { editHeader } from '../schema/column-edits.ts';
-import {
-  type ColumnGroup,
-  EVENT_NAME_ALTERNATIVE,
-  type HeaderColumn,
-  headerColumns,
-  KNOWN_COLUMNS,
-} from '../schema/groups.ts';
+import { EVENT_NAME_ALTERNATIVE, type HeaderColumn, headerColumns } from '../schema/groups.ts';
 import { type ColumnScan, mergeColumns } from '../schema/scan.ts';
 import { compareBytes } from '../table/names.ts';
+import { type ColumnGroup, KNOWN_COLUMNS } from '../types/known-columns.ts';
 import type { ColumnType } from '../types/type.ts';
 import { exportHeader } from './header.ts';
 import { streamsOf } from './streams/streams.ts';

@@ -1,8 +1,8 @@
 // This folder: the model of what a target holds (columns, receipts, cursor, event names, column changes, runs) and what
 // a batch of windows makes of it. Pure: no DuckDB, no disk.
 
-import { type ColumnGroup, KNOWN_COLUMNS } from '../schema/groups.ts';
 import type { Evidence } from '../types/evidence.ts';
+import { type ColumnGroup, KNOWN_COLUMNS } from '../types/known-columns.ts';
 import type { ColumnType } from '../types/type.ts';
 
 /** The tables that a target may have. */

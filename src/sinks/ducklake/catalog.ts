@@ -44,7 +44,7 @@ export class Catalog {
    * Throws UserError unless the catalog can be written, or made if there is none: a run finds out before its first
    * export.
    */
-  async checkWritable(): Promise<void> {
+  async checkFileWritable(): Promise<void> {
     const folder = dirname(this.file);
     try {
       makeFolders(folder);

@@ -78,7 +78,7 @@ export const DUCKLAKE: FilesFormat = {
     if (contents === undefined && mode === 'rewrite') throw noTableError(place);
     if (mode !== 'read') {
       await refuseCopies(catalog, contents, options);
-      await catalog.checkWritable();
+      await catalog.checkFileWritable();
     }
     const data = dataOf(catalog, contents, options.data);
     const storage = await openStorage(data.schema, options);

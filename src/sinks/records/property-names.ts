@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { type ColumnGroup, type HeaderColumn, ITEM_PREFIX, LOG_ID, SERVER_DATETIME } from '../../schema/groups.ts';
+import { type HeaderColumn, ITEM_PREFIX, LOG_ID, SERVER_DATETIME } from '../../schema/groups.ts';
 import type { TableName } from '../../table/columns.ts';
 import { compareBytes, foldName, ITEM_POSITION, UNNAMED } from '../../table/names.ts';
+import type { ColumnGroup } from '../../types/known-columns.ts';
 
 /** The streams, in the order in which `discover` lists them. */
 export const STREAM_NAMES: readonly TableName[] = ['events', 'event_logs', 'event_items'];

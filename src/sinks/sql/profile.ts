@@ -6,12 +6,13 @@ import { codeOf, configError, messageOf, UserError } from '../../base/errors.ts'
 import { MalformedCsv } from '../../csv/malformed.ts';
 import { SpoolWriter } from '../../extract/spool/spool-writer.ts';
 import { type ColumnEdits, unlisted } from '../../schema/column-edits.ts';
-import { type ColumnGroup, DETAIL_LOG_ID, missingColumns } from '../../schema/groups.ts';
+import { DETAIL_LOG_ID, missingColumns } from '../../schema/groups.ts';
 import { type CellPosition, Scanner, type ScanResult } from '../../schema/scanner.ts';
 import { FIRST_COLUMNS } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { planColumns, type Rules } from '../../table/plan.ts';
 import { TYPES } from '../../types/index.ts';
+import type { ColumnGroup } from '../../types/known-columns.ts';
 import { literal } from '../../types/sql.ts';
 import type { ColumnType } from '../../types/type.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';

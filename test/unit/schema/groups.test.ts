@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import listed from '../../../schemas/columns.json' with { type: 'json' };
-import { groupOf, headerColumns, KNOWN_COLUMNS, missingColumns } from '../../../src/schema/groups.ts';
+import { groupOf, headerColumns, missingColumns } from '../../../src/schema/groups.ts';
+import { KNOWN_COLUMNS } from '../../../src/types/known-columns.ts';
 
 const SYSTEM = [
   'df_unified_id',
