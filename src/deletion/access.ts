@@ -28,7 +28,10 @@ export async function accessPeople(request: AccessOptions): Promise<{ readonly i
   if (refused !== undefined) options.logger.warn('person.refused', `${refused}.`, { ...list.counts.refused });
   const mapping = request.mapping === undefined ? undefined : await readMapping(request.mapping, listed);
   const query = { ids: listed.map(({ id }) => id), column, mapping, hashKey };
-  for (const { target, path } of places) await (await target.people()).find(path, query, options);
+  for (const { target, path } of places) {
+    const { warnings } = await (await target.people()).find(path, query, options);
+    for (const warning of warnings) options.logger.warn('person.missed', warning);
+  }
   if (config?.ledgerDir !== undefined && listed.length > 0) await record(list, places, config, options);
   let rows = 0;
   for (const place of places) {

@@ -468,7 +468,7 @@ export class Purge {
           'service_id differ): the same ID may be another person there.',
       );
     }
-    for (const warning of warnings) this.#warn('purge.hashed', warning);
+    for (const warning of warnings) this.#warn('purge.missed', warning);
     if (idsWithoutUnifiedId.length === 0 || this.#request.suppression === undefined) return;
     this.#warn(
       'purge.unnamed',

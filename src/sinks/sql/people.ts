@@ -55,7 +55,11 @@ export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<L
   const service = serviceIn(state.exportState);
   const column = query.column === undefined ? undefined : new Cells(rows, query, query.column);
   const unified = new Cells(rows, query, UNIFIED_ID);
-  const warnings = [...(column?.hashWarnings() ?? []), ...unifiedWarnings(rows, unified, query)];
+  const warnings = [
+    ...(column?.hashWarnings() ?? []),
+    ...(column?.listWarnings() ?? []),
+    ...unifiedWarnings(rows, unified, query),
+  ];
   for (const table of [IDS, PEOPLE]) await engine.run(`CREATE OR REPLACE TEMP TABLE ${table} (n INTEGER, key VARCHAR)`);
   if (from === undefined) return { found: { ...NOBODY, service, warnings }, condition: 'false' };
   const [ids, idsWithoutUnifiedId] = [new Set<number>(), new Set<number>()];
@@ -133,12 +137,14 @@ class Cells {
   readonly #place: string;
   readonly #key: HashKey | undefined;
   readonly #hashings: readonly HashedColumns[];
+  readonly #hasLists: boolean;
 
   constructor({ state, place }: EventRows, { hashKey }: PeopleQuery, source: string) {
     const own = state.columns.filter(isTyped).filter((column) => column.source === source);
     if (own.length === 0) throw configError(`${place} has no column ${source}: nothing was done.`);
     this.#source = source;
     this.#place = place;
+    this.#hasLists = own.some(({ type }) => type.endsWith('[]'));
     this.#key = hashKey;
     const [hashed, zone] = [hashedIn(state.exportState), zoneOf(state.timezone)];
     this.#hashings = hashed.filter((hashing) => hashing.columns.includes(source));
@@ -191,6 +197,15 @@ class Cells {
     if (this.#hashings.every(({ key_check }) => key_check === this.#key?.check)) return [];
     return [
       `${this.#place}: ${this.#source} is hashed under another key in some of its rows: run again with that key to reach those.`,
+    ];
+  }
+
+  /** A warning if the column has lists, whose items are not compared: a list of several ids would be of several people. */
+  listWarnings(): string[] {
+    if (!this.#hasLists) return [];
+    return [
+      `${this.#place}: ${this.#source} has lists, and an ID inside a list is not found: find the people by another ` +
+        'column, or by --mapping.',
     ];
   }
 

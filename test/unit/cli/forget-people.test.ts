@@ -186,6 +186,20 @@ describe('a person whom a purge looks up', () => {
       expect(holding('marked-member')).toEqual([]);
     },
   );
+
+  it.each(DISK_TARGETS)('inside a list of %s is not found, and the report says so [R1159]', async (target) => {
+    const rows = [
+      { id: 'e1', df_unified_id: 'u1', members: '["m-1","m-2"]', member: 'm-1' },
+      { id: 'e2', df_unified_id: 'u2', members: '["m-3"]', member: 'm-3' },
+    ];
+    await load(target, '2026-01-01', rows);
+    const { plan, result } = await forget(target, 'm-1', 'members');
+    expect(plan.stderr).toMatch(/members has lists, and an ID inside a list is not found/);
+    expect(result).toMatchObject({ ids_without_match: 1, purged: { people: 0, rows: 0 } });
+    const words = ['person', '--id', 'm-1', '--in', target, placeOf(target), '--config', at('config.json')];
+    expect((await runHere([...words, '--by-column', 'members'])).stderr).toContain('an ID inside a list is not found');
+    expect((await runHere([...words, '--by-column', 'member'])).stderr).not.toContain('inside a list');
+  });
 });
 
 it.each([

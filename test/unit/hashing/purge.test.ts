@@ -103,6 +103,24 @@ describe('a purge by a hashed column', () => {
     expect(await query(fixture.at('events.duckdb'), 'SELECT count(*) AS n FROM events')).toEqual([{ n: '4' }]);
   });
 
+  it('is warned of, by person too, where some rows are hashed under another key [R1160]', async () => {
+    fixture.serve(PEOPLE, '2026-01-14');
+    fixture.serve(PEOPLE.map((row) => ({ ...row, id: `${row.id}-next` })));
+    const early = {
+      start_date: '2026-01-14',
+      end_date: '2026-01-14',
+      hash_key: 'another key that has 32 characters, too',
+    };
+    expect((await fixture.sync({ ...LISTS, ...early })).code).toBe(0);
+    const late = await fixture.sync(LISTS, undefined, '--full-refresh', '--from', '2026-01-15');
+    expect(late.code, late.said).toBe(0);
+    const words = ['person', '--in', 'duckdb', fixture.at('events.duckdb'), '--by-column', 'email'];
+    const shown = await fixture.run([...words, '--id', 'marked-1@example.com'], ENV);
+    expect([shown.code, shown.said]).toEqual([0, expect.stringMatching(/email is hashed under another key in some/)]);
+    const done = await forget(TARGETS[0], 'marked-1@example.com', ENV);
+    expect([done.code, done.said]).toEqual([0, expect.stringMatching(/email is hashed under another key in some/)]);
+  });
+
   it('--query works on the stored form [R355]', async () => {
     fixture.serve(PEOPLE);
     expect((await fixture.sync()).code).toBe(0);
