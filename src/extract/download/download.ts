@@ -69,7 +69,7 @@ export const noDownload = (days: DayRange, kind: 'gone' | 'invalid' | 'later', m
 
 export type NoDownload = Readonly<ReturnType<typeof noDownload>>;
 
-/** What has files if it is a download: any answer. */
+/** Any answer: one that is no download has no files. */
 export interface MayHaveFiles {
   readonly kind: string;
   readonly files?: readonly ExportFile[];
