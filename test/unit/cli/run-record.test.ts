@@ -94,7 +94,7 @@ it('the summary counts the plan when nothing happened, and what happened otherwi
   const counts = {
     ...newLoadCounts(),
     nextFromDate: '2026-03-15',
-    inclusive: false,
+    singleDaysInclusive: false,
     gaps: ['2026-03-12', '2026-03-11', '2026-03-12'],
   };
   expect(summaryOf(planned, counts, 2)).toMatchObject({

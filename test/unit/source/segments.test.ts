@@ -59,7 +59,7 @@ describe('the days of several streams', () => {
       proveFirst: true,
       settleHours: 3,
       lookbackDays: 0,
-      inclusive: false,
+      singleDaysInclusive: false,
     });
     expect(plan.days).toEqual(segment.days);
     expect(segment.days.find(plan.isGap)).toBe('2026-01-15');
@@ -68,7 +68,7 @@ describe('the days of several streams', () => {
     const { proveFirst, settleHours, lookbackDays, isGap } = segmentPlan(other, {});
     expect([proveFirst, settleHours, lookbackDays, other.days.find(isGap)]).toEqual([true, 3, 0, '2026-01-15']);
     const later = segmentPlan(segment, { to_date_inclusive: true, max_window_days: 1 });
-    expect(later).toMatchObject({ inclusive: true, windowDays: 1, state: { to_date_inclusive: true } });
+    expect(later).toMatchObject({ singleDaysInclusive: true, windowDays: 1, state: { to_date_inclusive: true } });
   });
 
   it('are empty for a stream with nothing to read', () => {
