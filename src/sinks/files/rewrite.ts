@@ -78,18 +78,13 @@ export async function changeOf(table: FileTable, kind: 'rewrite' | 'purge', even
   return { kind, ...change, state: { ...state, receipts } };
 }
 
-interface Size {
-  readonly rows: number;
-  readonly bytes: number;
-}
-
-export function sizeOf(table: FileTable): Size {
+export function sizeOf(table: FileTable) {
   const rows = table.filesOf('events').reduce((sum, file) => sum + file.rows, 0);
   return { rows, bytes: table.snapshot.files.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
 
 /** The counts of a rewrite; `files` are the replaced files of `events`. */
-export function rewritten(table: FileTable, before: Size, files: readonly DataFile[]): Rewritten {
+export function rewritten(table: FileTable, before: ReturnType<typeof sizeOf>, files: readonly DataFile[]): Rewritten {
   const after = sizeOf(table);
   return {
     rows: after.rows,

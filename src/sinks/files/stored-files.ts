@@ -72,11 +72,7 @@ export interface KnownFiles {
 }
 
 /** Throws unless these files, and all that are not live, can be erased with every byte. */
-export async function tryEraseFiles(
-  storage: Storage,
-  removed: readonly DataFile[],
-  { isLive }: Pick<KnownFiles, 'isLive'>,
-): Promise<void> {
+export async function tryEraseFiles(storage: Storage, removed: readonly DataFile[], { isLive }: KnownFiles) {
   const leaving = new Set(removed.map(({ path }) => path));
   const erased: string[] = [];
   for (const table of TABLES) {
