@@ -227,7 +227,7 @@ describe('the output of a run', () => {
     expect(fixture.counts).toEqual({
       exports: 4,
       bytes: fixture.target.receipts.reduce((sum, r) => sum + r.bytes, 0),
-      inclusive: true,
+      singleDaysInclusive: true,
       gaps: [],
     });
   });
