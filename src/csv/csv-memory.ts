@@ -24,7 +24,8 @@ declare const WebAssembly: {
 
 /**
  * The exports of assembly/index.ts, compiled to `csv.wasm` by `npm run wasm`, which say what they do. Their parameters
- * are numbers, since WebAssembly passes no objects; all positions are indices of `CsvMemory.bytes`.
+ * are numbers, since WebAssembly passes no objects; all positions are indices of `CsvMemory.bytes`. A result from 2 GiB
+ * on is negative, as one is that leaves the work to TypeScript.
  */
 interface CsvFunctions {
   nextRow(at: number, end: number): number;
@@ -50,6 +51,8 @@ const NO_FUNCTIONS: CsvFunctions = {
 };
 
 const PAGE_BYTES = 65_536;
+/** Maximum size of a memory in pages: 4 GiB. */
+const MAX_PAGES = 65_536;
 /** Number of bytes behind `bytes` that vector loads and stores may touch. */
 const SLACK_BYTES = 64;
 /** Maximum number of memories that are kept for further use: the garbage collection would free them late. */
@@ -128,11 +131,11 @@ export class CsvMemory {
     return new CsvMemory(memory, exports as CsvFunctions);
   }
 
-  /** Makes `bytes` at least `size` long, and then twice as long as before at least; the contents stay. */
+  /** Makes `bytes` at least `size` long, and then twice as long as before where there can be so much; the contents stay. */
   grow(size: number): void {
     if (size <= this.bytes.length) return;
     const pages = this.#memory.buffer.byteLength / PAGE_BYTES;
-    this.#memory.grow(Math.max(pages, pagesOf(size) - pages));
+    this.#memory.grow(Math.max(pagesOf(size), Math.min(2 * pages, MAX_PAGES)) - pages);
     this.#renew();
   }
 

@@ -17,8 +17,13 @@ import type { RowKey } from './row-key.ts';
  */
 const CELL_ROOM = 100;
 const BYTE_ROOM = 22;
+/** Room for each byte of a typed cell that fits: a number in a list, such as `1.0E15`, becomes a longer text in quotes. */
+const TYPED_ROOM = 4;
 const ESCAPE_ROOM = 6;
-/** Maximum size of a row (bytes) whose room is not measured cell by cell. */
+/**
+ * Maximum size of a row (bytes) whose room is not measured cell by cell: the memory has 4 GiB at most, in which the
+ * lines of the longest row must have room, one for each stream.
+ */
 const LARGE_ROW = 1 << 18;
 
 /** Bytes behind a table that a vector load may read, and the alignment of the tables. */
@@ -125,11 +130,14 @@ export class RecordEncoder {
     let room = rest;
     let longest = 0;
     for (let k = 0; k < used; k += STRIDE) {
-      const isText = this.#plan.encodings[cells[k] >> COLUMN_SHIFT] === TEXT;
+      const encoding = this.#plan.encodings[cells[k] >> COLUMN_SHIFT];
       const bytes = cells[k + 2] - cells[k + 1];
-      room += isText ? bytes + escapesIn(b, cells[k + 1], cells[k + 2]) * ESCAPE_ROOM : bytes * BYTE_ROOM;
       longest = Math.max(longest, bytes);
+      if (encoding === SKIP) continue;
+      room += bytes * (encoding === TEXT ? 1 : TYPED_ROOM);
+      room += escapesIn(b, cells[k + 1], cells[k + 2]) * ESCAPE_ROOM;
     }
+    // Any cell may be the id that the key repeats.
     return room + longest * ESCAPE_ROOM;
   }
 
@@ -138,7 +146,8 @@ export class RecordEncoder {
     const { functions, info } = output.csv;
     for (let k = 0; k < used; k += STRIDE) {
       const first = functions.writeCells(k, used, encodings, labels, offsets, output.at);
-      if (first > k) output.at = info[OUT_END];
+      // The function returns 32 bits with a sign.
+      if (first > k) output.at = info[OUT_END] >>> 0;
       if (first >= used) break;
       k = first;
       this.#writeCell(b, cells, k, output);

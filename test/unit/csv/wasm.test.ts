@@ -18,6 +18,13 @@ describe('the memory of a WebAssembly module', () => {
     expect(CsvMemory.open(10)).toBe(memory);
   });
 
+  it('grows from more than 2 GiB too, where twice as much is more than there can be [R1240]', () => {
+    const memory = CsvMemory.open(0);
+    memory.grow(2.5 * 2 ** 30);
+    memory.grow(memory.bytes.length + 1);
+    expect(memory.bytes.length).toBeGreaterThan(3 * 2 ** 30);
+  });
+
   it('has one user at a time, also after a double release', () => {
     const memory = CsvMemory.open(10);
     memory.release();

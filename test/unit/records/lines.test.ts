@@ -1,6 +1,11 @@
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { CsvMemory } from '../../../src/csv/csv-memory.ts';
+import { RowTokenizer } from '../../../src/csv/tokenizer.ts';
+import { headerColumns } from '../../../src/schema/groups.ts';
+import { RecordEncoder } from '../../../src/sinks/records/record-encoder.ts';
 import { RecordMemory } from '../../../src/sinks/records/record-memory.ts';
+import { planRecords } from '../../../src/sinks/records/record-plan.ts';
+import { RowKey } from '../../../src/sinks/records/row-key.ts';
 import { quoted } from '../../support/targets/csv.ts';
 import { type PropertyKind, RecordFixture, streamOf } from '../../support/targets/records.ts';
 
@@ -71,6 +76,10 @@ const SHAPES: [name: string, shape: Shape][] = [
       properties: { a: 'string', b: 'string' },
     },
   ],
+  [
+    'a large list of numbers that become longer texts',
+    { header: ['list'], cells: [`[${'1.0E15,'.repeat(LARGE / 7)}1.0E15]`], properties: { list: 'string[]' } },
+  ],
   ['no cell that is sent', { header: ['a'], cells: ['1'], properties: { [LONG_NAME]: 'string' } }],
   [
     'numbers that become longer',
@@ -95,6 +104,47 @@ describe.each([
     expect(lines.length).toBe(2);
     for (const { reserved, taken } of lines) expect(taken).toBeLessThanOrEqual(reserved);
     expect(lines.reduce((sum, { taken }) => sum + taken, 0)).toBe(Buffer.byteLength(text));
+  });
+});
+
+describe('a row of 64 MiB', () => {
+  it.each([
+    ['a list', `[${'1,'.repeat(LARGE / 2)}1]`],
+    ['a list that does not fit', ESCAPED.repeat(LARGE)],
+  ])('of %s has room in a memory of 4 GiB for its lines of all streams [R1240]', async (_, cell) => {
+    const lines = watchRoom();
+    const names = ['events', 'event_logs', 'event_items'] as const;
+    const streams = names.map((name) => streamOf(name, { list: 'long[]', _rescued: 'object' }));
+    const row = `x:1,x,1,${quoted(cell)}`;
+    await fixture.write(`${ID},df_event_log_id,df_items_x,list\n${row}\n`, streams);
+    expect(lines.length).toBe(1);
+    const [{ reserved }] = lines;
+    expect((reserved / row.length + 1) * 64 * 2 ** 20).toBeLessThan(4 * 2 ** 30);
+  });
+});
+
+describe('a line behind the first 2 GiB of a memory', () => {
+  it('is the line that it is before them [R1241]', () => {
+    const stream = streamOf('events', { _key: 'string', [ID]: 'string', n: 'long', note: 'string' });
+    const { header, columns } = fixture.spool(`${ID},n,note\nx,1,text\n`);
+    const encoder = new RecordEncoder(planRecords(stream, { header, columns }, false), undefined, 0);
+    const memory = new RecordMemory(encoder.tableBytes);
+    encoder.writeTables(memory.csv.bytes, memory.start - encoder.tableBytes);
+    const row = Buffer.from('x:1,12,text\n');
+    const [tokenizer, key] = [new RowTokenizer(memory.csv), new RowKey(headerColumns(header))];
+    const lineAt = (at: number) => {
+      memory.at = at;
+      memory.reserve(1 << 16);
+      const { bytes } = memory.csv;
+      bytes.set(row, memory.start);
+      expect(tokenizer.next(memory.start, memory.start + row.length, true)).toBe(memory.start + row.length);
+      key.read(bytes, tokenizer);
+      encoder.write(tokenizer, key, 1, memory);
+      return Buffer.from(bytes.slice(at, memory.at)).toString();
+    };
+    const line = lineAt(memory.start + 1_000);
+    expect(JSON.parse(line)).toMatchObject({ record: { data: { _key: 'x:1', n: 12, note: 'text' } } });
+    expect([2 ** 31 - 200, 2 ** 31].map(lineAt)).toEqual([line, line]);
   });
 });
 
