@@ -61,7 +61,9 @@ const LONGEST_HEADER = 1024 * 1024;
 function holdsHeader(bytes: Uint8Array, start: number, end: number, last: boolean): boolean | undefined {
   for (let i = start; i < end; i++) {
     if (bytes[i] === LF) return false;
-    if (bytes[i] === COMMA && UNIFIED_ID.every((byte, k) => bytes[i + 1 + k] === byte)) return true;
+    if (bytes[i] === COMMA && startsWithId(bytes.subarray(i + 1, end))) return true;
   }
   return last || end - start > LONGEST_HEADER ? false : undefined;
 }
+
+const startsWithId = (bytes: Uint8Array): boolean => UNIFIED_ID.every((byte, k) => bytes[k] === byte);

@@ -62,4 +62,10 @@ describe('the memory of a WebAssembly module', () => {
     scanIn(new Scanner({ requireSystem: false }), Buffer.from('id,memo\ny,another one\n'));
     expect(Buffer.concat(tail).toString()).toContain('x,first\n');
   });
+
+  it('has no effect on the next body with what the last one left behind it [R1242]', () => {
+    scanIn(new Scanner({ requireSystem: false }), Buffer.from('three,df_unified_id\nx,y\n'));
+    const scanner = new Scanner({ requireSystem: false });
+    expect(() => scanIn(scanner, Buffer.from('[1,23,'))).toThrow('text that starts with [, as a JSON message does');
+  });
 });
