@@ -191,7 +191,7 @@ function readingOf(
   asInstants: boolean,
 ): Pick<PlannedColumn, 'readAs' | 'isClean'> {
   const seenAs = fixed ?? typeOf(batchEvidence, asInstants) ?? 'string';
-  // A date whose midnight the zone skips is a date, but no datetime: it is read as a datetime, and rescued.
+  // A place of an earlier version may have a column of datetimes that took such dates as DATE_GAP names: they are rescued.
   const readAs = type !== null && canWiden(seenAs, type, batchEvidence, asInstants) ? seenAs : type;
   return { readAs, isClean: readAs === null || fitsWholly(batchEvidence, readAs, asInstants) };
 }

@@ -40,3 +40,5 @@ export const LIST_DOUBLE = 1 << 15;
 export const LIST_STRING = 1 << 16;
 /** Any other text. */
 export const STRING = 1 << 17;
+/** Added to a date with DATETIME_GAP: it is no datetime, and a column that has it beside datetimes is a string. */
+export const DATE_GAP = 1 << 18;

@@ -6,7 +6,16 @@ import { BOOLEAN_CODEC, booleanClass } from './boolean.ts';
 import { civilSeconds, FIELDS, OFFSET, parseTime } from './calendar.ts';
 import { DATE_CODEC } from './date.ts';
 import { DATETIME_CODEC } from './datetime.ts';
-import { DATETIME_GAP, DATETIME_OFFSET, DATETIME_OVERLAP, type Evidence, NULL_TEXT, STRING } from './evidence.ts';
+import {
+  DATE,
+  DATE_GAP,
+  DATETIME_GAP,
+  DATETIME_OFFSET,
+  DATETIME_OVERLAP,
+  type Evidence,
+  NULL_TEXT,
+  STRING,
+} from './evidence.ts';
 import { isSpace } from './json-text.ts';
 import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listClass, STRING_LIST_CODEC } from './list.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberClass } from './numbers.ts';
@@ -49,10 +58,13 @@ export function classify(bytes: Uint8Array, start: number, end: number, zone: Zo
   return isNull(bytes, start, end) ? NULL_TEXT : booleanClass(bytes, start, end) || STRING;
 }
 
-/** The evidence that the zone adds to a date or datetime: nothing, DATETIME_GAP or DATETIME_OVERLAP. */
+/** The evidence that the zone adds to a date or datetime: nothing, DATETIME_OVERLAP or DATETIME_GAP; see DATE_GAP. */
 function zoneEvidence(form: Evidence, zone: Zone): Evidence {
   const seconds = civilSeconds();
-  if (form !== DATETIME_OFFSET) return zone.evidenceOf(seconds);
+  if (form !== DATETIME_OFFSET) {
+    const evidence = zone.evidenceOf(seconds);
+    return form === DATE && evidence === DATETIME_GAP ? evidence | DATE_GAP : evidence;
+  }
   return isInstant(seconds - FIELDS[OFFSET]) ? 0 : DATETIME_GAP;
 }
 
@@ -108,5 +120,5 @@ function holds(type: ColumnType, evidence: Evidence, asInstants: boolean): boole
   return fitsWholly(seen, type, asInstants) && (hasOneSpelling || TYPES[type].mixesSpellings);
 }
 
-/** The bits that decide the type: `null` is no value, and times that the zone skips or repeats are times. */
+/** The bits that decide the type: `null` is no value, and datetimes that the zone skips or repeats are datetimes. */
 const seenClasses = (evidence: Evidence): Evidence => evidence & ~NULL_TEXT & ~DATETIME_GAP & ~DATETIME_OVERLAP;

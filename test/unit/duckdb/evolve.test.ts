@@ -290,9 +290,12 @@ describe('timezone', () => {
     expect(await typeOf('df_server_datetime')).toBe('TIMESTAMP WITH TIME ZONE');
   });
 
-  it('rescues a date whose midnight the zone skips from a column of instants, in any order of days', async () => {
+  it('rescues a date whose midnight the zone skips from a declared column of instants, in any order of days', async () => {
     const zone = 'America/Sao_Paulo';
-    const [date, time] = [csvOf([{ id: 'a', at: '2018-11-04' }]), csvOf([{ id: 'b', at: '2018-11-05 10:00:00' }])];
+    const [date, time] = [
+      csvOf([{ id: 'a', df_event_datetime: '2018-11-04' }]),
+      csvOf([{ id: 'b', df_event_datetime: '2018-11-05 10:00:00' }]),
+    ];
     for (const [first, second] of [
       [date, time],
       [time, date],
@@ -300,8 +303,10 @@ describe('timezone', () => {
       await fixture.load([fixture.window('2026-01-01', first, zone), fixture.window('2026-01-02', second, zone)], {
         timezone: zone,
       });
-      expect(await fixture.query('SELECT epoch_ms("at") AS t, _rescued AS r FROM events ORDER BY _key')).toEqual([
-        { t: null, r: '{"at":"2018-11-04"}' },
+      expect(
+        await fixture.query('SELECT epoch_ms(df_event_datetime) AS t, _rescued AS r FROM events ORDER BY _key'),
+      ).toEqual([
+        { t: null, r: '{"df_event_datetime":"2018-11-04"}' },
         { t: String(Date.parse('2018-11-05T12:00:00Z')), r: null },
       ]);
       fixture.close();

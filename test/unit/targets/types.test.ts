@@ -45,4 +45,29 @@ describe.each(TARGETS)('a column of each type in %s', (target) => {
       expect(await fixture.verify()).toEqual([]);
     },
   );
+
+  it('has a date whose midnight the zone skips beside datetimes and text, in every order of days [R1215]', async () => {
+    const [date, timezone] = ['2018-11-04', 'America/Sao_Paulo'];
+    const cells = [date, '2026-01-02 03:04:05', 'a text'];
+    const expected = [date, '2026-01-02 03:04:05.000', 'a text'].map((at) => ({ at, r: null }));
+    const orders = [
+      [0, 1, 2],
+      [0, 2, 1],
+      [1, 0, 2],
+      [1, 2, 0],
+      [2, 0, 1],
+      [2, 1, 0],
+    ];
+    for (const batches of [[[0, 1, 2]], ...orders.map((order) => order.map((i) => [i]))]) {
+      fixture.close();
+      fixture = TargetFixture.of(target);
+      const windows = cells.map((at, i) =>
+        fixture.fixture.window(`2026-01-0${i + 1}`, csvOf([{ id: `${i}`, at }]), timezone),
+      );
+      for (const batch of batches) await fixture.store([batch.map((i) => windows[i])], { timezone });
+      const rows = await fixture.read('SELECT "at", _rescued AS r FROM events ORDER BY _key');
+      expect({ batches, rows }).toEqual({ batches, rows: expected });
+      expect(await fixture.verify()).toEqual([]);
+    }
+  });
 });
