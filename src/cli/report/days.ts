@@ -1,6 +1,7 @@
 import { addDays, type Day, daysBetween, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
+import { parseState } from '../../extract/state.ts';
 import type { TargetReport } from '../../sinks/target.ts';
 import { type Html, html } from './html.ts';
 
@@ -41,9 +42,11 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
     for (const day of days) reads.set(day, (reads.get(day) ?? 0) + 1);
     if (days.length === 1) latest.set(days[0], receipt);
   }
-  const gaps = new Set(report.state.exportState?.gaps);
+  // A DuckDB file gives its state as it is stored, where others may have changed it.
+  const exportState = parseState(report.state.exportState);
+  const gaps = new Set(exportState?.gaps);
   const known = [...reads.keys(), ...gaps].sort();
-  const start = report.state.exportState?.start_date;
+  const start = exportState?.start_date;
   const first = start !== undefined && (known[0] === undefined || start < known[0]) ? start : known[0];
   if (first === undefined) return [];
   const last = laterOf(today, known.at(-1) ?? today);

@@ -125,3 +125,15 @@ it('a report calls a day lost by the given history_days [R559]', async () => {
     fixture.close();
   }
 });
+
+it('a report of a DuckDB file refuses a state that somebody has changed into none [R1232]', async () => {
+  const fixture = new DuckDbFixture();
+  try {
+    await fixture.load([fixture.windowOf('2026-01-06')]);
+    await fixture.query(`UPDATE _dfinery_state SET state = '{"version":1,"from_date":"2026-01-07","gaps":5}'`);
+    const done = await runHere(['report', 'duckdb', fixture.file, '-o', `${fixture.dir}/page.html`]);
+    expect([done.code, done.stderr]).toEqual([2, expect.stringContaining('gaps must be array')]);
+  } finally {
+    fixture.close();
+  }
+});
