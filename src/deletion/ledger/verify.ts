@@ -150,10 +150,10 @@ function announcedPurge({ kind, at, run }: Line<'open' | 'purging'>, target: str
   return { at, target, outcome: 'open', counts, unreached: [missed], run, ...place } as const;
 }
 
-const NOT_BEGUN =
-  'The run ended before its purge of this place: the people are still there unless a later line removes them.';
-const BROKEN_OFF =
-  'The run broke off during its purge of this place: the people may still be there unless a later line removes them.';
+// The other line may be of a run before: one that goes on with another purges all of its places again.
+const UNLESS_REMOVED = 'unless another line says that they were removed';
+const NOT_BEGUN = `The run ended before its purge of this place: the people are still there ${UNLESS_REMOVED}.`;
+const BROKEN_OFF = `The run broke off during its purge of this place: the people may still be there ${UNLESS_REMOVED}.`;
 
 /** When, and with what answers, an id was erased: schemas/proof.json. */
 export type Proof = Awaited<ReturnType<typeof proveErasure>>;
@@ -171,7 +171,7 @@ export interface ProofQuery {
 /**
  * Proves when, and with what answers, the deletion of an id was requested at one service: at another one the same id may
  * be another person. Gives every answer, and every purge of a run that the id was deleted in, or only purged in (S56),
- * oldest first: also of a place that such a run was to purge and did not. Memory: the answers found.
+ * the oldest run first; at the end of each run the places that it was to purge and did not. Memory: the answers found.
  */
 export async function proveErasure(id: string, query: ProofQuery) {
   const { folder } = query;
@@ -200,17 +200,19 @@ export async function proveErasure(id: string, query: ProofQuery) {
       }
     }
     if (!open || !service || !isOfService(open, service)) return;
-    // A run that goes on with another one purges those whom that one has deleted.
-    if (line.kind === 'open' && line.resumes !== undefined && runs.has(line.resumes)) runs.add(line.run);
-    if (line.kind === 'purge_only' && line.id === hash) runs.add(line.run);
-    if (line.kind === 'open')
+    if (line.kind === 'open') {
+      // A run that goes on with another one purges those whom that one has deleted.
+      if (line.resumes !== undefined && runs.has(line.resumes)) runs.add(line.run);
       for (const target of line.places ?? []) announced.set(target, announcedPurge(line, target, place));
-    if (line.kind === 'purging') announced.set(line.target, announcedPurge(line, line.target, place));
-    if (line.kind === 'purge') announced.delete(line.target);
-    if (line.kind === 'purge' && runs.has(line.run)) purges.push(provedPurge(line, place));
-    if (line.kind !== 'after' || line.id !== hash) return;
-    found.push(provedAnswer(line, place, open));
-    if (line.outcome === 'done') runs.add(line.run);
+    } else if (line.kind === 'purging') announced.set(line.target, announcedPurge(line, line.target, place));
+    else if (line.kind === 'purge') {
+      announced.delete(line.target);
+      if (runs.has(line.run)) purges.push(provedPurge(line, place));
+    } else if (line.kind === 'purge_only' && line.id === hash) runs.add(line.run);
+    else if (line.kind === 'after' && line.id === hash) {
+      found.push(provedAnswer(line, place, open));
+      if (line.outcome === 'done') runs.add(line.run);
+    }
   };
   const { problems } = await verifyLedger(folder, query.key, { head: query.head, see });
   endRun();

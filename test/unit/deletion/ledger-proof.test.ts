@@ -49,6 +49,31 @@ describe('the proof of an erasure', () => {
     ]);
   });
 
+  it('does not say that people are still in a place from which a run before has removed them [R1230]', async () => {
+    const { plans } = setup;
+    await plans.execute(
+      ['a', 'b'],
+      (id) => answerOf(id === 'a' ? 'done' : 'undecided', '0'),
+      {},
+      async () => {},
+    );
+    const { asked } = await plans.execute(
+      ['a', 'b'],
+      () => answerOf('stop', '40201'),
+      {},
+      async () => {},
+    );
+    const { purges } = await prove('a');
+    expect(asked).toEqual(['b']);
+    expect(purges).toMatchObject([
+      { outcome: 'done', counts: { rows: 1 } },
+      {
+        outcome: 'open',
+        unreached: [expect.stringMatching(/still there unless another line says that they were removed/)],
+      },
+    ]);
+  });
+
   it('requires the name of a service if the ledger has several', async () => {
     const { plans } = setup;
     await plans.execute(['a'], done);
