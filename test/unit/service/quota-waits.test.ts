@@ -211,3 +211,25 @@ describe('the quota', () => {
     expect(quota.forecast(9)).toMatchObject({ startableNow: 5, left: 99 });
   });
 });
+
+describe('processes whose exports are refused because none are left, without a reset', () => {
+  it('ask again one at a time, after the pause that is theirs together [R1171]', async () => {
+    const stop = new AbortController();
+    const began = clock.now();
+    const sent: number[] = [];
+    const ask = async (quota: ExportQuota) => {
+      for (;;) {
+        const permit = await quota.enter(stop.signal);
+        sent.push(clock.now() - began);
+        await permit.answered(head(429, 0));
+        await permit.release();
+      }
+    };
+    const asking = [openQuota(), openQuota(), openQuota()].map((quota) => ask(quota).catch(() => {}));
+    await clock.passUntil(() => sent.length > 5, HOUR, 5_000);
+    stop.abort();
+    await Promise.all(asking);
+    const pauses = sent.slice(1).map((at, i) => Math.floor((at - (sent[i] ?? 0)) / 60_000));
+    expect(pauses).toEqual([1, 2, 4, 8, 15]);
+  });
+});
