@@ -45,8 +45,9 @@ export class ExportClient implements ExportService {
   sent = 0;
 
   constructor(options: ExportClientOptions) {
+    const { baseUrl, clock, onConnect, env = systemEnv } = options;
     this.#options = options;
-    this.#transport = new Transport({ ...options, env: options.env ?? systemEnv, keptConnections: 0 });
+    this.#transport = new Transport({ baseUrl, env, clock, keptConnections: 0, onConnect });
   }
 
   async close(): Promise<void> {
