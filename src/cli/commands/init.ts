@@ -111,10 +111,10 @@ async function write(path: string, { base_url, service_id }: Answers, exists: bo
 const nextSteps = (path: string): string[] => {
   const named = path === SOURCE_FILE ? '' : ` --config ${path}`;
   return [
-    `${path} is written, without the token. Give that in the environment of each run:`,
-    '  export DFINERY_EXPORT_TOKEN=…            or DFINERY_EXPORT_TOKEN_FILE=… for a file that holds it',
+    `${path} has all but the token. Each run gets that from its environment:`,
+    '  export DFINERY_EXPORT_TOKEN=…   or DFINERY_EXPORT_TOKEN_FILE=… (its file)',
     'How to go on',
-    `  dfinery-elt plan${named}                        days, exports and time, before any call`,
+    `  dfinery-elt plan${named}                        its days, exports and time`,
     `  dfinery-elt sync duckdb events.duckdb${named}   again and again: what is new is read`,
   ];
 };

@@ -56,6 +56,15 @@ describe('init', () => {
     expect(text).not.toContain(TOKENS.export);
   });
 
+  it('says how to go on in lines of 80 columns at most [R1250]', async () => {
+    const { code, stdout } = await runHere(['init', '--config', written(), ...whole()], {
+      env: given({ DFINERY_EXPORT_TOKEN: TOKENS.export }),
+    });
+    const shown = stdout.replaceAll(` --config ${written()}`, '').replaceAll(written(), 'dfinery.json');
+    expect([code, shown]).toEqual([0, expect.stringContaining('How to go on')]);
+    expect(shown.split('\n').filter((line) => line.length > 80)).toEqual([]);
+  });
+
   it('does not overwrite a file that was created while it asked [R559]', async () => {
     const { prompts } = person({ Address: sim.url, Service: SERVICE_ID });
     const secret = async () => {
