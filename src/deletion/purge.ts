@@ -134,8 +134,8 @@ function placeReport({ place, found, done, failure }: PlaceState, listed: readon
 
 const heldBack = ({ target, path }: PurgePlace): UserError =>
   transientError(
-    `${target.name} ${path} was left as it is: the list is read from it, and is needed until the other places are ` +
-      'purged, too. Run again with the same list.',
+    `${target.name} ${path} was left as it is: the list is read from it, and is needed until the rest of the purge ` +
+      'is done. Run again with the same list.',
   );
 
 export type PlaceReport = Readonly<ReturnType<typeof placeReport>>;
@@ -252,8 +252,8 @@ export class Purge {
     this.#warn(
       'purge.unlisted',
       `Nothing here says the df_unified_id of ${count(unlisted, 'of these IDs', 'of these IDs')}, by which alone the ` +
-        'suppression list knows people: a later sync may bring their rows while the service exports them. Purge ' +
-        'again after it, or name them in a --mapping.',
+        'suppression list knows people. Unless an earlier run has listed them, a later sync may bring their rows ' +
+        'while the service exports them: purge again after it, or name them in a --mapping.',
     );
   }
 
@@ -333,16 +333,17 @@ export class Purge {
     unfinished: ReadonlyMap<string, Counts>,
   ): Promise<readonly UserError[]> {
     this.#ids = ids;
-    await this.#purgeSpools();
+    const areSpoolsLeft = (await this.#purgeSpools()) !== undefined;
     const { options, listPlace } = this.#request;
     const isLast = ({ place }: PlaceState) => Number(place === listPlace);
     for (const [i, state] of [...this.#states.entries()].sort(([, a], [, b]) => isLast(a) - isLast(b))) {
       options.signal?.throwIfAborted();
       const { place, found } = state;
-      const isHeldBack = place === listPlace && this.#states.some((one) => one.place !== place && one.failure);
-      const purged = isHeldBack
-        ? { place, found, failure: heldBack(place) }
-        : await this.#purgePlace(place, found, ledger);
+      const isRestOpen = areSpoolsLeft || this.#states.some((one) => one.place !== place && one.failure);
+      const purged =
+        place === listPlace && isRestOpen
+          ? { place, found, failure: heldBack(place) }
+          : await this.#purgePlace(place, found, ledger);
       this.#states = this.#states.with(i, purged);
       await this.#record(purged, ledger, unfinished.get(placeName(place)));
     }

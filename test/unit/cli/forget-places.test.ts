@@ -171,11 +171,28 @@ describe('a purge', () => {
     expect([written, server.ids()]).toEqual([[b, a, b, a], ['m1']]);
   });
 
+  it('leaves that file also until the downloads of dead runs are removed [R1231]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
+    // A folder cannot be removed as a file is.
+    const download = join(at('spool'), `dfinery-elt-${'0'.repeat(16)}`, `r${'0'.repeat(16)}-000001.csv`);
+    mkdirSync(download, { recursive: true, mode: 0o700 });
+    const words = [...placeWords('a.duckdb'), ...BY_MEMBER];
+    words.push('--query', "SELECT member FROM events WHERE member = 'm1'", '--duckdb', at('a.duckdb'));
+    const { hash } = JSON.parse((await run(words)).stdout);
+    const first = await run([...words, '--execute', '--confirm', hash]);
+    expect(JSON.parse(first.stdout)).toMatchObject({ exit: 3, error: expect.stringContaining(download) });
+    expect(await keysIn('a.duckdb')).toEqual(['e1', 'e2']);
+    rmSync(download, { recursive: true });
+    const second = await run([...words, '--execute', '--confirm', hash]);
+    expect([second.code, await keysIn('a.duckdb'), server.ids()]).toEqual([0, ['e2'], ['m1']]);
+  });
+
   it('warns of people whom the suppression list cannot hold, since no row has them yet [R1155]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     const list = ['--suppression-file', at('suppressed.jsonl')];
     const both = await forget(['m1', 'm9'], ...placeWords('a.duckdb'), ...BY_MEMBER, ...list);
-    expect([both.code, both.stderr]).toEqual([0, expect.stringMatching(/df_unified_id of 1 of these IDs, by which/)]);
+    const warning = /df_unified_id of 1 of these IDs, by which alone .* Unless an earlier run has listed them, a later/;
+    expect([both.code, both.stderr]).toEqual([0, expect.stringMatching(warning)]);
     writeFileSync(at('map.csv'), 'external_id,df_unified_id\nm9,u9\n');
     const mapped = [...placeWords('a.duckdb'), '--mapping', at('map.csv'), ...list];
     expect((await run(['--id', 'm9', ...mapped])).stderr).not.toContain('by which alone');
