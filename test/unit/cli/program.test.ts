@@ -110,6 +110,11 @@ describe('the command line', () => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
   });
 
+  it('takes swapped letters for the option that has them, not for a longer one that holds the word [R1252]', async () => {
+    const { text } = await run('sync', 'duckdb', 'x', '--form', '2026-01-01');
+    expect(text).toContain('there is no option --form (did you mean --from?)');
+  });
+
   it.each([
     [['verify', 'duckdb', 'x', '--place', 'y'], 'there is no option --place: see dfinery-elt verify duckdb --help.'],
     [
