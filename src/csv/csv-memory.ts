@@ -55,10 +55,12 @@ const PAGE_BYTES = 65_536;
 const MAX_PAGES = 65_536;
 /** Number of bytes behind `bytes` that vector loads and stores may touch. */
 const SLACK_BYTES = 64;
-/** Maximum number of memories that are kept for further use: the garbage collection would free them late. */
-const MAX_IDLE = 8;
-/** Maximum size of such a memory; larger ones are left to the garbage collection. */
-const MAX_IDLE_BYTES = DATA_AT + 4 * 1024 * 1024;
+/**
+ * Maximum size of a memory that is kept for further use, and of all such memories together. Others are left to the
+ * garbage collection, which frees them late. The lines of a block of short cells, whose names are longer, take 8 MB.
+ */
+const MAX_KEPT_BYTES = 16 * 1024 * 1024;
+const MAX_IDLE_BYTES = 40 * 1024 * 1024;
 
 const idle: CsvMemory[] = [];
 /** The module, compiled once in a process. */
@@ -141,8 +143,8 @@ export class CsvMemory {
 
   /** Keeps the memory for the next `open`; the caller must not use it any more. A second call does nothing. */
   release(): void {
-    const isKept = this.functions !== NO_FUNCTIONS && this.bytes.length <= MAX_IDLE_BYTES;
-    if (this.#isIdle || !isKept || idle.length === MAX_IDLE) return;
+    if (this.#isIdle || this.functions === NO_FUNCTIONS || this.bytes.length > MAX_KEPT_BYTES) return;
+    if (idle.reduce((sum, { bytes }) => sum + bytes.length, this.bytes.length) > MAX_IDLE_BYTES) return;
     this.#isIdle = true;
     idle.push(this);
   }

@@ -39,6 +39,21 @@ describe('the memory of a WebAssembly module', () => {
     expect(CsvMemory.open(10)).not.toBe(memory);
   });
 
+  it('is kept when it has grown for the lines of a block [R1243]', () => {
+    const memory = CsvMemory.open(3_000_000);
+    memory.grow(6_000_000);
+    memory.release();
+    expect(CsvMemory.open(10) === memory).toBe(true);
+  });
+
+  it('is kept with few others', () => {
+    const memories = Array.from({ length: 20 }, () => CsvMemory.open(8_000_000));
+    for (const memory of memories) memory.release();
+    const reused = new Set(memories.map(() => CsvMemory.open(10)).filter((memory) => memories.includes(memory)));
+    expect([...reused].reduce((sum, { bytes }) => sum + bytes.length, 0)).toBeLessThanOrEqual(40 * 2 ** 20);
+    expect(reused.size).toBeGreaterThan(1);
+  });
+
   it('holds no hash key and no hash of a value for its next user [R542]', () => {
     const left = ['a', 'b'].map((letter) => {
       const edits = columnEdits([], ['mail'], new HashKey(new Secret(letter.repeat(32))));
