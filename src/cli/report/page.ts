@@ -155,7 +155,7 @@ function deletionSection(deletions: Deletions | undefined): Html {
     const shown = problems.slice(0, MAX_PROBLEMS).map((problem) => html`<li>${problem}</li>`);
     return html`<section><h2>Deletions</h2><p>The ledger is broken: its counts prove nothing.</p><ul>${shown}</ul></section>`;
   }
-  if (runs.length === 0) return html`<section><h2>Deletions</h2><p>The ledger holds no run.</p></section>`;
+  if (runs.length === 0) return html`<section><h2>Deletions</h2><p>The ledger holds no deletion.</p></section>`;
   const table = list<LedgerCounts>(
     'Deletions',
     {

@@ -99,14 +99,15 @@ export interface LedgerCounts {
 }
 
 /**
- * The runs of a ledger, oldest first, and its problems: the counts of a ledger with a problem prove nothing. Throws
- * a configuration failure for a folder without a ledger. Memory: a hash an id of the largest run.
+ * The deletions of a ledger, oldest first, and its problems: the counts of a ledger with a problem prove nothing. A run
+ * that only showed people (`access`) is none of them. Throws a configuration failure for a folder without a ledger. Memory: a hash an id of the largest run.
  */
 export async function countLedger(
   folder: string,
   key: Secret | undefined,
 ): Promise<{ readonly runs: readonly LedgerCounts[]; readonly problems: readonly string[] }> {
   const runs: LedgerCounts[] = [];
+  const accesses = new Set<string>();
   const outcomes = new Map<string, 'done' | 'rejected' | 'undecided'>();
   const see = (line: Chained) => {
     const run = runs[runs.length - 1];
@@ -119,10 +120,11 @@ export async function countLedger(
       if (before !== undefined) run[before]--;
       run[outcome]++;
       outcomes.set(line.id, outcome);
-    } else if (line.kind === 'close') run.isClosed = true;
+    } else if (line.kind === 'access') accesses.add(line.run);
+    else if (line.kind === 'close') run.isClosed = true;
   };
   const { problems } = await verifyLedger(folder, key, { see });
-  return { runs, problems };
+  return { runs: runs.filter(({ run }) => !accesses.has(run)), problems };
 }
 
 /** Where a line stands; lines count from 1. */

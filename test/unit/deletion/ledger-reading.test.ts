@@ -212,6 +212,12 @@ describe('the files of a ledger', () => {
 });
 
 describe('the counts of a ledger', () => {
+  it('have no run that only showed people [R1253]', async () => {
+    const access = { ...common, kind: 'access', id: 'a'.repeat(64), places: ['duckdb x'] } as const;
+    expect((await signed(open, access, close)).ok).toBe(true);
+    expect(await countLedger(folder(), SECRET)).toEqual({ runs: [], problems: [] });
+  });
+
   it('are those of the last answer for each id, by run', async () => {
     const { plans } = setup;
     await plans.execute(['a', 'b', 'c', 'd'], (id, nth) => {
