@@ -13,7 +13,7 @@ import { type EventRows, findPeople, jsonOfRows } from '../sql/people.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, TargetReport } from '../target.ts';
-import { checkStore, isPrepared, readRuns, readStoredState, withStore } from './store.ts';
+import { checkColumns, checkStore, isPrepared, readRuns, readStoredState, withStore } from './store.ts';
 
 // Reads of a file, which is opened for reading alone: its people, its report, its differences. All throw UserError.
 
@@ -52,6 +52,7 @@ export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery):
 export function reportDuckDb(options: EngineOptions): Promise<TargetReport> {
   return reading(options, async (engine) => {
     const state = await readStoredState(engine);
+    await checkColumns(engine, state);
     const source = { events: 'events', columns: state.columns, zone: zoneOf(state.timezone) };
     return {
       state,

@@ -143,9 +143,10 @@ export async function prepareStore(engine: Engine, timezone: string | null): Pro
     await engine.transaction(() => createTables(engine, state));
     return state;
   }
+  const state = await readStoredState(engine);
+  await checkColumns(engine, state);
   // A load into a copy for readers makes it a database of its own, which no run of the other database replaces.
   await engine.run(`UPDATE ${STATE} SET copy_of = NULL WHERE copy_of IS NOT NULL`);
-  const state = await readStoredState(engine);
   if (state.timezone === timezone) return state;
   if (state.receipts.length > 0) {
     throw otherTimezone(engine.file, 'file', timezone, state.timezone);
@@ -207,6 +208,19 @@ export async function isPrepared(engine: Engine): Promise<boolean> {
 export async function checkStore(engine: Engine): Promise<void> {
   if (await isPrepared(engine)) return;
   throw noTableError(engine.file);
+}
+
+/** Throws UserError if somebody removed or renamed a column of the table, which statements name. */
+export async function checkColumns(engine: Engine, { columns }: TableState): Promise<void> {
+  const rows = await engine.rows('DESCRIBE events');
+  const found = new Set(rows.map((row) => String(row.column_name).toLowerCase()));
+  const missing = typedColumns(columns).filter(({ name }) => !found.has(name.toLowerCase()));
+  if (missing.length === 0) return;
+  const names = missing.map(({ name }) => name).join(', ');
+  throw configError(
+    `${engine.file}: the table events lacks columns that were loaded (${names}): give them back their names, or restore ` +
+      'the file from a copy, or load into another file. verify names every difference.',
+  );
 }
 
 async function createTables(engine: Engine, state: TableState): Promise<void> {

@@ -4,7 +4,8 @@ import { existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync 
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
+import { writeModels } from '../../../src/sinks/duckdb/models/write.ts';
+import { reportDuckDb, verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
@@ -111,6 +112,20 @@ describe('opening a DuckDB file', () => {
       await (await fixture.open()).close();
       await query(fixture.file, sql);
       await expect(fixture.open()).rejects.toMatchObject(fails(2, new RegExp(`lacks .*${sql.split(' ')[2]}`)));
+    },
+  );
+
+  it.each(['DROP COLUMN c0', 'RENAME c0 TO mine'])(
+    'names the columns that %s took from a table, to a load, models and report; verify goes on [R1216]',
+    async (change) => {
+      await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', c0: '1' }]))]);
+      await query(fixture.file, `ALTER TABLE events ${change}`);
+      const options = { file: fixture.file, lockWaitMs: 0, clock: systemClock };
+      const refused = fails(2, /lacks columns that were loaded \(c0\)/);
+      await expect(fixture.open()).rejects.toMatchObject(refused);
+      await expect(writeModels(options)).rejects.toMatchObject(refused);
+      await expect(reportDuckDb(options)).rejects.toMatchObject(refused);
+      expect((await verifyDuckDb(options)).length).toBeGreaterThan(0);
     },
   );
 

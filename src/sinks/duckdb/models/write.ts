@@ -9,7 +9,7 @@ import { zoneOf } from '../../../types/zone.ts';
 import type { Engine, EngineOptions } from '../../sql/engine/engine.ts';
 import { identifier } from '../../sql/engine/quote.ts';
 import { localTime, occurredAt } from '../../sql/row-dates.ts';
-import { readStoredState, withStore } from '../store.ts';
+import { checkColumns, readStoredState, withStore } from '../store.ts';
 import { MODELS, type Model } from './models.ts';
 
 const ANALYTICS = 'analytics';
@@ -23,6 +23,7 @@ const COMMENT_END = '(dfinery-elt models)';
 export async function writeModels(options: EngineOptions): Promise<string[]> {
   await withStore(options, async (engine) => {
     const state = await readStoredState(engine);
+    await checkColumns(engine, state);
     await engine.transaction(() => createModels(engine, state));
   });
   return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
