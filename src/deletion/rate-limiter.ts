@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { DAY_MS } from '../base/durations.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import type { DeletionAnswer } from '../service/delete/client.ts';
-import { waitUntil } from '../service/http/headers.ts';
+import { allowedFrom } from '../service/http/headers.ts';
 
 const MINUTE_MS = 60_000;
 /** Factor by which sends are further apart than the rate requires, so that no minute ever contains one too many. */
@@ -108,7 +108,7 @@ export class RateLimiter {
     const ownInstant = (at: number | undefined) => (at === undefined ? undefined : at + this.#setBackMs);
     if (kind === 'wait') {
       if (now >= this.#pausedUntil) this.#waits++;
-      this.#pause(ownInstant(waitUntil(limits)), now);
+      this.#pause(ownInstant(allowedFrom(limits)), now);
       return;
     }
     const resetAt = ownInstant(limits.resetAt);

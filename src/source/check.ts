@@ -10,7 +10,7 @@ import { missingColumns } from '../schema/groups.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { ExportAnswer, ExportBody, ExportRefusal, ExportRequest } from '../service/export/protocol.ts';
 import { TimeLimitReached, withinTime } from '../service/http/abort.ts';
-import { type LimitHeaders, NO_LIMITS, waitUntil } from '../service/http/headers.ts';
+import { allowedFrom, type LimitHeaders, NO_LIMITS } from '../service/http/headers.ts';
 import type { ExportQuota } from '../service/quota/quota.ts';
 import { readHeader } from './header.ts';
 
@@ -181,11 +181,11 @@ function foundInRefusal({ kind, code, message, status }: ExportRefusal, limits: 
     case 'gone':
       return usable('inconclusive', code, `${message} Yesterday was asked for: is this machine's clock right?`);
     case 'wait': {
-      const resetAt = waitUntil(limits);
+      const allowedAt = allowedFrom(limits);
       const until =
-        resetAt === undefined
-          ? 'The service does not say when it resets'
-          : `It resets at ${new Date(resetAt).toISOString()}, in ${formatDuration(resetAt - now)}`;
+        allowedAt === undefined
+          ? 'The service does not say when it may be asked again'
+          : `It may be asked again at ${new Date(allowedAt).toISOString()}, in ${formatDuration(allowedAt - now)}`;
       const text =
         'The service answers, but its limit of exports is spent at the moment, which is no fault of the ' +
         `configuration. ${until}; a run waits for that by itself.`;

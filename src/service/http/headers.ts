@@ -32,8 +32,8 @@ export function readLimits(headers: AnswerHeaders, now: number): LimitHeaders {
   };
 }
 
-/** The instant before which nothing may be sent after a refusal: the later one of those named, undefined if none is. */
-export const waitUntil = ({ resetAt, retryAt }: LimitHeaders): number | undefined =>
+/** The instant from which requests are allowed after a refusal: the later one of those named, undefined if none is. */
+export const allowedFrom = ({ resetAt, retryAt }: LimitHeaders): number | undefined =>
   Math.max(resetAt ?? 0, retryAt ?? 0) || undefined;
 
 /** The `Date` header in ms. */

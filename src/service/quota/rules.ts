@@ -4,7 +4,7 @@
 
 import { HOUR_MS } from '../../base/durations.ts';
 import type { Random } from '../../base/random.ts';
-import { type LimitHeaders, waitUntil } from '../http/headers.ts';
+import { allowedFrom, type LimitHeaders } from '../http/headers.ts';
 import type { QuotaState, Report, Slot } from './state.ts';
 
 /** The measures after a 429, by its possible reasons. */
@@ -202,7 +202,7 @@ function withReport(
 
 /** The end of a wait after a refusal for the hourly limit; `before` counts the refusals in a row before it. */
 export function refusedUntil(limits: LimitHeaders, before: number, now: number, random: Random): number {
-  const reported = waitUntil(limits);
+  const reported = allowedFrom(limits);
   if (reported !== undefined && reported > now) return reported + RESET_MARGIN_MS;
   const { hourlyMs } = REFUSAL_POLICY;
   return Math.round(now + hourlyMs[Math.min(before, hourlyMs.length - 1)] * (1 + random() / 4));

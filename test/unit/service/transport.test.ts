@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { DeletionClient } from '../../../src/service/delete/client.ts';
-import { waitUntil } from '../../../src/service/http/headers.ts';
+import { allowedFrom } from '../../../src/service/http/headers.ts';
 import { Transport, type TransportOptions } from '../../../src/service/http/transport.ts';
 import {
   CHUNKED,
@@ -287,7 +287,7 @@ describe('a deletion request', () => {
     const limited = async (headers: Record<string, string | number>) => {
       const server = await serve(() => json(429, {}, headers));
       const { kind, limits } = await serviceAt(server.url, { clock }).deleteProfile('a', signalOf());
-      const until = waitUntil(limits);
+      const until = allowedFrom(limits);
       return [kind, until === undefined ? undefined : until - now];
     };
     const reset = { 'X-Rate-Limit-Reset': now + 30_000 };
