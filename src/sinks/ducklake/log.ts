@@ -311,7 +311,7 @@ class CatalogLog implements TableLog {
     // Files that another program changed are left out: their replacements were just written.
     for (const { path, date, local } of this.snapshot?.files ?? []) {
       if (local !== undefined || path.includes(`/${PARTITION_COLUMN}=${date ?? NO_DATE}/`)) continue;
-      differences.push(difference('files', `the catalog files ${path} under ${date ?? 'no date'}`));
+      differences.push(difference('files', `the catalog lists ${path} under ${date ?? 'no date'}`));
     }
     return differences;
   }
