@@ -33,7 +33,7 @@ export interface CaseOptions {
   readonly purge?: PurgeRequest | undefined;
   readonly emitState?: EmitState;
   /** Called before the first request. */
-  readonly onBegin?: (plan: DeletionReport) => void;
+  readonly onBegin?: (forecast: DeletionReport) => void;
 }
 
 export type CaseResult = Awaited<ReturnType<typeof runDeletionCase>>;
@@ -60,7 +60,7 @@ export async function runDeletionCase(options: CaseOptions) {
     const { list, hash, isPurgeOnly } = plan;
     const forecast = reportOf(plan, clock.now() - began);
     if (consent === undefined) return { report: forecast, hash, failure: worstOf(plan.purge?.failures ?? []) };
-    const failure = planFailure(forecast, hash, consent, config);
+    const failure = refusalOf(forecast, hash, consent, config);
     if (failure !== undefined) return { report: forecast, hash, failure };
 
     // Try all that the purge needs, before anybody is deleted.
@@ -201,8 +201,8 @@ async function logHead(ledger: Ledger, logger: Logger): Promise<void> {
 }
 
 /** Why a plan is not executed; undefined if it is. */
-function planFailure(
-  plan: DeletionReport,
+function refusalOf(
+  forecast: DeletionReport,
   hash: string,
   consent: Exclude<CaseOptions['consent'], undefined>,
   config: DestinationConfig,
@@ -212,9 +212,9 @@ function planFailure(
       `Nothing was deleted: the list, the service or the purge is not what was confirmed. Its hash is ${hash}; look at the plan again.`,
     );
   }
-  const { guard } = plan;
+  const { guard } = forecast;
   const stopped = guard === null ? undefined : configError(`Nothing was deleted: ${guard}`, { exitCode: EXIT.guard });
-  return nothingAccepted(plan, config) ?? stopped;
+  return nothingAccepted(forecast, config) ?? stopped;
 }
 
 type GuardLimits = Pick<DestinationConfig, 'maxDeletionsPerSync' | 'maxDeletionsPercent' | 'knownProfiles'>;

@@ -40,7 +40,7 @@ export const write: WriteVerb = async (value, catalog, input, context) => {
       deleter,
       read: (list) => readInput(input, context, (message) => addMessage(list, streams, message, config.maxIdLength)),
       emitState: (text, stats) => writer.writeLine(stateLine(text, stats)),
-      onBegin: (plan) => logStart(plan, config, logger),
+      onBegin: (forecast) => logStart(forecast, config, logger),
     });
     if (config.dryRun) logDryRun(report, config, logger);
     else if (report.mode === 'dry_run') logRefused(report, logger);
@@ -104,9 +104,9 @@ const isWithdrawn = (data: JsonObject): boolean => (ownValue(data, WITHDRAWN) ??
 
 const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
 
-function logRefused(plan: DeletionReport, logger: Logger): void {
-  const refused = refusedSentence(plan);
-  if (refused !== undefined) logger.warn('erase.refused', `${refused}.`, { ...plan.refused });
+function logRefused(report: DeletionReport, logger: Logger): void {
+  const refused = refusedSentence(report);
+  if (refused !== undefined) logger.warn('erase.refused', `${refused}.`, { ...report.refused });
 }
 
 /** Logs the report line by line, since one message of a log is one line (S65). */
@@ -114,27 +114,28 @@ function logReport(report: DeletionReport, logger: Logger): void {
   for (const line of reportTable(report).split('\n')) logger.info('erase.report', line);
 }
 
-function logDryRun(plan: DeletionReport, config: DestinationConfig, logger: Logger): void {
-  logRefused(plan, logger);
-  const nothing = nothingAccepted(plan, config);
+function logDryRun(forecast: DeletionReport, config: DestinationConfig, logger: Logger): void {
+  logRefused(forecast, logger);
+  const nothing = nothingAccepted(forecast, config);
   if (nothing) throw nothing;
-  logReport(plan, logger);
-  if (plan.guard !== null) logger.warn('erase.guard', `A real run would stop before its first deletion: ${plan.guard}`);
-  const refused = refusedSentence(plan);
+  logReport(forecast, logger);
+  if (forecast.guard !== null)
+    logger.warn('erase.guard', `A real run would stop before its first deletion: ${forecast.guard}`);
+  const refused = refusedSentence(forecast);
   if (config.onRejected === 'fail' && refused !== undefined) {
     throw configError(`on_rejected is "fail": ${refused}. Nothing was deleted (dry run).`);
   }
   logger.warn(
     'erase.dry_run',
-    `DRY RUN: nothing was deleted. ${plainCount(idsToRequest(plan), 'profile')} would be; the platform may show ` +
+    `DRY RUN: nothing was deleted. ${plainCount(idsToRequest(forecast), 'profile')} would be; the platform may show ` +
       'their rows as synced all the same. Set dry_run to false to delete.',
   );
 }
 
-function logStart(plan: DeletionReport, { requestsPerMinute }: DestinationConfig, logger: Logger): void {
-  logRefused(plan, logger);
-  const count = idsToRequest(plan);
-  const resumed = plan.done_before > 0 ? ` (${plan.done_before} were done by the unfinished run before)` : '';
+function logStart(forecast: DeletionReport, { requestsPerMinute }: DestinationConfig, logger: Logger): void {
+  logRefused(forecast, logger);
+  const count = idsToRequest(forecast);
+  const resumed = forecast.done_before > 0 ? ` (${forecast.done_before} were done by the unfinished run before)` : '';
   const about = formatDuration((count * 60_000) / requestsPerMinute);
   logger.info(
     'erase.begin',
