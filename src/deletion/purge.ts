@@ -15,7 +15,7 @@ import {
   type PeopleFound,
   type PeopleQuery,
   type PlaceOptions,
-  type Purged,
+  type PurgeResult,
   type StatefulTarget,
 } from '../sinks/target.ts';
 import { suppress } from '../suppression/list.ts';
@@ -52,7 +52,7 @@ export interface PurgeRequest {
 type Removed = Readonly<Record<'people' | 'rows' | 'files_rewritten' | 'bytes_before' | 'bytes_after', number>>;
 
 /** Counts of what was removed, with the names of the report and of the ledger. */
-const removedBy = ({ found, rowsRemoved, files, bytesBefore, bytesAfter }: Purged): Removed => ({
+const removedBy = ({ found, rowsRemoved, files, bytesBefore, bytesAfter }: PurgeResult): Removed => ({
   people: found.people,
   rows: rowsRemoved,
   files_rewritten: files.length,
@@ -104,7 +104,7 @@ interface PlaceState {
   readonly found: PeopleFound;
   /** True once rows may have been removed. */
   readonly isBegun?: boolean;
-  readonly done?: Purged;
+  readonly done?: PurgeResult;
   readonly failure?: UserError | undefined;
 }
 

@@ -54,7 +54,7 @@ export interface Maintenance {
   /** Compares the data with its receipts; read-only. */
   verify(place: string, options: PlaceOptions): Promise<Difference[]>;
   /** Rewrites the data: fewer, larger files, and no space for removed rows. */
-  compact(place: string, options: PlaceOptions): Promise<Rewritten>;
+  compact(place: string, options: PlaceOptions): Promise<RewriteResult>;
   /** The contents of the page of `report`; read-only. */
   report(place: string, options: PlaceOptions): Promise<TargetReport>;
 }
@@ -83,7 +83,7 @@ export interface People {
    * that no byte of them remains in the place. A kill leaves all of them or none, and the same purge again finishes the
    * rest. If `onFound` throws, nothing is removed.
    */
-  purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<Purged>;
+  purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult>;
 }
 
 /**
@@ -183,7 +183,7 @@ export interface PurgeOptions extends PlaceOptions {
   readonly forgetCopies?: readonly string[] | undefined;
 }
 
-export interface Purged extends Rewritten {
+export interface PurgeResult extends RewriteResult {
   readonly found: PeopleFound;
   /** Sentences about what still holds the people, such as copies: with any of them the purge is not done. */
   readonly unreached: readonly string[];
@@ -192,7 +192,7 @@ export interface Purged extends Rewritten {
 }
 
 /** The result of rewriting a place. */
-export interface Rewritten {
+export interface RewriteResult {
   /** Rows of `events` after the rewrite. */
   readonly rows: number;
   readonly rowsRemoved: number;

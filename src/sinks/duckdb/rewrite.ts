@@ -5,7 +5,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { checkOnlyName, noTableError } from '../failures.ts';
-import { refuseCopy, republish, withRewritten } from '../sql/copies.ts';
+import { NEW_DATABASE, refuseCopy, republish, withNewDatabase } from '../sql/copies.ts';
 import { fileExists, REWRITING, realFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
@@ -13,13 +13,13 @@ import { namesOf, namingObjects } from '../sql/naming-objects.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource } from '../sql/views.ts';
-import type { PeopleQuery, Purged, PurgeOptions, PurgeTrial, Rewritten } from '../target.ts';
+import type { PeopleQuery, PurgeOptions, PurgeResult, PurgeTrial, RewriteResult } from '../target.ts';
 import { eventRowsIn } from './read.ts';
 import { COPIED, checkStore, EVENT_NAMES_TABLE, readStoredState, STORE_TABLES } from './store.ts';
 
 /** Copies a file's live rows into a new one, which replaces it once it is checked and synced. Throws UserError. */
-export async function rewriteDuckDb(options: EngineOptions): Promise<Rewritten> {
-  return withRewrittenFile(options, async () => undefined, replaceFile);
+export async function rewriteDuckDb(options: EngineOptions): Promise<RewriteResult> {
+  return rewriteLocked(options, async () => undefined, replaceFile);
 }
 
 type DuckDbPurge = EngineOptions & Partial<Pick<PurgeOptions, 'onFound' | 'forgetCopies'>>;
@@ -28,14 +28,14 @@ type DuckDbPurge = EngineOptions & Partial<Pick<PurgeOptions, 'onFound' | 'forge
  * Rewrites a file without the rows of the people that are found while it is locked, then publishes its copies for
  * readers again. Throws UserError.
  */
-export async function purgeDuckDb(options: DuckDbPurge, query: PeopleQuery): Promise<Purged> {
+export async function purgeDuckDb(options: DuckDbPurge, query: PeopleQuery): Promise<PurgeResult> {
   const find = async (engine: Engine) => {
     const lookup = await findInDatabase(engine, query);
     await options.onFound?.(lookup.found);
     return lookup;
   };
-  const purged = await withRewrittenFile(options, find, async (engine, rewritten, { found }) => ({
-    ...(await replaceFile(engine, rewritten)),
+  const purged = await rewriteLocked(options, find, async (engine, newFile, { found }) => ({
+    ...(await replaceFile(engine, newFile)),
     found,
   }));
   return { ...purged, unreached: await republish(COPIED, options) };
@@ -43,7 +43,7 @@ export async function purgeDuckDb(options: DuckDbPurge, query: PeopleQuery): Pro
 
 export function tryPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgeTrial> {
   const find = (engine: Engine) => findInDatabase(engine, query);
-  return withRewrittenFile(options, find, async (engine, _rewritten, { found }) => ({
+  return rewriteLocked(options, find, async (engine, _newFile, { found }) => ({
     found,
     foreignTables: [...(await foreignTables(engine)), ...(await namingObjects(engine, namesOf(query, found)))],
   }));
@@ -54,14 +54,14 @@ async function findInDatabase(engine: Engine, query: PeopleQuery): Promise<Looku
   return findPeople(await eventRowsIn(engine), query);
 }
 
-async function replaceFile(engine: Engine, { path, rows, rowsRemoved }: RewrittenFile): Promise<Rewritten> {
+async function replaceFile(engine: Engine, { path, rows, rowsRemoved }: NewFile): Promise<RewriteResult> {
   const bytesBefore = statSync(engine.file).size;
   await moveFile(path, engine.file);
   return { rows, rowsRemoved, files: [engine.file], bytesBefore, bytesAfter: statSync(engine.file).size };
 }
 
-/** A rewritten file at `path`, beside the one that it is to replace. */
-interface RewrittenFile extends Pick<Rewritten, 'rows' | 'rowsRemoved'> {
+/** A new file at `path`, beside the one that it is to replace. */
+interface NewFile extends Pick<RewriteResult, 'rows' | 'rowsRemoved'> {
   readonly path: string;
 }
 
@@ -69,10 +69,10 @@ interface RewrittenFile extends Pick<Rewritten, 'rows' | 'rowsRemoved'> {
  * Locks a file, finds the people to leave out, if any, copies the rest, and calls `then`. The file is open for reading
  * alone, so that a lock beside it must keep other rewrites from replacing it.
  */
-async function withRewrittenFile<L extends Lookup | undefined, T>(
+async function rewriteLocked<L extends Lookup | undefined, T>(
   options: EngineOptions,
   find: (engine: Engine) => Promise<L>,
-  then: (engine: Engine, rewritten: RewrittenFile, lookup: L) => Promise<T>,
+  then: (engine: Engine, newFile: NewFile, lookup: L) => Promise<T>,
 ): Promise<T> {
   const { file, lockWaitMs: waitMs, clock, signal } = options;
   if (!fileExists(file)) throw noTableError(file);
@@ -82,9 +82,9 @@ async function withRewrittenFile<L extends Lookup | undefined, T>(
     const fill = async () => {
       const rowsRemoved = await copyTables(engine, lookup);
       await checkCounts(engine, rowsRemoved);
-      return { rows: await engine.count('rewritten.main.events'), rowsRemoved };
+      return { rows: await engine.count(`${NEW_DATABASE}.main.events`), rowsRemoved };
     };
-    return withRewritten(COPIED, engine, fill, (path, counts) => {
+    return withNewDatabase(COPIED, engine, fill, (path, counts) => {
       signal?.throwIfAborted();
       checkHeld();
       return then(engine, { ...counts, path }, lookup);
@@ -122,7 +122,7 @@ async function openFinished(options: EngineOptions): Promise<Engine> {
 async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<number> {
   try {
     if (lookup !== undefined) return await copyWithout(engine, lookup);
-    await engine.run('COPY FROM DATABASE target TO rewritten');
+    await engine.run(`COPY FROM DATABASE target TO ${NEW_DATABASE}`);
     return 0;
   } catch (error) {
     if (!/^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(error))) throw error;
@@ -142,7 +142,7 @@ async function foreignTables(engine: Engine): Promise<string[]> {
 
 /** Copies the empty tables, then the rows without those left out, so that these are never written. */
 async function copyWithout(engine: Engine, { condition }: Lookup): Promise<number> {
-  await engine.run('COPY FROM DATABASE target TO rewritten (SCHEMA)');
+  await engine.run(`COPY FROM DATABASE target TO ${NEW_DATABASE} (SCHEMA)`);
   const name = columnOfSource((await readStoredState(engine)).columns, EVENT_NAME);
   const kept = new Map([
     ['events', ` WHERE NOT (${condition})`],
@@ -150,12 +150,12 @@ async function copyWithout(engine: Engine, { condition }: Lookup): Promise<numbe
     [EVENT_NAMES_TABLE, ` WHERE name IN (SELECT CAST(${name} AS VARCHAR) FROM events WHERE NOT (${condition}))`],
   ]);
   for (const { name: table, sql } of await tablesOf(engine)) {
-    await engine.run(`INSERT INTO rewritten.${sql} SELECT * FROM target.${sql}${kept.get(table) ?? ''}`);
+    await engine.run(`INSERT INTO ${NEW_DATABASE}.${sql} SELECT * FROM target.${sql}${kept.get(table) ?? ''}`);
   }
   const gone = await rowsByWindow(engine, `events WHERE ${condition}`);
   for (const [windowNumber, rows] of gone) {
     await engine.run(
-      `UPDATE rewritten._dfinery_windows SET rows_live = rows_live - ${rows} WHERE number = ${windowNumber}`,
+      `UPDATE ${NEW_DATABASE}._dfinery_windows SET rows_live = rows_live - ${rows} WHERE number = ${windowNumber}`,
     );
   }
   return [...gone.values()].reduce((sum, rows) => sum + rows, 0);
@@ -175,7 +175,7 @@ async function tablesOf(engine: Engine): Promise<{ readonly name: string; readon
 async function checkCounts(engine: Engine, rowsRemoved: number): Promise<void> {
   for (const { name, sql } of await tablesOf(engine)) {
     const wanted = (await engine.count(`target.${sql}`)) - (name === 'events' ? rowsRemoved : 0);
-    const found = await engine.count(`rewritten.${sql}`);
+    const found = await engine.count(`${NEW_DATABASE}.${sql}`);
     if (found === wanted || (name === EVENT_NAMES_TABLE && found < wanted)) continue;
     throw internalError(
       `the copy of ${engine.file} has ${found} rows in ${name} instead of ${wanted}: nothing was changed.`,

@@ -6,7 +6,7 @@ import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { noTableError } from '../failures.ts';
-import { type CopiedFormat, publishOld, withRewritten } from '../sql/copies.ts';
+import { type CopiedFormat, NEW_DATABASE, publishOld, withNewDatabase } from '../sql/copies.ts';
 import { realFile, SMALL_BLOCKS } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, withFile } from '../sql/engine/engine.ts';
 import { FORMAT, lastSnapshot, MARKS, readContents } from './contents.ts';
@@ -65,8 +65,8 @@ export class Catalog {
   async rewrite(): Promise<void> {
     await this.#open({}, async (engine) => {
       await engine.emptyWal();
-      const fill = () => engine.run('COPY FROM DATABASE target TO rewritten');
-      await withRewritten(COPIED, engine, fill, (path) => moveFile(path, this.file));
+      const fill = () => engine.run(`COPY FROM DATABASE target TO ${NEW_DATABASE}`);
+      await withNewDatabase(COPIED, engine, fill, (path) => moveFile(path, this.file));
     });
   }
 

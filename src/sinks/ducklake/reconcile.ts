@@ -25,11 +25,11 @@ import { insertedError } from './state.ts';
 export async function rewriteChanged(table: FileTable, changed: readonly CatalogFile[], catalog: string) {
   const events = changed.filter((file) => file.table === 'events');
   const added: NewFile[] = [];
-  for (const file of events) added.push(...(await rewritten(table, file, catalog)));
+  for (const file of events) added.push(...(await rewriteFile(table, file, catalog)));
   return changeOf(table, 'rewrite', { removed: events.map(changedFile), added });
 }
 
-async function rewritten(table: FileTable, file: CatalogFile, catalog: string): Promise<NewFile[]> {
+async function rewriteFile(table: FileTable, file: CatalogFile, catalog: string): Promise<NewFile[]> {
   const { engine } = table;
   const { state } = table.snapshot;
   const local = await table.fetchOne(changedFile(file));

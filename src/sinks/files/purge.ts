@@ -15,7 +15,7 @@ import type { PeopleQuery, PurgeOptions, PurgeTrial } from '../target.ts';
 import { columnsIn, eventRows, selectOf } from './file-columns.ts';
 import { copiesOf, type FileTable, readingTable, withTable } from './file-table.ts';
 import { countByFile, FILE, readFiles } from './parquet-file.ts';
-import { changeOf, rewritten, sizeOf } from './rewrite.ts';
+import { changeOf, resultOf, sizeOf } from './rewrite.ts';
 import {
   type DataFile,
   type FileChange,
@@ -87,7 +87,7 @@ export function purgeFiles(format: FilesFormat, options: OpenFilesOptions & Purg
       const files = change.removed.filter((file) => file.table === 'events');
       const others = await table.otherFolders();
       const unreached = [...left, ...others.left.map(deadRunSentence)];
-      return { ...rewritten(table, before, files), found: lookup.found, unreached, inUse: others.inUse };
+      return { ...resultOf(table, before, files), found: lookup.found, unreached, inUse: others.inUse };
     }
   });
 }

@@ -1,6 +1,6 @@
 import { groupBy } from '../../base/group.ts';
 import { receiptsWith } from '../../table/receipts.ts';
-import type { Rewritten } from '../target.ts';
+import type { RewriteResult } from '../target.ts';
 import { derive } from './derive.ts';
 import { columnsIn, eventRows, sortedBy } from './file-columns.ts';
 import { type FileTable, withTable } from './file-table.ts';
@@ -20,7 +20,7 @@ import {
 const BATCH_BYTES = 1024 * 1024 * 1024;
 
 /** Merges the files of each date into one sorted file, and removes those without rows. Throws UserError. */
-export function compactFiles(format: FilesFormat, options: OpenFilesOptions): Promise<Rewritten> {
+export function compactFiles(format: FilesFormat, options: OpenFilesOptions): Promise<RewriteResult> {
   return withTable(format, options, 'rewrite', async (table) => {
     const before = sizeOf(table);
     const batches = batchesOf(table);
@@ -28,7 +28,7 @@ export function compactFiles(format: FilesFormat, options: OpenFilesOptions): Pr
       options.signal?.throwIfAborted();
       await table.commit(await table.engine.transaction(() => compacted(table, batch), options.signal));
     }
-    return rewritten(table, before, batches.flat());
+    return resultOf(table, before, batches.flat());
   });
 }
 
@@ -83,8 +83,12 @@ export function sizeOf(table: FileTable) {
   return { rows, bytes: table.snapshot.files.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
 
-/** The counts of a rewrite; `files` are the replaced files of `events`. */
-export function rewritten(table: FileTable, before: ReturnType<typeof sizeOf>, files: readonly DataFile[]): Rewritten {
+/** The result of a rewrite; `files` are the replaced files of `events`. */
+export function resultOf(
+  table: FileTable,
+  before: ReturnType<typeof sizeOf>,
+  files: readonly DataFile[],
+): RewriteResult {
   const after = sizeOf(table);
   return {
     rows: after.rows,

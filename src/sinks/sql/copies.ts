@@ -90,6 +90,8 @@ interface Mark {
 export const COPIES_TABLE = '_dfinery_copies';
 export const CREATE_COPIES = `CREATE TABLE IF NOT EXISTS ${COPIES_TABLE}(path VARCHAR, published_at TIMESTAMPTZ)`;
 const UNFINISHED = '.publishing';
+/** The new file that is to replace an open one, as attached to it. */
+export const NEW_DATABASE = 'new_database';
 
 type Options = Omit<EngineOptions, 'file'>;
 
@@ -104,13 +106,13 @@ async function readMark({ marks }: CopiedFormat, engine: Engine): Promise<Mark> 
   return { database: String(database), file: String(file), copyOf: copy_of === null ? null : String(copy_of) };
 }
 
-/** Stores that a new file replaces another, whose stored identity is `from`. `schema` is the new file, as attached. */
+/** Stores that a new file replaces another, whose stored identity is `from`. `database`: the new file, as attached. */
 export async function moveIdentity(
   { marks }: CopiedFormat,
   engine: Engine,
-  { from, to, schema = 'target' }: { readonly from: string; readonly to: string; readonly schema?: string },
+  { from, to, database = 'target' }: { readonly from: string; readonly to: string; readonly database?: string },
 ): Promise<void> {
-  await engine.run(`UPDATE ${schema}.main.${marks} SET file = $2 WHERE file = $1`, [from, to]);
+  await engine.run(`UPDATE ${database}.main.${marks} SET file = $2 WHERE file = $1`, [from, to]);
 }
 
 /** The id of a database, if the file is the database itself: neither a plain copy of it, nor a copy for readers. */
@@ -366,10 +368,10 @@ async function copiesIn(engine: Engine, where = 'published_at IS NOT NULL'): Pro
 }
 
 /**
- * Makes a file beside an open one; `fill` copies what is kept into it, the database `rewritten`.
- * It is removed unless `then` renames it into place. Throws what they throw, or UserError.
+ * Makes a new file of a database beside the open one; `fill` copies what is kept into it, as `NEW_DATABASE`. It is
+ * removed unless `then` renames it into place. Throws what they throw, or UserError.
  */
-export async function withRewritten<F, T>(
+export async function withNewDatabase<F, T>(
   format: CopiedFormat,
   engine: Engine,
   fill: () => Promise<F>,
@@ -383,11 +385,11 @@ export async function withRewritten<F, T>(
   await removeTemporaries(file, 0, 0);
   try {
     await engine.run('SET preserve_insertion_order = true');
-    await engine.run(`ATTACH ${literal(path)} AS rewritten (${await format.newFile(engine)})`);
+    await engine.run(`ATTACH ${literal(path)} AS ${NEW_DATABASE} (${await format.newFile(engine)})`);
     copyOwner(file, path);
     const filled = await fill();
-    await moveIdentity(format, engine, { from: former, to: identityOf(path), schema: 'rewritten' });
-    await engine.run('DETACH rewritten');
+    await moveIdentity(format, engine, { from: former, to: identityOf(path), database: NEW_DATABASE });
+    await engine.run(`DETACH ${NEW_DATABASE}`);
     return await then(path, filled);
   } finally {
     // Once the new file has replaced the former one, a file at this path belongs to the next process, which holds the
