@@ -123,8 +123,8 @@ async function planCase(ledgers: LedgerStore, options: CaseOptions) {
     ? unfinished.resumes !== undefined
     : list.idsWith('done').length > 0 && list.idsWith(undefined).length === 0;
   const purge = options.purge && (await Purge.open(options.purge, list.ids(), config, { isDeletionDecided }));
-  const left = [...purging.keys()].filter((place) => !purge?.names.includes(place));
-  if (left.length > 0) io.logger.warn('purge.left', leftSentence(left));
+  const others = [...purging.keys()].filter((place) => !purge?.names.includes(place));
+  if (others.length > 0) io.logger.warn('purge.left', otherPlacesSentence(others));
   const wanted = isPurgeOnly ? [] : list.idsWith(undefined);
   const guard = guardProblem(wanted.length, config) ?? purge?.problem;
   const hash = purge === undefined ? listHash : sha256(['dfinery-elt forget v3', listHash, purge.consent]);
@@ -259,6 +259,6 @@ function openSentence(why: UserError | 'not begun', isPurgeOnly: boolean, { ledg
   return `${before}the purge is not done: ${why === 'not begun' ? 'the run ended before.' : why.message} To finish it, ${again}.`;
 }
 
-const leftSentence = (places: readonly string[]): string =>
+const otherPlacesSentence = (places: readonly string[]): string =>
   `The unfinished run that this one goes on with did not finish its purge of ${places.join(', ')}, which this one does ` +
   'not purge: the people may still be there. Give --purge for it, too.';

@@ -148,13 +148,13 @@ export class SnapshotWriter {
   }
 
   async replaceFiles({ removed, added }: ChangedFiles, logged: ReadonlyMap<NewFile, LoggedColumns>): Promise<void> {
-    const leaving = new Set(removed.map(({ path }) => path));
-    const left = this.#contents.files.filter(({ path }) => leaving.has(path));
-    if (left.length > 0) {
-      const isOneOf = `data_file_id IN (${left.map(({ id }) => id).join(', ')}) AND end_snapshot IS NULL`;
+    const paths = new Set(removed.map(({ path }) => path));
+    const gone = this.#contents.files.filter(({ path }) => paths.has(path));
+    if (gone.length > 0) {
+      const isOneOf = `data_file_id IN (${gone.map(({ id }) => id).join(', ')}) AND end_snapshot IS NULL`;
       const end = (table: string) =>
         this.#engine.run(`UPDATE ${table} SET end_snapshot = ${this.#id} WHERE ${isOneOf}`);
-      if ((await end('ducklake_data_file')) !== left.length) throw new LostRace(this.#engine.file);
+      if ((await end('ducklake_data_file')) !== gone.length) throw new LostRace(this.#engine.file);
       await end('ducklake_delete_file');
     }
     const files: CatalogRow[] = [];
@@ -203,7 +203,7 @@ export class SnapshotWriter {
     for (const [name, table] of this.#tables) {
       const isIn = (file: { readonly table: TableName }) => file.table === name;
       if (added.some(isIn)) this.#changes.push(`inserted_into_table:${table.id}`);
-      if (left.some(isIn)) this.#changes.push(`deleted_from_table:${table.id}`);
+      if (gone.some(isIn)) this.#changes.push(`deleted_from_table:${table.id}`);
     }
   }
 

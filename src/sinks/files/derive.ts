@@ -25,7 +25,7 @@ export async function derive(
   const stored = await table.fetch(table.filesOf('events'), keyColumns(columns));
   const staying = without(stored, change.removed);
   const events: ReadableFile[] = [...staying, ...change.added.map((file) => ({ ...file, copy: file.local }))];
-  const left = without(stored, staying);
+  const gone = without(stored, staying);
   const removed = [...change.removed];
   const added = [...change.added];
   for (const name of wanted) {
@@ -33,7 +33,7 @@ export async function derive(
     const before = table.filesOf(name);
     const sources = new Set(isCurrent ? before.map(({ source }) => source) : []);
     const missing = events.filter(({ id }) => !sources.has(id));
-    const written = name === 'event_logs' ? await logsToWrite(table, columns, { events, missing, left }) : missing;
+    const written = name === 'event_logs' ? await logsToWrite(table, columns, { events, missing, gone }) : missing;
     for (const event of written) added.push(await writeDerived(table, columns, name, event));
     if (name === 'event_logs') await table.engine.run(`DROP TABLE ${SHARED}`);
     const renewed = new Set(written.map(({ id }) => id));
@@ -62,13 +62,13 @@ async function writeDerived(table: FileTable, columns: readonly StoredColumn[], 
 async function logsToWrite(
   { engine }: FileTable,
   columns: readonly StoredColumn[],
-  { events, missing, left }: Readonly<Record<'events' | 'missing' | 'left', readonly ReadableFile[]>>,
+  { events, missing, gone }: Readonly<Record<'events' | 'missing' | 'gone', readonly ReadableFile[]>>,
 ): Promise<ReadableFile[]> {
   const log = columnOfSource(columns, LOG_ID);
   const isIn = (files: readonly ReadableFile[]) =>
     files.length === 0 ? 'false' : `${log} IN (SELECT ${log} FROM ${rowsOf(files)} WHERE ${log} IS NOT NULL)`;
   const others = events.filter((event) => !missing.includes(event));
-  const select = `SELECT DISTINCT ${FILE} AS path FROM ${rowsOf(others)} WHERE ${isIn([...left, ...missing])}`;
+  const select = `SELECT DISTINCT ${FILE} AS path FROM ${rowsOf(others)} WHERE ${isIn([...gone, ...missing])}`;
   const touched = new Set((others.length === 0 ? [] : await engine.rows(select)).map(({ path }) => path));
   const written = [...others.filter(({ copy }) => touched.has(copy)), ...missing];
   const create = `CREATE OR REPLACE TEMP TABLE ${SHARED}`;

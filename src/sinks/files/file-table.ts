@@ -151,17 +151,17 @@ export class FileTable {
     };
   }
 
-  /** The folders of other runs in this place; `left`: of dead ones, which its opening could not remove. */
-  async otherFolders(): Promise<{ readonly inUse: string[]; readonly left: string[] }> {
+  /** The folders of other runs in this place; those of `dead` ones its opening could not remove. */
+  async otherFolders(): Promise<{ readonly inUse: string[]; readonly dead: string[] }> {
     const { workFolder } = this.storage;
     const all = workFolder === undefined ? [] : await runFolders(workFolder);
-    const [inUse, left]: [string[], string[]] = [[], []];
+    const [inUse, dead]: [string[], string[]] = [[], []];
     for (const folder of all.filter((one) => one !== this.#open.folder)) {
       const isLive = await hasLiveRun(folder).catch((error) => (codeOf(error) === 'ENOENT' ? 'gone' : false));
       // A run without a lease may be about to write it.
-      if (isLive !== 'gone') (isLive === false ? left : inUse).push(folder);
+      if (isLive !== 'gone') (isLive === false ? dead : inUse).push(folder);
     }
-    return { inUse, left };
+    return { inUse, dead };
   }
 
   close(): Promise<void> {

@@ -179,8 +179,8 @@ class FilesSink implements Sink {
   }
 
   async #eventsAfter(batch: PlannedBatch, stored: readonly ReadableFile[], { files, counts, isKept }: Superseded) {
-    const left = stored.map((file) => ({ file, rows: file.rows - (counts.get(file.copy) ?? 0) }));
-    const { removed, written } = eventsAfter(this.#table.log.layout, batch.columns, left, files);
+    const remaining = stored.map((file) => ({ file, rows: file.rows - (counts.get(file.copy) ?? 0) }));
+    const { removed, written } = eventsAfter(this.#table.log.layout, batch.columns, remaining, files);
     const added: NewFile[] = [];
     for (const file of written) added.push(await this.#write(file, batch, isKept));
     return { removed, added };

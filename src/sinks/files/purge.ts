@@ -81,12 +81,12 @@ export function purgeFiles(format: FilesFormat, options: OpenFilesOptions & Purg
         await table.log.read();
         continue;
       }
-      const left = await table.log.erase().catch((error: unknown) => {
+      const unerased = await table.log.erase().catch((error: unknown) => {
         throw diskError(error, { what: table.place, path: table.place, consequence: NOT_ERASED });
       });
       const files = change.removed.filter((file) => file.table === 'events');
       const others = await table.otherFolders();
-      const unreached = [...left, ...others.left.map(deadRunSentence)];
+      const unreached = [...unerased, ...others.dead.map(deadRunSentence)];
       return { ...resultOf(table, before, files), found: lookup.found, unreached, inUse: others.inUse };
     }
   });
