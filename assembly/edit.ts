@@ -6,7 +6,6 @@ import { COMMA } from '../src/base/ascii';
 import {
   ACTIONS_AT,
   BARE_CR,
-  BLOCK_BYTES,
   BLOCKS_AT,
   CELLS_AT,
   COLUMN_SHIFT,
@@ -22,6 +21,7 @@ import {
   OUTER_AT,
   POSITIONS_AT,
   QUOTED,
+  SHA_BLOCK_BYTES,
   STRIDE,
   TABLES_AT,
   USED,
@@ -203,9 +203,9 @@ function swapped(v: v128): v128 {
 /** Four rows of four words become four columns; they lie 64 bytes apart at `from`, and 16 at `to`. */
 function transpose(from: usize, to: usize): void {
   const a = swapped(v128.load(from));
-  const b = swapped(v128.load(from + BLOCK_BYTES));
-  const c = swapped(v128.load(from + 2 * BLOCK_BYTES));
-  const d = swapped(v128.load(from + 3 * BLOCK_BYTES));
+  const b = swapped(v128.load(from + SHA_BLOCK_BYTES));
+  const c = swapped(v128.load(from + 2 * SHA_BLOCK_BYTES));
+  const d = swapped(v128.load(from + 3 * SHA_BLOCK_BYTES));
   const ab = i32x4.shuffle(a, b, 0, 4, 1, 5);
   const cd = i32x4.shuffle(c, d, 0, 4, 1, 5);
   const ab2 = i32x4.shuffle(a, b, 2, 6, 3, 7);
@@ -244,13 +244,13 @@ function textPart(text: usize, length: i32, at: i32): v128 {
 function putBlock(block: usize, value: usize, length: i32, done: i32): void {
   const text = value + <usize>min(done, length);
   const rest = length - done;
-  const here = min(rest, <i32>BLOCK_BYTES);
+  const here = min(rest, <i32>SHA_BLOCK_BYTES);
   v128.store(block, textPart(text, here, 0));
   v128.store(block, textPart(text, here, 16), 16);
   v128.store(block, textPart(text, here, 32), 32);
   v128.store(block, textPart(text, here, 48), 48);
-  if (<u32>rest < <u32>BLOCK_BYTES) store<u8>(block + <usize>rest, 0x80);
-  if (rest + PADDING_BYTES <= <i32>BLOCK_BYTES) store<u32>(block, bswap<u32>(<u32>(KEY_BITS + length * 8)), 60);
+  if (<u32>rest < <u32>SHA_BLOCK_BYTES) store<u8>(block + <usize>rest, 0x80);
+  if (rest + PADDING_BYTES <= <i32>SHA_BLOCK_BYTES) store<u32>(block, bswap<u32>(<u32>(KEY_BITS + length * 8)), 60);
 }
 
 /** Sixteen bytes as 32 hex digits. */
@@ -276,7 +276,7 @@ function loadBlocks(jobs: usize, end: usize, done: i32): bool {
     const isActive = length + PADDING_BYTES > done;
     store<i32>(ACTIVE_AT + (lane << 2), -i32(isActive));
     if (!isActive) continue;
-    putBlock(<usize>BLOCKS_AT + lane * BLOCK_BYTES, <usize>load<i32>(job), length, done);
+    putBlock(<usize>BLOCKS_AT + lane * SHA_BLOCK_BYTES, <usize>load<i32>(job), length, done);
     isAny = true;
   }
   if (isAny) loadWords();
@@ -288,7 +288,7 @@ export function hashJobs(): void {
   const end = <usize>getInfo(JOBS_END);
   for (let jobs: usize = JOBS_AT; jobs < end; jobs += 4 * JOB_BYTES) {
     setState(INNER_AT);
-    for (let done = 0; loadBlocks(jobs, end, done); done += <i32>BLOCK_BYTES) compress();
+    for (let done = 0; loadBlocks(jobs, end, done); done += <i32>SHA_BLOCK_BYTES) compress();
     for (let i: usize = 0; i < 8; i++) v128.store(WORDS_AT + (i << 4), v128.load(STATE_AT + (i << 4)));
     v128.store(WORDS_AT, i32x4.splat(<i32>0x80000000), 128);
     for (let i: usize = 9; i < 15; i++) v128.store(WORDS_AT + (i << 4), i32x4.splat(0));

@@ -1,5 +1,5 @@
 import type { CsvMemory } from './csv-memory.ts';
-import { BLOCK_BYTES, BLOCKS_AT, INNER_AT, OUTER_AT, TABLES_AT } from './layout.ts';
+import { BLOCKS_AT, INNER_AT, OUTER_AT, SHA_BLOCK_BYTES, TABLES_AT } from './layout.ts';
 
 const INNER_PAD = 0x36;
 const OUTER_PAD = 0x5c;
@@ -17,7 +17,7 @@ export function setKey({ bytes, functions }: CsvMemory, block: Uint8Array): void
     [true, OUTER_AT, OUTER_PAD],
   ] as const) {
     bytes.set(new Uint8Array(INITIAL_STATE.buffer), at);
-    for (let i = 0; i < BLOCK_BYTES; i++) bytes[BLOCKS_AT + i] = block[i] ^ pad;
+    for (let i = 0; i < SHA_BLOCK_BYTES; i++) bytes[BLOCKS_AT + i] = block[i] ^ pad;
     functions.prepareKey(isOuter);
   }
 }

@@ -78,8 +78,8 @@ export const INNER_AT = TABLES_AT + 1_408;
 export const OUTER_AT = TABLES_AT + 1_440;
 export const BLOCKS_AT = TABLES_AT + 1_472;
 export const JOBS_AT = TABLES_AT + 2_048;
-/** Size of a block of SHA-256. */
-export const BLOCK_BYTES = 64;
+/** Size of a block of SHA-256 (bytes). */
+export const SHA_BLOCK_BYTES = 64;
 /** Size of a job, a hash that is still to be written: where its value is, how long it is, where the hash belongs. */
 export const JOB_BYTES = 12;
 export const MAX_JOBS = 8_192;

@@ -11,7 +11,7 @@ import { RowWriter } from './row-writer.ts';
 import { INCOMPLETE, RowTokenizer, SENTINEL } from './tokenizer.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
-const BLOCK_BYTES = 256 * 1024;
+const GATHERED_BYTES = 256 * 1024;
 /** Minimum distance (bytes) of two row ends that are recorded. */
 const ROW_END_BYTES: number = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
@@ -23,7 +23,7 @@ export interface RowLimits {
   /** Longest row accepted, its line end included, in bytes; default 64 MiB. */
   readonly maxRowBytes?: number | undefined;
   /** Number of bytes that are gathered before work starts; default 256 KiB. It affects nothing but speed. */
-  readonly blockBytes?: number | undefined;
+  readonly gatheredBytes?: number | undefined;
 }
 
 /** Receives the rows one after another; the first is the header. */
@@ -53,7 +53,7 @@ export class RowSource {
   finalNewline = false;
   readonly #handler: RowHandler;
   readonly #maxRowBytes: number;
-  readonly #blockBytes: number;
+  readonly #gatheredBytes: number;
   readonly #buffer: RowBuffer;
   /** The memory that holds the rows. */
   readonly memory: CsvMemory;
@@ -78,7 +78,7 @@ export class RowSource {
     this.editor = newEditor?.(this.memory);
     this.#output = this.editor ?? new RowWriter();
     this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
-    this.#blockBytes = limits.blockBytes ?? BLOCK_BYTES;
+    this.#gatheredBytes = limits.gatheredBytes ?? GATHERED_BYTES;
   }
 
   /** Takes a chunk; returns the bytes to keep, valid until the next call. Throws MalformedCsv. */
@@ -152,7 +152,7 @@ export class RowSource {
     buffer.removeBefore(buffer.start);
     this.#checkLength(buffer.start, buffer.end);
     const twice = Math.min(buffer.length * 2, this.#maxRowBytes + 1);
-    this.#need = this.rows === 0 ? twice : Math.max(this.#blockBytes, twice);
+    this.#need = this.rows === 0 ? twice : Math.max(this.#gatheredBytes, twice);
     return this.#output.finish();
   }
 

@@ -1,7 +1,7 @@
 import { createHash, createHmac, createSecretKey } from 'node:crypto';
 import type { Secret } from '../base/secrets.ts';
+import { SHA_BLOCK_BYTES } from '../csv/layout.ts';
 
-const BLOCK_BYTES = 64;
 const CHECK_LENGTH = 16;
 const CHECK_LABEL = 'dfinery-elt hash key check v1';
 
@@ -10,13 +10,13 @@ export class HashKey {
   /** Check value of the key: 16 hex digits. It gives away no more of the key than any stored hash does. */
   readonly check: string;
   /** The key as a block of SHA-256, made as HMAC does. */
-  readonly block: Uint8Array = new Uint8Array(BLOCK_BYTES);
+  readonly block: Uint8Array = new Uint8Array(SHA_BLOCK_BYTES);
   readonly #key: ReturnType<typeof createSecretKey>;
 
   constructor(key: Secret) {
     const bytes = Buffer.from(key.reveal());
     this.#key = createSecretKey(bytes);
-    this.block.set(bytes.length > BLOCK_BYTES ? createHash('sha256').update(bytes).digest() : bytes);
+    this.block.set(bytes.length > SHA_BLOCK_BYTES ? createHash('sha256').update(bytes).digest() : bytes);
     this.check = this.hashOf(CHECK_LABEL).slice(0, CHECK_LENGTH);
   }
 

@@ -55,7 +55,7 @@ describe('rows with dropped and hashed columns', () => {
         ];
         const cuts = where.map((fraction) => Math.floor(fraction * body.length)).sort((a, b) => a - b);
         const edits = columnEdits(drop, hash, KEY);
-        const { result, written } = scanIn(new Scanner({ requireSystem: false, blockBytes: 1, edits }), body, cuts);
+        const { result, written } = scanIn(new Scanner({ requireSystem: false, gatheredBytes: 1, edits }), body, cuts);
         expect(readBack(written)).toEqual(expected);
         expect(result.header).toEqual(expected[0]);
         expect(result.outLength).toBe(written.length);

@@ -64,7 +64,7 @@ describe('the tokenizer', () => {
         const body = document(t);
         const expected: string[][] = parse(body, { bom: true, record_delimiter: t.end });
         const { result, written } = scanIn(
-          new Scanner({ requireSystem: false, blockBytes: 1 }),
+          new Scanner({ requireSystem: false, gatheredBytes: 1 }),
           body,
           cutsOf(where, body.length),
         );
@@ -81,7 +81,7 @@ describe('the tokenizer', () => {
     fc.assert(
       fc.property(table, (t) => {
         const body = document({ ...t, bom: false, end: '\n', finalNewline: true });
-        const { result, written } = scanIn(new Scanner({ requireSystem: false, blockBytes: 1 }), body);
+        const { result, written } = scanIn(new Scanner({ requireSystem: false, gatheredBytes: 1 }), body);
         const rows: string[][] = parse(body, { record_delimiter: '\n' });
         const filled = t.header.map((_, i) => rows.slice(1).filter((row) => row[i] !== '').length);
         expect(result.columns.map((column) => column.filled)).toEqual(filled);
@@ -101,9 +101,9 @@ describe('the tokenizer', () => {
         .array(fc.constantFrom(...Buffer.from('a,"\r\n\x00\xff\xed\x95\x9c x', 'latin1')), { maxLength: 60 })
         .map((all) => Uint8Array.from([0x61, 0x2c, ...all])),
     );
-    const outcome = (body: Uint8Array, cuts: readonly number[], blockBytes: number) => {
+    const outcome = (body: Uint8Array, cuts: readonly number[], gatheredBytes: number) => {
       try {
-        const { result, written } = scanIn(new Scanner({ requireSystem: false, blockBytes }), body, cuts);
+        const { result, written } = scanIn(new Scanner({ requireSystem: false, gatheredBytes }), body, cuts);
         return { result: withoutTail(result), written: written.toString('hex') };
       } catch (error) {
         if (!(error instanceof MalformedCsv)) throw error;
@@ -124,7 +124,7 @@ describe('the tokenizer', () => {
         const inner = junk.filter((c) => c !== 0x22);
         const body = Buffer.concat([Buffer.from('a,b\n"'), inner, Buffer.from('",x\n')]);
         const { written } = scanIn(
-          new Scanner({ requireSystem: false, blockBytes: 1 }),
+          new Scanner({ requireSystem: false, gatheredBytes: 1 }),
           body,
           cutsOf(where, body.length),
         );

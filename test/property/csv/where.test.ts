@@ -11,7 +11,7 @@ const row = fc.tuple(cell, cell);
 
 /** The failure of a body that comes in chunks of these lengths; undefined: it is whole. */
 function failureOf(body: Buffer, lengths: readonly number[]): MalformedCsv | undefined {
-  const scanner = new Scanner({ requireSystem: false, blockBytes: 16 });
+  const scanner = new Scanner({ requireSystem: false, gatheredBytes: 16 });
   try {
     for (let at = 0, n = 0; at < body.length; n++) {
       const length = lengths[n % lengths.length];

@@ -180,7 +180,7 @@ describe('a scan', () => {
     body[body.indexOf('plain', body.length >> 1)] = 0xff;
     const cuts = [];
     for (let at = 1, step = 1; at < body.length; at += step, step = (step * 7919) % 70_001) cuts.push(at);
-    const whole = scanIn(new Scanner({ requireSystem: false, blockBytes: 1 << 26 }), body);
+    const whole = scanIn(new Scanner({ requireSystem: false, gatheredBytes: 1 << 26 }), body);
     const cut = scanIn(new Scanner({ requireSystem: false }), body, cuts);
     expect(cut.written.equals(whole.written)).toBe(true);
     expect({ ...cut.result, tail: [] }).toEqual({ ...whole.result, tail: [] });
