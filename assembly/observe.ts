@@ -17,11 +17,12 @@ import {
 } from '../src/base/ascii';
 import {
   CELLS_AT,
-  CLOSED,
   COLUMN_SHIFT,
   COLUMN_WORDS,
   COLUMNS_AT,
+  COUNTED,
   DOUBLED,
+  EXAMINED,
   FILLED,
   FIRST_MICRO,
   FIRST_SECOND,
@@ -29,7 +30,6 @@ import {
   LAST_MICRO,
   LAST_SECOND,
   MODE,
-  OPEN,
   STRIDE,
 } from '../src/csv/layout';
 import {
@@ -71,7 +71,7 @@ export function observeCells(k: i32, used: i32, hasZone: bool): i32 {
     const head = load<i32>(cell);
     const column = <usize>COLUMNS_AT + <usize>(head >> COLUMN_SHIFT) * (COLUMN_WORDS << 2);
     const mode = load<i32>(column, MODE << 2);
-    if (mode === OPEN) {
+    if (mode === EXAMINED) {
       const from = <usize>load<i32>(cell, 4);
       const length = load<i32>(cell, 8) - load<i32>(cell, 4);
       const isList = byteAt(from) === OPEN_BRACKET;
@@ -82,7 +82,7 @@ export function observeCells(k: i32, used: i32, hasZone: bool): i32 {
         if (hasZone && !isKnownHour()) break;
         addTime(column);
       }
-    } else if (mode !== CLOSED) break;
+    } else if (mode !== COUNTED) break;
     store<i32>(column, load<i32>(column, FILLED << 2) + 1, FILLED << 2);
   }
   return k;

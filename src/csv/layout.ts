@@ -33,10 +33,11 @@ export const DROP = 2;
 export const HASH_BUT_NULL = 3;
 
 /**
- * Which cells of a column are examined: all, or none. With a higher number all are left to TypeScript.
+ * Modes of a column: each filled cell is examined, or only counted, since its evidence can change no more. Higher modes
+ * are those of src/schema/columns.ts, and SIMD leaves their cells to it.
  */
-export const OPEN = 0;
-export const CLOSED = 1;
+export const EXAMINED = 0;
+export const COUNTED = 1;
 /**
  * The words of a column, and their number: filled cells, mode, known evidence, and of its first and its last time the
  * microsecond, and the second from 1970-01-01 00:00 of the wall clock, a double.

@@ -1,5 +1,5 @@
 import type { CsvMemory } from '../csv/csv-memory.ts';
-import { CLOSED, COLUMN_SHIFT, OPEN, STRIDE } from '../csv/layout.ts';
+import { COLUMN_SHIFT, COUNTED, EXAMINED, STRIDE } from '../csv/layout.ts';
 import { CellText, type RowTokenizer } from '../csv/tokenizer.ts';
 import { civilSeconds, FIELDS, MICROS, OFFSET } from '../types/calendar.ts';
 import {
@@ -21,7 +21,7 @@ import { IdHashes, type IdSample } from './id-hashes.ts';
 import { NameSet } from './name-set.ts';
 import { type ColumnScan, type FirstSeen, shapeOf } from './scan.ts';
 
-/** Modes of a column beside OPEN and CLOSED: its cells are ids, or names of events. */
+/** Modes of a column beside EXAMINED and COUNTED: its cells are ids, or names of events. */
 const EVENT_IDS = 2;
 const EVENT_NAMES = 3;
 
@@ -111,11 +111,11 @@ export class Columns {
   #collect(row: Uint8Array, cells: Int32Array, k: number, rowNumber: number): void {
     const column = cells[k] >> COLUMN_SHIFT;
     const mode = this.#words.mode(column);
-    if (mode === CLOSED) return;
+    if (mode === COUNTED) return;
     const cell = this.#text;
     cell.read(row, cells, k);
     const { bytes, start, end } = cell;
-    if (mode === OPEN) this.#examine(bytes, start, end, column, rowNumber);
+    if (mode === EXAMINED) this.#examine(bytes, start, end, column, rowNumber);
     else if (mode === EVENT_NAMES) this.#eventNames.add(bytes, start, end);
     else this.#ids.add(bytes, start, end);
   }
@@ -142,7 +142,7 @@ export class Columns {
   #discover(bytes: Uint8Array, start: number, end: number, column: number, bits: Evidence, row: number): void {
     this.#evidence[column] |= bits;
     const isClosed = (bits & STRING) !== 0 && this.#header[column].declared === undefined;
-    this.#words.setKnown(column, this.#evidence[column] & this.#accepted[column], isClosed ? CLOSED : OPEN);
+    this.#words.setKnown(column, this.#evidence[column] & this.#accepted[column], isClosed ? COUNTED : EXAMINED);
     const seen = this.#seen.get(column) ?? [];
     seen.push({ evidence: bits, row, shape: shapeOf(bytes, start, end) });
     this.#seen.set(column, seen);
@@ -177,5 +177,5 @@ function modeOf({ source, occurrence, declared }: HeaderColumn, isHashed: boolea
   // Event names that are hashed must not be remembered; ids that are hashed are only counted.
   if (source === EVENT_NAME && occurrence === 1 && !isHashed) return EVENT_NAMES;
   if (source === DETAIL_LOG_ID && occurrence === 1) return EVENT_IDS;
-  return declared === 'string' ? CLOSED : OPEN;
+  return declared === 'string' ? COUNTED : EXAMINED;
 }
