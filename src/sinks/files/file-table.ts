@@ -21,7 +21,7 @@ import {
   type WrittenFile,
   writeFile,
 } from './parquet-file.ts';
-import { CONCURRENCY, dataFilePath } from './stored-files.ts';
+import { dataFilePath, FILE_CONCURRENCY } from './stored-files.ts';
 import type {
   DataFile,
   FileChange,
@@ -98,7 +98,7 @@ export class FileTable {
 
   /** Gives files with a local copy, made at most once in a run. A copy for some `columns` may hold no others. */
   fetch(files: readonly DataFile[], columns?: ReadonlySet<string>): Promise<ReadableFile[]> {
-    return pLimit(CONCURRENCY).map(files, async (file) => {
+    return pLimit(FILE_CONCURRENCY).map(files, async (file) => {
       return { ...file, copy: file.local ?? (await this.#copyOf(file, columns)) };
     });
   }

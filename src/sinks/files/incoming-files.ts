@@ -5,7 +5,7 @@ import { typedColumns } from '../../table/columns.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount } from '../sql/rows/counts.ts';
 import { fileQuery, type TypedRows, typedValues, type WindowLoad } from '../sql/rows/file-query.ts';
-import { CONCURRENCY, type Prewriter } from '../sql/rows/prewriter.ts';
+import { type Prewriter, WRITE_CONCURRENCY } from '../sql/rows/prewriter.ts';
 import { type Staged, type StagedExtra, withStaged } from '../sql/rows/staging.ts';
 import { eventColumns } from './file-columns.ts';
 import type { FileTable } from './file-table.ts';
@@ -19,7 +19,7 @@ import type { NewFile } from './table-log.ts';
  */
 export async function writeIncoming(table: FileTable, loads: readonly WindowLoad[], prewriter: Prewriter<NewFile[]>) {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
-  const limit = pLimit(table.engine.isLowOnMemory ? 1 : CONCURRENCY);
+  const limit = pLimit(table.engine.isLowOnMemory ? 1 : WRITE_CONCURRENCY);
   const writing = filled.map(async (load) => {
     if (hasDuplicateOrMissingIds(load.window)) return undefined;
     return (await prewriter.resultFor(load)) ?? limit(() => writePlain(table, load));

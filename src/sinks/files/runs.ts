@@ -9,7 +9,7 @@ import type { Storage } from '../storage/storage.ts';
 const FOLDER = '_dfinery/runs';
 const RUN_PATH = /^_dfinery\/runs\/\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}\.\d{3}Z-[0-9a-f]{8}\.json$/;
 /** Number of objects that are read at the same time. */
-const CONCURRENCY = 16;
+const READ_CONCURRENCY = 16;
 
 /** Paths of the runs of a place, oldest first. */
 async function listRuns(storage: Storage): Promise<string[]> {
@@ -42,7 +42,7 @@ export async function readRuns(storage: Storage): Promise<RunRecord[]> {
     });
   };
   const latest = (await listRuns(storage)).slice(-MAX_RUNS);
-  return (await pLimit(CONCURRENCY).map(latest, read)).flat();
+  return (await pLimit(READ_CONCURRENCY).map(latest, read)).flat();
 }
 
 /** The run history of a place (S49): each run has an object of its own, so that several writers overwrite nothing. */

@@ -15,7 +15,7 @@ export const DEFAULT_RETENTION_MS = DAY_MS;
 /** Minimum age (ms) of a file that is removed since no commit names it: a run may be about to commit a younger one. */
 const UNCOMMITTED_MS = HOUR_MS;
 /** Number of files that are stored, copied or synced at the same time. */
-export const CONCURRENCY = 4;
+export const FILE_CONCURRENCY = 4;
 const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/part-[0-9a-f-]{36}\.parquet$/;
 const TEMPORARY = /(^|\/)\.[^/]+\.tmp$/;
 const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;
@@ -48,7 +48,7 @@ export async function refuseForeignFiles(storage: Storage, table: TableName): Pr
 
 /** Puts files into the storage. Throws the first failure, once all are done. */
 export async function storeFiles(storage: Storage, files: readonly NewFile[]): Promise<void> {
-  const limit = pLimit(CONCURRENCY);
+  const limit = pLimit(FILE_CONCURRENCY);
   const failures: unknown[] = [];
   const store = async ({ local, path }: NewFile) => {
     if (failures.length > 0) return;

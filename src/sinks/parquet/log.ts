@@ -15,7 +15,7 @@ import { type Difference, difference } from '../../table/differences.ts';
 import { checkOnlyName, filesError, folderError, noTableError } from '../failures.ts';
 import { openWithoutLock } from '../files/file-table.ts';
 import { FILE, forgetReadFiles, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
-import { CONCURRENCY, isTemporary } from '../files/stored-files.ts';
+import { FILE_CONCURRENCY, isTemporary } from '../files/stored-files.ts';
 import {
   type DataFile,
   type FileChange,
@@ -120,7 +120,7 @@ class FolderLog implements TableLog {
     try {
       const steps = await orderedSteps(this.#engine, change, this.#paths);
       const waiting = steps.flatMap((step) => ('from' in step ? [join(root, step.from)] : []));
-      await pLimit(CONCURRENCY).map(waiting, (path) => chmod(path, OWNER_FILE).then(() => syncFile(path)));
+      await pLimit(FILE_CONCURRENCY).map(waiting, (path) => chmod(path, OWNER_FILE).then(() => syncFile(path)));
       this.#isPending = true;
       await execute(this.#paths, { v: 1, steps, manifest });
     } catch (error) {

@@ -239,9 +239,9 @@ async function bytesOf(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Size of a part (bytes). A larger file is uploaded in parts; at most `CONCURRENCY` parts are held in memory. */
+/** Size of a part (bytes). A larger file is uploaded in parts; at most `PART_CONCURRENCY` parts are held in memory. */
 const PART_BYTES = 16 * 1024 * 1024;
-const CONCURRENCY = 2;
+const PART_CONCURRENCY = 2;
 /** Maximum number of parts, by the protocol of S3. */
 const MAX_PARTS = 10_000;
 
@@ -267,7 +267,7 @@ async function uploadParts(to: UploadTo, file: FileHandle, size: number): Promis
   const ChecksumAlgorithm = 'CRC32' as const;
   const { UploadId } = await client.createMultipartUpload({ ...object, ChecksumAlgorithm }, options);
   const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
-  const limit = pLimit(CONCURRENCY);
+  const limit = pLimit(PART_CONCURRENCY);
   const send = async (from: number): Promise<CompletedPart> => {
     const PartNumber = from / partBytes + 1;
     const Body = await readAt(file, from, Math.min(partBytes, size - from));

@@ -31,7 +31,7 @@ import {
 } from './entry.ts';
 
 /** Number of entries that are fetched at the same time. */
-const CONCURRENCY = 16;
+const READ_CONCURRENCY = 16;
 /** Number of entries that are held in memory while they are applied, in order. */
 const BATCH = 256;
 
@@ -151,7 +151,7 @@ async function logSnapshotOf(logFolder: LogFolder, { checkpoint, entries }: Log)
   if (hole >= 0) {
     throw damaged(`${storage.address}/${folder}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
   }
-  const limit = pLimit(CONCURRENCY);
+  const limit = pLimit(READ_CONCURRENCY);
   for (let at = 0; at < versions.length; at += BATCH) {
     const paths = versions.slice(at, at + BATCH).map((version) => `${folder}/${entryPath(version)}`);
     const texts = await Promise.all(paths.map((path) => limit(() => storage.read(path))));

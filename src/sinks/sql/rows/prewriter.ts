@@ -5,7 +5,7 @@ import type { Engine } from '../engine/engine.ts';
 import type { WindowLoad } from './file-query.ts';
 
 /** Number of statements that write rows at the same time; each works in one thread. */
-export const CONCURRENCY = 2;
+export const WRITE_CONCURRENCY = 2;
 
 interface Begun<T> {
   /** The number of the window, and the names and types of the columns, as text. */
@@ -20,7 +20,7 @@ interface Begun<T> {
 export class Prewriter<T> {
   readonly #engine: Engine;
   readonly #write: (load: WindowLoad) => Promise<T>;
-  readonly #limit = pLimit(CONCURRENCY);
+  readonly #limit = pLimit(WRITE_CONCURRENCY);
   readonly #begun = new Map<Window, Begun<T>>();
   #isClosed = false;
 
