@@ -120,11 +120,11 @@ class DeltaLog implements TableLog {
   /** Erases files and history. An uncommitted file older than the purge belongs to no writer that can still commit. */
   async erase(): Promise<readonly string[]> {
     const now = this.#options.clock.now();
-    const since = await this.#events.committedAt();
+    const purgedAt = await this.#events.committedAt();
     const left: string[] = [];
     for (const table of this.#tables) {
       // A run that was to make the table may have died before its first commit: then the table has files and no log.
-      const from = table.exists ? await table.committedAt() : since;
+      const from = table.exists ? await table.committedAt() : purgedAt;
       left.push(...(await eraseFiles(this.#parts.storage, table.name, this.#known, from)));
       await table.eraseHistory(now);
     }

@@ -141,7 +141,7 @@ class CatalogLog implements TableLog {
   #contents: CatalogContents | undefined;
   #ids = new FieldIds(new Map());
   /** The last commit: when it began, by the clock of the store, and the paths of files that it expired. */
-  #committed: { readonly since: number; readonly expired: readonly string[] } = { since: 0, expired: [] };
+  #committed: { readonly purgedAt: number; readonly expired: readonly string[] } = { purgedAt: 0, expired: [] };
 
   constructor(parts: Parts, options: OpenFilesOptions, isReader: boolean) {
     this.#parts = parts;
@@ -208,7 +208,7 @@ class CatalogLog implements TableLog {
   async commit(change: FileChange): Promise<void> {
     const { catalog, storage, engine } = this.#parts;
     const logged = await loggedColumns(engine, change.added, rangedColumns(change.state));
-    const since = change.kind === 'purge' ? await storeTime(storage) : 0;
+    const purgedAt = change.kind === 'purge' ? await storeTime(storage) : 0;
     let isDecided = false;
     let written: { readonly contents: CatalogContents | undefined; readonly expired: readonly string[] };
     try {
@@ -223,7 +223,7 @@ class CatalogLog implements TableLog {
       if (!isDecided) await storage.erase(change.added.map(({ path }) => path));
       throw error;
     }
-    this.#committed = { since, expired: written.expired };
+    this.#committed = { purgedAt, expired: written.expired };
     const isFirst = this.#contents?.state.get(ID_ENTRY) === undefined;
     await this.#advanceTo(written.contents);
     if (isFirst) {
@@ -382,10 +382,10 @@ class CatalogLog implements TableLog {
    */
   async erase(): Promise<readonly string[]> {
     const { storage, catalog } = this.#parts;
-    const { since, expired } = this.#committed;
+    const { purgedAt, expired } = this.#committed;
     await catalog.rewrite();
     const left = await republish(COPIED, { ...this.#options, file: catalog.file });
-    for (const table of TABLES) left.push(...(await eraseFiles(storage, table, this.#known(expired), since)));
+    for (const table of TABLES) left.push(...(await eraseFiles(storage, table, this.#known(expired), purgedAt)));
     return left;
   }
 

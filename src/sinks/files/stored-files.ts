@@ -96,18 +96,18 @@ export async function storeTime(storage: Storage): Promise<number> {
 
 /**
  * Erases the files of a table that are not live. A file that was part of no table stays if it is younger than the purge
- * (`since`, by the store's clock): its writer may still commit it. Returns a sentence about each whose time is yet to
+ * (`purgedAt`, by the store's clock): its writer may still commit it. Returns a sentence about each whose time is yet to
  * come, which no clock that was right has given it: it may be older than the purge.
  */
-export async function eraseFiles(storage: Storage, table: TableName, { isLive, leftAt }: KnownFiles, since: number) {
+export async function eraseFiles(storage: Storage, table: TableName, { isLive, leftAt }: KnownFiles, purgedAt: number) {
   const young = new Map<string, number>();
   const isKept = ({ path, modified }: Pick<Stored, 'path' | 'modified'>) => {
     if (isLive(path)) return true;
-    if (modified < since || leftAt(path) !== undefined) return false;
+    if (modified < purgedAt || leftAt(path) !== undefined) return false;
     young.set(path, modified);
     return true;
   };
-  await storage.eraseAllBut(table, isKept, since);
+  await storage.eraseAllBut(table, isKept, purgedAt);
   const now = young.size === 0 ? 0 : await storeTime(storage);
   const ahead = [...young].filter(([, modified]) => modified > now);
   return ahead.map(

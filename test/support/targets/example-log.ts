@@ -149,9 +149,9 @@ class ExampleLog implements TableLog {
 
   async erase(): Promise<readonly string[]> {
     const { version = 0 } = this.#latest ?? {};
-    const since = await this.#versions.storedAt(version);
+    const purgedAt = await this.#versions.storedAt(version);
     const left: string[] = [];
-    for (const table of TABLES) left.push(...(await eraseFiles(this.#storage, table, this.#known, since)));
+    for (const table of TABLES) left.push(...(await eraseFiles(this.#storage, table, this.#known, purgedAt)));
     await this.#versions.eraseBefore(version, this.#options.clock.now());
     return left;
   }
