@@ -35,8 +35,8 @@ const SPILL_LIMIT = '100GB';
  * take a tenth more). The log is also held in memory until then.
  */
 const CHECKPOINT_BYTES = 128 * 1024 * 1024;
-/** Maximum share of the memory limit that the log may take. */
-const WAITING_SHARE = 1 / 8;
+/** Maximum share of the memory limit that the write-ahead log may take. */
+const WAL_SHARE = 1 / 8;
 /**
  * Turns off the joining of row groups. A checkpoint joins four row groups if three would hold their rows: after a batch
  * that ends within a row group it then writes three of them a second time (measured, two batches of 250,000 rows: a
@@ -91,7 +91,7 @@ export class Engine {
   readonly file: string;
   /** True if opening made the file; another process may have been the first to write to it. */
   readonly isNew: boolean;
-  /** The instance of DuckDB, which engines beside this one share. */
+  /** The instance of DuckDB; other engines may share it. */
   readonly instance: DuckDBInstance;
   readonly #database: string;
   #release: () => void;
@@ -363,7 +363,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const onClose = holdPrivateUmask();
   keepByteOrderMarks();
   const isAlone = options.shared === undefined;
-  const database = isAlone ? 'target' : 'sharing';
+  // In an instance that it shares, the engine that made it has the first name.
+  const database = isAlone ? 'target' : 'second_target';
   let [instance, connection, release]: [DuckDBInstance?, DuckDBConnection?, (() => void)?] = [];
   try {
     checkIsFile(file);
@@ -374,7 +375,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     release = await attach(connection, database, { ...options, file });
     await connection.run(`USE ${database}`);
     if (options.readOnly !== true) {
-      if (isAlone) await limitWaiting(connection);
+      if (isAlone) await limitWal(connection);
       await connection.run(`SET max_vacuum_tasks = ${NO_JOINING}`);
       sweep(`${file}${REWRITING}`);
       await sweepNewFiles(file, options.clock.now());
@@ -444,11 +445,11 @@ async function attach(connection: DuckDBConnection, database: string, o: EngineO
   return attached;
 }
 
-async function limitWaiting(connection: DuckDBConnection): Promise<void> {
+async function limitWal(connection: DuckDBConnection): Promise<void> {
   const limit = await connection.runAndReadAll(
     "SELECT CAST(parse_formatted_bytes(current_setting('memory_limit')) AS DOUBLE)",
   );
-  const bytes = Math.min(CHECKPOINT_BYTES, Math.floor(Number(limit.getRows()[0]?.[0]) * WAITING_SHARE));
+  const bytes = Math.min(CHECKPOINT_BYTES, Math.floor(Number(limit.getRows()[0]?.[0]) * WAL_SHARE));
   await connection.run(`SET checkpoint_threshold = '${bytes}B'`);
 }
 
