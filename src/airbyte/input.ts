@@ -24,12 +24,12 @@ export interface ConfiguredCatalog {
 
 /** Parses a configured catalog: explicit nulls count as absent, unknown keys are ignored. */
 export function parseConfiguredCatalog(value: unknown): ConfiguredCatalog {
-  if (!isObject(value) || !Array.isArray(value.streams)) throw unusable('it has no list "streams"');
+  if (!isObject(value) || !Array.isArray(value.streams)) throw unusableError('it has no list "streams"');
   const streams = value.streams.map((one: unknown, i) => parseStream(one, i));
   const seen = new Set<string>();
   for (const stream of streams) {
     const key = streamKey(stream.descriptor);
-    if (seen.has(key)) throw unusable(`the stream ${JSON.stringify(stream.name)} occurs twice`);
+    if (seen.has(key)) throw unusableError(`the stream ${JSON.stringify(stream.name)} occurs twice`);
     seen.add(key);
   }
   return { streams };
@@ -39,9 +39,9 @@ export function parseConfiguredCatalog(value: unknown): ConfiguredCatalog {
 export const streamKey = (stream: StreamDescriptor): string => JSON.stringify([stream.namespace || null, stream.name]);
 
 function parseStream(value: unknown, index: number): ConfiguredStream {
-  if (!isObject(value) || !isObject(value.stream)) throw unusable(`stream ${index + 1} has no object "stream"`);
+  if (!isObject(value) || !isObject(value.stream)) throw unusableError(`stream ${index + 1} has no object "stream"`);
   const name = textIn(value.stream.name);
-  if (name === undefined || name === '') throw unusable(`stream ${index + 1} has no name`);
+  if (name === undefined || name === '') throw unusableError(`stream ${index + 1} has no name`);
   const namespace = textIn(value.stream.namespace) || undefined;
   return {
     descriptor: namespace === undefined ? { name } : { name, namespace },
@@ -63,7 +63,7 @@ const texts = (value: unknown): string[] =>
 
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
-const unusable = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
+const unusableError = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
 
 /** The states that earlier runs saved, in whichever of the protocol's forms. */
 export interface StateInput {
@@ -90,14 +90,14 @@ export function parseStateInput(value: unknown): StateInput {
   const items: readonly unknown[] = value === undefined || value === null ? [] : [value].flat();
   for (const [i, one] of items.entries()) {
     const state = unwrapped(one);
-    if (!isObject(state)) throw unusableState(i, 'it is not an object');
+    if (!isObject(state)) throw unusableStateError(i, 'it is not an object');
     const { type, stream, global, data } = state;
     if (isObject(stream)) addStream(streams, stream, i);
     else if (isObject(global)) {
       const all: readonly unknown[] = Array.isArray(global.stream_states) ? global.stream_states : [];
       for (const own of all.filter(isObject)) addStream(streams, own, i);
     } else if (isObject(data)) legacy = notEmpty(data);
-    else if (type === 'STREAM' || type === 'GLOBAL') throw unusableState(i, `a ${type} without content`);
+    else if (type === 'STREAM' || type === 'GLOBAL') throw unusableStateError(i, `a ${type} without content`);
     else if (type !== 'LEGACY') legacy = notEmpty(state);
   }
   return { streams, legacy };
@@ -106,10 +106,10 @@ export function parseStateInput(value: unknown): StateInput {
 function addStream(streams: Map<string, JsonObject>, value: JsonObject, index: number): void {
   const { stream_descriptor: at, stream_state: state } = value;
   const name = isObject(at) ? textIn(at.name) : undefined;
-  if (name === undefined || !isObject(at)) throw unusableState(index, 'its stream has no name');
+  if (name === undefined || !isObject(at)) throw unusableStateError(index, 'its stream has no name');
   // A state that is not understood must not count as none: an appended table would then have every row twice.
   if (state !== undefined && state !== null && !isObject(state))
-    throw unusableState(index, `the state of its stream ${name} is not an object`);
+    throw unusableStateError(index, `the state of its stream ${name} is not an object`);
   if (isObject(state)) streams.set(streamKey({ name, namespace: textIn(at.namespace) ?? null }), state);
 }
 
@@ -119,7 +119,7 @@ const unwrapped = (value: unknown): unknown =>
 
 const notEmpty = (value: JsonObject): JsonObject | undefined => (Object.keys(value).length > 0 ? value : undefined);
 
-const unusableState = (index: number, why: string) =>
+const unusableStateError = (index: number, why: string) =>
   configError(`The saved state is not usable: item ${index + 1}: ${why}. Reset the connection's state to start anew.`);
 
 export const textIn = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -76,12 +76,12 @@ export function loadSuppression(path: string, key: Secret, hashKey?: HashKey): S
   for (const [i, text] of readList(path).split(/\r?\n/).entries()) {
     const line = objectIn(text);
     if (text.trim() === '' || isHeader(line, path, key)) continue;
-    const unusable = (why: string) =>
+    const unusableError = (why: string) =>
       configError(`Line ${i + 1} of the suppression file ${path} ${why}`, { where: { file: path, row: i + 1 } });
     // A person who is known by a hash alone is not found under another key.
-    if (line.hash_key !== undefined && line.hash_key !== hashKey?.check) throw unusable(OTHER_HASH_KEY);
+    if (line.hash_key !== undefined && line.hash_key !== hashKey?.check) throw unusableError(OTHER_HASH_KEY);
     const hmac = hmacIn(line);
-    if (hmac === undefined) throw unusable(NO_ENTRY);
+    if (hmac === undefined) throw unusableError(NO_ENTRY);
     listed.add(hmac);
   }
   const digest = createHash('sha256').update(suppressionHmac(key, Buffer.from('digest')));

@@ -3,7 +3,7 @@ import { type FileNote, type LoggedColumns, notedOf, noteOf } from '../files/log
 import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { pathInTable } from '../files/stored-files.ts';
 import type { DataFile, NewFile } from '../files/table-log.ts';
-import { type Action, type Add, damaged, parseJson } from './protocol/entry.ts';
+import { type Action, type Add, damagedError, parseJson } from './protocol/entry.ts';
 import type { DeltaField } from './schema.ts';
 
 /** The tag of this program on the files of the log. */
@@ -22,7 +22,7 @@ export function dataFileOf(table: TableName, path: string, add: Add, place: stri
   const isOurs =
     typeof rows === 'number' && typeof nullCount === 'object' && nullCount !== null && typeof id === 'string';
   if (!isOurs || date === undefined) {
-    throw damaged(
+    throw damagedError(
       where,
       'another program wrote it into the table, and this one cannot tell which windows its rows are of',
     );

@@ -6,7 +6,7 @@ import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { entryChanges, stateEntries, stateFrom } from '../files/log-entries.ts';
-import { type Action, damaged, parseJson } from './protocol/entry.ts';
+import { type Action, damagedError, parseJson } from './protocol/entry.ts';
 
 /** The description of a table in its log. Schema: schemas/delta-table.json. */
 export interface TableInfo {
@@ -39,7 +39,7 @@ export function tableInfoOf(domains: Domains, place: string): TableInfo | undefi
     throw configError(`${place} was written by a later version (${version}) of this program: update it.`);
   }
   if (valid<TableInfo>(value)) return value;
-  throw damaged(`${place} (${TABLE})`, firstProblem(valid));
+  throw damagedError(`${place} (${TABLE})`, firstProblem(valid));
 }
 
 export const entriesOf = (domains: Iterable<readonly [string, string]>): Map<string, string> =>
@@ -53,7 +53,7 @@ export const entriesOf = (domains: Iterable<readonly [string, string]>): Map<str
 export function stateOfDomains(domains: Domains, liveRows: ReadonlyMap<number, number>, place: string): TableState {
   const info = tableInfoOf(domains, place);
   const { receipts, ...stored } = stateFrom(entriesOf(domains), (name, why) =>
-    damaged(`${place} (${DOMAIN_PREFIX}${name})`, why),
+    damagedError(`${place} (${DOMAIN_PREFIX}${name})`, why),
   );
   return {
     ...stored,

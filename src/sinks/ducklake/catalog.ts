@@ -29,7 +29,7 @@ export class Catalog {
   /** Runs work on the open catalog; undefined if there is no file. Throws UserError. */
   async read<T>(work: (engine: Engine) => Promise<T>): Promise<T | undefined> {
     return existsSync(this.file)
-      ? this.#open({ readOnly: true, shared: this.#shared }, (engine) => work(engine).catch(damaged(this.file)))
+      ? this.#open({ readOnly: true, shared: this.#shared }, (engine) => work(engine).catch(throwIfDamaged(this.file)))
       : undefined;
   }
 
@@ -88,13 +88,13 @@ export const COPIED: CopiedFormat = {
 };
 
 async function checkOurs(engine: Engine): Promise<void> {
-  const contents = await readContents(engine).catch(damaged(engine.file));
+  const contents = await readContents(engine).catch(throwIfDamaged(engine.file));
   if (contents?.copyOf !== undefined) return;
   throw noTableError(engine.file);
 }
 
-/** Converts an error of DuckDB: the queries fit every whole catalog of this format. */
-const damaged = (file: string) => (thrown: unknown) => {
+/** Throws an error of DuckDB on, as UserError if the catalog is damaged: the queries fit every whole one of this format. */
+const throwIfDamaged = (file: string) => (thrown: unknown) => {
   const text = messageOf(thrown);
   if (!/^(Catalog|Binder|Conversion) Error/.test(text)) throw thrown;
   throw configError(

@@ -98,7 +98,7 @@ const isLiveAt = (table: string, snapshot: number): string =>
   `${table}.begin_snapshot <= ${snapshot} AND (${table}.end_snapshot IS NULL OR ${table}.end_snapshot > ${snapshot})`;
 
 /** The failure for a catalog in which another program changed what this one stored. */
-export const unusable = (file: string, why: string) =>
+export const unusableError = (file: string, why: string) =>
   configError(`${file} cannot be used: ${why}. Restore it, or load the days again into another catalog.`, {
     where: { file },
   });
@@ -355,7 +355,7 @@ export async function lostNames(engine: Engine): Promise<Set<string>> {
     FROM _dfinery_files WHERE ${listed}`,
   );
   if (rows.some(({ name }) => name === null))
-    throw unusable(engine.file, 'a row of _dfinery_files is not what this program stored');
+    throw unusableError(engine.file, 'a row of _dfinery_files is not what this program stored');
   return new Set(rows.map(({ name }) => String(name)));
 }
 

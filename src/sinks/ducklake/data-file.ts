@@ -1,7 +1,7 @@
 import { jsonOf } from '../../base/json.ts';
 import { type FileNote, type LoggedColumns, notedOf, noteOf } from '../files/log-entries.ts';
 import type { DataFile, NewFile } from '../files/table-log.ts';
-import { type CatalogFile, unusable } from './contents.ts';
+import { type CatalogFile, unusableError } from './contents.ts';
 
 /** The facts about a file for which the catalog has no column. */
 interface CatalogNote extends FileNote {
@@ -21,7 +21,7 @@ export function dataFileOf(
   catalog: string,
 ): DataFile {
   const note = jsonOf(text ?? '') as CatalogNote | undefined;
-  if (note === undefined) throw unusable(catalog, 'what this program stored in it is not JSON');
+  if (note === undefined) throw unusableError(catalog, 'what this program stored in it is not JSON');
   const nulls = new Map(Object.entries(note.nulls));
   return { table, path, date, rows, bytes, columns: new Set(nulls.keys()), nulls, ...notedOf(note) };
 }

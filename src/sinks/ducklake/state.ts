@@ -6,7 +6,7 @@ import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { stateEntries, stateFrom } from '../files/log-entries.ts';
 import { byPath, liveRows } from '../files/table-log.ts';
-import { type CatalogContents, unusable } from './contents.ts';
+import { type CatalogContents, unusableError } from './contents.ts';
 import { changedFile, dataFileOf } from './data-file.ts';
 
 /** The rows of `_dfinery_state` that hold a state. */
@@ -28,7 +28,8 @@ export function catalogSnapshotOf(contents: CatalogContents | undefined, file: s
     if (foreign === undefined) return { snapshot: undefined, changed: [] };
     throw configError(`${file} has a table ${foreign} that this program did not make: give another catalog.`);
   }
-  const failed = (name: string, why: string) => unusable(file, `its ${name} is not what this program writes: ${why}`);
+  const failed = (name: string, why: string) =>
+    unusableError(file, `its ${name} is not what this program writes: ${why}`);
   const read = <T>(name: string): T => {
     const value = jsonOf(contents.state.get(name) ?? 'null');
     if (value === undefined) throw failed(name, 'it is not JSON');

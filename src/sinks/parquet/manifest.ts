@@ -104,7 +104,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
 /** Parses a manifest. Throws UserError if it is damaged, or of another version. */
 export function parseManifest(text: string, path: string): Manifest {
   const value = jsonOf(text);
-  if (value === undefined) throw damaged(path, 'it is not JSON');
+  if (value === undefined) throw damagedError(path, 'it is not JSON');
   return checkedManifest(value, path);
 }
 
@@ -114,12 +114,13 @@ export function checkedManifest(value: unknown, path: string): Manifest {
   if (typeof version === 'number' && version > 1) {
     throw configError(`${path} has version ${version}, this program knows version 1: use the newer program.`);
   }
-  if (!valid<Manifest>(value)) throw damaged(path, firstProblem(valid));
-  if (!value.files.every((file) => isLivePath(file.path))) throw damaged(path, 'it names a file outside its datasets');
+  if (!valid<Manifest>(value)) throw damagedError(path, firstProblem(valid));
+  if (!value.files.every((file) => isLivePath(file.path)))
+    throw damagedError(path, 'it names a file outside its datasets');
   return value;
 }
 
-const damaged = (path: string, why: string) =>
+const damagedError = (path: string, why: string) =>
   configError(`${path} cannot be used: ${why}. Restore it, or load the days again into an empty folder.`, {
     where: { file: path },
   });

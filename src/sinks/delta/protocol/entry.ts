@@ -103,23 +103,24 @@ export function parseEntry(text: string, where: string): Action[] {
 
 /** Parses an action; gives none for an action of a later protocol, which that protocol lets readers ignore. */
 export function parseAction(value: unknown, where: string): Action[] {
-  if (!isObject(value)) throw damaged(where, 'a line is no object');
+  if (!isObject(value)) throw damagedError(where, 'a line is no object');
   const known = KNOWN_ACTIONS.find((name) => Object.hasOwn(value, name) && value[name] !== null);
   if (known === undefined) return [];
   const action: unknown = { [known]: value[known] };
-  if (!valid<Action>(action)) throw damaged(where, firstProblem(valid));
+  if (!valid<Action>(action)) throw damagedError(where, firstProblem(valid));
   const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
-  if (path !== undefined && filePathOf(path) === undefined) throw damaged(where, 'it names a file outside the table');
+  if (path !== undefined && filePathOf(path) === undefined)
+    throw damagedError(where, 'it names a file outside the table');
   return [action];
 }
 
 export function parseJson(text: string, where: string): unknown {
   const value = jsonOf(text);
-  if (value === undefined) throw damaged(where, 'it is not JSON');
+  if (value === undefined) throw damagedError(where, 'it is not JSON');
   return value;
 }
 
-export const damaged = (where: string, why: string): UserError =>
+export const damagedError = (where: string, why: string): UserError =>
   configError(
     `${where} cannot be used: ${why}. Nothing was changed: restore it from a copy, or load into another place.`,
     { where: { file: where } },

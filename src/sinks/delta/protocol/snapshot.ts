@@ -15,7 +15,7 @@ import {
   type Add,
   beforeVersion,
   checkpointPath,
-  damaged,
+  damagedError,
   entryPath,
   filePathOf,
   LAST_CHECKPOINT,
@@ -149,7 +149,7 @@ async function logSnapshotOf(logFolder: LogFolder, { checkpoint, entries }: Log)
   // Every version from the checkpoint on must be there once: a missing one would be a hole in the data.
   const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
   if (hole >= 0) {
-    throw damaged(`${storage.address}/${folder}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
+    throw damagedError(`${storage.address}/${folder}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
   }
   const limit = pLimit(READ_CONCURRENCY);
   for (let at = 0; at < versions.length; at += BATCH) {
@@ -157,7 +157,7 @@ async function logSnapshotOf(logFolder: LogFolder, { checkpoint, entries }: Log)
     const texts = await Promise.all(paths.map((path) => limit(() => storage.read(path))));
     for (const [i, text] of texts.entries()) {
       const where = `${storage.address}/${paths[i]}`;
-      if (text === undefined) throw damaged(where, 'it is gone');
+      if (text === undefined) throw damagedError(where, 'it is gone');
       snapshot.apply(versions[at + i], parseEntry(text.toString('utf8'), where));
     }
   }
