@@ -76,9 +76,9 @@ export async function runDeletionCase(options: CaseOptions) {
     try {
       // Delete at the service. The purge may take long: the last answers are proof before it begins.
       const sent = newCounts();
-      await tried(failures, () => deleteAtService(plan, run, sent, options));
-      await tried(failures, () => list.emitted());
-      await tried(failures, async () => run?.sync());
+      await keepingFailure(failures, () => deleteAtService(plan, run, sent, options));
+      await keepingFailure(failures, () => list.emitted());
+      await keepingFailure(failures, async () => run?.sync());
       const isStopped = sent.stoppedBy !== undefined || (signal.aborted && sent.undecided > 0);
       const isWorkedThrough = !isStopped && (isPurgeOnly || list.idsWith(undefined).length === 0);
 
@@ -87,7 +87,7 @@ export async function runDeletionCase(options: CaseOptions) {
 
       // Prove: a run that is complete gets its closing line; one without it is resumed.
       const isComplete = isWorkedThrough && failures.length === 0 && open === undefined;
-      await tried(failures, async () => (isComplete ? run?.write(closingLine(sent)) : run?.sync()));
+      await keepingFailure(failures, async () => (isComplete ? run?.write(closingLine(sent)) : run?.sync()));
       const report = reportOf(plan, clock.now() - began, sent, run);
       const broken = failures[0] ?? (sent.stoppedBy && configError(sent.stoppedBy.message));
       return { report, hash, failure: caseFailure(report, broken, open, config) };
@@ -133,7 +133,7 @@ async function planCase(ledgers: LedgerStore, options: CaseOptions) {
 }
 
 /** Runs a part of a step, and keeps the UserError that it throws; rejects with any other error. */
-async function tried(failures: UserError[], work: () => Promise<void>): Promise<void> {
+async function keepingFailure(failures: UserError[], work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -169,7 +169,7 @@ async function purgePlaces(
   let open = 'not begun' as OpenPurge;
   try {
     if (run === undefined || failures.length > 0 || signal.aborted) return open;
-    await tried(failures, async () => {
+    await keepingFailure(failures, async () => {
       open = worstOf(await purge.run(people, run, unfinished.purging));
     });
     return open;

@@ -71,7 +71,7 @@ export function purgeFiles(format: FilesFormat, options: OpenFilesOptions & Purg
   return withTable(format, options, 'rewrite', async (table) => {
     for (let attempt = 1; ; attempt++) {
       const before = sizeOf(table);
-      const { lookup, change } = await prepared(table, query, options.signal);
+      const { lookup, change } = await findAndRewrite(table, query, options.signal);
       await table.log.tryErase(change.removed);
       await options.onFound(lookup.found);
       try {
@@ -99,7 +99,7 @@ const deadRunSentence = (folder: string): string =>
 /** Runs the steps of a purge without `onFound`, without the commit and without what follows it. Throws UserError. */
 export function tryPurgeFiles(format: FilesFormat, options: OpenFilesOptions, query: PeopleQuery): Promise<PurgeTrial> {
   return withTable(format, options, 'rewrite', async (table) => {
-    const { lookup, change } = await prepared(table, query, options.signal);
+    const { lookup, change } = await findAndRewrite(table, query, options.signal);
     await table.log.tryErase(change.removed);
     return {
       found: lookup.found,
@@ -108,7 +108,7 @@ export function tryPurgeFiles(format: FilesFormat, options: OpenFilesOptions, qu
   });
 }
 
-async function prepared(table: FileTable, query: PeopleQuery, signal: AbortSignal | undefined) {
+async function findAndRewrite(table: FileTable, query: PeopleQuery, signal: AbortSignal | undefined) {
   return table.engine.transaction(async () => {
     const search = await lookUp(table, query);
     return { lookup: search.lookup, change: await withoutPeople(table, query, search) };

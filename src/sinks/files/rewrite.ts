@@ -26,7 +26,7 @@ export function compactFiles(format: FilesFormat, options: OpenFilesOptions): Pr
     const batches = batchesOf(table);
     for (const batch of batches) {
       options.signal?.throwIfAborted();
-      await table.commit(await table.engine.transaction(() => compacted(table, batch), options.signal));
+      await table.commit(await table.engine.transaction(() => compactBatch(table, batch), options.signal));
     }
     return resultOf(table, before, batches.flat());
   });
@@ -55,7 +55,7 @@ function shrinks(group: readonly DataFile[]): boolean {
   return group.length > 1 || first.rows === 0 || (first.rows > ROW_GROUP_ROWS && !first.isSorted);
 }
 
-async function compacted(table: FileTable, batch: readonly DataFile[]): Promise<FileChange> {
+async function compactBatch(table: FileTable, batch: readonly DataFile[]): Promise<FileChange> {
   const { columns } = table.snapshot.state;
   const filled = (await table.fetch(batch)).filter(({ rows }) => rows > 0);
   const added: NewFile[] = [];

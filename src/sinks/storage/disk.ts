@@ -42,7 +42,7 @@ export class DiskStorage implements Storage {
   create(path: string, text: string): Promise<boolean> {
     return this.#guard(async () => {
       try {
-        return await createFile(this.#made(path), text);
+        return await createFile(this.#withFolders(path), text);
       } catch (error) {
         if (!hasNoLinks(error)) throw error;
         throw configError(
@@ -54,12 +54,12 @@ export class DiskStorage implements Storage {
   }
 
   write(path: string, text: string): Promise<void> {
-    return this.#guard(() => replaceFile(this.#made(path), text));
+    return this.#guard(() => replaceFile(this.#withFolders(path), text));
   }
 
   putFile(file: string, path: string): Promise<void> {
     return this.#guard(async () => {
-      const target = this.#made(path);
+      const target = this.#withFolders(path);
       await chmod(file, OWNER_FILE);
       await moveFile(file, target);
       await syncFolder(dirname(dirname(target)));
@@ -105,7 +105,8 @@ export class DiskStorage implements Storage {
     return join(this.#root, path);
   }
 
-  #made(path: string): string {
+  /** The full path, once its folders are made. */
+  #withFolders(path: string): string {
     const file = this.#fullPath(path);
     makeFolders(dirname(file));
     return file;
