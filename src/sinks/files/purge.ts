@@ -173,8 +173,8 @@ async function remainingNames(table: FileTable, { removed, added }: FileChange):
   const own = columns.filter(({ source }) => source === EVENT_NAME);
   const kept = without(table.filesOf('events'), removed);
   const read = await table.fetch(kept, new Set(own.map(({ name }) => name)));
-  const news = added.filter((file) => file.table === 'events');
-  const paths = [...copiesOf(read), ...news.map(({ local }) => local)];
+  const newFiles = added.filter((file) => file.table === 'events');
+  const paths = [...copiesOf(read), ...newFiles.map(({ local }) => local)];
   if (paths.length === 0) return [];
   const there = new Set(await eventNamesIn(table.engine, readFiles(paths), columns));
   return eventNames.filter((name) => there.has(name));

@@ -219,11 +219,11 @@ async function orderedSteps(
   const moveOf = (local: string, to: string): Move => ({ from: relative(root, local).split(sep).join('/'), to });
   const reductions: Move[] = [];
   for (const table of TABLES) {
-    const news = added.filter((file) => file.table === table);
-    const olds = removed.filter((file) => file.table === table && targets.has(file.path));
+    const newFiles = added.filter((file) => file.table === table);
+    const oldFiles = removed.filter((file) => file.table === table && targets.has(file.path));
     const key = table === 'event_logs' ? columnOfSource(state.columns, LOG_ID) : '_key';
-    for (const { path, rows } of await filesWithMovedKeys(engine, root, key, { olds, news })) {
-      const others = news.filter((file) => file.path !== path).map(({ local }) => local);
+    for (const { path, rows } of await filesWithMovedKeys(engine, root, key, { oldFiles, newFiles })) {
+      const others = newFiles.filter((file) => file.path !== path).map(({ local }) => local);
       const less = join(temporary, `less-${reductions.length}.part`);
       const query = `SELECT * FROM ${readFiles([join(root, path)])} WHERE ${key} IS NULL OR ${key} NOT IN
         (SELECT ${key} FROM ${readFiles(others)} WHERE ${key} IS NOT NULL)`;
@@ -240,19 +240,19 @@ async function filesWithMovedKeys(
   engine: Engine,
   root: string,
   key: string,
-  { olds, news }: { readonly olds: readonly DataFile[]; readonly news: readonly NewFile[] },
+  { oldFiles, newFiles }: { readonly oldFiles: readonly DataFile[]; readonly newFiles: readonly NewFile[] },
 ): Promise<DataFile[]> {
-  if (olds.length === 0 || news.length < 2) return [];
+  if (oldFiles.length === 0 || newFiles.length < 2) return [];
   const stored = (file: DataFile) => join(root, file.path);
   const keysIn = (files: readonly string[]) =>
     `(SELECT ${key} AS key, ${FILE} AS file FROM ${readFilesWithPaths(files)})`;
   const pairs = await engine.rows(
-    `SELECT DISTINCT before.file AS old, after.file AS new FROM ${keysIn(olds.map(stored))} AS before
-    JOIN ${keysIn(news.map(({ local }) => local))} AS after USING (key)`,
+    `SELECT DISTINCT before.file AS old, after.file AS new FROM ${keysIn(oldFiles.map(stored))} AS before
+    JOIN ${keysIn(newFiles.map(({ local }) => local))} AS after USING (key)`,
   );
-  const targets = new Map(news.map((file) => [file.local, stored(file)]));
+  const targets = new Map(newFiles.map((file) => [file.local, stored(file)]));
   const givers = new Set(pairs.filter(({ old, new: to }) => targets.get(String(to)) !== old).map(({ old }) => old));
-  return olds.filter((file) => givers.has(stored(file)));
+  return oldFiles.filter((file) => givers.has(stored(file)));
 }
 
 async function hasOwnFiles({ own }: FolderPaths): Promise<boolean> {
