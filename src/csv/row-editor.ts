@@ -21,6 +21,7 @@ import {
   TABLES_AT,
   USED,
 } from './layout.ts';
+import type { RowOutput } from './row-writer.ts';
 import { CellText, type RowTokenizer } from './tokenizer.ts';
 
 /** Hashes values; a hash is 64 ASCII characters, none of them special in CSV. */
@@ -42,7 +43,7 @@ const MARGIN = 32;
  * columns. A listed cell still lies where it was read, and so has its plain value even if it is hashed: a caller must
  * not keep anything of it.
  */
-export class RowEditor {
+export class RowEditor implements RowOutput {
   readonly #memory: CsvMemory;
   readonly #hash: ValueHash | undefined;
   readonly #text = new CellText();

@@ -7,7 +7,7 @@ import { BARE_CR, DATA_AT, MAX_COLUMNS } from './layout.ts';
 import { AT_MOST_COLUMNS, BROKEN_ROW, MalformedCsv, type MalformedReason } from './malformed.ts';
 import { RowBuffer } from './row-buffer.ts';
 import { EDITED_END, type RowEditor } from './row-editor.ts';
-import { RowWriter } from './row-writer.ts';
+import { type RowOutput, RowWriter } from './row-writer.ts';
 import { INCOMPLETE, RowTokenizer, SENTINEL } from './tokenizer.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
@@ -58,7 +58,7 @@ export class RowSource {
   /** The memory that holds the rows. */
   readonly memory: CsvMemory;
   readonly tokenizer: RowTokenizer;
-  readonly #output: RowWriter | RowEditor;
+  readonly #output: RowOutput;
   /** Must have edited each row that the handler keeps: the returned bytes are its own. Undefined if nothing is edited. */
   readonly editor: RowEditor | undefined;
   #width = 0;

@@ -2,17 +2,26 @@ import { LF, QUOTE } from '../base/ascii.ts';
 import { BARE_CR, STRIDE } from './layout.ts';
 import type { RowTokenizer } from './tokenizer.ts';
 
+/** Writes the rows that are kept. */
+export interface RowOutput {
+  /** Starts with the rows in `bytes`, from `at` on; the bytes before it are no longer needed. */
+  begin(bytes: Uint8Array<ArrayBuffer>, at: number): void;
+  /** Keeps the row that the tokenizer just read at `start`, and returns its written length (bytes). */
+  keep(tokenizer: RowTokenizer, start: number): number;
+  /** The bytes of all rows that were kept since `begin`. */
+  finish(): Uint8Array[];
+}
+
 /**
  * Writes kept rows over the bytes that they came from, with LF ends, so that rows without a change are never copied.
  * `parts` is everything written since `begin`: views of the buffer, and a copy of each row that had to grow.
  */
-export class RowWriter {
+export class RowWriter implements RowOutput {
   parts: Uint8Array[] = [];
   #bytes = new Uint8Array(0);
   #from = 0;
   #to = 0;
 
-  /** Starts behind `at`; the bytes before it are no longer needed. */
   begin(bytes: Uint8Array<ArrayBuffer>, at: number): void {
     this.parts = [];
     this.#bytes = bytes;
@@ -20,7 +29,6 @@ export class RowWriter {
     this.#to = at;
   }
 
-  /** Keeps the row that the tokenizer just read at `start` and returns its written length. */
   keep(tokenizer: RowTokenizer, start: number): number {
     if ((tokenizer.flags & BARE_CR) !== 0) return this.#rewrite(tokenizer, start);
     const bytes = this.#bytes;
