@@ -290,7 +290,7 @@ export class Purge {
     for (const place of places) {
       await this.#tryPlace(place).catch((error: unknown) => void this.#failureBeforePurge(place, error));
     }
-    await this.#nameForeignSpools();
+    await this.#warnOfForeignSpools();
     if (suppression !== undefined) await suppress(suppression.file, [], suppression.key, options);
   }
 
@@ -314,8 +314,8 @@ export class Purge {
     }
   }
 
-  /** Names the spool folders that this user cannot look into. */
-  async #nameForeignSpools(): Promise<void> {
+  /** Warns of spool folders that this user cannot look into. */
+  async #warnOfForeignSpools(): Promise<void> {
     const foreign = (await Promise.all(this.#request.spoolDirs.map(foreignSpoolFolders))).flat();
     if (foreign.length === 0) return;
     this.#outOfReach(
@@ -370,7 +370,7 @@ export class Purge {
       const done = await people.purge(place.path, this.#query, { ...options, forgetCopies, onFound });
       const failure = done.unreached.length > 0 ? transientError(done.unreached.join(' ')) : undefined;
       this.#warnOfFindings(place, done.found);
-      this.#nameInUse(done.inUse ?? []);
+      this.#warnOfLiveRuns(done.inUse ?? []);
       return { place, found: done.found, done, failure };
     } catch (error) {
       options.signal?.throwIfAborted();
@@ -415,13 +415,13 @@ export class Purge {
    * failure to remove some.
    */
   async #purgeSpools(): Promise<UserError | undefined> {
-    await this.#nameForeignSpools();
+    await this.#warnOfForeignSpools();
     const { spoolDirs, options } = this.#request;
     const now = options.clock.now();
     const left: string[] = [];
     for (const root of spoolDirs) {
       left.push(...(await purgeSpools(await spoolFolders(root))), ...(await sweepRunFolders(root, now)));
-      this.#nameInUse(await liveFolders(root));
+      this.#warnOfLiveRuns(await liveFolders(root));
     }
     if (left.length === 0) return undefined;
     return transientError(
@@ -479,7 +479,7 @@ export class Purge {
     );
   }
 
-  #nameInUse(folders: readonly string[]): void {
+  #warnOfLiveRuns(folders: readonly string[]): void {
     if (folders.length === 0) return;
     this.#outOfReach(
       `Runs that are under way have rows in ${folders.join(', ')}, which may name the people until those runs ` +
