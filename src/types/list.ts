@@ -2,7 +2,7 @@ import { BACKSLASH, CLOSE_BRACKET, COMMA, DOT, isNull, LOWER_N, OPEN_BRACKET, QU
 import { type Evidence, LIST_DOUBLE, LIST_EMPTY, LIST_LONG, LIST_LONG_WIDE, LIST_STRING, STRING } from './evidence.ts';
 import { copyBytes, isSpace, writeQuoted } from './json-text.ts';
 import { canonicalDouble, DOUBLE_CODEC, LONG_CODEC, latin1, numberClass, sqlDouble, sqlLong } from './numbers.ts';
-import { castTo, literal, matches } from './sql.ts';
+import { asText, castTo, literal, matches } from './sql.ts';
 import { STRING_CODEC } from './string.ts';
 import { type ColumnCodec, codecOf, type DuckDbScalar } from './type.ts';
 
@@ -145,8 +145,7 @@ function writeAsString(bytes: Uint8Array, start: number, end: number, out: Uint8
 }
 
 /** SQL of the canonical text of a number in a list: the text itself for a long, DuckDB's text for a double. */
-const sqlNumberText = (text: string) =>
-  `coalesce(CAST(${sqlLong(text)} AS VARCHAR), CAST(${sqlDouble(text)} AS VARCHAR))`;
+const sqlNumberText = (text: string) => `coalesce(${asText(sqlLong(text))}, ${asText(sqlDouble(text))})`;
 
 const SPACES = '[ \\t\\n\\r]*';
 const NUMBER_PATTERN = '-?[0-9][0-9.E+-]*';
@@ -209,7 +208,7 @@ function withNumbers(list: string): string {
   return `CASE WHEN ${isNumbers} THEN ${numbers} ELSE ${list} END`;
 }
 
-const jsonText = (expr: string): string => `CAST(to_json(${expr}) AS VARCHAR)`;
+const jsonText = (expr: string): string => asText(`to_json(${expr})`);
 
 const listOfItems = (item: DuckDbScalar) => (expr: string) => `from_json(${expr}, '["${item}"]')`;
 

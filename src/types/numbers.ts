@@ -192,7 +192,7 @@ function scientific(digits: string, power: number): string {
 function asLong(expr: string): string {
   const text = asText(expr);
   const isLong = `${expr} >= ${LONGS[0]} AND ${expr} < ${LONGS[1]} AND trunc(${expr}) = ${expr}`;
-  return `CASE WHEN ${isLong} AND ${text} <> '-0.0' THEN CAST(CAST(${expr} AS BIGINT) AS VARCHAR) ELSE ${text} END`;
+  return `CASE WHEN ${isLong} AND ${text} <> '-0.0' THEN ${asText(castTo('BIGINT')(expr))} ELSE ${text} END`;
 }
 
 const doubleCells = () => LONG | DOUBLE;

@@ -3,7 +3,7 @@ import { hasDuplicateOrMissingIds, type Window } from '../../extract/window.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import { incomingColumns } from '../../table/incoming.ts';
 import { planColumns, type Rules } from '../../table/plan.ts';
-import { literal } from '../../types/sql.ts';
+import { asText, literal } from '../../types/sql.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import { DICTIONARY_VALUES, forgetReadFiles, readFiles } from '../files/parquet-file.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
@@ -169,7 +169,7 @@ export class TypedFiles {
 
 /** The query of a window's rows: `_key`, the columns of the stream, `_rescued`. */
 function queryOf(rows: TypedRows, load: WindowLoad): string {
-  const own = [`${rows.key} AS _key`, ...typedValues(rows, load), `CAST(${rows.rescued} AS VARCHAR) AS _rescued`];
+  const own = [`${rows.key} AS _key`, ...typedValues(rows, load), `${asText(rows.rescued)} AS _rescued`];
   return `SELECT ${own.join(', ')} FROM ${rows.from}`;
 }
 

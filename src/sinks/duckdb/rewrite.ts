@@ -4,6 +4,7 @@ import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
+import { asText } from '../../types/sql.ts';
 import { checkOnlyName, noTableError } from '../failures.ts';
 import { NEW_DATABASE, refuseCopy, republish, withNewDatabase } from '../sql/copies.ts';
 import { fileExists, REWRITING, realFile } from '../sql/engine/database-file.ts';
@@ -147,7 +148,7 @@ async function copyWithout(engine: Engine, { condition }: Lookup): Promise<numbe
   const kept = new Map([
     ['events', ` WHERE NOT (${condition})`],
     // The name of an event that only these people had is left out with their rows.
-    [EVENT_NAMES_TABLE, ` WHERE name IN (SELECT CAST(${name} AS VARCHAR) FROM events WHERE NOT (${condition}))`],
+    [EVENT_NAMES_TABLE, ` WHERE name IN (SELECT ${asText(name)} FROM events WHERE NOT (${condition}))`],
   ]);
   for (const { name: table, sql } of await tablesOf(engine)) {
     await engine.run(`INSERT INTO ${NEW_DATABASE}.${sql} SELECT * FROM target.${sql}${kept.get(table) ?? ''}`);

@@ -5,6 +5,7 @@ import { OWN_COLUMNS } from '../../table/names.ts';
 import { isRetyped, type PlannedColumn } from '../../table/plan.ts';
 import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
+import { asText } from '../../types/sql.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import { castToColumn, type DescribedColumn, describe, rescuedAfter, valueAfter } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
@@ -67,7 +68,7 @@ function valuesOf<C extends StoredColumn>(
 /** A select list of a stored file after a plan, with the values that the plan makes of the stored ones. */
 export function selectAfter(columns: readonly PlannedColumn[], names: ReadonlySet<string>, zone: Zone | undefined) {
   const stored = columns.filter(({ name }) => names.has(name));
-  const own = ['_key', '_dfinery_window', `CAST(${rescuedAfter(stored, zone)} AS VARCHAR) AS _rescued`];
+  const own = ['_key', '_dfinery_window', `${asText(rescuedAfter(stored, zone))} AS _rescued`];
   const sqlOf = (column: Typed<PlannedColumn>) =>
     isRetyped(column) ? castToColumn(valueAfter(column, zone), column.type, zone) : identifier(column.name);
   return [...own, ...valuesOf(columns, names, zone, sqlOf)].join(', ');

@@ -2,6 +2,7 @@ import pLimit from 'p-limit';
 import { daysBetween } from '../../base/days.ts';
 import { hasDuplicateOrMissingIds } from '../../extract/window.ts';
 import { typedColumns } from '../../table/columns.ts';
+import { asText } from '../../types/sql.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { checkRowCount } from '../sql/rows/counts.ts';
 import { fileQuery, type TypedRows, typedValues, type WindowLoad } from '../sql/rows/file-query.ts';
@@ -60,7 +61,7 @@ function queryOf(rows: TypedRows, date: string | undefined, load: WindowLoad): s
   const own = [
     key === undefined ? '_key' : `${identifier(key)} AS _key`,
     `CAST(${load.windowNumber} AS BIGINT) AS _dfinery_window`,
-    'CAST(_rescued AS VARCHAR) AS _rescued',
+    `${asText('_rescued')} AS _rescued`,
   ];
   const all = [...own, ...names, ...(date === undefined ? [] : [PARTITION_COLUMN])];
   return `SELECT ${all.join(', ')} FROM (SELECT ${inner.join(', ')} FROM ${rows.from})`;

@@ -1,5 +1,6 @@
 import { isRetyped, isWidening, type PlannedColumn, type Retyped } from '../../table/plan.ts';
 import { sqlWiden, TYPES } from '../../types/index.ts';
+import { asText } from '../../types/sql.ts';
 import type { ColumnType, DuckDbScalar, DuckDbType } from '../../types/type.ts';
 import type { Zone } from '../../types/zone.ts';
 import type { Engine } from './engine/engine.ts';
@@ -31,7 +32,7 @@ export function rescuedAfter(columns: readonly PlannedColumn[], zone: Zone | und
     return { condition, member: jsonMember(rescueKey(column), text, condition) };
   });
   if (losses.length === 0) return '_rescued';
-  const stored = 'CAST(_rescued AS VARCHAR)';
+  const stored = asText('_rescued');
   const members = [`nullif(substr(${stored}, 2, length(${stored}) - 2), '')`, ...losses.map(({ member }) => member)];
   const isLoss = anyOf(losses.map(({ condition }) => condition));
   return `CASE WHEN ${isLoss} THEN '{' || concat_ws(',', ${members.join(', ')}) || '}' ELSE _rescued END`;
