@@ -1,4 +1,7 @@
-/** Writes a text as a literal of DuckDB's SQL. */
+/**
+ * Writes a text without U+0000 as a literal of DuckDB's SQL; one that may have it, from outside, is `textLiteral` of
+ * src/sinks/sql/engine/quote.ts.
+ */
 export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
