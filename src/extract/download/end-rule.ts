@@ -126,7 +126,7 @@ const windowOf = (download: Download, first: Day, last = first): WindowStep => (
 export function observeRange(extraction: Extraction, download: Download): boolean {
   const { facts } = extraction;
   if (facts.known.rangesInclusive === undefined && provesRange(extraction, download))
-    facts.proveRangesInclusive(download);
+    facts.recordRangesInclusive(download);
   return facts.known.rangesInclusive === true;
 }
 
@@ -245,7 +245,7 @@ export class EndRule {
     const requestedAt = facts.earlierTime();
     const answer = await fetchDays(this.#extraction, dayRequest(day, day));
     const isProof = answer.kind === 'rows' && provesSingleDays(this.#extraction, answer);
-    if (isProof) facts.proveSingleDays(true, day);
+    if (isProof) facts.recordSingleDays(true, day);
     return singleDay(day, answer, answer.kind === 'rows' ? sentAtOf(answer) : requestedAt, isProof);
   }
 
@@ -262,7 +262,7 @@ export class EndRule {
       case 'next':
         this.#ahead = await this.#requestSingle(next);
         if (isEmpty(answer) && isEmpty(this.#ahead.answer) && wasOver)
-          this.#extraction.facts.proveSingleDays(false, day);
+          this.#extraction.facts.recordSingleDays(false, day);
         return { next: this.#ahead };
       case 'sharesNoRow': {
         const end = addDays(day, 2);
@@ -275,7 +275,7 @@ export class EndRule {
   /** Proves that single days hold nothing: [D-1,D] has rows, and neither [D-1,D-1] nor [D,D] has any. */
   async #withoutSingleDays({ day, answer }: SingleDay, before: Download): Promise<DaysResult[]> {
     await discard(this.#extraction, answer);
-    this.#extraction.facts.proveSingleDays(false, day);
+    this.#extraction.facts.recordSingleDays(false, day);
     const results = await fetchRange(this.#extraction, only(day));
     const [result] = results;
     if (results.length === 1 && result.kind === 'rows') await this.#observeRanges(before, result);
@@ -302,8 +302,8 @@ export class EndRule {
     if (rowCount(all) !== rowCount(twoDays) + rowCount(nextTwoDays)) return false;
     const isProof = twoDays.to <= lastDayOver(sentAtOf(twoDays)) && rowCount(twoDays) > 0 && rowCount(nextTwoDays) > 0;
     if (isProof && canProve(this.#extraction) && followsClosely(twoDays, nextTwoDays)) {
-      this.#extraction.facts.proveRangesExclusive();
-      this.#extraction.facts.proveSingleDays(false, twoDays.from);
+      this.#extraction.facts.recordRangesExclusive();
+      this.#extraction.facts.recordSingleDays(false, twoDays.from);
     }
     return true;
   }

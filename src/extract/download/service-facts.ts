@@ -57,7 +57,7 @@ export class ServiceFacts {
   }
 
   /** Records the rule for single days, which the export of `day` proves. */
-  proveSingleDays(inclusive: boolean, day: Day): void {
+  recordSingleDays(inclusive: boolean, day: Day): void {
     if (this.#known.singleDaysInclusive === inclusive) return;
     this.#update({ singleDaysInclusive: inclusive });
     this.#deps.counts.singleDaysInclusive = inclusive;
@@ -66,12 +66,12 @@ export class ServiceFacts {
   }
 
   /** Records that several days do not contain their `to_date`, which an export proves. */
-  proveRangesExclusive(): void {
+  recordRangesExclusive(): void {
     this.#update({ rangesInclusive: false });
   }
 
   /** Records that several days contain their `to_date`, which an export proves. */
-  proveRangesInclusive({ from, to }: { readonly from: Day; readonly to: Day }): void {
+  recordRangesInclusive({ from, to }: { readonly from: Day; readonly to: Day }): void {
     this.#update({ rangesInclusive: true });
     const message = `The export of ${from} to ${to} proves that several days contain their to_date.`;
     this.#deps.logger.info('rule.ranges_proved', message, { window: from, to_date_inclusive: true });
