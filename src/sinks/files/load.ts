@@ -157,7 +157,7 @@ class FilesSink implements Sink {
     return planBatch(this.#state, windows, this.#rules, columnsOf);
   }
 
-  /** Writes every file that the windows add or change, beside the tables. */
+  /** Writes the files that the windows add or change to the local disk; the tables stay as they are. */
   async #prepare(windows: readonly Window[]) {
     const table = this.#table;
     const state = this.#state;
