@@ -14,9 +14,9 @@ import {
   fileExists,
   REWRITING,
   realFile,
+  removeDatabase,
   spilledFolders,
   spillFolder,
-  sweep,
 } from './engine/database-file.ts';
 import type { Engine, EngineOptions } from './engine/engine.ts';
 
@@ -268,7 +268,7 @@ const unfinishedCopyOf = (path: string): string => join(dirname(path), `.${basen
 /** Removes what a run left that was killed while it published: it holds all rows. */
 function removeUnfinishedCopy(path: string): void {
   const temporary = unfinishedCopyOf(path);
-  sweep(temporary);
+  removeDatabase(temporary);
   rmSync(spillFolder(temporary), { force: true, recursive: true });
 }
 
@@ -380,7 +380,7 @@ export async function withNewDatabase<F, T>(
   const { file } = engine;
   const path = `${file}${REWRITING}`;
   const former = identityOf(file);
-  sweep(path);
+  removeDatabase(path);
   // A process that was about to rename such a file held the lock of this one, and died.
   await removeTemporaries(file, 0, 0);
   try {
@@ -394,6 +394,6 @@ export async function withNewDatabase<F, T>(
   } finally {
     // Once the new file has replaced the former one, a file at this path belongs to the next process, which holds the
     // new file's lock.
-    if (identityOf(file) === former) sweep(path);
+    if (identityOf(file) === former) removeDatabase(path);
   }
 }

@@ -70,8 +70,8 @@ export function checkIsFile(file: string): void {
 
 export const fileExists = (file: string): boolean => existsSync(resolve(file));
 
-/** Removes the files of a database that a dead run left; the caller holds the lock of the file that they belong to. */
-export function sweep(path: string): void {
+/** Removes a database with its write-ahead log; the caller holds the lock of the file that they belong to. */
+export function removeDatabase(path: string): void {
   for (const name of [path, `${path}.wal`]) rmSync(name, { force: true });
 }
 
@@ -183,6 +183,6 @@ async function withTemporary<T>(file: string, make: (making: string) => Promise<
   } catch (error) {
     throw new Error(messageOf(error).replaceAll(making, file), { cause: error });
   } finally {
-    sweep(making);
+    removeDatabase(making);
   }
 }

@@ -18,9 +18,9 @@ import {
   REWRITING,
   realFile,
   remakeForWideTables,
+  removeDatabase,
   SMALL_BLOCKS,
   spillFolder,
-  sweep,
   sweepNewFiles,
   sweepSpilled,
 } from './database-file.ts';
@@ -377,7 +377,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     if (options.readOnly !== true) {
       if (isAlone) await limitWal(connection);
       await connection.run(`SET max_vacuum_tasks = ${NO_JOINING}`);
-      sweep(`${file}${REWRITING}`);
+      removeDatabase(`${file}${REWRITING}`);
       await sweepNewFiles(file, options.clock.now());
       sweepSpilled(file);
     }
