@@ -1,4 +1,5 @@
 import { printable } from '../../base/printable.ts';
+import { grouped } from '../../base/quantities.ts';
 
 /** A piece of HTML that needs no escaping. */
 export class Html {
@@ -42,7 +43,7 @@ const NUMERIC = /^\d[\d,]*(\.\d+)?( %| MB)?$/;
  * aligned right.
  */
 export function list<T>(label: string, columns: Columns<T>, rows: readonly T[]): Html {
-  const cells = rows.map((row) => Object.values(columns).map((cell) => textIn(cell(row))));
+  const cells = rows.map((row) => Object.values(columns).map((cell) => shownCell(cell(row))));
   const alignmentOf = (i: number) => (cells.every((row) => NUMERIC.test(row[i])) ? 'number' : 'text');
   const heads = Object.keys(columns).map((title, i) => html`<th scope="col" class="${alignmentOf(i)}">${title}</th>`);
   const body = cells.map(
@@ -52,4 +53,4 @@ export function list<T>(label: string, columns: Columns<T>, rows: readonly T[]):
 <table class="list"><thead><tr>${heads}</tr></thead><tbody>${body}</tbody></table></div>`;
 }
 
-const textIn = (cell: string | number): string => (typeof cell === 'number' ? cell.toLocaleString('en-US') : cell);
+const shownCell = (cell: string | number): string => (typeof cell === 'number' ? grouped(cell) : cell);
