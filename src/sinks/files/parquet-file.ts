@@ -21,7 +21,7 @@ const READ_BYTES = 1 << 20;
 /** Number of rows of a row group if memory is short: a row group is held in memory until it is complete. */
 const LOW_MEMORY_ROWS = 10_240;
 /** Extension of a file that is not part of a dataset yet, so that readers that glob for `.parquet` do not see it. */
-const UNFINISHED = 'part';
+const PART_EXTENSION = 'part';
 /** Hive's name of the partition of rows without a date. */
 export const NO_DATE = '__HIVE_DEFAULT_PARTITION__';
 /** The column by which tables are partitioned; only some logs want it in the files, too. */
@@ -63,7 +63,7 @@ export async function writeFile(into: Writer, file: SizedQuery, path: string): P
 /** Writes a query that has an `event_date` into one file for each date, under a folder; returns the files by date. */
 export async function writeDates(into: Writer, file: SizedQuery, folder: string) {
   const column = into.layout.hasDateColumn === true ? ', WRITE_PARTITION_COLUMNS true' : '';
-  const how = `PARTITION_BY (${PARTITION_COLUMN}), FILE_EXTENSION ${literal(UNFINISHED)}${column}`;
+  const how = `PARTITION_BY (${PARTITION_COLUMN}), FILE_EXTENSION ${literal(PART_EXTENSION)}${column}`;
   const rows = await copy(into, file, folder, how);
   const files = new Map<string | null, WrittenFile>();
   const dateOf = (row: Row) => (row.partition_keys as Entries<string | null>)[0].value;
@@ -78,7 +78,7 @@ export async function writeDates(into: Writer, file: SizedQuery, folder: string)
 async function joinFiles(into: Writer, { rows, table }: SizedQuery, parts: WrittenFile[]): Promise<WrittenFile> {
   const folder = dirname(parts[0].local);
   const query = `SELECT * FROM ${readFiles(parts.map(({ local }) => local))}`;
-  const joined = await writeFile(into, { query, rows, table }, `${folder}.${UNFINISHED}`);
+  const joined = await writeFile(into, { query, rows, table }, `${folder}.${PART_EXTENSION}`);
   await rm(folder, { recursive: true });
   return joined;
 }

@@ -89,7 +89,7 @@ interface Mark {
 /** The table of the copies of a database; `published_at` is NULL for those of the one that it was a plain copy of. */
 export const COPIES_TABLE = '_dfinery_copies';
 export const CREATE_COPIES = `CREATE TABLE IF NOT EXISTS ${COPIES_TABLE}(path VARCHAR, published_at TIMESTAMPTZ)`;
-const UNFINISHED = '.publishing';
+const PUBLISHING = '.publishing';
 /** The new file that is to replace an open one, as attached to it. */
 export const NEW_DATABASE = 'new_database';
 
@@ -263,7 +263,7 @@ export async function publish(format: CopiedFormat, engine: Engine, copy: string
   }
 }
 
-const unfinishedCopyOf = (path: string): string => join(dirname(path), `.${basename(path)}${UNFINISHED}`);
+const unfinishedCopyOf = (path: string): string => join(dirname(path), `.${basename(path)}${PUBLISHING}`);
 
 /** Removes what a run left that was killed while it published: it holds all rows. */
 function removeUnfinishedCopy(path: string): void {
