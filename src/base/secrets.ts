@@ -2,6 +2,8 @@ import { inspect } from 'node:util';
 
 export const MASK = '******';
 const MIN_MASKED_LENGTH = 4;
+/** Minimum length of a key of HMACs (characters): under a key that can be guessed, so can what was hashed. */
+export const MIN_KEY_LENGTH = 32;
 
 /** A token that cannot be printed by accident: every way of turning it into text gives the mask. */
 export class Secret {

@@ -1,9 +1,7 @@
 import { isObject } from '../base/json.ts';
+import { MIN_KEY_LENGTH } from '../base/secrets.ts';
 import { KNOWN_COLUMNS } from '../types/known-columns.ts';
 import type { Problem } from './problems.ts';
-
-/** Characters of the shortest hash key that is accepted: under one that can be guessed, so can the values be. */
-const MIN_KEY_LENGTH = 32;
 
 const KNOWN = [...KNOWN_COLUMNS.values()];
 /** Columns that may not be dropped: every export has them, and tables, keys and days are made of them. */

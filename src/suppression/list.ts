@@ -9,7 +9,7 @@ import type { Clock } from '../base/clock.ts';
 import { configError, messageOf } from '../base/errors.ts';
 import { type JsonObject, objectIn } from '../base/json.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
-import type { Secret } from '../base/secrets.ts';
+import { MIN_KEY_LENGTH, type Secret } from '../base/secrets.ts';
 import { syncFolder } from '../fs/atomic-file.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { withLockFile } from '../fs/lock.ts';
@@ -25,8 +25,6 @@ export interface Suppression {
 }
 
 const HEADER = { v: 1, kind: 'suppression' } as const;
-/** Minimum length of the key (characters): with a key that can be guessed, it can be tested who is on the list. */
-const MIN_KEY_LENGTH = 32;
 /** Another purge reads and writes the list in seconds. */
 const LOCK_WAIT_MS = 60_000;
 /** Maximum number of cached answers; then the cache is cleared. */

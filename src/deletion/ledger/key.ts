@@ -2,14 +2,12 @@ import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { lstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf, configError, messageOf, UserError } from '../../base/errors.ts';
-import { Secret } from '../../base/secrets.ts';
+import { MIN_KEY_LENGTH, Secret } from '../../base/secrets.ts';
 import { createFile } from '../../fs/atomic-file.ts';
 import { isTrustedOwner } from '../../fs/private-folder.ts';
 
 const KEY_FILE = 'ledger.key';
 const OTHERS = 0o077;
-/** Minimum length of a key (characters). */
-const MIN_LENGTH = 32;
 
 /** The keys of a ledger, each derived from the configured one under a label of its own: no line can ever hold a key. */
 export class LedgerKey {
@@ -22,9 +20,9 @@ export class LedgerKey {
   /** Throws a configuration failure for a key that is too short. */
   constructor(key: Secret) {
     const secret = key.reveal();
-    if (secret.length < MIN_LENGTH) {
+    if (secret.length < MIN_KEY_LENGTH) {
       throw configError(
-        `The ledger's key is shorter than ${MIN_LENGTH} characters: ` +
+        `The ledger's key is shorter than ${MIN_KEY_LENGTH} characters: ` +
           'give a longer ledger_key (DFINERY_LEDGER_KEY), for instance of "openssl rand -hex 32".',
       );
     }
