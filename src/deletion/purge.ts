@@ -418,15 +418,15 @@ export class Purge {
     await this.#warnOfForeignSpools();
     const { spoolDirs, options } = this.#request;
     const now = options.clock.now();
-    const left: string[] = [];
+    const unremoved: string[] = [];
     for (const root of spoolDirs) {
-      left.push(...(await purgeSpools(await spoolFolders(root))), ...(await sweepRunFolders(root, now)));
+      unremoved.push(...(await purgeSpools(await spoolFolders(root))), ...(await sweepRunFolders(root, now)));
       this.#warnOfLiveRuns(await liveFolders(root));
     }
-    if (left.length === 0) return undefined;
+    if (unremoved.length === 0) return undefined;
     return transientError(
       'Downloads of earlier runs could not be removed and may name the people: ' +
-        `${left.slice(0, MAX_NAMED).join(', ')}. See that this user can remove them, and run again.`,
+        `${unremoved.slice(0, MAX_NAMED).join(', ')}. See that this user can remove them, and run again.`,
     );
   }
 

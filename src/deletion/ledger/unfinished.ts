@@ -51,14 +51,14 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
   const isOpen = latest !== undefined && !resumed.has(latest.run) && isResumable(latest.open, query);
   const end = isOpen ? await endOf(latest, query.key) : 'done';
   const chain = latest === undefined || end === 'done' ? [] : chainOf(latest, runs);
-  const left = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
+  const others = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
   const { decisions, purging } = await outcomesOf(chain, query);
   // If the run ended with undecided ids, only those are requested again. Of any other run only the deleted ids count:
   // who was rejected is asked for again (S35, S57).
   const known = end === 'undecided' ? ['done', 'rejected'] : ['done'];
   return {
     resumes: latest !== undefined && chain.length > 0 ? latest.run : undefined,
-    notice: left.length === 0 ? undefined : noticeOf(left),
+    notice: others.length === 0 ? undefined : noticeOf(others),
     decisions: new Map([...decisions].filter(([, decision]) => known.includes(decision))),
     purging,
   };
@@ -119,9 +119,9 @@ async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery) {
   return { decisions, purging };
 }
 
-function noticeOf(left: readonly Run[]): string {
-  const named = left.slice(-MAX_NAMED).map(({ run, open }) => `${run} of ${dateOf(open)}`);
-  const more = left.length > named.length ? `, and ${left.length - named.length} before them` : '';
+function noticeOf(runs: readonly Run[]): string {
+  const named = runs.slice(-MAX_NAMED).map(({ run, open }) => `${run} of ${dateOf(open)}`);
+  const more = runs.length > named.length ? `, and ${runs.length - named.length} before them` : '';
   return (
     'Runs that never ended are not resumed, because they had another list or began more than 24 hours ago: ' +
     `${named.join(', ')}${more}. What they left open is deleted only where this list names it.`

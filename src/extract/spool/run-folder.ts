@@ -74,17 +74,17 @@ export const runFolders = async (root: string): Promise<string[]> =>
  * not remove.
  */
 export async function sweepRunFolders(root: string, now: number): Promise<string[]> {
-  const left: string[] = [];
+  const unremoved: string[] = [];
   for (const folder of await runFolders(root)) {
     try {
       const { mtimeMs } = await lstat(folder);
       const isInUse = (await hasLiveRun(folder)) ?? now - mtimeMs < GRACE_MS;
       if (!isInUse) await rm(folder, { recursive: true, force: true });
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT') left.push(folder);
+      if (codeOf(error) !== 'ENOENT') unremoved.push(folder);
     }
   }
-  return left;
+  return unremoved;
 }
 
 /** True if a run with a lease in the folder is alive; undefined if there is no lease. Throws the system's error. */

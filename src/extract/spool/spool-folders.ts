@@ -55,23 +55,23 @@ export async function sweepAll(folders: readonly string[], now: number): Promise
  * not remove, and the folders that it could not look through: of which a lease, or the folder itself, cannot be read.
  */
 export async function purgeSpools(folders: readonly string[]): Promise<string[]> {
-  const left: string[] = [];
+  const unremoved: string[] = [];
   for (const folder of folders) {
     try {
-      left.push(...(await sweep(folder, await readdir(folder), Number.POSITIVE_INFINITY)));
+      unremoved.push(...(await sweep(folder, await readdir(folder), Number.POSITIVE_INFINITY)));
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT') left.push(folder);
+      if (codeOf(error) !== 'ENOENT') unremoved.push(folder);
     }
     const sidecars = (await namesIn(folder)).filter((name) => FILE.test(name) && name.endsWith('.json'));
-    for (const name of sidecars) await removeFile(join(folder, name), left);
+    for (const name of sidecars) await removeFile(join(folder, name), unremoved);
   }
-  return [...new Set(left)];
+  return [...new Set(unremoved)];
 }
 
-/** Removes a file; adds it to `left` if it is still there. */
-async function removeFile(path: string, left: string[]): Promise<void> {
+/** Removes a file; adds it to `unremoved` if it is still there. */
+async function removeFile(path: string, unremoved: string[]): Promise<void> {
   await unlink(path).catch((error: unknown) => {
-    if (codeOf(error) !== 'ENOENT') left.push(path);
+    if (codeOf(error) !== 'ENOENT') unremoved.push(path);
   });
 }
 
@@ -79,7 +79,7 @@ async function removeFile(path: string, left: string[]): Promise<void> {
 async function sweep(folder: string, listed: readonly string[], until: number): Promise<string[]> {
   const names = new Set(listed);
   const alive = new Map<string, boolean>();
-  const left: string[] = [];
+  const unremoved: string[] = [];
   for (const name of names) {
     const run = leaseOf(name) ?? FILE.exec(name)?.[1];
     if (run !== undefined && !alive.has(run)) alive.set(run, isLeased(folder, run));
@@ -90,10 +90,10 @@ async function sweep(folder: string, listed: readonly string[], until: number): 
       const found = await stat(path).catch(() => undefined);
       if (found === undefined || found.mtimeMs >= until) continue;
     } else if (run === undefined && !isLockTemporary(name)) continue;
-    await removeFile(path, left);
+    await removeFile(path, unremoved);
   }
   await rmdir(folder).catch(() => {});
-  return left;
+  return unremoved;
 }
 
 /** True for a spool file that has its sidecar, and for the sidecar. */

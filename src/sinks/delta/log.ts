@@ -121,14 +121,14 @@ class DeltaLog implements TableLog {
   async erase(): Promise<readonly string[]> {
     const now = this.#options.clock.now();
     const purgedAt = await this.#events.committedAt();
-    const left: string[] = [];
+    const unerased: string[] = [];
     for (const table of this.#tables) {
       // A run that was to make the table may have died before its first commit: then the table has files and no log.
       const from = table.exists ? await table.committedAt() : purgedAt;
-      left.push(...(await eraseFiles(this.#parts.storage, table.name, this.#known, from)));
+      unerased.push(...(await eraseFiles(this.#parts.storage, table.name, this.#known, from)));
       await table.eraseHistory(now);
     }
-    return left;
+    return unerased;
   }
 
   get #retentionMs(): number {

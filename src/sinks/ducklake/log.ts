@@ -384,9 +384,9 @@ class CatalogLog implements TableLog {
     const { storage, catalog } = this.#parts;
     const { purgedAt, expired } = this.#committed;
     await catalog.rewrite();
-    const left = await republish(COPIED, { ...this.#options, file: catalog.file });
-    for (const table of TABLES) left.push(...(await eraseFiles(storage, table, this.#known(expired), purgedAt)));
-    return left;
+    const unerased = await republish(COPIED, { ...this.#options, file: catalog.file });
+    for (const table of TABLES) unerased.push(...(await eraseFiles(storage, table, this.#known(expired), purgedAt)));
+    return unerased;
   }
 
   /** The catalog's facts about paths: of `expired` files, which no snapshot has, and of those `kept` for older ones. */

@@ -41,11 +41,11 @@ export async function eraseVersions(
     return page.catch((error) => noPage(error, 's3:ListBucketVersions', denied));
   };
   await eachPage(list, async ({ Versions = [], DeleteMarkers = [] }) => {
-    const left = [...Versions, ...DeleteMarkers].flatMap(({ Key, VersionId, IsLatest, LastModified }) => {
+    const unkept = [...Versions, ...DeleteMarkers].flatMap(({ Key, VersionId, IsLatest, LastModified }) => {
       if (Key === undefined || VersionId === undefined) return [];
       return IsLatest === true && isKept(Key, LastModified?.getTime() ?? 0) ? [] : [{ Key, VersionId }];
     });
-    await deleteObjects(access, left, (error) => denied('s3:DeleteObjectVersion', error));
+    await deleteObjects(access, unkept, (error) => denied('s3:DeleteObjectVersion', error));
   });
 }
 

@@ -156,9 +156,9 @@ class S3Storage implements Storage {
 
   eraseAllBut(folder: string, isKept: IsKept, until: number, denied: Denied = this.#bytesStay): Promise<void> {
     return this.#guard(async () => {
-      const left: string[] = [];
-      for await (const object of this.list(folder)) if (!isKept(object)) left.push(object.path);
-      await this.remove(left);
+      const unkept: string[] = [];
+      for await (const object of this.list(folder)) if (!isKept(object)) unkept.push(object.path);
+      await this.remove(unkept);
       const below = this.#key(`${folder}/`);
       await abortUploads(this.#access, below, until, denied);
       const isKeptKey = (key: string, modified: number) => isKept({ path: key.slice(this.#prefix.length), modified });

@@ -150,10 +150,10 @@ class ExampleLog implements TableLog {
   async erase(): Promise<readonly string[]> {
     const { version = 0 } = this.#latest ?? {};
     const purgedAt = await this.#versions.storedAt(version);
-    const left: string[] = [];
-    for (const table of TABLES) left.push(...(await eraseFiles(this.#storage, table, this.#known, purgedAt)));
+    const unerased: string[] = [];
+    for (const table of TABLES) unerased.push(...(await eraseFiles(this.#storage, table, this.#known, purgedAt)));
     await this.#versions.eraseBefore(version, this.#options.clock.now());
-    return left;
+    return unerased;
   }
 
   get #retentionMs(): number {
