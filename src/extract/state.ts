@@ -29,7 +29,7 @@ export class StateError extends UserError {
  */
 export function parseState(value: unknown): ExportState | undefined {
   if (value === undefined || value === null) return undefined;
-  if (!isObject(value)) throw malformed('it is not a JSON object');
+  if (!isObject(value)) throw malformedError('it is not a JSON object');
   if (Object.keys(value).length === 0) return undefined;
   const { version } = value;
   if (typeof version === 'number' && version > 1) {
@@ -39,7 +39,7 @@ export function parseState(value: unknown): ExportState | undefined {
       'use that one',
     );
   }
-  if (!valid<ExportState>(value)) throw malformed((valid.errors ?? []).map(problemText).join('; '));
+  if (!valid<ExportState>(value)) throw malformedError((valid.errors ?? []).map(problemText).join('; '));
   return Object.freeze({ ...value });
 }
 
@@ -49,7 +49,7 @@ export const hashedIn = (state: unknown): readonly HashedColumns[] => parseState
 /** The hash of the service whose data a target holds, from its stored state, if that names it. */
 export const serviceIn = (state: unknown): string | undefined => parseState(state)?.service;
 
-const malformed = (why: string) =>
+const malformedError = (why: string) =>
   new StateError(
     'malformed',
     `The stored state cannot be used (${why})`,

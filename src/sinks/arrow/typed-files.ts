@@ -112,7 +112,7 @@ export class TypedFiles {
 
   async #writeRows(load: WindowLoad): Promise<string> {
     // What is still being written of other windows holds memory.
-    if (this.#engine.isLowOnMemory) await this.#prewriter.settled();
+    if (this.#engine.isLowOnMemory) await this.#prewriter.waitForAll();
     return hasDuplicateOrMissingIds(load.window) ? this.#writeStaged(load) : this.#writePlain(load);
   }
 

@@ -113,7 +113,7 @@ class FilesSink implements Sink {
     const table = this.#table;
     this.#waiting = [];
     try {
-      await table.engine.withSignal(signal, () => this.#prewriter.settled());
+      await table.engine.withSignal(signal, () => this.#prewriter.waitForAll());
       if (this.#hasFailed) await table.log.read();
       this.#hasFailed = false;
       const files = batch.map((window) => window.files);

@@ -45,7 +45,7 @@ export class Prewriter<T> {
   }
 
   /** Waits until nothing is being written. */
-  async settled(): Promise<void> {
+  async waitForAll(): Promise<void> {
     await Promise.all([...this.#begun.values()].map(({ result }) => result));
   }
 
@@ -58,7 +58,7 @@ export class Prewriter<T> {
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#begun.size > 0) this.#engine.interrupt();
-    await this.settled();
+    await this.waitForAll();
   }
 }
 
