@@ -106,6 +106,7 @@ export class RowTokenizer {
               if (i === end) break;
               if (c === CR) flags |= this.#carriageReturn(bytes, i, end, last);
               else if (c === QUOTE) return this.#broken('quote_in_cell', i);
+              // INCOMPLETE has all bits, so that the flags joined with it are negative.
               if (flags < 0) return INCOMPLETE;
               if (flags >= LINE_END) break;
             }

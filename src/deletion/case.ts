@@ -36,7 +36,13 @@ export interface CaseOptions {
   readonly onBegin?: (forecast: DeletionReport) => void;
 }
 
-export type CaseResult = Awaited<ReturnType<typeof runDeletionCase>>;
+export interface CaseResult {
+  readonly report: DeletionReport;
+  /** Hash of exactly this list, this service and this purge, which a confirmation repeats. */
+  readonly hash: string;
+  /** The failure that the case ends with; undefined on success. */
+  readonly failure: UserError | undefined;
+}
 
 /** What is known of a case before anything is sent or removed. */
 type DeletionPlan = Awaited<ReturnType<typeof planCase>>;
@@ -47,9 +53,9 @@ type OpenPurge = UserError | 'not begun' | undefined;
 /**
  * Deletes the people of a list: plans, tries, deletes, purges and proves, in this order. Rejects for what makes a plan
  * or the trial impossible, for a stop by the signal, and for defects; any other failure is part of the result, beside
- * what was done before it. `hash` is that of exactly this list, this service and this purge: a confirmation repeats it.
+ * what was done before it.
  */
-export async function runDeletionCase(options: CaseOptions) {
+export async function runDeletionCase(options: CaseOptions): Promise<CaseResult> {
   const { config, io, consent } = options;
   const { clock, signal } = io;
   const began = clock.now();
@@ -89,6 +95,7 @@ export async function runDeletionCase(options: CaseOptions) {
       const isComplete = isWorkedThrough && failures.length === 0 && open === undefined;
       await keepingFailure(failures, async () => (isComplete ? run?.write(closingLine(sent)) : run?.sync()));
       const report = reportOf(plan, clock.now() - began, sent, run);
+      for (const { message } of failures.slice(1)) io.logger.warn('deletion.failure', message);
       const broken = failures[0] ?? (sent.stoppedBy && configError(sent.stoppedBy.message));
       return { report, hash, failure: caseFailure(report, broken, open, config) };
     } catch (error) {
@@ -108,7 +115,7 @@ async function planCase(ledgers: LedgerStore, options: CaseOptions) {
   });
   await options.read(list);
   const listHash = sha256(['dfinery-elt forget v2', config.baseUrl, config.serviceId, list.digest]);
-  const isPurgeOnly = options.purge?.isOnly === true;
+  const isPurgeOnly = options.purge?.isPurgeOnly === true;
   // A purge without requests decides nobody: neither kind of run goes on with one of the other kind.
   const listName = ledgers.key.listHash(isPurgeOnly ? sha256(['dfinery-elt purge v1', listHash]) : listHash);
   const unfinished = await ledgers.findUnfinished(listName);

@@ -40,7 +40,7 @@ export interface PurgeRequest {
   readonly spoolDirs: readonly string[];
   readonly options: PlaceOptions;
   /** True if no request is sent (S56). */
-  readonly isOnly: boolean;
+  readonly isPurgeOnly: boolean;
   /** Undefined for three for each id, ten at least (S55). */
   readonly maxPeople: number | undefined;
   readonly allowsShared: boolean;
@@ -227,9 +227,9 @@ export class Purge {
    * service (S38).
    */
   get consent(): readonly unknown[] {
-    const { column, isOnly, mapping } = this.#request;
+    const { column, isPurgeOnly, mapping } = this.#request;
     const pairs = [...(mapping ?? [])].flatMap(([id, people]) => people.map((person) => [id, person]));
-    return [isOnly, [...this.names].sort(), column ?? null, pairs.map((pair) => JSON.stringify(pair)).sort()];
+    return [isPurgeOnly, [...this.names].sort(), column ?? null, pairs.map((pair) => JSON.stringify(pair)).sort()];
   }
 
   async #forecast(): Promise<void> {

@@ -92,7 +92,7 @@ async function loadBatches(plan: Plan, sink: Sink, deps: LoadDeps): Promise<void
   const begin = (window: Window) => {
     if (!isOneByOne) sink.begin?.(window);
   };
-  // This module is loaded here, since every command line loads the descriptors of all targets.
+  // This module is loaded here, since commands that load nothing, such as `plan`, load the runner of targets, too.
   const { extractBatches } = await import('../extract/extract.ts');
   try {
     for await (const batch of extractBatches(plan, deps, BATCH_LIMITS, begin)) await storeBatch(batch);

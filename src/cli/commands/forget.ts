@@ -210,7 +210,7 @@ function purgeRequest(values: Values, context: Context): PurgeRequest | undefine
     suppression: suppressionOf(values.suppressionFile, context),
     spoolDirs,
     options: { ...placeOptions(values, context), spoolDir: spoolDirs[0] },
-    isOnly: values.purgeOnly,
+    isPurgeOnly: values.purgeOnly,
     maxPeople: values.maxPeople,
     allowsShared: values.allowShared,
     forgetCopies,

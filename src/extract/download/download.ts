@@ -61,13 +61,17 @@ export interface Download {
 export type DaysResult = Download | NoDownload;
 
 /** Days without a download. `later`: they are left to a later run, since rows of them could come twice. */
-export const noDownload = (days: DayRange, kind: 'gone' | 'invalid' | 'later', message: string) => ({
+export interface NoDownload {
+  readonly kind: 'gone' | 'invalid' | 'later';
+  readonly days: DayRange;
+  readonly message: string;
+}
+
+export const noDownload = (days: DayRange, kind: NoDownload['kind'], message: string): NoDownload => ({
   kind,
   days,
   message,
 });
-
-export type NoDownload = Readonly<ReturnType<typeof noDownload>>;
 
 /** Any answer: one that is no download has no files. */
 export interface MayHaveFiles {

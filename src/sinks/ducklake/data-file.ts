@@ -1,4 +1,4 @@
-import { jsonOf } from '../../base/json.ts';
+import { isObject, jsonOf } from '../../base/json.ts';
 import { type FileNote, type LoggedColumns, notedOf, noteOf } from '../files/log-entries.ts';
 import type { DataFile, NewFile } from '../files/table-log.ts';
 import { type CatalogFile, unusableError } from './contents.ts';
@@ -21,7 +21,7 @@ export function dataFileOf(
   catalog: string,
 ): DataFile {
   const note = jsonOf(text ?? '') as CatalogNote | undefined;
-  if (note === undefined) throw unusableError(catalog, 'what this program stored in it is not JSON');
+  if (!isObject(note?.nulls)) throw unusableError(catalog, `its note of ${path} is damaged`);
   const nulls = new Map(Object.entries(note.nulls));
   return { table, path, date, rows, bytes, columns: new Set(nulls.keys()), nulls, ...notedOf(note) };
 }

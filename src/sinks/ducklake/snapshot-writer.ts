@@ -19,7 +19,10 @@ interface Table extends Pick<CatalogTable, 'id' | 'partitionId' | 'columns'> {
   nextRowId: number;
 }
 
-/** Writes the next snapshot of a catalog, as the reference extension would. Used inside a transaction of the catalog. */
+/**
+ * Writes the next snapshot of a catalog, as the reference extension would. Used inside a transaction of the catalog, in
+ * this order: `shape` for each table, `replaceFiles`, `finish`, and `summarize` once older snapshots are expired.
+ */
 export class SnapshotWriter {
   readonly #engine: Engine;
   readonly #contents: CatalogContents;

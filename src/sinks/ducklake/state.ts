@@ -36,6 +36,8 @@ export function catalogSnapshotOf(contents: CatalogContents | undefined, file: s
     return value as T;
   };
   const { timezone, tables } = read<Pick<TableState, 'timezone' | 'tables'>>('table');
+  const eventNames = read<string[] | null>('event_names');
+  if (eventNames === null) throw failed('event_names', 'there are none');
   const { receipts, ...stored } = stateFrom(contents.state, failed);
   const changed = contents.files.filter(
     ({ note, deleted }) => note === undefined || deleted.positions.length > 0 || deleted.files.length > 0,
@@ -55,7 +57,7 @@ export function catalogSnapshotOf(contents: CatalogContents | undefined, file: s
         tables,
         // Files that another program changed are taken in before a receipt is removed for having no rows.
         receipts: changed.length > 0 ? receipts : receiptsWith(receipts, liveRows(files)),
-        eventNames: read<string[]>('event_names'),
+        eventNames,
       },
     },
   };

@@ -167,7 +167,7 @@ class FilesSink implements Sink {
     const stored = await table.fetch(table.filesOf('events'), keyColumns(columns));
     const superseded = await findSuperseded(table, stored, batch, incoming);
     const { files, idRepeats } = superseded;
-    const events = await this.#eventsAfter(batch, stored, superseded);
+    const events = await this.#changeOfEvents(batch, stored, superseded);
     const change = await derive(table, events, { columns, tables: state.tables });
     const { state: after, commit } = await finishBatch(table.engine, state, batch, {
       rows: files.length === 0 ? undefined : readFiles(files.map(({ local }) => local)),
@@ -178,7 +178,7 @@ class FilesSink implements Sink {
     return { change: { kind: 'load', ...change, state: after } as const, commit, columns };
   }
 
-  async #eventsAfter(batch: PlannedBatch, stored: readonly ReadableFile[], { files, counts, isKept }: Superseded) {
+  async #changeOfEvents(batch: PlannedBatch, stored: readonly ReadableFile[], { files, counts, isKept }: Superseded) {
     const remaining = stored.map((file) => ({ file, rows: file.rows - (counts.get(file.copy) ?? 0) }));
     const { removed, written } = eventsAfter(this.#table.log.layout, batch.columns, remaining, files);
     const added: NewFile[] = [];

@@ -123,7 +123,7 @@ export function purgeBy(
     suppression: undefined,
     spoolDirs: [spoolDir],
     options: { lockWaitMs: 0, spoolDir, env: () => undefined, clock: io.clock, logger: io.logger, signal: io.signal },
-    isOnly: false,
+    isPurgeOnly: false,
     maxPeople: undefined,
     allowsShared: false,
     forgetCopies: [],

@@ -1,5 +1,6 @@
 import {
   configError,
+  defectText,
   type ErrorDetails,
   internalError,
   messageOf,
@@ -83,6 +84,10 @@ const OF_STATEMENTS = /^(Binder|Parser|Catalog|TransactionContext) Error/;
 /** Converts an error of DuckDB into a UserError whose message contains no cell. */
 export function engineError(thrown: unknown, file: string): UserError {
   if (thrown instanceof UserError) return thrown;
+  if (thrown instanceof TypeError || thrown instanceof RangeError) {
+    const details = { cause: thrown, internal: defectText(thrown), where: { file } };
+    return internalError(`A defect of dfinery-elt, at work on ${file}: please report it.`, details);
+  }
   const disk = diskError(thrown, { what: file, path: file });
   if (disk instanceof UserError) return disk;
   const text = messageOf(thrown);
