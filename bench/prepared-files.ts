@@ -1,11 +1,10 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { LF, QUOTE } from '../src/base/ascii.ts';
 import { type Day, daysOf } from '../src/base/days.ts';
 
 const READ_BYTES = 1024 * 1024;
-const QUOTE = 0x22;
-const NEWLINE = 0x0a;
 
 /** Gives the bodies of exports from a folder of `yyyy-MM-dd.csv`, of one header, as they are; a day may have no file. */
 export const preparedFiles =
@@ -32,7 +31,7 @@ async function headerLength(path: string): Promise<number> {
     let isQuoted = false;
     for (let i = 0; i < bytesRead; i++) {
       if (buffer[i] === QUOTE) isQuoted = !isQuoted;
-      else if (buffer[i] === NEWLINE && !isQuoted) return i + 1;
+      else if (buffer[i] === LF && !isQuoted) return i + 1;
     }
     return bytesRead;
   } finally {

@@ -116,7 +116,7 @@ async function report(error: unknown, io: ConnectorIo, redactor: Redactor): Prom
 interface Arguments {
   readonly verb: Verb;
   readonly isDebug: boolean;
-  /** Empty for a verb that needs no such file. */
+  /** Paths; not empty for a verb that needs the file. */
   readonly config: string;
   readonly catalog: string;
   readonly state: string | undefined;

@@ -25,7 +25,10 @@ export function truncate(text: string, most: number): string {
 
 const NUMERIC = /^-?[\d,]+(\.\d+)?%?$/;
 
-/** Rows as lines of a table; columns of numbers are aligned right. Cells and lines are truncated to so many terminal columns. */
+/**
+ * Rows as lines of a table; columns of numbers are aligned right. Cells and lines are truncated to so many terminal
+ * columns.
+ */
 export function tableLines(
   header: readonly string[],
   rows: readonly (readonly string[])[],

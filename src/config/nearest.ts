@@ -15,15 +15,13 @@ export function nearest(
   const letters = sorted(given);
   const ranked = known
     .map((candidate) => {
-      const edits = distance(flat(candidate), given);
-      const isPart = given !== '' && (flat(candidate).includes(given) || given.includes(flat(candidate)));
-      const isSwapped = given !== '' && sorted(flat(candidate)) === letters;
-      return { candidate, edits, isPart, isSwapped };
+      const own = flat(candidate);
+      const isPart = own.includes(given) || given.includes(own);
+      const likeness = given === '' ? 0 : sorted(own) === letters ? 2 : isPart ? 1 : 0;
+      return { candidate, likeness, edits: distance(own, given) };
     })
-    .filter(({ edits, isPart, isSwapped }) => isSwapped || isPart || edits <= farthest)
-    .sort(
-      (a, b) => Number(b.isSwapped) - Number(a.isSwapped) || Number(b.isPart) - Number(a.isPart) || a.edits - b.edits,
-    );
+    .filter(({ likeness, edits }) => likeness > 0 || edits <= farthest)
+    .sort((a, b) => b.likeness - a.likeness || a.edits - b.edits);
   return ranked[0]?.candidate;
 }
 

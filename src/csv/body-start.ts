@@ -1,7 +1,7 @@
 import { COMMA, LF } from '../base/ascii.ts';
 
 /** A byte order mark. */
-export const BOM = [0xef, 0xbb, 0xbf] as const;
+export const BOM: Uint8Array = Uint8Array.of(0xef, 0xbb, 0xbf);
 /** Maximum number of bytes of white space before the first other byte. */
 const MAX_SPACE = 64 * 1024;
 
@@ -22,8 +22,9 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [0xff, { kind: 'binary', found: 'binary data or UTF-16 text' }],
 ]);
 
-export const startsWithBom = (bytes: Uint8Array, start: number): boolean =>
-  BOM.every((byte, i) => bytes[start + i] === byte);
+/** True if [start, end) of `bytes` begins with `text`. */
+export const startsWith = (bytes: Uint8Array, start: number, end: number, text: Uint8Array): boolean =>
+  end - start >= text.length && text.every((byte, i) => bytes[start + i] === byte);
 
 /**
  * The index at which the text begins, behind a BOM; the format if it is no CSV; undefined while too few bytes are
@@ -36,8 +37,7 @@ export function bodyStart(
   last: boolean,
 ): number | OtherFormat | undefined {
   if (end - start < BOM.length && !last && (start === end || bytes[start] === BOM[0])) return undefined;
-  const hasBom = end - start >= BOM.length && startsWithBom(bytes, start);
-  const begin = hasBom ? start + BOM.length : start;
+  const begin = startsWith(bytes, start, end, BOM) ? start + BOM.length : start;
   let i = begin;
   while (i < end && i - begin < MAX_SPACE && (bytes[i] === 32 || bytes[i] === 10 || bytes[i] === 13 || bytes[i] === 9))
     i++;
@@ -61,9 +61,7 @@ const LONGEST_HEADER = 1024 * 1024;
 function holdsHeader(bytes: Uint8Array, start: number, end: number, last: boolean): boolean | undefined {
   for (let i = start; i < end; i++) {
     if (bytes[i] === LF) return false;
-    if (bytes[i] === COMMA && startsWithId(bytes.subarray(i + 1, end))) return true;
+    if (bytes[i] === COMMA && startsWith(bytes, i + 1, end, UNIFIED_ID)) return true;
   }
   return last || end - start > LONGEST_HEADER ? false : undefined;
 }
-
-const startsWithId = (bytes: Uint8Array): boolean => UNIFIED_ID.every((byte, k) => bytes[k] === byte);

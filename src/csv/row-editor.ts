@@ -1,6 +1,6 @@
 import { COMMA, isNull, LF, QUOTE } from '../base/ascii.ts';
 import type { CsvMemory } from './csv-memory.ts';
-import { setKey } from './hash-tables.ts';
+import { setKey } from './hmac-key.ts';
 import {
   ACTIONS_AT,
   BARE_CR,

@@ -14,16 +14,16 @@ export interface RowOutput {
 
 /**
  * Writes kept rows over the bytes that they came from, with LF ends, so that rows without a change are never copied.
- * `parts` is everything written since `begin`: views of the buffer, and a copy of each row that had to grow.
+ * What `finish` returns are views of the buffer, and a copy of each row that had to grow.
  */
 export class RowWriter implements RowOutput {
-  parts: Uint8Array[] = [];
+  #parts: Uint8Array[] = [];
   #bytes = new Uint8Array(0);
   #from = 0;
   #to = 0;
 
   begin(bytes: Uint8Array<ArrayBuffer>, at: number): void {
-    this.parts = [];
+    this.#parts = [];
     this.#bytes = bytes;
     this.#from = at;
     this.#to = at;
@@ -41,11 +41,11 @@ export class RowWriter implements RowOutput {
 
   finish(): Uint8Array[] {
     this.#flush();
-    return this.parts;
+    return this.#parts;
   }
 
   #flush(): void {
-    if (this.#to > this.#from) this.parts.push(this.#bytes.subarray(this.#from, this.#to));
+    if (this.#to > this.#from) this.#parts.push(this.#bytes.subarray(this.#from, this.#to));
   }
 
   /** Rewrites a row with a CR that ends no line: many readers would end the row there, so that its cell gets quotes. */
@@ -69,7 +69,7 @@ export class RowWriter implements RowOutput {
     copy(contentEnd);
     out[to++] = LF;
     this.#flush();
-    this.parts.push(out.subarray(0, to));
+    this.#parts.push(out.subarray(0, to));
     this.#from = contentEnd;
     this.#to = contentEnd;
     return to;

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { configError, defectText, EXIT, internalError, transientError, UserError } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
-import { count } from '../base/quantities.ts';
+import { count, grouped } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import { serviceHash } from '../extract/export-request.ts';
 import { sweepRunFolders } from '../extract/spool/run-folder.ts';
@@ -132,7 +132,7 @@ function placeReport({ place, found, done, failure }: PlaceState, listed: readon
   };
 }
 
-const heldBack = ({ target, path }: PurgePlace): UserError =>
+const heldBackError = ({ target, path }: PurgePlace): UserError =>
   transientError(
     `${target.name} ${path} was left as it is: the list is read from it, and is needed until the rest of the purge ` +
       'is done. Run again with the same list.',
@@ -206,9 +206,13 @@ export class Purge {
     return this.#states.flatMap(({ failure }) => failure ?? []);
   }
 
+  get #idsWithoutRows(): readonly string[] {
+    const found = new Set(this.#states.flatMap((state) => state.found.ids));
+    return this.#ids.filter((id) => !found.has(id));
+  }
+
   /** The sums over all places of what they hold, and of what was removed. */
   get sums() {
-    const found = new Set(this.#states.flatMap((state) => state.found.ids));
     const isPurged = this.#states.some(({ done, failure }) => done !== undefined && failure === undefined);
     const removed = this.#states.flatMap(({ done }) => (done === undefined ? [] : removedBy(done)));
     const sum = (of: keyof Removed) => removed.reduce((all, one) => all + one[of], 0);
@@ -217,7 +221,7 @@ export class Purge {
     return {
       people_to_purge: this.#states.reduce((all, { found: { people } }) => all + people, 0),
       /** Ids that have a row in no place. */
-      ids_without_match: this.#ids.filter((id) => !found.has(id)).length,
+      ids_without_match: this.#idsWithoutRows.length,
       ...(isPurged && { purged: { people, rows, files_rewritten, bytes_before, bytes_after } }),
     };
   }
@@ -246,12 +250,11 @@ export class Purge {
   #warnOfUnlisted(): void {
     const { suppression, mapping } = this.#request;
     if (suppression === undefined || this.failures.length > 0) return;
-    const known = new Set(this.#states.flatMap(({ found }) => found.ids));
-    const unlisted = this.#ids.filter((id) => !known.has(id) && !mapping?.has(id)).length;
+    const unlisted = this.#idsWithoutRows.filter((id) => !mapping?.has(id)).length;
     if (unlisted === 0) return;
     this.#warn(
       'purge.unlisted',
-      `Nothing here says the df_unified_id of ${count(unlisted, 'of these IDs', 'of these IDs')}, by which alone the ` +
+      `Nothing here says the df_unified_id of ${grouped(unlisted)} of these IDs, by which alone the ` +
         'suppression list knows people. Unless an earlier run has listed them, a later sync may bring their rows ' +
         'while the service exports them: purge again after it, or name them in a --mapping.',
     );
@@ -342,7 +345,7 @@ export class Purge {
       const isRestOpen = areSpoolsLeft || this.#states.some((one) => one.place !== place && one.failure);
       const purged =
         place === listPlace && isRestOpen
-          ? { place, found, failure: heldBack(place) }
+          ? { place, found, failure: heldBackError(place) }
           : await this.#purgePlace(place, found, ledger);
       this.#states = this.#states.with(i, purged);
       await this.#record(purged, ledger, unfinished.get(placeName(place)));
@@ -456,7 +459,7 @@ export class Purge {
     }
     if (shared === 0 || allowsShared) return undefined;
     return (
-      `${target.name} ${path} has other ids, too, in the column of ${count(shared, 'of these people', 'of these people')}, whose rows ` +
+      `${target.name} ${path} has other ids, too, in the column of ${grouped(shared)} of these people, whose rows ` +
       'would go with theirs. If that is meant, give --allow-shared.'
     );
   }

@@ -18,7 +18,7 @@ export interface RequestHashes {
 
 export function hashesOf(source: RequestSettings): RequestHashes {
   const service = serviceWords(source);
-  const columns = editsKey(source);
+  const columns = canonicalEdits(source);
   return {
     service: serviceHash(source),
     request: sha256([...service, ...canonical(source), ...(columns === undefined ? [] : [columns])]),
@@ -37,7 +37,7 @@ export const serviceHash = (service: Pick<SourceConfig, 'baseUrl' | 'serviceId'>
   sha256(serviceWords(service));
 
 /** The column lists, which change the rows that the service sends; undefined if there are none. */
-function editsKey(source: RequestSettings): unknown {
+function canonicalEdits(source: RequestSettings): unknown {
   const dropped = [...new Set(source.columnsDrop)].sort();
   const { columns, key_check } = hashedColumns(source);
   return dropped.length === 0 && columns.length === 0 ? undefined : ['columns', dropped, columns, key_check];

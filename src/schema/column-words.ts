@@ -55,7 +55,7 @@ export class ColumnWords {
     return this.#memory.columns[column * COLUMN_WORDS + MODE];
   }
 
-  /** Sets the classes of cells that are known of a column. */
+  /** Sets the classes of cells that are known of a column, and its mode. */
   setKnown(column: number, known: Evidence, mode: number): void {
     this.#set(column, KNOWN, known);
     this.#set(column, MODE, mode);

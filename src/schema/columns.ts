@@ -141,8 +141,8 @@ export class Columns {
 
   #discover(bytes: Uint8Array, start: number, end: number, column: number, bits: Evidence, row: number): void {
     this.#evidence[column] |= bits;
-    const isClosed = (bits & STRING) !== 0 && this.#header[column].declared === undefined;
-    this.#words.setKnown(column, this.#evidence[column] & this.#accepted[column], isClosed ? COUNTED : EXAMINED);
+    const isCounted = (bits & STRING) !== 0 && this.#header[column].declared === undefined;
+    this.#words.setKnown(column, this.#evidence[column] & this.#accepted[column], isCounted ? COUNTED : EXAMINED);
     const seen = this.#seen.get(column) ?? [];
     seen.push({ evidence: bits, row, shape: shapeOf(bytes, start, end) });
     this.#seen.set(column, seen);

@@ -1,7 +1,7 @@
 // This folder: what an export contains: its header's groups of columns, and the evidence and types of all cells.
 
 import { configError } from '../base/errors.ts';
-import { BOM, startsWithBom } from '../csv/body-start.ts';
+import { BOM, startsWith } from '../csv/body-start.ts';
 import { COLUMN_SHIFT, DROP, STRIDE } from '../csv/layout.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { CellText, type RowTokenizer, readNames } from '../csv/tokenizer.ts';
@@ -161,12 +161,13 @@ export class Scanner {
     this.#columns = new Columns(headerColumns(this.#header), isHashed, this.#zone, source.memory);
   }
 
-  #isHeader(bytes: Uint8Array, start: number, { tokenizer }: RowSource): boolean {
+  #isHeader(bytes: Uint8Array, start: number, { tokenizer: { contentEnd } }: RowSource): boolean {
     const text = this.#headerText;
-    const extra = tokenizer.contentEnd - start - (text?.length ?? 0);
+    if (text === undefined) return false;
+    const from = contentEnd - text.length;
     // Of two bodies that were joined, the second begins with a BOM where the first does.
-    if (text === undefined || !(extra === 0 || (extra === BOM.length && startsWithBom(bytes, start)))) return false;
-    return text.every((byte, i) => bytes[start + extra + i] === byte);
+    const isAlone = from === start || (from === start + BOM.length && startsWith(bytes, start, from, BOM));
+    return isAlone && startsWith(bytes, from, contentEnd, text);
   }
 
   #edit(header: readonly string[], edits: ColumnEdits): boolean[] {

@@ -23,7 +23,7 @@ export class RepeatedIds {
    */
   add({ receipt, files, state }: WindowIds): Day | undefined {
     const { from, to } = receipt;
-    // While the end rule is unknown its last day counts as contained: so a day that windows share is no repetition.
+    // While the end rule is unknown, `to` counts as contained: a day that windows share is no repetition.
     const last = lastContained({ from, to }, state.ranges_inclusive === false);
     let repeated: Day | undefined;
     for (const { idSample } of files) {

@@ -8,10 +8,9 @@ import type { Secret } from '../../base/secrets.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { type CaseResult, runDeletionCase } from '../../deletion/case.ts';
 import { type Proof, proveErasure, verifyLedger } from '../../deletion/ledger/verify.ts';
-import type { PurgeRequest } from '../../deletion/purge.ts';
+import { type PurgeRequest, placeName } from '../../deletion/purge.ts';
 import { reportTable } from '../../deletion/report.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
-import { realPath } from '../../fs/local-path.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import type { Target } from '../../sinks/target.ts';
 import { STATEFUL_TARGETS } from '../../sinks/targets.ts';
@@ -187,7 +186,7 @@ function printReport({ report, hash, failure }: CaseResult, json: boolean, conte
 function purgeRequest(values: Values, context: Context): PurgeRequest | undefined {
   const places = storedPlaces('purge', values.purge);
   if (places.length === 0) return undefined;
-  const { purgeColumn: column, mapping, forgetCopy: forgetCopies } = values;
+  const { purgeColumn: column, mapping, forgetCopy: forgetCopies, duckdb } = values;
   if ((column === undefined) === (mapping === undefined)) {
     throw configError('--purge needs exactly one of --purge-column and --mapping, to find the people there.');
   }
@@ -214,7 +213,9 @@ function purgeRequest(values: Values, context: Context): PurgeRequest | undefine
     maxPeople: values.maxPeople,
     allowsShared: values.allowShared,
     forgetCopies,
-    listPlace: places.find(({ path }) => values.duckdb !== undefined && realPath(path) === realPath(values.duckdb)),
+    listPlace: places.find(
+      ({ target, path }) => duckdb !== undefined && placeName({ target, path }) === placeName({ target, path: duckdb }),
+    ),
   };
 }
 
@@ -291,7 +292,7 @@ function proofLines({ answers, purges, problems, erased, service_id, base_url }:
     ),
     ...purges.flatMap(({ at, target, outcome, counts: { rows, people = 0 }, unreached, file }) => {
       const removed =
-        rows === undefined ? 'broke off' : `${count(rows, 'row')} of ${count(people, 'person', 'people')} removed`;
+        rows === undefined ? 'no result' : `${count(rows, 'row')} of ${count(people, 'person', 'people')} removed`;
       const line = `${at}  purge ${outcome}  ${target}: ${removed}  ${file}`;
       return [line, ...unreached.map((missed) => `  not reached: ${missed}`)];
     }),

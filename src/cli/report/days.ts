@@ -1,7 +1,6 @@
 import { addDays, type Day, daysBetween, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
-import { parseState } from '../../extract/state.ts';
 import type { TargetReport } from '../../sinks/target.ts';
 import { type Html, html } from './html.ts';
 
@@ -42,8 +41,7 @@ export function reportedDays(report: TargetReport, today: Day, historyDays: numb
     for (const day of days) reads.set(day, (reads.get(day) ?? 0) + 1);
     if (days.length === 1) latest.set(days[0], receipt);
   }
-  // A DuckDB file gives its state as it is stored, where others may have changed it.
-  const exportState = parseState(report.state.exportState);
+  const { exportState } = report.state;
   const gaps = new Set(exportState?.gaps);
   const known = [...reads.keys(), ...gaps].sort();
   const start = exportState?.start_date;

@@ -5,6 +5,7 @@ import { dayAt } from '../../base/days.ts';
 import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { countLedger, LedgerCounts } from '../../deletion/ledger/verify.ts';
+import { parseState } from '../../extract/state.ts';
 import type { TargetReport } from '../../sinks/target.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord } from '../../table/runs.ts';
@@ -28,7 +29,10 @@ interface PageOptions {
   readonly deletions?: Deletions | undefined;
 }
 
-export function reportPage(report: TargetReport, { target, now, historyDays, deletions }: PageOptions): string {
+export function reportPage(stored: TargetReport, { target, now, historyDays, deletions }: PageOptions): string {
+  // A target gives the state as it is stored, where others may have changed it.
+  const exportState = parseState(stored.state.exportState) ?? null;
+  const report = { ...stored, state: { ...stored.state, exportState } };
   const days = reportedDays(report, dayAt(now), historyDays);
   const policy = "default-src 'none'; style-src 'unsafe-inline'";
   return html`<!doctype html>

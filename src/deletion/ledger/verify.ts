@@ -100,7 +100,8 @@ export interface LedgerCounts {
 
 /**
  * The deletions of a ledger, oldest first, and its problems: the counts of a ledger with a problem prove nothing. A run
- * that only showed people (`access`) is none of them. Throws a configuration failure for a folder without a ledger. Memory: a hash an id of the largest run.
+ * that only showed people (`access`) is none of them. Throws a configuration failure for a folder without a ledger.
+ * Memory: a hash an id of the largest run.
  */
 export async function countLedger(
   folder: string,
@@ -144,18 +145,18 @@ function provedPurge({ at, target, outcome, counts, unreached = [], run }: Line<
 }
 
 /**
- * The purge of a place that the run's line `open` or `purging` announced, until its result is known: a run that ends
- * before it has removed nobody there, or leaves open whom.
+ * The purge of a place that the run's line `open` or `purging` announced, until its result is known. Whether the run has
+ * ended the ledger does not tell: until the purge began it removed nobody there, and then it is open whom.
  */
 function announcedPurge({ kind, at, run }: Line<'open' | 'purging'>, target: string, place: LinePlace) {
-  const [counts, missed] = kind === 'open' ? [{ people: 0, rows: 0 }, NOT_BEGUN] : [{}, BROKEN_OFF];
+  const [counts, missed] = kind === 'open' ? [{ people: 0, rows: 0 }, NOT_BEGUN] : [{}, NOT_ENDED];
   return { at, target, outcome: 'open', counts, unreached: [missed], run, ...place } as const;
 }
 
 // The other line may be of a run before: one that goes on with another purges all of its places again.
 const UNLESS_REMOVED = 'unless another line says that they were removed';
-const NOT_BEGUN = `The run ended before its purge of this place: the people are still there ${UNLESS_REMOVED}.`;
-const BROKEN_OFF = `The run broke off during its purge of this place: the people may still be there ${UNLESS_REMOVED}.`;
+const NOT_BEGUN = `The run has not begun its purge of this place: the people are still there ${UNLESS_REMOVED}.`;
+const NOT_ENDED = `The run has not ended its purge of this place: the people may still be there ${UNLESS_REMOVED}.`;
 
 /** When, and with what answers, an id was erased: schemas/proof.json. */
 export type Proof = Awaited<ReturnType<typeof proveErasure>>;

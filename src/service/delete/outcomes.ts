@@ -41,10 +41,14 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     message: ({ host }) => `${host} does not accept the import token (40201): ${TOKEN}`,
   },
   {
-    when: (facts) => has('40401')(facts) || status(429)(facts),
+    when: has('40401'),
     kind: 'wait',
-    message: (facts) =>
-      `${facts.host} says that the limit of requests is reached (${has('40401')(facts) ? '40401' : facts.status}).`,
+    message: ({ host }) => `${host} says that the limit of requests is reached (40401).`,
+  },
+  {
+    when: status(429),
+    kind: 'wait',
+    message: ({ host }) => `${host} says that the limit of requests is reached (429).`,
   },
   { when: has('50000'), kind: 'retry', message: ({ host }) => `${host} failed inside (50000).` },
   {

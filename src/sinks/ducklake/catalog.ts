@@ -22,7 +22,8 @@ export class Catalog {
   /** `shared`: the engine in whose instance of DuckDB the catalog is read and written, if there is one. */
   constructor(file: string, options: CatalogOptions, shared?: Engine) {
     this.file = realFile(file);
-    this.#options = options;
+    const { lockWaitMs, clock, signal } = options;
+    this.#options = { lockWaitMs, clock, signal };
     this.#shared = shared;
   }
 

@@ -2,6 +2,7 @@ import { columnKey } from '../../schema/groups.ts';
 import type { FileColumn } from '../../table/incoming.ts';
 import {
   DATE,
+  DATE_GAP,
   DATETIME_DASH,
   DATETIME_DOT,
   DATETIME_GAP,
@@ -18,7 +19,7 @@ import { cell, type WindowLoad } from '../sql/rows/file-query.ts';
 /** The keys of the columns whose date a row is filed under: the first of them that has one. */
 const DATED = PARTITION_SOURCES.map((source) => columnKey(source, 1));
 
-const ZONE_ANOMALY = DATETIME_GAP | DATETIME_OVERLAP;
+const ZONE_ANOMALY = DATETIME_GAP | DATE_GAP | DATETIME_OVERLAP;
 const ISO_DATE_FIRST = DATE | DATETIME_DASH | DATETIME_OFFSET | ZONE_ANOMALY | NULL_TEXT;
 const TIMES = ISO_DATE_FIRST | DATETIME_DOT;
 const OFFSET = `'(Z|[+-][0-9]{2}:?[0-9]{2})$'`;

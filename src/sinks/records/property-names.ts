@@ -31,7 +31,7 @@ function all<T extends string>(shown: T): Record<ColumnGroup, T> {
 
 const OWN_NAMES: readonly string[] = [KEY, RESCUED];
 /** The columns that a stream names as its cursor or its key: they come first among names that fold alike. */
-const CITED_NAMES: readonly string[] = [SERVER_DATETIME, LOG_ID];
+const CURSOR_AND_KEY: readonly string[] = [SERVER_DATETIME, LOG_ID];
 const HASH_DIGITS = 6;
 
 /**
@@ -102,8 +102,8 @@ function distinctNames(
   const used = new Set(own.map(foldName));
   const out = [...names];
   const order = names.flatMap((name, i) => (name === undefined ? [] : [{ name, i }]));
-  const isCited = ({ name }: { readonly name: string }) => Number(CITED_NAMES.includes(name));
-  for (const { name, i } of order.sort((a, b) => isCited(b) - isCited(a) || compareBytes(a.name, b.name))) {
+  const rank = ({ name }: { readonly name: string }) => (CURSOR_AND_KEY.includes(name) ? 0 : 1);
+  for (const { name, i } of order.sort((a, b) => rank(a) - rank(b) || compareBytes(a.name, b.name))) {
     const free = used.has(foldName(name)) ? nameWithHash(name, sources[i]) : name;
     used.add(foldName(free));
     out[i] = free;

@@ -56,7 +56,9 @@ export interface EncodedBlock {
 
 export type TaskResult<T extends Task = Task> = T extends { readonly kind: 'hash' } ? HashedRows : EncodedBlock;
 
-const FIRST_WORDS_BYTES = 1 << 16;
+/** Number of words for the hashes of a block for which there is room at first. */
+const FIRST_WORDS = 1 << 14;
+
 /** Runs the tasks of a window one by one, in any thread. The latest file stays open: tasks come file by file. */
 export class RecordRunner {
   #files: readonly FileJob[] = [];
@@ -110,15 +112,13 @@ class RecordFile {
 
   hash(task: RowBlock, buffer: ArrayBuffer | undefined): HashedRows {
     const key = this.#key;
-    const memory = buffer ?? new ArrayBuffer(FIRST_WORDS_BYTES);
-    // Memory that held encoded lines may end within a word.
-    let words = new Uint32Array(memory, 0, Math.floor(memory.byteLength / Uint32Array.BYTES_PER_ELEMENT));
+    let words = new Uint32Array(buffer ?? new ArrayBuffer(FIRST_WORDS * Uint32Array.BYTES_PER_ELEMENT));
     const numbered: string[] = [];
     this.#memory.read(this.#file, task.from, task.to);
     const { bytes } = this.#memory.csv;
     const rows = this.#eachRow(task, (row) => {
       const k = row * ROW_WORDS;
-      if (k + ROW_WORDS > words.length) words = larger(words, k + ROW_WORDS);
+      if (k + ROW_WORDS > words.length) words = larger(words);
       key.read(bytes, this.#tokenizer);
       hashBytes(key.event.bytes, key.event.start, key.event.end);
       words.set(HASHED_WORDS, k);
@@ -191,9 +191,9 @@ function rankOf(key: RowKey): number {
   return position < 0 ? NO_POSITION : Math.min(position + 1, LAST_RANK);
 }
 
-/** A copy with room for `needed` words: memory that held no lines has room for none. */
-function larger(words: Uint32Array<ArrayBuffer>, needed: number): Uint32Array<ArrayBuffer> {
-  const copy = new Uint32Array(Math.max(needed, words.length * 2, FIRST_WORDS_BYTES / Uint32Array.BYTES_PER_ELEMENT));
+/** A copy with room for more words: memory that held no lines has room for none. */
+function larger(words: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
+  const copy = new Uint32Array(Math.max(words.length * 2, FIRST_WORDS));
   copy.set(words);
   return copy;
 }

@@ -67,7 +67,7 @@ export class StreamRun {
   async advance({ receipt, state: found }: Window, primary: Plan, records: number): Promise<void> {
     for (const day of found.gaps ?? []) this.#cursor.recordLost(day);
     if (primary.start === this.plan.start && found.start_date !== undefined) this.#cursor.moveStart(found.start_date);
-    // While the end rule is unknown the last day counts as missing: it is read again.
+    // While the end rule is unknown, `to` counts as missing: it is read again.
     const last = lastContained(receipt, found.ranges_inclusive !== true);
     // The last day that a full refresh has delivered; it may not be over yet, but is not read again within the same
     // job.

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Window } from '../../../src/extract/window.ts';
 import * as forms from '../../support/column-types.ts';
+import { ORDERS_OF_THREE } from '../../support/orders.ts';
 import fc from '../../support/property.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
@@ -9,14 +10,6 @@ import type { PlaceFixture } from '../../support/targets/place.ts';
 
 const RUNS = 2;
 const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
-const ORDERS = [
-  [0, 1, 2],
-  [0, 2, 1],
-  [1, 0, 2],
-  [1, 2, 0],
-  [2, 0, 1],
-  [2, 1, 0],
-] as const;
 
 /** The rows of three days, each under an id that names its day. */
 type ThreeDays = readonly (readonly Cells[])[];
@@ -103,7 +96,7 @@ const ALL_CASES: ThreeDays = DAYS.map((_, d) => {
 describe('a column whose type changes over three days', () => {
   const found: Awaited<ReturnType<typeof inOrder>>[] = [];
   beforeAll(async () => {
-    for (const order of ORDERS) found.push(await inOrder(ALL_CASES, order));
+    for (const order of ORDERS_OF_THREE) found.push(await inOrder(ALL_CASES, order));
   });
 
   for (const [c, name] of NAMES.entries()) {
@@ -142,12 +135,12 @@ describe('columns of arbitrary cells over three days', () => {
   it('have the same types and values in every order, in DuckDB and in Parquet [R32]', async () => {
     await fc.assert(
       fc.asyncProperty(threeDays, async ({ days, timezone }) => {
-        const first = await inOrder(days, ORDERS[0], timezone);
-        for (const order of ORDERS.slice(1)) {
+        const first = await inOrder(days, ORDERS_OF_THREE[0], timezone);
+        for (const order of ORDERS_OF_THREE.slice(1)) {
           expect({ order, ...(await inOrder(days, order, timezone)) }).toEqual({ order, ...first });
         }
         const names = first.columns.flatMap((c) => (c.type === null ? [] : [String(c.table_name)]));
-        expect(await inParquet(days, ORDERS[3], names, timezone)).toEqual(first.rows);
+        expect(await inParquet(days, ORDERS_OF_THREE[3], names, timezone)).toEqual(first.rows);
       }),
       { numRuns: RUNS, endOnFailure: true },
     );

@@ -8,12 +8,7 @@ import fc from '../../support/property.ts';
 
 const SIZE = 1 << 16;
 /** Where tables, cells and JSON are in the memory. */
-const [MODES, OFFSETS, LABELS, OUT] = [1_000, 1_100, 1_200, 2_000].map((at) => DATA_AT + at) as [
-  number,
-  number,
-  number,
-  number,
-];
+const [MODES, OFFSETS, LABELS, OUT] = [1_000, 1_100, 1_200, 2_000].map((at) => DATA_AT + at);
 
 /** Writes one cell of a column `n` by SIMD; returns whether it was plain, and the JSON. */
 function writeCell(memory: CsvMemory, cell: Uint8Array, shift: number, mode: number, flags: number) {

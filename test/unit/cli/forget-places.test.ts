@@ -243,9 +243,9 @@ describe('a purge', () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     expect((await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER)).code).toBe(0);
     const [name] = readdirSync(at('ledger')).filter((file) => file.endsWith('.jsonl'));
-    const lines = readFileSync(join(at('ledger'), name ?? ''), 'utf8').split('\n');
+    const lines = readFileSync(join(at('ledger'), name), 'utf8').split('\n');
     const purging = lines.findIndex((line) => line.includes('"kind":"purging"'));
-    writeFileSync(join(at('ledger'), name ?? ''), `${lines.slice(0, purging + 1).join('\n')}\n`);
+    writeFileSync(join(at('ledger'), name), `${lines.slice(0, purging + 1).join('\n')}\n`);
     const { stdout } = await runHere(['forget', '--proof', 'm1', '--ledger-dir', at('ledger'), '--json']);
     expect(JSON.parse(stdout)).toMatchObject({
       erased: true,

@@ -24,7 +24,7 @@ const LINES = [
 /** Rows of many blocks, one of which is larger than the memory that is taken at first. */
 const manyRows = () => [
   ...Array.from({ length: 4_000 }, (_, i) => LINES[i % LINES.length].replace(/^a:0/, `e${i}:0`)),
-  `long:0,long,login,2026-01-02 03:04:05,,1,1,2026-01-02,true,[],"${'long "" text '.repeat(50_000)}"`,
+  `long:0,long,login,2026-01-02 03:04:05,,1,1,2026-01-02,true,[],"${'long "" text '.repeat(200_000)}"`,
   LINES[0].replace('a:0', 'last:0'),
 ];
 const csvOf = (lines: readonly string[]) => [HEADER, ...lines, ''].join('\n');

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TYPES } from '../../../src/types/index.ts';
 import { COLUMN_TYPES } from '../../../src/types/type.ts';
+import { ORDERS_OF_THREE } from '../../support/orders.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
 import { VECTORS } from '../../support/vectors.ts';
@@ -50,15 +51,7 @@ describe.each(TARGETS)('a column of each type in %s', (target) => {
     const [date, timezone] = ['2018-11-04', 'America/Sao_Paulo'];
     const cells = [date, '2026-01-02 03:04:05', 'a text'];
     const expected = [date, '2026-01-02 03:04:05.000', 'a text'].map((at) => ({ at, r: null }));
-    const orders = [
-      [0, 1, 2],
-      [0, 2, 1],
-      [1, 0, 2],
-      [1, 2, 0],
-      [2, 0, 1],
-      [2, 1, 0],
-    ];
-    for (const batches of [[[0, 1, 2]], ...orders.map((order) => order.map((i) => [i]))]) {
+    for (const batches of [[[0, 1, 2]], ...ORDERS_OF_THREE.map((order) => order.map((i) => [i]))]) {
       fixture.close();
       fixture = TargetFixture.of(target);
       const windows = cells.map((at, i) =>

@@ -1,7 +1,6 @@
 import type { PlannedColumn } from '../../../table/plan.ts';
 import { TYPES } from '../../../types/index.ts';
 import type { Engine } from '../engine/engine.ts';
-
 import { fileQuery, type TypedRows, type WindowLoad } from './file-query.ts';
 import { sqlNumberKeys, sqlNumbersIn } from './keys.ts';
 
