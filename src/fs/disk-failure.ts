@@ -13,7 +13,6 @@ const REFUSED_CODES: ReadonlySet<string> = new Set([
   'EEXIST',
   'ELOOP',
   'ENAMETOOLONG',
-  'EXDEV',
 ]);
 
 /** Codes of a disk that fails whatever it is asked for: they never mean a defect of this program. */

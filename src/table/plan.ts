@@ -215,11 +215,11 @@ const isPinned = (column: StoredColumn, rules: Rules) =>
   column.occurrence === 1 && rules.pinned?.has(column.source) === true;
 
 function refuseChange({ source, before, type, isClean, shape }: PlannedColumn, isNew: boolean, isFixed: boolean): void {
-  const isRetyped = before !== null && type !== before && !isFixed;
-  if (!isNew && !isRetyped && isClean) return;
+  const wouldChange = before !== null && type !== before && !isFixed;
+  if (!isNew && !wouldChange && isClean) return;
   const what = isNew
     ? 'is new'
-    : isRetyped
+    : wouldChange
       ? `of type ${before} would become ${type}`
       : `of type ${type} has a cell that does not fit`;
   const is = shape === undefined ? '' : ` (first such cell: ${shape})`;

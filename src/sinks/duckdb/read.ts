@@ -9,7 +9,7 @@ import { zoneOf } from '../../types/zone.ts';
 import { shortName } from '../sql/conversions.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
-import { type EventRows, findPeople, jsonOfRows } from '../sql/people.ts';
+import { type EventRows, findPeople, jsonOfRows, peopleColumns } from '../sql/people.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import type { PeopleFound, PeopleQuery, TargetReport } from '../target.ts';
@@ -28,19 +28,22 @@ export async function readDuckDbState(options: EngineOptions): Promise<TableStat
   );
 }
 
-export const eventRowsIn = async (engine: Engine): Promise<EventRows> => {
-  return { engine, from: 'events', place: engine.file, state: await readStoredState(engine) };
-};
+/** The rows in which a query looks. Another column that somebody removed does not keep people from being found. */
+export async function eventRowsIn(engine: Engine, query: PeopleQuery): Promise<EventRows> {
+  const state = await readStoredState(engine);
+  await checkColumns(engine, state, peopleColumns(state.columns, query));
+  return { engine, from: 'events', place: engine.file, state };
+}
 
 export const peopleInDuckDb = (options: EngineOptions, query: PeopleQuery): Promise<PeopleFound> =>
-  reading(options, async (engine) => (await findPeople(await eventRowsIn(engine), query)).found);
+  reading(options, async (engine) => (await findPeople(await eventRowsIn(engine, query), query)).found);
 
 export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery): AsyncGenerator<string> {
   const engine = await openEngine({ ...options, readOnly: true });
   try {
     const { rows, condition } = await engine.guarded(async () => {
       await checkStore(engine);
-      const source = await eventRowsIn(engine);
+      const source = await eventRowsIn(engine, query);
       return { rows: source, condition: (await findPeople(source, query)).condition };
     });
     yield* jsonOfRows(rows, condition);

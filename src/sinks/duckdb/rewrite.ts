@@ -52,7 +52,7 @@ export function tryPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Prom
 
 async function findInDatabase(engine: Engine, query: PeopleQuery): Promise<Lookup> {
   await refuseCopy(COPIED, engine);
-  return findPeople(await eventRowsIn(engine), query);
+  return findPeople(await eventRowsIn(engine, query), query);
 }
 
 async function replaceFile(engine: Engine, { path, rows, rowsRemoved }: NewFile): Promise<RewriteResult> {

@@ -2,6 +2,7 @@ import { configError, internalError } from '../../base/errors.ts';
 import type { ExportState } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
+import { OWN_COLUMNS } from '../../table/names.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { MAX_RUNS, type RunHistory, type RunRecord, unended } from '../../table/runs.ts';
 import { newState, type TableState } from '../../table/state.ts';
@@ -28,7 +29,7 @@ const READ_AS = {
 /** A table with a row for each record: its columns in their order, each with the record's member and a type. */
 interface RecordTable {
   readonly name: string;
-  /** The column that identifies a row; undefined for records that are only added. */
+  /** The column that identifies a row; undefined for records that are replaced all at once. */
   readonly key?: string;
   readonly columns: Readonly<Record<string, readonly [member: string, type: keyof typeof READ_AS]>>;
 }
@@ -145,12 +146,12 @@ export async function prepareStore(engine: Engine, timezone: string | null): Pro
   }
   const state = await readStoredState(engine);
   await checkColumns(engine, state);
+  if (state.timezone !== timezone && state.receipts.length > 0) {
+    throw otherTimezone(engine.file, 'file', timezone, state.timezone);
+  }
   // A load into a copy for readers makes it a database of its own, which no run of the other database replaces.
   await engine.run(`UPDATE ${STATE} SET copy_of = NULL WHERE copy_of IS NOT NULL`);
   if (state.timezone === timezone) return state;
-  if (state.receipts.length > 0) {
-    throw otherTimezone(engine.file, 'file', timezone, state.timezone);
-  }
   await engine.transaction(async () => {
     await engine.run(`UPDATE ${STATE} SET timezone = $1`, [timezone]);
     await createData(engine, timezone);
@@ -210,15 +211,19 @@ export async function checkStore(engine: Engine): Promise<void> {
   throw noTableError(engine.file);
 }
 
-/** Throws UserError if somebody removed or renamed a column of the table, which statements name. */
-export async function checkColumns(engine: Engine, { columns }: TableState): Promise<void> {
+/** Throws UserError if somebody removed or renamed a column of the table that statements name; unless given, any. */
+export async function checkColumns(
+  engine: Engine,
+  { columns }: TableState,
+  needed: readonly { readonly name: string }[] = typedColumns(columns),
+): Promise<void> {
   const rows = await engine.rows('DESCRIBE events');
   const found = new Set(rows.map((row) => String(row.column_name).toLowerCase()));
-  const missing = typedColumns(columns).filter(({ name }) => !found.has(name.toLowerCase()));
+  const names = [...OWN_COLUMNS, ...needed.map(({ name }) => name)];
+  const missing = names.filter((name) => !found.has(name.toLowerCase()));
   if (missing.length === 0) return;
-  const names = missing.map(({ name }) => name).join(', ');
   throw configError(
-    `${engine.file}: the table events lacks columns that were loaded (${names}): give them back their names, or restore ` +
+    `${engine.file}: the table events lacks columns that were loaded (${missing.join(', ')}): give them back their names, or restore ` +
       'the file from a copy, or load into another file. verify names every difference.',
   );
 }

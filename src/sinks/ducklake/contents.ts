@@ -143,7 +143,7 @@ export async function readContents(engine: Engine): Promise<CatalogContents | un
     inlinedRows: await readInlined(engine, snapshot),
     state: names.has('_dfinery_state') ? await readStateEntries(engine) : new Map(),
     copyOf: names.has(MARKS)
-      ? ((await engine.row(`SELECT copy_of FROM ${MARKS}`)).copy_of as string | null)
+      ? (((await engine.row(`SELECT copy_of FROM ${MARKS}`)).copy_of ?? null) as string | null)
       : undefined,
     hasCopies: names.has(COPIES_TABLE) && (await engine.count(COPIES_TABLE)) > 0,
   };
@@ -278,8 +278,8 @@ export async function foreignTables(engine: Engine, { snapshotId }: CatalogConte
 
 /** Where a catalog keeps texts, also of older snapshots, as rows. */
 export const CATALOG_TEXTS: readonly NamedTexts[] = [
-  ['view', 'ducklake_view', 'view_name', 'sql', 'NULL'],
-  ['macro', 'ducklake_macro_impl JOIN ducklake_macro USING (macro_id)', 'macro_name', 'sql', 'NULL'],
+  ['view', 'ducklake_view', 'view_name', 'sql', 'sql'],
+  ['macro', 'ducklake_macro_impl JOIN ducklake_macro USING (macro_id)', 'macro_name', 'sql', 'sql'],
   ['tag', 'ducklake_tag', 'key', 'NULL', 'value'],
   ['tag', 'ducklake_column_tag', "key || ' of a column'", 'NULL', 'value'],
 ];

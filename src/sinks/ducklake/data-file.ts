@@ -9,7 +9,7 @@ interface CatalogNote extends FileNote {
   readonly nulls: Readonly<Record<string, number>>;
 }
 
-export function lakeNoteOf(file: NewFile, columns: LoggedColumns): string {
+export function catalogNoteOf(file: NewFile, columns: LoggedColumns): string {
   const nulls = [...file.columns].map((name) => [name, columns.get(name)?.absent ?? file.rows]);
   const note: CatalogNote = { ...noteOf(file), nulls: Object.fromEntries(nulls) };
   return JSON.stringify(note);
@@ -20,8 +20,9 @@ export function dataFileOf(
   { table, path, rows, bytes, date = null, note: text }: CatalogFile,
   catalog: string,
 ): DataFile {
-  const note = jsonOf(text ?? '') as CatalogNote | undefined;
-  if (!isObject(note?.nulls)) throw unusableError(catalog, `its note of ${path} is damaged`);
+  const note = jsonOf(text ?? '') as CatalogNote | null | undefined;
+  if (typeof note?.id !== 'string' || !isObject(note.nulls) || !isObject(note.windows ?? {}))
+    throw unusableError(catalog, `its note of ${path} is damaged`);
   const nulls = new Map(Object.entries(note.nulls));
   return { table, path, date, rows, bytes, columns: new Set(nulls.keys()), nulls, ...notedOf(note) };
 }

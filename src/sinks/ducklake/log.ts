@@ -303,15 +303,23 @@ class CatalogLog implements TableLog {
     return found ?? [];
   }
 
-  /** Checks that the catalog lists each file that was loaded, under the date that its path has. */
+  /** Checks that the catalog lists each file that was loaded, under the date of its path, with the rows of its windows. */
   async check(): Promise<Difference[]> {
     const differences = (await this.#lostFiles()).map((path) =>
       difference('files', `${path} was loaded, and the catalog does not list it any more`),
     );
     // Files that another program changed are left out: their replacements were just written.
-    for (const { path, date, local } of this.snapshot?.files ?? []) {
-      if (local !== undefined || path.includes(`/${PARTITION_COLUMN}=${date ?? NO_DATE}/`)) continue;
-      differences.push(difference('files', `the catalog lists ${path} under ${date ?? 'no date'}`));
+    for (const { table, path, rows, date, windows, local } of this.snapshot?.files ?? []) {
+      if (local !== undefined) continue;
+      const noted = [...windows.values()].reduce((sum, n) => sum + n, 0);
+      if (table === 'events' && noted !== rows) {
+        differences.push(
+          difference('files', `the catalog says ${path} has ${plainCount(rows, 'row')}, its windows ${noted}`),
+        );
+      }
+      if (!path.includes(`/${PARTITION_COLUMN}=${date ?? NO_DATE}/`)) {
+        differences.push(difference('files', `the catalog lists ${path} under ${date ?? 'no date'}`));
+      }
     }
     return differences;
   }

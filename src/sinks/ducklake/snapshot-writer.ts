@@ -12,7 +12,7 @@ import type { Engine, Value } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { appendRows, type CatalogRow } from './catalog-rows.ts';
 import type { CatalogContents, CatalogTable } from './contents.ts';
-import { lakeNoteOf } from './data-file.ts';
+import { catalogNoteOf } from './data-file.ts';
 import { duckDbType, sameType } from './schema.ts';
 
 interface Table extends Pick<CatalogTable, 'id' | 'partitionId' | 'columns'> {
@@ -196,7 +196,7 @@ export class SnapshotWriter {
         });
       }
       partitions.push({ ...own, partition_key_index: 0, partition_value: file.date });
-      notes.push([1, id, lakeNoteOf(file, columns)]);
+      notes.push([1, id, catalogNoteOf(file, columns)]);
     }
     const engine = this.#engine;
     await appendRows(engine, 'ducklake_data_file', files);

@@ -35,9 +35,11 @@ export function catalogSnapshotOf(contents: CatalogContents | undefined, file: s
     if (value === undefined) throw failed(name, 'it is not JSON');
     return value as T;
   };
-  const { timezone, tables } = read<Pick<TableState, 'timezone' | 'tables'>>('table');
-  const eventNames = read<string[] | null>('event_names');
-  if (eventNames === null) throw failed('event_names', 'there are none');
+  const info = read<Pick<TableState, 'timezone' | 'tables'> | null>('table');
+  if (!Array.isArray(info?.tables)) throw failed('table', 'it has no list of tables');
+  const { timezone, tables } = info;
+  const eventNames = read<string[]>('event_names');
+  if (!Array.isArray(eventNames)) throw failed('event_names', 'it must be array');
   const { receipts, ...stored } = stateFrom(contents.state, failed);
   const changed = contents.files.filter(
     ({ note, deleted }) => note === undefined || deleted.positions.length > 0 || deleted.files.length > 0,

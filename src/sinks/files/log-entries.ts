@@ -14,7 +14,7 @@ import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
-import { FILE, PARTITION_COLUMN, readFilesWithPaths } from './parquet-file.ts';
+import { FILE, PARTITION_COLUMN, readFiles, readFilesWithPaths } from './parquet-file.ts';
 import type { ColumnStatistics, DataFile, NewFile } from './table-log.ts';
 
 // The part of a log that is this program's own: the state as texts by name, a note of each file, and statistics (S44).
@@ -121,7 +121,7 @@ export async function loggedColumns(engine: Engine, files: readonly NewFile[], r
       const absent = own.isList ? absentLists.get(keyOf(file.local, name)) : own.nulls;
       if (absent === undefined && file.rows > 0)
         throw internalError(`DuckDB counted no lists of ${name} in ${file.local}.`);
-      const range = ranged.has(name) ? {} : NO_RANGE;
+      const range = ranged.has(name) ? await rangeOf(engine, file.local, name, own) : NO_RANGE;
       columns.set(name, { ...own, ...range, absent: absent ?? 0 });
     }
     logged.set(file, columns);
@@ -152,3 +152,18 @@ async function countAbsentLists(engine: Engine, files: readonly NewFile[]): Prom
 }
 
 const NO_RANGE = { least: null, greatest: null };
+
+/** The range of a column. DuckDB gives none for a column that has no value in one of several row groups. */
+async function rangeOf(engine: Engine, local: string, name: string, { values, least, greatest }: ColumnStatistics) {
+  if (values === 0 || least !== null) return { least, greatest };
+  const ask = (value: string) => engine.row(`SELECT ${value} FROM ${readFiles([local])}`);
+  const column = identifier(name);
+  const { type } = await ask(`typeof(min(${column})) AS type`);
+  // DuckDB's own ranges have instants in UTC; this text would be in the zone of this machine.
+  const text = (value: string) =>
+    type === 'TIMESTAMP WITH TIME ZONE'
+      ? `CAST(timezone('UTC', ${value}) AS VARCHAR) || '+00'`
+      : `CAST(${value} AS VARCHAR)`;
+  const { lo, hi } = await ask(`${text(`min(${column})`)} AS lo, ${text(`max(${column})`)} AS hi`);
+  return { least: String(lo), greatest: String(hi) };
+}

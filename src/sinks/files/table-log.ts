@@ -32,10 +32,7 @@ export interface ColumnStatistics {
   readonly bytes: number;
   readonly values: number;
   readonly nulls: number;
-  /**
-   * The least value as DuckDB writes it (`2026-01-01 00:00:00+00` of an instant); null without one, and where one of
-   * several row groups has none.
-   */
+  /** The least value as DuckDB writes it (`2026-01-01 00:00:00+00` of an instant); null without one. */
   readonly least: string | null;
   /** The greatest value, written alike. */
   readonly greatest: string | null;

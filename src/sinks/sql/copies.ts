@@ -299,7 +299,7 @@ export async function republish(format: CopiedFormat, options: EngineOptions & P
       ];
     } catch (error) {
       options.signal?.throwIfAborted();
-      return [messageOf(error)];
+      return [`${copy} could not be replaced: ${messageOf(error).replace(/\.?$/, '.')}`];
     }
   };
   try {

@@ -1,7 +1,16 @@
-import { chmod, lstat, readdir, readFile, unlink } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { chmod, copyFile, lstat, readdir, readFile, rm, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../../base/errors.ts';
-import { createFile, hasNoLinks, moveFile, OWNER_FILE, replaceFile, syncFolder } from '../../fs/atomic-file.ts';
+import {
+  createFile,
+  hasNoLinks,
+  moveFile,
+  OWNER_FILE,
+  replaceFile,
+  syncFile,
+  syncFolder,
+} from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { compareBytes } from '../../table/names.ts';
 import { checkOnlyName, folderError } from '../failures.ts';
@@ -61,7 +70,10 @@ export class DiskStorage implements Storage {
     return this.#guard(async () => {
       const target = this.#withFolders(path);
       await chmod(file, OWNER_FILE);
-      await moveFile(file, target);
+      await moveFile(file, target).catch((error) => {
+        if (codeOf(error) !== 'EXDEV') throw error;
+        return copyAcross(file, target);
+      });
       await syncFolder(dirname(dirname(target)));
     });
   }
@@ -138,4 +150,17 @@ async function filesBelow(folder: string): Promise<string[]> {
 function ifAbsent(error: unknown): undefined {
   if (codeOf(error) === 'ENOENT') return undefined;
   throw error;
+}
+
+/** Copies a file from another disk, so that a file under the final name is always complete. */
+async function copyAcross(from: string, target: string): Promise<void> {
+  const part = join(dirname(target), `.${randomUUID()}.tmp`);
+  try {
+    await copyFile(from, part);
+    await syncFile(part);
+    await moveFile(part, target);
+    await rm(from, { force: true });
+  } finally {
+    await rm(part, { force: true });
+  }
 }

@@ -21,7 +21,7 @@ async function statisticsOf(rows: readonly Record<string, string>[], timezone?: 
 }
 
 describe('the statistics of a file', () => {
-  it('are those of all its row groups, without a range of a column of which one of them holds no value', async () => {
+  it('are those of all its row groups, also when one of them holds no value of a column', async () => {
     // A row group has 61,440 rows.
     const count = 70_000;
     const rows = Array.from({ length: count }, (_, i) => ({
@@ -32,8 +32,17 @@ describe('the statistics of a file', () => {
     }));
     const { numRecords, minValues, maxValues, nullCount } = await statisticsOf(rows);
     expect(numRecords).toBe(count);
-    expect(minValues).toEqual({ _dfinery_window: 1, df_server_datetime: `${first}T00:00:00.000` });
-    expect(maxValues).toEqual({ _dfinery_window: 1, df_server_datetime: `${first}T09:00:00.000` });
+    const corrected = `${first}T09:30:00.000`;
+    expect(minValues).toEqual({
+      _dfinery_window: 1,
+      df_correction_datetime: corrected,
+      df_server_datetime: `${first}T00:00:00.000`,
+    });
+    expect(maxValues).toEqual({
+      _dfinery_window: 1,
+      df_correction_datetime: corrected,
+      df_server_datetime: `${first}T09:00:00.000`,
+    });
     expect(nullCount).toMatchObject({ df_server_datetime: 0, early: count - 1, late: count - 1 });
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });

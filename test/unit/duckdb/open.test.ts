@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { writeModels } from '../../../src/sinks/duckdb/models/write.ts';
-import { reportDuckDb, verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
+import { peopleInDuckDb, reportDuckDb, verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
@@ -128,6 +128,18 @@ describe('opening a DuckDB file', () => {
       expect((await verifyDuckDb(options)).length).toBeGreaterThan(0);
     },
   );
+
+  it('names a column of its own, and one by which people are found, that somebody renamed [R1216]', async () => {
+    await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a', df_unified_id: 'erna', c0: '1' }]))]);
+    const options = { ...fixture.targetOptions, file: fixture.file };
+    const people = () => peopleInDuckDb(options, { column: 'df_unified_id', ids: ['erna'] });
+    await query(fixture.file, 'ALTER TABLE events DROP COLUMN c0');
+    expect(await people()).toMatchObject({ people: 1 });
+    await query(fixture.file, 'ALTER TABLE events RENAME df_unified_id TO person');
+    await expect(people()).rejects.toMatchObject(fails(2, /lacks columns that were loaded \(df_unified_id\)/));
+    await query(fixture.file, 'ALTER TABLE events RENAME _rescued TO mine');
+    await expect(reportDuckDb(options)).rejects.toMatchObject(fails(2, /\(_rescued, /));
+  });
 
   it.each([
     ['a later', 3],

@@ -341,6 +341,12 @@ describe('publishing after a purge', () => {
     expect(sentence).not.toContain('Give another path');
   });
 
+  it('is one still after a load into it was refused for its time zone [R1265]', async () => {
+    await with1('a', (sink) => sink.publish(copy));
+    await expect(fixture.open({ file: copy, timezone: 'Asia/Seoul' })).rejects.toMatchObject(refused(/^timezone is /));
+    expect(await again()).toEqual([]);
+  });
+
   it('works after the database was compacted and moved [R715]', async () => {
     await with1('a', (sink) => sink.publish(copy));
     await rewriteDuckDb({ ...fixture.targetOptions, file: fixture.file });

@@ -419,12 +419,14 @@ describe('a purge of a catalog [R864]', () => {
       "INSERT INTO ducklake_tag VALUES (1, 1, NULL, 'comment', 'of erna')",
       "INSERT INTO ducklake_view VALUES (9, uuid(), 1, NULL, 0, 'hers', 'duckdb', 'SELECT ''erna''', NULL)",
       "INSERT INTO ducklake_view VALUES (10, uuid(), 1, NULL, 0, 'theirs', 'duckdb', 'SELECT ''o''''hara''', NULL)",
+      "INSERT INTO ducklake_view VALUES (11, uuid(), 1, NULL, 0, 'like', 'duckdb', 'FROM events WHERE x LIKE ''%erna%''', NULL)",
     );
     const foreignTables = [
       'table ducklake_snapshot',
       'tag comment',
       'type who',
       'view hers',
+      'view like',
       'view of_her',
       'view theirs',
     ];

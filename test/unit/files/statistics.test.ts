@@ -8,6 +8,28 @@ import { writeFile } from '../../../src/sinks/files/parquet-file.ts';
 import type { NewFile } from '../../../src/sinks/files/table-log.ts';
 import { openEngine } from '../../../src/sinks/sql/engine/engine.ts';
 
+it('tells the range of instants in UTC, whatever zone the machine is in, when a row group has none', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'dfinery-statistics-'));
+  const engine = await openEngine({ file: join(dir, 'work'), lockWaitMs: 0, clock: systemClock });
+  try {
+    await engine.run(`SET TimeZone = 'Asia/Seoul'`);
+    const query = `SELECT CASE WHEN i = 69999 THEN TIMESTAMPTZ '2026-01-01 09:30:00.25+00' END AS at FROM range(70000) t(i)`;
+    const writer = { rows: (sql: string) => engine.rows(sql), isLowOnMemory: false, layout: {} };
+    const file = await writeFile(writer, { table: 'events', query, rows: 70_000 }, join(dir, 'file.part'));
+    const logged = await loggedColumns(engine, [file as NewFile], new Set(['at']));
+    const text = '2026-01-01 09:30:00.25+00';
+    expect(logged.get(file as NewFile)?.get('at')).toMatchObject({
+      least: text,
+      greatest: text,
+      nulls: 69_999,
+      absent: 69_999,
+    });
+  } finally {
+    await engine.close();
+    rmSync(dir, { recursive: true, force: true });
+  }
+});
+
 it('counts the rows without a list for each file, also where another has the column as a scalar or not at all', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'dfinery-statistics-'));
   const engine = await openEngine({ file: join(dir, 'work'), lockWaitMs: 0, clock: systemClock });

@@ -81,7 +81,7 @@ const FAULTS: readonly { readonly match: RegExp; readonly make: (file: string, f
 /** Errors about a statement, which DuckDB reports before it reads any cell. */
 const OF_STATEMENTS = /^(Binder|Parser|Catalog|TransactionContext) Error/;
 
-/** Converts an error of DuckDB into a UserError whose message contains no cell. */
+/** Converts an error of DuckDB, or of this program, into a UserError whose message contains no cell. */
 export function engineError(thrown: unknown, file: string): UserError {
   if (thrown instanceof UserError) return thrown;
   if (thrown instanceof TypeError || thrown instanceof RangeError) {
