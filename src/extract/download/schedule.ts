@@ -1,8 +1,9 @@
 import { addDays, type Day, daysOf } from '../../base/days.ts';
 import type { Batch } from '../batch.ts';
 import type { Concurrency } from '../deps.ts';
+import { requestKey } from '../export-request.ts';
 import { type DayRange, DayRanges, lastSettledDay, lengthOf, only } from '../plan/days.ts';
-import { type DaysResult, type Download, noDownload, sentAtOf } from './download.ts';
+import { type DaysResult, type Download, noDownload, rowCount, sentAtOf } from './download.ts';
 import { EndRule, observeRange } from './end-rule.ts';
 import { discard, type Extraction } from './extraction.ts';
 import { fetchRange } from './range.ts';
@@ -179,7 +180,8 @@ export class Scheduler {
     const { spool, signal } = this.#extraction;
     const controller = new AbortController();
     const paths: Extraction['paths'] = [];
-    const results = step.take({ ...this.#extraction, signal: AbortSignal.any([signal, controller.signal]), paths });
+    const extraction = { ...this.#extraction, signal: AbortSignal.any([signal, controller.signal]), paths };
+    const results = step.take(extraction).then((taken) => this.#withoutGone(taken));
     const cancel = async () => {
       controller.abort(new Error('an earlier download needs the room'));
       await Promise.allSettled([results]);
@@ -192,6 +194,33 @@ export class Scheduler {
     return pending;
   }
 
+  /**
+   * The results, of which an answer without rows for a day that is too old by both clocks is no empty day: a service may
+   * send what it still has, instead of a refusal (S5). Its file goes for further targets, too: they judge an answer of
+   * their own, by its time.
+   */
+  async #withoutGone(results: readonly DaysResult[]): Promise<DaysResult[]> {
+    const { plan, facts, spool } = this.#extraction;
+    const judged: DaysResult[] = [];
+    for (const result of results) {
+      const { first } = result.days;
+      const answer = result.kind === 'rows' && result.files.some((file) => file.exports > 0) ? result : undefined;
+      const hasRows = answer !== undefined && rowCount(answer) > 0;
+      if (hasRows) facts.recordExported(first);
+      const isGone = answer !== undefined && !hasRows && plan.likelyGaps.includes(first) && facts.isSurelyGone(first);
+      if (isGone) for (const file of answer.files) await spool.discard(file);
+      judged.push(isGone ? noDownload(result.days, 'gone', GONE) : result);
+    }
+    return judged;
+  }
+
+  /** True if an ended run left an export that begins with the day, which needs no request. */
+  #hasReusable(day: Day): boolean {
+    const { plan, spool } = this.#extraction;
+    const ends = daysOf(day, addDays(day, plan.windowDays));
+    return ends.some((to) => spool.hasReusable(requestKey({ ...plan.filters, from: day, to })));
+  }
+
   /** Decides what to do with the next days, and changes nothing; undefined if no more days are to be requested now. */
   #next(): DayStep | undefined {
     const { plan, facts } = this.#extraction;
@@ -200,15 +229,16 @@ export class Scheduler {
     const settled = this.#settledThrough(facts.earlierTime());
     if (first === undefined || this.#isHeldBack || (settled !== undefined && first > settled)) return undefined;
     const day = only(first);
-    if (facts.isSurelyGone(first)) {
+    if (facts.isSurelyGone(first) && !this.#hasReusable(first)) {
       return { days: day, isAlone: false, take: async () => [noDownload(day, 'gone', GONE)] };
     }
-    // One request shows whether all such days are gone, if the service sends a `Date`.
+    // One request, of one day, shows whether all such days are gone, if the service sends a `Date`.
     const isAlone = plan.likelyGaps.includes(first);
     const download = this.#rule.ahead(first);
     if (download !== undefined)
       return { days: day, isAlone, take: ({ paths }) => this.#takeAhead(download, day, paths) };
-    const most = Math.min(plan.windowDays, facts.known.maxWindowDays ?? plan.windowDays);
+    const isDoubtful = isAlone && facts.known.oldestExported === undefined && !this.#hasReusable(first);
+    const most = isDoubtful ? 1 : Math.min(plan.windowDays, facts.known.maxWindowDays ?? plan.windowDays);
     const days = this.#ranges.peekRange(most, settled);
     if (days !== undefined && days.first !== days.last) {
       if (rangesInclusive !== undefined) return { days, isAlone, take: (extraction) => this.#fetch(extraction, days) };

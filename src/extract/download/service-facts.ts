@@ -1,4 +1,4 @@
-import type { Day } from '../../base/days.ts';
+import { type Day, earlierOf } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import type { ExtractDeps } from '../deps.ts';
 import { CLOCK_TOLERANCE_MS, type DayRange, lengthOf, oldestDays } from '../plan/days.ts';
@@ -19,6 +19,8 @@ interface Known {
   readonly nameGroups: number | undefined;
   /** The latest `to_date` to send, after the service refused a later one. */
   readonly latestToDate: Day | undefined;
+  /** The oldest day of which the service has sent rows: it exports the days after it, too. */
+  readonly oldestExported: Day | undefined;
   /** True once an export of this or an earlier run had data, which shows that the filters are valid. */
   readonly answered: boolean;
   /** Event names of all downloads. */
@@ -45,6 +47,7 @@ export class ServiceFacts {
       maxWindowDays: max_window_days,
       nameGroups: name_groups,
       latestToDate: undefined,
+      oldestExported: undefined,
       // An earlier run with these filters received data, which shows that they are valid.
       answered: last_receipt !== undefined && !plan.fullRefresh,
       names: new Set(),
@@ -94,6 +97,11 @@ export class ServiceFacts {
     this.#update({ latestToDate });
   }
 
+  /** Records that the service has sent rows of days from `first` on, however old they are by `history_days`. */
+  recordExported(first: Day): void {
+    this.#update({ oldestExported: earlierOf(first, this.#known.oldestExported ?? first) });
+  }
+
   /** Limits later windows to half as many days as this one, or fewer. Returns that number. */
   halveWindowDays(days: DayRange): number {
     const count = Math.ceil(lengthOf(days) / 2);
@@ -122,9 +130,14 @@ export class ServiceFacts {
     return this.#deps.clock.now() + Math.min(0, this.#aheadMs ?? 0);
   }
 
-  /** True if the day can no longer be exported by the service's clock either, so that it need not be requested (S5). */
+  /**
+   * True if the day can no longer be exported by the service's clock either, so that it need not be requested (S5). Rows
+   * of an older day show that it can.
+   */
   isSurelyGone(day: Day): boolean {
-    return this.#aheadMs !== undefined && day < oldestDays(this.earlierTime(), this.#plan.historyDays).surely;
+    const { oldestExported } = this.#known;
+    if (this.#aheadMs === undefined || (oldestExported !== undefined && day >= oldestExported)) return false;
+    return day < oldestDays(this.earlierTime(), this.#plan.historyDays).surely;
   }
 
   /** The facts to store with `state`; a configured rule is not stored. */

@@ -1,7 +1,18 @@
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { daysOf } from '../../../src/base/days.ts';
+import { addDays, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
-import { at, type FakeServiceSettings, Fixture, HOUR, steadyRows } from '../../support/extract/extraction.ts';
+import { extractWindows } from '../../../src/extract/extract.ts';
+import {
+  at,
+  type FakeServiceSettings,
+  FakeTarget,
+  Fixture,
+  HOUR,
+  planFor,
+  steadyRows,
+} from '../../support/extract/extraction.ts';
 
 const RIGHT = '2026-03-20T16:00:00Z';
 /** The oldest day that the service still exports at that instant, with thirty days of history. */
@@ -20,6 +31,12 @@ const idsOf = (first: string, last: string) =>
   daysOf(first, last)
     .flatMap((day) => ROWS.filter((row) => row.id.includes(day)).map((row) => row.id))
     .sort();
+
+/** Paths of the downloads in the spool that have a row of the day. */
+const downloadsWith = (day: string): string[] =>
+  readdirSync(fixture.spoolDir, { recursive: true })
+    .map((name) => join(fixture.spoolDir, String(name)))
+    .filter((path) => path.endsWith('.csv') && readFileSync(path, 'utf8').includes(`df_login-${day}`));
 
 describe('a gap', () => {
   it('is never concluded from the clock of this machine alone: exportable days are read [R7]', async () => {
@@ -78,6 +95,80 @@ describe('a gap', () => {
     expect(fixture.target.state?.gaps).toEqual(daysOf('2026-02-01', '2026-02-17'));
     expect(fixture.target.ids()).toEqual(idsOf(OLDEST, '2026-02-20'));
   });
+});
+
+describe('a day that is too old by both clocks', () => {
+  const OLD = { startDate: '2026-02-10', endDate: '2026-02-20' } as const;
+  /** A service that answers for days that it no longer has, without rows. */
+  const clamping = () => open(0, { rows: steadyRows(OLDEST, '2026-03-20', 4), historyDays: 1_000 });
+  const LOST = daysOf('2026-02-10', '2026-02-17');
+  const RULES = [
+    { toDateInclusive: 'true', windowDays: 1 },
+    { toDateInclusive: 'true', windowDays: 7 },
+    { toDateInclusive: 'auto', windowDays: 1 },
+    { toDateInclusive: 'auto', windowDays: 7 },
+  ] as const;
+
+  it.each(RULES)('is a gap where the service answers without rows, in each of two runs: %o [R1340]', async (rule) => {
+    clamping();
+    for (let run = 0; run < 2; run++) {
+      const failure = await fixture.run({ ...OLD, ...rule }).catch((e: unknown) => e);
+      expect(failure).toMatchObject({
+        exitCode: 4,
+        message: expect.stringMatching(/^8 days .*2026-02-10 to 2026-02-17/),
+      });
+      expect(fixture.target.receipts).toEqual([]);
+    }
+    await fixture.run({ ...OLD, ...rule, onGap: 'warn' });
+    expect(fixture.target.state).toMatchObject({ gaps: LOST, from_date: '2026-02-21' });
+    expect(fixture.target.ids()).toEqual(expect.arrayContaining(idsOf(OLDEST, '2026-02-20')));
+  });
+
+  it('is a gap of every target of a command [R1340]', async () => {
+    clamping();
+    const sharing = { command: 'one', refusals: new Map(), waitBudgets: new Map(), concurrency: { max: 9 } };
+    for (const keep of [true, false]) {
+      fixture.target = new FakeTarget();
+      const plan = planFor(fixture.clock, fixture.target.prior(), { ...OLD, onGap: 'warn', toDateInclusive: 'true' });
+      const deps = { ...fixture.deps(), sharing: { ...sharing, keep } };
+      for await (const window of extractWindows(plan, deps)) await fixture.target.commit(window);
+      expect(fixture.target.state?.gaps).toEqual(LOST);
+    }
+    expect(fixture.service.ranges.filter((range) => range.startsWith(OLDEST))).toHaveLength(1);
+  });
+
+  it.each(RULES)('is exported where the service has sent rows of an older one: %o [R1341]', async (rule) => {
+    open(0, { historyDays: 1_000 });
+    await fixture.run({ ...OLD, ...rule });
+    expect(fixture.counts.gaps).toEqual([]);
+    expect(fixture.target.ids()).toEqual(idsOf('2026-02-10', '2026-02-20'));
+    expect(fixture.target.state?.from_date).toBe('2026-02-21');
+  });
+
+  it.each([
+    [1, 3],
+    [3, 6],
+  ])(
+    'is read where a killed run left its download, with windows of %d days, %d days later [R1342]',
+    async (windowDays, days) => {
+      open(0);
+      const settings = { startDate: '2026-02-18', endDate: '2026-02-25', toDateInclusive: 'true', windowDays } as const;
+      const windows = fixture.windows(settings);
+      await windows.next();
+      await fixture.kill(windows);
+      const left = fixture.service.requests
+        .map(({ from, to }) => ({ from, to }))
+        .sort((a, b) => (a.from < b.from ? -1 : 1));
+      expect(left.length).toBe(3);
+      // Of the first days nothing is left, and the service says by its refusal what time it is there.
+      for (const name of downloadsWith(left[0].from)) rmSync(name);
+      fixture.clock.time += days * 24 * HOUR;
+      await fixture.run({ ...settings, onGap: 'warn' });
+      const first = addDays(left[0].to, 1);
+      expect(fixture.target.state?.gaps).toEqual(daysOf('2026-02-18', left[0].to));
+      expect(fixture.target.ids()).toEqual(idsOf(first, '2026-02-25'));
+    },
+  );
 });
 
 describe('a default start', () => {
