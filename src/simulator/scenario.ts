@@ -99,7 +99,6 @@ const FAULT: Key<Fault> = {
     // The keys of each kind.
     allOf: Object.entries(KINDS).map(([kind, keys]) => ({
       if: { properties: { kind: { const: kind } }, required: ['kind'] },
-      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
       then: { additionalProperties: false, properties: { kind: true, when: true, ...properties(keys) } },
     })),
   },
