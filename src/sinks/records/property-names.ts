@@ -39,13 +39,14 @@ const HASH_DIGITS = 6;
  * as the customer wrote them, with these exceptions: `event_name`, the names of this program's own properties, equal
  * names, and names that fold alike, which readers would merge into one column (S16). All of these but the first, in
  * order of their bytes (the cursor and the key of a stream before all others), get the hash of the name in the export,
- * so that no other column of the same day, present or absent, changes them. `configured` tells whether the catalog has a
- * property; the form that the catalog has is used, since one header need not have all of the names that fold alike.
+ * so that no other column of the same day, present or absent, changes them. `catalog` has the configured properties; the
+ * form that it has is used, since one header need not have all of the names that fold alike. No property has two
+ * columns.
  */
 export function propertyNames(
   stream: StreamName,
   header: readonly HeaderColumn[],
-  configured?: (name: string) => boolean,
+  catalog?: ReadonlySet<string>,
 ): (string | undefined)[] {
   const shown = SHOWN[stream];
   const sources = header.map((column) => column.source);
@@ -57,8 +58,7 @@ export function propertyNames(
   const fixed = wanted.filter((name, index): name is string => name !== undefined && !bare[index]);
   const own = stream === 'event_items' ? [...OWN_NAMES, ITEM_POSITION] : OWN_NAMES;
   const names = unique(withoutPrefix(wanted, bare, [...own, ...fixed]), sources, own);
-  if (configured === undefined) return distinctNames(names, sources, own);
-  return names.map((name, i) => name && configuredName(name, sources[i], configured));
+  return catalog === undefined ? distinctNames(names, sources, own) : configuredNames(names, sources, own, catalog);
 }
 
 /** Drops the prefix of item columns, unless the rest is another column's name (compared by `foldName`). */
@@ -102,8 +102,7 @@ function distinctNames(
   const used = new Set(own.map(foldName));
   const out = [...names];
   const order = names.flatMap((name, i) => (name === undefined ? [] : [{ name, i }]));
-  const rank = ({ name }: { readonly name: string }) => (CURSOR_AND_KEY.includes(name) ? 0 : 1);
-  for (const { name, i } of order.sort((a, b) => rank(a) - rank(b) || compareBytes(a.name, b.name))) {
+  for (const { name, i } of order.sort((a, b) => compareNames(a.name, b.name))) {
     const free = used.has(foldName(name)) ? nameWithHash(name, sources[i]) : name;
     used.add(foldName(free));
     out[i] = free;
@@ -111,8 +110,50 @@ function distinctNames(
   return out;
 }
 
-function configuredName(name: string, source: string, configured: (name: string) => boolean): string {
-  if (configured(name)) return name;
-  const withHash = nameWithHash(name, source);
-  return configured(withHash) ? withHash : name;
+/** The order in which names that fold alike get one name after the other. */
+function compareNames(a: string, b: string): number {
+  const rank = (name: string) => (CURSOR_AND_KEY.includes(name) ? 0 : 1);
+  return rank(a) - rank(b) || compareBytes(a, b);
+}
+
+/** The form of each name that the catalog has; of a name that it lacks, one that it has for no other column. */
+function configuredNames(
+  names: readonly (string | undefined)[],
+  sources: readonly string[],
+  own: readonly string[],
+  catalog: ReadonlySet<string>,
+): (string | undefined)[] {
+  const present = new Set(names);
+  const taken = new Set<string>();
+  const isFree = (name: string) => catalog.has(name) && !taken.has(name);
+  let first: ReadonlyMap<string, string> | undefined;
+  // With its hash, a name may be that of the second of two equal names, which has the hash in any case.
+  const isOwn = (name: string, withHash: string, source: string) => {
+    if (!present.has(withHash) || catalog.has(nameWithHash(withHash, source))) return true;
+    first ??= firstByFold(own, [...present, ...catalog]);
+    return first.get(foldName(name)) !== name;
+  };
+  return names.map((name, i) => {
+    if (name === undefined) return undefined;
+    if (isFree(name)) {
+      taken.add(name);
+      return name;
+    }
+    const withHash = nameWithHash(name, sources[i]);
+    if (isFree(withHash) && isOwn(name, withHash, sources[i])) {
+      taken.add(withHash);
+      return withHash;
+    }
+    return [name, withHash].find((form) => !catalog.has(form));
+  });
+}
+
+/** Of the names that fold alike the first one: an own name, or the first in order. */
+function firstByFold(own: readonly string[], names: readonly (string | undefined)[]): ReadonlyMap<string, string> {
+  const first = new Map<string, string>();
+  for (const name of [...own, ...names.filter((one) => one !== undefined).sort(compareNames)]) {
+    const folded = foldName(name);
+    if (!first.has(folded)) first.set(folded, name);
+  }
+  return first;
 }

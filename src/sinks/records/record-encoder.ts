@@ -73,7 +73,7 @@ export class RecordEncoder {
     this.rescued = new Float64Array(plan.encodings.length);
     this.#head = bytesOf(`{"type":"RECORD","record":{"stream":"${plan.name}","emitted_at":${emittedAt},"data":`);
     this.#placeholder = bytesOf(plan.placeholder);
-    const names = plan.sources.reduce((sum, name) => sum + name.length * 3, 0);
+    const names = plan.rescuedAs.reduce((sum, name) => sum + name.length * 3, 0);
     this.#room = this.#head.length + this.#placeholder.length + plan.labels.length * 3 + names + 1024;
   }
 
@@ -209,7 +209,7 @@ export class RecordEncoder {
     const mismatches = this.#mismatches;
     if (this.#plan.rescued) {
       mismatches.forEach((k, i) => {
-        append(bytesOf(`${i === 0 ? ',"_rescued":{' : ','}${this.#plan.sources[cells[k] >> COLUMN_SHIFT]}:`), output);
+        append(bytesOf(`${i === 0 ? ',"_rescued":{' : ','}${this.#plan.rescuedAs[cells[k] >> COLUMN_SHIFT]}:`), output);
         this.#writeText(b, cells, k, output);
       });
       append(bytesOf('}'), output);

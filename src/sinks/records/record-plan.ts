@@ -40,9 +40,10 @@ export interface RecordPlan {
   /** `,"name":` of all columns, one after the other; column i has [offsets[i], offsets[i + 1]). */
   readonly labels: Uint8Array;
   readonly labelOffsets: Int32Array;
-  /** For each column as JSON the name of its property, and in `sources` its own name. */
+  /** For each column as JSON the name of its property. */
   readonly fields: readonly string[];
-  readonly sources: readonly string[];
+  /** For each column as JSON its member of `_rescued`: its own name; of equal names all but the first that of the property. */
+  readonly rescuedAs: readonly string[];
   readonly key: boolean;
   readonly rescued: boolean;
   readonly position: boolean;
@@ -58,8 +59,10 @@ export function planRecords(
   { header, columns }: Pick<SpoolFile, 'header' | 'columns'>,
   hasZone: boolean,
 ): RecordPlan {
-  const names = propertyNames(stream.name, headerColumns(header), (name) => isWanted(stream, name));
-  const wanted = names.map((name) => (name !== undefined && isWanted(stream, name) ? name : undefined));
+  const named = headerColumns(header);
+  const catalog = new Set([...Object.keys(stream.properties), ...stream.keys]);
+  const names = propertyNames(stream.name, named, catalog);
+  const wanted = names.map((name) => (name !== undefined && catalog.has(name) ? name : undefined));
   const properties = wanted.map((name) => (name === undefined ? undefined : propertyType(stream.properties[name])));
   const labels = wanted.map((name) => Buffer.from(name === undefined ? '' : `,${JSON.stringify(name)}:`));
   return {
@@ -72,12 +75,12 @@ export function planRecords(
     labels: Uint8Array.from(Buffer.concat(labels)),
     labelOffsets: offsetsOf(labels),
     fields: names.map((name) => JSON.stringify(name ?? '')),
-    sources: header.map((name) => JSON.stringify(name)),
-    key: stream.name !== 'event_logs' && isWanted(stream, KEY),
+    rescuedAs: named.map(({ name, occurrence }, i) => JSON.stringify(occurrence === 1 ? name : (names[i] ?? ''))),
+    key: stream.name !== 'event_logs' && catalog.has(KEY),
     rescued: Object.hasOwn(stream.properties, RESCUED),
-    position: stream.name === 'event_items' && isWanted(stream, ITEM_POSITION),
-    unsent: names.filter((name): name is string => name !== undefined && !isWanted(stream, name)),
-    placeholder: `,${JSON.stringify([...Object.keys(stream.properties), ...stream.keys, KEY][0])}:null`,
+    position: stream.name === 'event_items' && catalog.has(ITEM_POSITION),
+    unsent: names.filter((name): name is string => name !== undefined && !catalog.has(name)),
+    placeholder: `,${JSON.stringify([...catalog, KEY][0])}:null`,
   };
 }
 
@@ -98,10 +101,6 @@ function encodingOf({ type, asInstants }: PropertyType, evidence: Evidence, hasZ
   if (asInstants && !hasZone) return OFFSETS_ONLY;
   if (!fitsWholly(evidence, type, asInstants)) return CHECKED;
   return (evidence & NULL_TEXT) === 0 ? PLAIN_ENCODINGS[TYPES[type].plainJson(asInstants, evidence)] : CLEAN;
-}
-
-function isWanted(stream: RecordStream, name: string): boolean {
-  return Object.hasOwn(stream.properties, name) || stream.keys.includes(name);
 }
 
 function offsetsOf(parts: readonly Uint8Array[]): Int32Array {

@@ -92,6 +92,52 @@ describe('a record', () => {
     expect(unsent).toEqual([...KEYS, 'color']);
   });
 
+  // A^ stands for the name with its hash, A^^ for that with the hash once more.
+  it.each([
+    ['the second of equal names alone', 'a,a', ['a^'], { 'a^': 'one' }],
+    ['equal names', 'a,a', ['a', 'a^'], { a: 'zero', 'a^': 'one' }],
+    ['the first of equal names alone', 'a,a', ['a'], { a: 'zero' }],
+    ['equal names beside one of another case', 'a,a,A', ['A', 'a^', 'a^^'], { A: 'two', 'a^': 'zero', 'a^^': 'one' }],
+    ['equal names that were alone before', 'a,a,A', ['a', 'a^'], { a: 'zero', 'a^': 'one' }],
+    ['equal names that were one', 'a,a,A', ['A', 'a^'], { A: 'two', 'a^': 'zero' }],
+    ['equal names without the one of another case', 'a,a', ['A', 'a^', 'a^^'], { 'a^': 'zero', 'a^^': 'one' }],
+    ['equal names alone in the catalog too', 'a,a', ['a^', 'a^^'], { 'a^': 'zero', 'a^^': 'one' }],
+    ['the second of equal names beside one that comes later', 'A,A,a', ['A^', 'a^'], { 'A^': 'one', 'a^': 'two' }],
+    ['equal names like one of this program', '_KEY,_KEY', ['_KEY^'], { '_KEY^': 'zero' }],
+  ] as const)('has a member once and each property with its own cell: %s [R1310]', async (_, names, catalog, data) => {
+    const header = names.split(',');
+    const cells = ['zero', 'one', 'two'].slice(0, header.length);
+    for (const [stream, prefix] of [
+      ['events', ''],
+      ['event_logs', ''],
+      ['event_items', 'df_items_'],
+    ] as const) {
+      // A name of this program keeps the prefix.
+      if (stream === 'event_items' && header.includes('_KEY')) continue;
+      const nameOf = (text: string) => {
+        const [name, ...hashes] = text.split('^');
+        return hashes.reduce((before) => nameWithHash(before, `${prefix}${name}`), name);
+      };
+      const properties = Object.fromEntries(catalog.map((text) => [nameOf(text), 'string' as const]));
+      const csv = `${KEYS},${header.map((name) => `${prefix}${name}`)}\nx:0,x,${cells}\n`;
+      const { text } = await fixture.write(csv, [streamOf(stream, properties)]);
+      const members = (/"data":{(.*?)}/.exec(text)?.[1] ?? '').split(',');
+      expect(members.sort()).toEqual(
+        Object.entries(data)
+          .map(([name, value]) => `"${nameOf(name)}":"${value}"`)
+          .sort(),
+      );
+    }
+  });
+
+  it('has the rescued cells of two columns of one name under the names of their properties [R1310]', async () => {
+    const properties = { a: 'long', [withHash('a')]: 'long', _rescued: 'object' } as const;
+    const { data } = await fixture.write(`${KEYS},a,a\nx:0,x,one,two\n`, [streamOf('events', properties)]);
+    expect(data('events')).toEqual([
+      { a: null, [withHash('a')]: null, _rescued: { a: 'one', [withHash('a')]: 'two' } },
+    ]);
+  });
+
   it('of an item tells its person from a property of the same name', async () => {
     const { data } = await fixture.write(`${KEYS},df_unified_id,df_items_df_unified_id\nx:0,x,person,item\n`, [
       streamOf('event_items', { df_unified_id: 'string', df_items_df_unified_id: 'string' }),
