@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { configError } from '../base/errors.ts';
 import { idsFrom, idsFromFile, type ListOptions } from '../deletion/input/id-list.ts';
-import { type PurgePlace, placeName } from '../deletion/purge.ts';
+import { placeName, type StoredPlace } from '../deletion/place-purge.ts';
 import { HashKey } from '../schema/hash-key.ts';
 import type { EngineOptions } from '../sinks/sql/engine/engine.ts';
 import { STATEFUL_TARGETS } from '../sinks/targets.ts';
@@ -68,8 +68,11 @@ async function* fromQuery(query: string, place: Omit<EngineOptions, 'readOnly'>)
 }
 
 /** The places of an option that takes a target and a place, any number of times. */
-export function storedPlaces(name: string, given: readonly (readonly [target: string, place: string])[]): PurgePlace[] {
-  const places: PurgePlace[] = [];
+export function storedPlaces(
+  name: string,
+  given: readonly (readonly [target: string, place: string])[],
+): StoredPlace[] {
+  const places: StoredPlace[] = [];
   for (const [kind, path] of given) {
     const target = targetNamed(`--${name}`, kind, STATEFUL_TARGETS);
     if (places.some((place) => placeName(place) === placeName({ target, path }))) {

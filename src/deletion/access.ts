@@ -3,8 +3,10 @@ import { sha256 } from '../base/json.ts';
 import { DEFAULT_MAX_ID_LENGTH, type DestinationConfig } from '../config/destination.ts';
 import type { PlaceOptions } from '../sinks/target.ts';
 import { DeletionList } from './input/deletion-list.ts';
+import { readMapping } from './input/mapping.ts';
 import { LedgerStore } from './ledger/ledger.ts';
-import { type PurgePlace, type PurgeRequest, placeName, readMapping } from './purge.ts';
+import { placeName, type StoredPlace } from './place-purge.ts';
+import type { PurgeRequest } from './purge.ts';
 import { refusedSentence } from './report.ts';
 
 export interface AccessOptions extends Pick<PurgeRequest, 'places' | 'column' | 'mapping' | 'hashKey' | 'options'> {
@@ -51,7 +53,7 @@ export async function accessPeople(request: AccessOptions): Promise<{ readonly i
  */
 async function record(
   list: DeletionList,
-  places: readonly PurgePlace[],
+  places: readonly StoredPlace[],
   config: DestinationConfig,
   { clock }: PlaceOptions,
 ): Promise<void> {

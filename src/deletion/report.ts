@@ -3,7 +3,8 @@ import { count, plainCount } from '../base/quantities.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { type IdRefusal, type ListCounts, REFUSAL_TEXT } from './input/deletion-list.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import type { PlaceReport, Purge } from './purge.ts';
+import type { PlaceReport } from './place-purge.ts';
+import type { Purge } from './purge.ts';
 import { newCounts, type RequestCounts } from './send-requests.ts';
 
 interface ReportedPlan {

@@ -5,7 +5,7 @@ import type { LedgerKey } from './key.ts';
 /** `prev` of the first line of a ledger. */
 export const GENESIS = '0'.repeat(64);
 
-type Counts = Readonly<Record<string, number>>;
+export type Counts = Readonly<Record<string, number>>;
 
 /** The content of a line, without the fields that all lines of a run have. */
 export type LedgerContent = Readonly<

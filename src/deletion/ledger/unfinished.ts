@@ -2,7 +2,7 @@ import { DAY_MS } from '../../base/durations.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { endsClosed, type LedgerFile, ledgerFiles, openLineOf, readSoundFile } from './file.ts';
 import type { LedgerKey } from './key.ts';
-import type { Line } from './line.ts';
+import type { Counts, Line } from './line.ts';
 
 /** The service whose profiles a run deletes: only its own unfinished run is ever resumed. */
 export type ServiceName = Pick<DestinationConfig, 'baseUrl' | 'serviceId'>;
@@ -16,7 +16,7 @@ export interface UnfinishedRuns {
    */
   readonly decisions: ReadonlyMap<string, 'done' | 'rejected'>;
   /** The places that these runs were to purge and did not: with the counts that they found there, if they did. */
-  readonly purging: ReadonlyMap<string, Readonly<Record<string, number>>>;
+  readonly purging: ReadonlyMap<string, Counts>;
   /** A sentence that names the runs that are not resumed, with their dates. */
   readonly notice?: string | undefined;
 }
@@ -98,7 +98,7 @@ function chainOf(latest: Run, runs: readonly Run[]): Run[] {
 /** The decisions of these runs, and the removals that they announced and did not report as done. */
 async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery) {
   const decisions = new Map<string, 'done' | 'rejected'>();
-  const purging = new Map<string, Readonly<Record<string, number>>>();
+  const purging = new Map<string, Counts>();
   for (const run of chain) {
     // Each run is classified by its verified first line.
     let isTrusted = false;
