@@ -5,14 +5,9 @@ import type { Secret } from '../base/secrets.ts';
 import { unnamedDiskError } from '../fs/disk-failure.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { HashKey } from '../schema/hash-key.ts';
-import {
-  NOBODY,
-  type PeopleFound,
-  type PeopleQuery,
-  type PlaceOptions,
-  type PurgeResult,
-  type StatefulTarget,
-} from '../sinks/target.ts';
+import { NOBODY, type PeopleFound, type PeopleQuery, type PurgeResult } from '../sinks/people.ts';
+import type { PlaceOptions } from '../sinks/place-options.ts';
+import type { StatefulTarget } from '../sinks/target.ts';
 import { suppress } from '../suppression/list.ts';
 import type { ListedId } from './input/deletion-list.ts';
 import type { Mapping } from './input/mapping.ts';

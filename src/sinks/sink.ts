@@ -15,10 +15,15 @@ export interface Commit {
   readonly idRepeats: number;
 }
 
-/** A place that is open for loading, whose cursor moves with each commit. */
+/**
+ * A place that is open for loading, whose cursor moves with each commit. A run calls, in this order: `runs.begin`; `state`,
+ * from which it plans the days; for one batch after the other `begin` with each window and `commit`; `runs.end`; `publish`,
+ * if something was committed; and `close`, in any case.
+ */
 export interface Sink {
-  /** What the place holds beside its rows, which decides the days to read; undefined before the first load. */
+  /** What the place holds beside its rows; undefined before the first load. That of the last commit. */
   readonly state: TableState | undefined;
+  /** Stored beside the state and not in it: a run is recorded before its first request, and on every way out (S49). */
   readonly runs: RunHistory;
   /**
    * Called with each window of the next batch, in order, as soon as it waits. A sink may begin to write what its commit
@@ -26,14 +31,23 @@ export interface Sink {
    */
   begin?(window: Window): void;
   /**
-   * Takes the windows of a batch, which share no day and come in the order of days. It stores as many of them, from the
-   * first, as one plan of columns serves: each with its receipt, and the state of the last one, all in one step, or
-   * nothing at all. The result is the same as if they were committed one by one. The caller passes the remaining windows
-   * again; and one by one if some cannot be stored together, as those that share ids (`SharedIds` is thrown), of which
-   * nothing is stored then.
+   * Takes a batch: verified, complete windows, one at least, which share no day and come in the order of days (S53). It
+   * stores as many of them, from the first, as one plan of columns serves (`plannedTogether`): all of their rows, each
+   * receipt, and the state of the last one, without the rows that they read again (S13). The result is the same as if
+   * they were committed one by one. The caller passes the remaining windows again; and one by one if some cannot be
+   * stored together, as those that share ids (`SharedIds` is thrown), of which nothing is stored then.
+   *
+   * All becomes visible in one step, and is on the disk (or in the store) before that step; once it returns, no crash
+   * undoes it. A kill or a failure before the step leaves rows and state as they were, and may leave only what no reader
+   * sees and the next run removes or finishes without being asked: temporary files, a journal, objects that no commit
+   * names. Never is a row there twice, nor a cursor without its rows, nor rows without their receipt. Rows that move to
+   * another date may be nowhere for the moments of a commit (S29).
+   *
+   * Of two writers one waits for the lock of the place, up to `lockWaitMs`, or loses the race for the commit: then
+   * nothing of its batch stays anywhere, earlier versions of objects included (S41). Both are transient failures (exit 3).
    */
   commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit>;
-  /** Publishes a verified copy for readers at a path; absent for a target that cannot do so. */
+  /** Publishes a verified copy for readers at a path (S52); absent for a target that cannot do so. */
   publish?(copy: string): Promise<void>;
   /** Releases locks and files; may be called after any failure. */
   close(): Promise<void>;

@@ -7,7 +7,7 @@ import { DEFAULT_HISTORY_DAYS, parseSourceConfig } from '../../config/source.ts'
 import { writeNamedFile } from '../../fs/atomic-file.ts';
 import { startSimulator } from '../../simulator/index.ts';
 import type { QueryResult } from '../../sinks/duckdb/query.ts';
-import type { TargetReport } from '../../sinks/target.ts';
+import type { TargetReport } from '../../sinks/report.ts';
 import { argument, command, text, withDefault } from '../command.ts';
 import { targetSettings } from '../configuration.ts';
 import type { Context } from '../context.ts';

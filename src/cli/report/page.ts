@@ -6,7 +6,7 @@ import { count, formatBytes, grouped } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { countLedger, LedgerCounts } from '../../deletion/ledger/verify.ts';
 import { parseState } from '../../extract/state.ts';
-import type { TargetReport } from '../../sinks/target.ts';
+import type { TargetReport } from '../../sinks/report.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import type { RunRecord } from '../../table/runs.ts';
 import { calendar, type ReportedDay, reportedDays } from './days.ts';

@@ -6,6 +6,7 @@ import { planColumns, type Rules } from '../../table/plan.ts';
 import { asText, literal } from '../../types/sql.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import { DICTIONARY_VALUES, forgetReadFiles, readFiles } from '../files/parquet-file.ts';
+import type { PlaceOptions } from '../place-options.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { engineError } from '../sql/engine/faults.ts';
 import { rereadDate } from '../sql/row-dates.ts';
@@ -14,7 +15,6 @@ import { fileQuery, type TypedRows, typedValues, type WindowLoad } from '../sql/
 import { Prewriter } from '../sql/rows/prewriter.ts';
 import { dropStaging, stageWindow } from '../sql/rows/staging.ts';
 import { baseId } from '../sql/rows/superseded.ts';
-import type { PlaceOptions } from '../target.ts';
 import { batchRows, loadDecoder } from './ipc-stream.ts';
 
 interface TypedFile {

@@ -1,8 +1,8 @@
 import type { TableName } from '../../table/columns.ts';
+import type { DataFile, NewFile } from '../files/data-file.ts';
 import { type FileNote, type LoggedColumns, notedOf, noteOf } from '../files/log-entries.ts';
 import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { pathInTable } from '../files/stored-files.ts';
-import type { DataFile, NewFile } from '../files/table-log.ts';
 import { type Action, type Add, damagedError, parseJson } from './protocol/entry.ts';
 import type { DeltaField } from './schema.ts';
 

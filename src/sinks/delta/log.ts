@@ -3,20 +3,12 @@
 import { randomUUID } from 'node:crypto';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
+import { type DataFile, liveRows } from '../files/data-file.ts';
 import { openWithoutLock, type PlaceWithoutLog } from '../files/file-table.ts';
+import type { FilesFormat, OpenFilesOptions } from '../files/files-format.ts';
 import { loggedColumns, rangedColumns } from '../files/log-entries.ts';
 import { eraseFiles, expiredFiles, type KnownFiles, storeFiles, tryEraseFiles } from '../files/stored-files.ts';
-import {
-  type DataFile,
-  type FileChange,
-  type FilesFormat,
-  type Layout,
-  LostRace,
-  liveRows,
-  type OpenFilesOptions,
-  type Snapshot,
-  type TableLog,
-} from '../files/table-log.ts';
+import { type FileChange, type Layout, LostRace, type Snapshot, type TableLog } from '../files/table-log.ts';
 import { openStorage } from '../storage/open.ts';
 import { addOf, removeOf, statsText } from './data-file.ts';
 import { type Action, LOG_FOLDER } from './protocol/entry.ts';

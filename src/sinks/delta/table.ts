@@ -4,9 +4,10 @@ import type { Logger } from '../../base/log.ts';
 import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { lastWindowNumber } from '../../table/receipts.ts';
+import { byPath, type DataFile } from '../files/data-file.ts';
 import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { DEFAULT_RETENTION_MS, pathInTable, refuseForeignFiles } from '../files/stored-files.ts';
-import { byPath, type DataFile, type FileChange } from '../files/table-log.ts';
+import type { FileChange } from '../files/table-log.ts';
 import { Versions } from '../files/versions.ts';
 import { dataFileOf } from './data-file.ts';
 import {

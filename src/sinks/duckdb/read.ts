@@ -6,13 +6,14 @@ import { coveredDays } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
 import { zoneOf } from '../../types/zone.ts';
+import type { PeopleFound, PeopleQuery } from '../people.ts';
+import type { TargetReport } from '../report.ts';
 import { shortName } from '../sql/conversions.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
 import { type EventRows, findPeople, jsonOfRows, peopleColumns } from '../sql/people.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
-import type { PeopleFound, PeopleQuery, TargetReport } from '../target.ts';
 import { checkColumns, checkStore, isPrepared, readRuns, readStoredState, withStore } from './store.ts';
 
 // Reads of a file, which is opened for reading alone: its people, its report, its differences. All throw UserError.

@@ -6,6 +6,8 @@ import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { asText } from '../../types/sql.ts';
 import { checkOnlyName, noTableError } from '../failures.ts';
+import type { RewriteResult } from '../maintenance.ts';
+import type { PeopleQuery, PurgeOptions, PurgeResult, PurgeTrial } from '../people.ts';
 import { NEW_DATABASE, refuseCopy, republish, withNewDatabase } from '../sql/copies.ts';
 import { fileExists, REWRITING, realFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
@@ -14,7 +16,6 @@ import { namesOf, namingObjects } from '../sql/naming-objects.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource } from '../sql/views.ts';
-import type { PeopleQuery, PurgeOptions, PurgeResult, PurgeTrial, RewriteResult } from '../target.ts';
 import { eventRowsIn } from './read.ts';
 import { COPIED, checkStore, EVENT_NAMES_TABLE, readStoredState, STORE_TABLES } from './store.ts';
 

@@ -1,5 +1,7 @@
+import type { Maintenance } from '../maintenance.ts';
+import type { People } from '../people.ts';
 import { withCopies } from '../sql/copies.ts';
-import type { Maintenance, People, StatefulTarget } from '../target.ts';
+import type { StatefulTarget } from '../target.ts';
 
 export const duckdb: StatefulTarget = withCopies(
   {

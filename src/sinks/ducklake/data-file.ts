@@ -1,6 +1,6 @@
 import { isObject, jsonOf } from '../../base/json.ts';
+import type { DataFile, NewFile } from '../files/data-file.ts';
 import { type FileNote, type LoggedColumns, notedOf, noteOf } from '../files/log-entries.ts';
-import type { DataFile, NewFile } from '../files/table-log.ts';
 import { type CatalogFile, unusableError } from './contents.ts';
 
 /** The facts about a file for which the catalog has no column. */

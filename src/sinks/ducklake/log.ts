@@ -13,8 +13,10 @@ import { lastWindowNumber } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import { checkOnlyName, noTableError } from '../failures.ts';
+import { type DataFile, type NewFile, without } from '../files/data-file.ts';
 import { FieldIds } from '../files/field-ids.ts';
 import { FileTable, openWithoutLock, type PlaceWithoutLog } from '../files/file-table.ts';
+import type { FilesFormat, OpenFilesOptions } from '../files/files-format.ts';
 import { entryChanges, type LoggedColumns, loggedColumns, rangedColumns } from '../files/log-entries.ts';
 import { NO_DATE, PARTITION_COLUMN } from '../files/parquet-file.ts';
 import {
@@ -27,18 +29,7 @@ import {
   storeTime,
   tryEraseFiles,
 } from '../files/stored-files.ts';
-import {
-  type DataFile,
-  type FileChange,
-  type FilesFormat,
-  type Layout,
-  LostRace,
-  type NewFile,
-  type OpenFilesOptions,
-  type Snapshot,
-  type TableLog,
-  without,
-} from '../files/table-log.ts';
+import { type FileChange, type Layout, LostRace, type Snapshot, type TableLog } from '../files/table-log.ts';
 import { copyError, isPlainCopy, republish } from '../sql/copies.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { namingObjects } from '../sql/naming-objects.ts';

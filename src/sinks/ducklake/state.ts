@@ -4,8 +4,8 @@ import { plainCount } from '../../base/quantities.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
+import { byPath, liveRows } from '../files/data-file.ts';
 import { stateEntries, stateFrom } from '../files/log-entries.ts';
-import { byPath, liveRows } from '../files/table-log.ts';
 import { type CatalogContents, unusableError } from './contents.ts';
 import { changedFile, dataFileOf } from './data-file.ts';
 

@@ -4,10 +4,11 @@ import type { TableState } from '../../table/state.ts';
 import { asText, literal } from '../../types/sql.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
 import { columnOfSource, eventItems, eventLogs, rank, sortedEventLogs } from '../sql/views.ts';
+import { type ReadableFile, without } from './data-file.ts';
 import { columnsIn } from './file-columns.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
 import { FILE, readFiles, readFilesWithPaths } from './parquet-file.ts';
-import { type ChangedFiles, type ReadableFile, without } from './table-log.ts';
+import type { ChangedFiles } from './table-log.ts';
 
 const SHARED = '_dfinery_shared';
 

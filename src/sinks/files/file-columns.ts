@@ -11,9 +11,9 @@ import { castToColumn, type DescribedColumn, describe, rescuedAfter, valueAfter 
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
+import type { ReadableFile } from './data-file.ts';
 import { copiesOf } from './file-table.ts';
 import { FILE, ROW_GROUP_ROWS, readFilesWithPaths } from './parquet-file.ts';
-import type { ReadableFile } from './table-log.ts';
 
 const OWN_TYPES = { _key: 'VARCHAR', _dfinery_window: 'BIGINT', _rescued: 'VARCHAR' } as const;
 

@@ -12,6 +12,8 @@ import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { checkConditionalWrites } from '../storage/open.ts';
 import type { Storage } from '../storage/storage.ts';
+import type { DataFile, NewFile, ReadableFile } from './data-file.ts';
+import type { FilesFormat, OpenFilesOptions, OpenMode, OpenPlace } from './files-format.ts';
 import {
   forgetReadFiles,
   PARTITION_COLUMN,
@@ -22,17 +24,7 @@ import {
   writeFile,
 } from './parquet-file.ts';
 import { dataFilePath, FILE_CONCURRENCY } from './stored-files.ts';
-import type {
-  DataFile,
-  FileChange,
-  FilesFormat,
-  NewFile,
-  OpenFilesOptions,
-  OpenPlace,
-  ReadableFile,
-  Snapshot,
-  TableLog,
-} from './table-log.ts';
+import type { FileChange, Snapshot, TableLog } from './table-log.ts';
 
 /** Attempts at a read while a writer changes its files. */
 const READ_ATTEMPTS = 5;
@@ -193,7 +185,7 @@ export const copiesOf = (files: readonly ReadableFile[]): string[] => files.map(
 export async function openWithoutLock(
   storage: Storage,
   options: OpenFilesOptions,
-  mode: 'read' | 'rewrite' | 'load',
+  mode: OpenMode,
   logOf: (open: PlaceWithoutLog) => Promise<TableLog>,
   logFolder?: string,
 ): Promise<OpenPlace> {

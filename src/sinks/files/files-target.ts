@@ -1,5 +1,7 @@
-import type { Maintenance, People, StatefulTarget } from '../target.ts';
-import type { FilesFormat } from './table-log.ts';
+import type { Maintenance } from '../maintenance.ts';
+import type { People } from '../people.ts';
+import type { StatefulTarget } from '../target.ts';
+import type { FilesFormat } from './files-format.ts';
 
 type Description = Omit<StatefulTarget, 'open' | 'maintenance' | 'people' | 'markers'> &
   Required<Pick<StatefulTarget, 'markers'>>;

@@ -8,11 +8,11 @@ import { checkRowCount } from '../sql/rows/counts.ts';
 import { fileQuery, type TypedRows, typedValues, type WindowLoad } from '../sql/rows/file-query.ts';
 import { type Prewriter, WRITE_CONCURRENCY } from '../sql/rows/prewriter.ts';
 import { type Staged, type StagedExtra, withStaged } from '../sql/rows/staging.ts';
+import type { NewFile } from './data-file.ts';
 import { eventColumns } from './file-columns.ts';
 import type { FileTable } from './file-table.ts';
 import { PARTITION_COLUMN, type Writer, writeDates, writeFile } from './parquet-file.ts';
 import { onlyDate, partitionSql } from './partition-date.ts';
-import type { NewFile } from './table-log.ts';
 
 /**
  * Writes all rows of the windows, typed and with keys, one file for each window and date, unless the prewriter has

@@ -12,24 +12,16 @@ import type { Commit, Sink } from '../sink.ts';
 import { finishBatch, type PlannedBatch, planBatch } from '../sql/rows/batch.ts';
 import { Prewriter } from '../sql/rows/prewriter.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
+import { type DataFile, liveRows, type NewFile, type ReadableFile, windowsOf } from './data-file.ts';
 import { derive } from './derive.ts';
 import { columnsIn, selectAfter } from './file-columns.ts';
 import { FileTable } from './file-table.ts';
+import type { FilesFormat, OpenFilesOptions } from './files-format.ts';
 import { writeIncoming, writePlain } from './incoming-files.ts';
 import { readFiles } from './parquet-file.ts';
 import { RunObjects, removeExpiredRuns } from './runs.ts';
 import { findSuperseded, type Superseded } from './superseded.ts';
-import {
-  type DataFile,
-  type FilesFormat,
-  filesAfter,
-  type Layout,
-  liveRows,
-  type NewFile,
-  type OpenFilesOptions,
-  type ReadableFile,
-  windowsOf,
-} from './table-log.ts';
+import { filesAfter, type Layout } from './table-log.ts';
 
 export interface FilesSinkOptions extends Rules, OpenFilesOptions {
   /** Tables to keep beside `events`; they follow from `events`, which is always kept. */

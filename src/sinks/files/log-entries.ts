@@ -14,8 +14,8 @@ import type { TableState } from '../../table/state.ts';
 import { literal } from '../../types/sql.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { identifier } from '../sql/engine/quote.ts';
+import type { ColumnStatistics, DataFile, NewFile } from './data-file.ts';
 import { FILE, PARTITION_COLUMN, readFiles, readFilesWithPaths } from './parquet-file.ts';
-import type { ColumnStatistics, DataFile, NewFile } from './table-log.ts';
 
 // The part of a log that is this program's own: the state as texts by name, a note of each file, and statistics (S44).
 

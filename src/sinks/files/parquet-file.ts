@@ -9,7 +9,8 @@ import { literal } from '../../types/sql.ts';
 import { type DescribedColumn, describe } from '../sql/conversions.ts';
 import type { Engine, Row } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
-import type { ColumnStatistics, Layout, NewFile } from './table-log.ts';
+import type { ColumnStatistics, NewFile } from './data-file.ts';
+import type { Layout } from './table-log.ts';
 
 /** Number of rows of a row group, which a filter skips or a reader reads as a whole. */
 export const ROW_GROUP_ROWS = 61_440;

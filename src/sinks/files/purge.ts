@@ -8,24 +8,17 @@ import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import type { StoredColumn } from '../../table/columns.ts';
+import type { PeopleQuery, PurgeOptions, PurgeTrial } from '../people.ts';
 import { namesOf } from '../sql/naming-objects.ts';
 import { findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
 import { eventNamesIn } from '../sql/rows/counts.ts';
-import type { PeopleQuery, PurgeOptions, PurgeTrial } from '../target.ts';
+import { type DataFile, type NewFile, type ReadableFile, without } from './data-file.ts';
 import { columnsIn, eventRows, selectOf } from './file-columns.ts';
 import { copiesOf, type FileTable, readingTable, withTable } from './file-table.ts';
+import type { FilesFormat, OpenFilesOptions } from './files-format.ts';
 import { countByFile, FILE, readFiles } from './parquet-file.ts';
 import { changeOf, resultOf, sizeOf } from './rewrite.ts';
-import {
-  type DataFile,
-  type FileChange,
-  type FilesFormat,
-  LostRace,
-  type NewFile,
-  type OpenFilesOptions,
-  type ReadableFile,
-  without,
-} from './table-log.ts';
+import { type FileChange, LostRace } from './table-log.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
 const PURGE_ATTEMPTS = 5;

@@ -1,10 +1,11 @@
+import type { TargetReport } from '../report.ts';
 import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../sql/report.ts';
 import { rescuedCells } from '../sql/rows/counts.ts';
-import type { TargetReport } from '../target.ts';
+import type { DataFile } from './data-file.ts';
 import { eventRows } from './file-columns.ts';
 import { type FileTable, readingTable } from './file-table.ts';
+import type { FilesFormat, OpenFilesOptions } from './files-format.ts';
 import { readRuns } from './runs.ts';
-import type { DataFile, FilesFormat, OpenFilesOptions } from './table-log.ts';
 
 export const reportFiles = (format: FilesFormat, options: OpenFilesOptions): Promise<TargetReport> =>
   readingTable(format, options, async (table) => ({

@@ -1,20 +1,13 @@
 import { groupBy } from '../../base/group.ts';
 import { receiptsWith } from '../../table/receipts.ts';
-import type { RewriteResult } from '../target.ts';
+import type { RewriteResult } from '../maintenance.ts';
+import { type DataFile, liveRows, type NewFile } from './data-file.ts';
 import { derive } from './derive.ts';
 import { columnsIn, eventRows, sortedBy } from './file-columns.ts';
 import { type FileTable, withTable } from './file-table.ts';
+import type { FilesFormat, OpenFilesOptions } from './files-format.ts';
 import { FILE, ROW_GROUP_ROWS } from './parquet-file.ts';
-import {
-  type ChangedFiles,
-  type DataFile,
-  type FileChange,
-  type FilesFormat,
-  filesAfter,
-  liveRows,
-  type NewFile,
-  type OpenFilesOptions,
-} from './table-log.ts';
+import { type ChangedFiles, type FileChange, filesAfter } from './table-log.ts';
 
 /** Maximum size of the files that one commit replaces in an object store, since the spool folder must hold them. */
 const BATCH_BYTES = 1024 * 1024 * 1024;

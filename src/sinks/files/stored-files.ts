@@ -5,8 +5,8 @@ import { configError } from '../../base/errors.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { linkError } from '../failures.ts';
 import type { Storage, Stored } from '../storage/storage.ts';
+import type { DataFile, NewFile } from './data-file.ts';
 import { NO_DATE, PARTITION_COLUMN } from './parquet-file.ts';
-import type { DataFile, NewFile } from './table-log.ts';
 
 // The files of tables whose log lists them: each file has a name of its own, which it keeps as long as it exists.
 

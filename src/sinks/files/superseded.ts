@@ -7,9 +7,9 @@ import {
   refuseSharedIds,
   renumber,
 } from '../sql/rows/superseded.ts';
+import type { NewFile, ReadableFile } from './data-file.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
 import { countByFile, readFiles, readFilesWithPaths, writeFile } from './parquet-file.ts';
-import type { NewFile, ReadableFile } from './table-log.ts';
 
 /** The effect of a batch on the rows of stored files. */
 export interface Superseded {

@@ -6,10 +6,11 @@ import { coveredDays } from '../../table/receipts.ts';
 import { describe } from '../sql/conversions.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import { eventIdentity, eventItems } from '../sql/views.ts';
+import { type DataFile, liveRows, type ReadableFile } from './data-file.ts';
 import { columnsIn, eventColumns } from './file-columns.ts';
 import { copiesOf, type FileTable, readingTable } from './file-table.ts';
+import type { FilesFormat, OpenFilesOptions } from './files-format.ts';
 import { countRows, DATE_COLUMN, fingerprint, readFiles } from './parquet-file.ts';
-import { type DataFile, type FilesFormat, liveRows, type OpenFilesOptions, type ReadableFile } from './table-log.ts';
 
 /** Compares every file with the log, and all rows with the receipts. Read-only. Throws UserError. */
 export function verifyFiles(format: FilesFormat, options: OpenFilesOptions): Promise<Difference[]> {

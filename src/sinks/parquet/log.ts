@@ -13,21 +13,12 @@ import { LOG_ID } from '../../schema/groups.ts';
 import { TABLES } from '../../table/columns.ts';
 import { type Difference, difference } from '../../table/differences.ts';
 import { checkOnlyName, filesError, folderError, noTableError } from '../failures.ts';
+import type { DataFile, NewFile } from '../files/data-file.ts';
 import { openWithoutLock } from '../files/file-table.ts';
+import type { FilesFormat, OpenFilesOptions, OpenPlace } from '../files/files-format.ts';
 import { FILE, forgetReadFiles, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
 import { FILE_CONCURRENCY, isTemporary } from '../files/stored-files.ts';
-import {
-  type DataFile,
-  type FileChange,
-  type FilesFormat,
-  filesAfter,
-  type Layout,
-  type NewFile,
-  type OpenFilesOptions,
-  type OpenPlace,
-  type Snapshot,
-  type TableLog,
-} from '../files/table-log.ts';
+import { type FileChange, filesAfter, type Layout, type Snapshot, type TableLog } from '../files/table-log.ts';
 import { type Engine, openEngine } from '../sql/engine/engine.ts';
 import { columnOfSource } from '../sql/views.ts';
 import { DiskStorage } from '../storage/disk.ts';

@@ -10,9 +10,10 @@ import type { ColumnChange } from '../../table/changes.ts';
 import { isTableName, type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
+import type { DataFile } from '../files/data-file.ts';
 import { type FileNote, notedOf, noteOf } from '../files/log-entries.ts';
 import { NO_DATE } from '../files/parquet-file.ts';
-import type { DataFile, Snapshot } from '../files/table-log.ts';
+import type { Snapshot } from '../files/table-log.ts';
 
 /** The folders and files of this program beside the datasets; absolute, as messages name them. */
 export function pathsIn(folder: string) {

@@ -5,7 +5,8 @@ import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { copyLockedFile } from '../../fs/locked-file.ts';
 import { literal } from '../../types/sql.ts';
-import type { PurgeOptions, StatefulTarget } from '../target.ts';
+import type { PurgeOptions } from '../people.ts';
+import type { StatefulTarget } from '../target.ts';
 import {
   checkDatabasePath,
   copyMode,

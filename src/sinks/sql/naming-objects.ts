@@ -1,5 +1,5 @@
 import { literal } from '../../types/sql.ts';
-import type { PeopleFound, PeopleQuery } from '../target.ts';
+import type { PeopleFound, PeopleQuery } from '../people.ts';
 import type { Engine } from './engine/engine.ts';
 
 /** Where texts lie that may quote a person: the kind of object, the relation, its name, its SQL, and any other text. */

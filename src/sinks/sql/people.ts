@@ -10,7 +10,7 @@ import { TYPES } from '../../types/index.ts';
 import { asText } from '../../types/sql.ts';
 import { COLUMN_TYPES, type ColumnType } from '../../types/type.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
-import { NOBODY, type PeopleFound, type PeopleQuery, type UnifiedId } from '../target.ts';
+import { NOBODY, type PeopleFound, type PeopleQuery, type UnifiedId } from '../people.ts';
 import type { Engine } from './engine/engine.ts';
 import { anyOf, identifier, textLiteral } from './engine/quote.ts';
 import { rescueKey } from './rows/cells.ts';

@@ -16,7 +16,7 @@ import type { ColumnGroup } from '../../types/known-columns.ts';
 import { literal } from '../../types/sql.ts';
 import type { ColumnType } from '../../types/type.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
-import type { PlaceOptions } from '../target.ts';
+import type { PlaceOptions } from '../place-options.ts';
 import { type Engine, openEngine } from './engine/engine.ts';
 import { engineError } from './engine/faults.ts';
 import { type CellSql, cellSql } from './rows/cells.ts';

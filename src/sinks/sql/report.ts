@@ -2,7 +2,7 @@ import type { Day } from '../../base/days.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
 import { type StoredColumn, typedColumns } from '../../table/columns.ts';
 import type { Zone } from '../../types/zone.ts';
-import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../target.ts';
+import { REPORTED_NAMES, type ReportedColumn, type ReportedEvents, type TargetReport } from '../report.ts';
 import type { Engine, Row } from './engine/engine.ts';
 import { identifier } from './engine/quote.ts';
 import { arrivedAt, localTime, occurredAt } from './row-dates.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { configError } from '../../base/errors.ts';
 import { schemeOf } from '../../fs/local-path.ts';
-import type { PlaceOptions } from '../target.ts';
+import type { PlaceOptions } from '../place-options.ts';
 import { DiskStorage } from './disk.ts';
 import { type BucketFolder, openS3Storage } from './s3.ts';
 import type { Storage } from './storage.ts';

@@ -10,7 +10,8 @@ import type { DeletionReport } from '../../../src/deletion/report.ts';
 import type { ProfileDeleter } from '../../../src/deletion/send-requests.ts';
 import type { DeletionAnswer } from '../../../src/service/delete/client.ts';
 import type { DeletionKind } from '../../../src/service/delete/outcomes.ts';
-import type { People, StatefulTarget } from '../../../src/sinks/target.ts';
+import type { People } from '../../../src/sinks/people.ts';
+import type { StatefulTarget } from '../../../src/sinks/target.ts';
 import type { Json } from '../airbyte/connector.ts';
 import { Folders, quickClock } from './deletions.ts';
 

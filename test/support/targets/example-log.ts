@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { configError } from '../../../src/base/errors.ts';
+import { type DataFile, liveRows } from '../../../src/sinks/files/data-file.ts';
 import { openWithoutLock } from '../../../src/sinks/files/file-table.ts';
+import type { FilesFormat, OpenFilesOptions } from '../../../src/sinks/files/files-format.ts';
 import {
   entryChanges,
   type FileNote,
@@ -20,14 +22,10 @@ import {
   tryEraseFiles,
 } from '../../../src/sinks/files/stored-files.ts';
 import {
-  type DataFile,
   type FileChange,
-  type FilesFormat,
   filesAfter,
   type Layout,
   LostRace,
-  liveRows,
-  type OpenFilesOptions,
   type Snapshot,
   type TableLog,
 } from '../../../src/sinks/files/table-log.ts';

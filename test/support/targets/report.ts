@@ -1,5 +1,5 @@
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
-import type { TargetReport } from '../../../src/sinks/target.ts';
+import type { TargetReport } from '../../../src/sinks/report.ts';
 import { newState, type TableState } from '../../../src/table/state.ts';
 
 /** A name made of markup and of characters that turn the direction of the text. */

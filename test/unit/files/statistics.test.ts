@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
+import type { NewFile } from '../../../src/sinks/files/data-file.ts';
 import { loggedColumns } from '../../../src/sinks/files/log-entries.ts';
 import { writeFile } from '../../../src/sinks/files/parquet-file.ts';
-import type { NewFile } from '../../../src/sinks/files/table-log.ts';
 import { openEngine } from '../../../src/sinks/sql/engine/engine.ts';
 
 it('tells the range of instants in UTC, whatever zone the machine is in, when a row group has none', async () => {

@@ -1,8 +1,8 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { DataFile, NewFile } from '../../../src/sinks/files/data-file.ts';
 import { withTable } from '../../../src/sinks/files/file-table.ts';
 import { readFiles } from '../../../src/sinks/files/parquet-file.ts';
-import type { DataFile, NewFile } from '../../../src/sinks/files/table-log.ts';
 import type { TableName } from '../../../src/table/columns.ts';
 import type { TableState } from '../../../src/table/state.ts';
 import { on } from '../../support/targets/csv.ts';

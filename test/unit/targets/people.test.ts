@@ -4,7 +4,7 @@ import { configError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { HashedColumns } from '../../../src/extract/export-request.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
-import type { PeopleQuery } from '../../../src/sinks/target.ts';
+import type { PeopleQuery } from '../../../src/sinks/people.ts';
 import type { ColumnType } from '../../../src/types/type.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { TARGETS, TargetFixture } from '../../support/targets/target-fixture.ts';
