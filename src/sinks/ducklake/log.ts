@@ -163,6 +163,11 @@ class CatalogLog implements TableLog {
     await this.#takeInChangedFiles(await this.#advanceTo(await this.#parts.catalog.read(readContents)));
   }
 
+  /** False if somebody has committed since: a purge removes files at once. */
+  async isUnchanged(): Promise<boolean> {
+    return tokenOf(await this.#parts.catalog.read(readContents)) === tokenOf(this.#contents);
+  }
+
   /**
    * Takes contents as the latest version; returns the files that another program changed. Throws UserError for changes
    * that cannot be followed.
@@ -400,7 +405,7 @@ class CatalogLog implements TableLog {
 
 const isoTime = (ms: number): string => new Date(ms).toISOString();
 
-/** A text of what must not change between a read and a commit: state, columns and files of this program's tables. */
+/** A text of what must not change between a read and a commit, or the end of the read: state, columns and files of this program's tables. */
 function tokenOf(contents: CatalogContents | undefined): string {
   if (contents === undefined) return '';
   const files = contents.files.map(({ id, deleted }) => [id, deleted.positions.length, deleted.files]);

@@ -234,7 +234,7 @@ export function readingTable<T>(
       const [found] = await Promise.allSettled([work(table)]);
       options.signal?.throwIfAborted();
       const isDecided = found.status === 'fulfilled' && isCertain(found.value);
-      if (isDecided || (await table.log.isUnchanged?.()) !== false) {
+      if (isDecided || (await table.log.isUnchanged())) {
         if (found.status === 'fulfilled') return found.value;
         throw found.reason;
       }

@@ -10,7 +10,7 @@ import type { DescribedColumn } from '../sql/conversions.ts';
 import { byPath, type DataFile, type NewFile, without } from './data-file.ts';
 
 /**
- * Which files of a place are live, and how a change becomes visible in one step: four methods, and four more that only
+ * Which files of a place are live, and how a change becomes visible in one step: five methods, and three more that only
  * some logs need. All methods throw UserError. `test/support/targets/example-log.ts` is a whole one. In this order the
  * work calls them, of a place that is open:
  * - a read: what is wanted of `snapshot`; `isUnchanged`; where that is false `read`, and the work again.
@@ -51,8 +51,8 @@ export interface TableLog {
    * it.
    */
   erase(): Promise<readonly string[]>;
-  /** False if files that were read may have been changed or removed since; absent if that cannot happen. */
-  isUnchanged?(): Promise<boolean>;
+  /** False if files of the snapshot may have been changed or removed since: a purge removes them at once. */
+  isUnchanged(): Promise<boolean>;
   /**
    * Paths of files that no reader needs any more, or that dead runs left (S45, S46): `expiredFiles`. May first remove old
    * versions; the caller removes the files. A failure is only logged. Absent if files leave with the commit.

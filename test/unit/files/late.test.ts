@@ -76,6 +76,29 @@ describe.each(LOGS_WITHOUT_LOCK)('%s beside a purge', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
+  it('a reader that a purge overtakes reads again, and sees the place after it [R1270]', async () => {
+    await fixture.store([load(ONE, 'a', 'erna', 'otto', 'ida')]);
+    const open = await fixture.format.open(fixture.options, 'read');
+    const { address } = open.storage;
+    await open.close();
+    /** The options of a reader that has read the log when a purge removes this person, but none of the files. */
+    const overtakenBy = async (id: string) => {
+      const storage = await openStorage(address, { env: fixture.options.env });
+      const localFile = storage.localFile.bind(storage);
+      let purges = 0;
+      storage.localFile = async (...of) => {
+        if (purges++ === 0) await purge(id);
+        return localFile(...of);
+      };
+      return { ...fixture.options, storage };
+    };
+    const [maintenance, people] = [await fixture.target.maintenance(), await fixture.target.people()];
+    expect(await maintenance.verify(fixture.place, await overtakenBy('erna'))).toEqual([]);
+    expect(await maintenance.report(fixture.place, await overtakenBy('otto'))).toMatchObject({ rows: 2 });
+    const query = { column: 'df_unified_id', ids: ['ida'] };
+    expect(await people.find(fixture.place, query, await overtakenBy('ida'))).toMatchObject({ rows: 0 });
+  });
+
   it('names in a purge the file of a dead run whose time is yet to come, as of a clock that was ahead [R912]', async () => {
     await fixture.store([load(ONE, 'a', 'erna')]);
     const open = await fixture.format.open(fixture.options, 'read');
