@@ -1,5 +1,5 @@
 import { addDays } from '../base/days.ts';
-import { configError, transientError, UserError } from '../base/errors.ts';
+import { transientError, UserError } from '../base/errors.ts';
 import { MalformedCsv } from '../csv/malformed.ts';
 import { RowSource } from '../csv/row-source.ts';
 import { readNames } from '../csv/tokenizer.ts';
@@ -27,7 +27,8 @@ export async function exportHeader(request: ExportRequest, deps: HeaderDeps): Pr
     if (answer.kind === 'invalid') {
       const now = deps.clock.now();
       const earlier = [now, answer.serverTime ?? now].map(earliestToday).find((day) => from <= day && day < to);
-      if (earlier === undefined) throw configError(answer.message);
+      // Perhaps it refuses the number of days: the request for the types shows whether something else is wrong.
+      if (earlier === undefined) return undefined;
       to = earlier;
     } else {
       if (answer.kind === 'too_big' || moves++ >= MAX_MOVES) return undefined;

@@ -92,7 +92,7 @@ function decide({ single, twoDays, next, sharesNoRow }: Answers, now: Circumstan
   if (twoDays === undefined) return request('twoDays');
   if (twoDays.kind === 'gone') return none('gone', twoDays.message);
   if (twoDays.kind !== 'rows') {
-    if (now.isOver) return { kind: 'failure', error: refusalError(only(day), twoDays.message) };
+    if (now.isOver) return { kind: 'failure', error: refusalError({ first: day, last: tomorrow }, twoDays.message) };
     if (answer.kind !== 'rows') return none('invalid', twoDays.message);
     return { ...windowOf(answer, day), contains: undefined };
   }

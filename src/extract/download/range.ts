@@ -1,9 +1,10 @@
 import { addDays, type Day, daysOf, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { WaitBudget } from '../../service/export/retry.ts';
-import { type DayRange, earliestToday, lengthOf, only, toDateFor, todayUtc } from '../plan/days.ts';
+import { type DayRange, earliestToday, lengthOf, oldestDays, only, toDateFor, todayUtc } from '../plan/days.ts';
+import { nameDays } from '../plan/gaps.ts';
 import { type DaysResult, noDownload } from './download.ts';
-import { type Extraction, waitBudgetOf } from './extraction.ts';
+import { discard, type Extraction, waitBudgetOf } from './extraction.ts';
 import { fetchDays } from './split.ts';
 
 interface RangeOptions {
@@ -22,6 +23,7 @@ export async function fetchRange(
   days: DayRange,
   { assumesEnd = false, waitBudget = waitBudgetOf(extraction, days.first) }: RangeOptions = {},
 ): Promise<DaysResult[]> {
+  const options = { assumesEnd, waitBudget };
   const { facts, plan } = extraction;
   const { first, last } = days;
   const inclusive =
@@ -31,38 +33,44 @@ export async function fetchRange(
   }
   /** The smallest `to_date` with which the first day is still requested. */
   const least = inclusive ? first : addDays(first, 1);
+  /** That of a request for the first day alone. */
+  const leastAlone = facts.known.singleDaysInclusive === true ? first : addDays(first, 1);
   const wanted = toDateFor(days, inclusive);
   let to = facts.known.latestToDate === undefined ? wanted : earlierOf(wanted, facts.known.latestToDate);
   if (to < least) return [noDownload(days, 'invalid', 'it has not begun at the service')];
   for (let isLowered = false; ; isLowered = true) {
-    const splitByNames = !canBeHalved(extraction, days);
-    const download = await fetchDays(extraction, { from: first, to, through: last, splitByNames }, waitBudget);
+    const halvable = canBeHalved(extraction, days);
+    const request = { from: first, to, through: last, splitByNames: !halvable };
+    const download = await fetchDays(extraction, request, waitBudget);
     switch (download.kind) {
       case 'rows':
         if (isLowered) facts.limitToDate(to);
         if (download.split === 'names' && first !== last) facts.halveWindowDays(days);
         return [{ ...download, days, contains: earlierOf(last, inclusive ? to : addDays(to, -1)) }];
       case 'gone': {
+        if (to > leastAlone && (await isExported(extraction, first, leastAlone, waitBudget))) {
+          if (!halvable) throw refusalError(days, download.message);
+          return fetchHalves(extraction, days, facts.halveWindowDays(days), options);
+        }
         // The remaining days are requested again, without those that are known to be gone as well.
         const gone = daysOf(first, last).filter((day) => day === first || facts.isSurelyGone(day));
         const next = addDays(first, gone.length);
         const results = gone.map((day) => noDownload(only(day), 'gone', download.message));
-        return next > last
-          ? results
-          : [...results, ...(await fetchRange(extraction, { first: next, last }, { assumesEnd, waitBudget }))];
+        return next > last ? results : [...results, ...(await fetchRange(extraction, { first: next, last }, options))];
       }
-      case 'too_big': {
-        const middle = addDays(first, facts.halveWindowDays(days) - 1);
-        return [
-          ...(await fetchRange(extraction, { first, last: middle }, { assumesEnd, waitBudget })),
-          ...(await fetchRange(extraction, { first: addDays(middle, 1), last }, { assumesEnd, waitBudget })),
-        ];
-      }
+      case 'too_big':
+        return fetchHalves(extraction, days, facts.halveWindowDays(days), options);
       case 'invalid': {
         // The range may end in the future: it is requested again with an earlier end (S3).
         const now = facts.earlierTime();
         const lower = earlierEnds(extraction.deps.clock.now(), now).find((day) => day < to);
         if (lower === undefined || lower < least) {
+          // It may be the number of days that is refused, and not one of them.
+          if (halvable && to > leastAlone) {
+            const isOver = wanted <= earliestToday(now);
+            const count = isOver ? facts.halveWindowDays(days) : Math.ceil(lengthOf(days) / 2);
+            return fetchHalves(extraction, days, count, options);
+          }
           // Days that are not over in every time zone are left to a later run.
           if (first >= earliestToday(now)) return [noDownload(days, 'invalid', download.message)];
           throw refusalError(days, download.message);
@@ -71,6 +79,32 @@ export async function fetchRange(
       }
     }
   }
+}
+
+/** Downloads the first `count` of the days, and then the others. */
+async function fetchHalves(
+  extraction: Extraction,
+  { first, last }: DayRange,
+  count: number,
+  options: RangeOptions,
+): Promise<DaysResult[]> {
+  const middle = addDays(first, count - 1);
+  return [
+    ...(await fetchRange(extraction, { first, last: middle }, options)),
+    ...(await fetchRange(extraction, { first: addDays(middle, 1), last }, options)),
+  ];
+}
+
+/**
+ * True if the service exports a day without the days after it, so that it had refused the number of days. It is not
+ * asked about a day that is older than the configured history.
+ */
+async function isExported(extraction: Extraction, day: Day, to: Day, waitBudget: WaitBudget): Promise<boolean> {
+  const { facts, plan } = extraction;
+  if (day < oldestDays(facts.earlierTime(), plan.historyDays).probably) return false;
+  const alone = await fetchDays(extraction, { from: day, to, through: day, splitByNames: false }, waitBudget);
+  await discard(extraction, alone);
+  return alone.kind !== 'gone';
 }
 
 /** True if fewer days can be requested, and would not share a day with the next window. */
@@ -88,5 +122,7 @@ function canBeHalved({ plan, facts }: Extraction, days: DayRange): boolean {
 const earlierEnds = (machine: number, earlier: number): Day[] =>
   [machine, earlier].flatMap((now) => [addDays(todayUtc(now), 1), todayUtc(now), earliestToday(now)]);
 
-export const refusalError = (days: DayRange, message: string) =>
-  configError(`The service refuses the export of ${days.first}: ${message}`, { where: { window: days.first } });
+export const refusalError = ({ first, last }: DayRange, message: string) =>
+  configError(`The service refuses the export of ${nameDays(daysOf(first, last))}: ${message}`, {
+    where: { window: first },
+  });

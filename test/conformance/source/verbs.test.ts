@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { daysOf } from '../../../src/base/days.ts';
 import { catalogProblems, formProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
 import { startFaultyServer } from '../../support/service/faulty-server.ts';
@@ -154,6 +155,41 @@ describe('discover', () => {
       });
       const { streams } = (await discover({ discover_days: 1 })).catalog();
       expect(streams[0].json_schema.properties.n).toMatchObject({ type: ['integer', 'null'] });
+    },
+  );
+
+  it.each(['invalid_parameter', 'exceed_date_range_limit'])(
+    'and read take all days from a service that refuses more than three at once with %s [R1320]',
+    async (reason) => {
+      fixture = await SourceFixture.start();
+      const catalog = await fixture.catalog({}, ['events']);
+      const server = await startFaultyServer(({ body }) => {
+        const { from_date: from, to_date: to } = JSON.parse(body);
+        const days = daysOf(from, to);
+        if (days.length > 3)
+          return [{ send: answer('400 Bad Request', JSON.stringify({ result: 'fail', message: reason })) }];
+        const rows = days.flatMap((day) => [
+          `1,u,${day}a,${day}a,${day} 10:00:00,${day} 10:00:00,n`,
+          `1,u,${day}b,${day}b,${day} 20:00:00,${day} 20:00:00,n`,
+        ]);
+        const header =
+          'df_api_version,df_unified_id,df_event_log_id,df_event_detail_log_id,df_server_datetime,df_correction_datetime,df_event_name';
+        return [{ send: answer('200 OK', `${[header, ...rows].join('\n')}\n`) }];
+      });
+      try {
+        const output = await discover({ base_url: server.url, discover_days: 5 });
+        expect(output.logs('window.gap')).toEqual([]);
+        expect(output.catalog().streams).toHaveLength(3);
+        const more = { base_url: server.url, start_date: '2026-01-12', window_days: 7, on_gap: 'warn' };
+        const read = await fixture.read(catalog, undefined, more);
+        expect(read.errors()).toEqual([]);
+        const wanted = daysOf('2026-01-12', '2026-01-20').flatMap((day) => [`${day}a`, `${day}b`]);
+        const ids = read.records('events').map((record) => record._key);
+        expect(new Set(ids)).toEqual(new Set(wanted));
+        expect(read.states('events').at(-1)).not.toHaveProperty('gaps');
+      } finally {
+        await server.close();
+      }
     },
   );
 

@@ -88,6 +88,62 @@ describe('expired days of a range', () => {
   });
 });
 
+describe('a range of more days than the service exports at once', () => {
+  const SETTINGS = { startDate: '2026-03-04', endDate: '2026-03-09', windowDays: 6, ...PROVED } as const;
+  const limited = (refuse: 'gone' | 'invalid', most: number): FakeServiceSettings['fault'] => {
+    return ({ from, to }) => (daysOf(from, to).length > most ? { refuse } : undefined);
+  };
+
+  it.each([
+    ['gone', ['04..09', '04..04', '04..06', '07..09']],
+    ['invalid', ['04..09', '04..06', '07..09']],
+  ] as const)('is no gap and no configuration error, but requested in parts: %s [R1320]', async (refuse, requests) => {
+    for (const onGap of ['warn', 'fail'] as const) {
+      open({ fault: limited(refuse, 3) });
+      await fixture.run({ ...SETTINGS, onGap });
+      expect(ranges()).toEqual(requests);
+      expect(fixture.target.ids()).toHaveLength(24);
+      expect(fixture.target.state).toMatchObject({ from_date: '2026-03-10', max_window_days: 3 });
+      expect(fixture.target.state).not.toHaveProperty('gaps');
+      expect(readdirSync(fixture.spoolDir)).toEqual([]);
+      fixture.close();
+    }
+    open();
+  });
+
+  it('is asked for as single days if need be, and the days that are gone are still found', async () => {
+    open({ historyDays: 4, fault: limited('gone', 1) });
+    await fixture.run({ ...SETTINGS, onGap: 'warn' });
+    expect(fixture.target.ids()).toHaveLength(16);
+    expect(fixture.target.state).toMatchObject({ gaps: ['2026-03-04', '2026-03-05'], max_window_days: 1 });
+  });
+
+  it('costs no further request for days that are older than the configured history', async () => {
+    open({ historyDays: 4 });
+    await fixture.run({ ...SETTINGS, historyDays: 4, onGap: 'warn' });
+    expect(ranges()).toEqual(['04..04', '06..09']);
+  });
+
+  it('is a configuration error that names the day that is refused on its own', async () => {
+    open({ fault: () => ({ refuse: 'invalid' }) });
+    const failure = await failureOf(fixture.run(SETTINGS));
+    expect(failure).toMatchObject({ exitCode: 2, message: expect.stringContaining('of 2026-03-04: the fake says') });
+    expect(ranges()).toEqual(['04..09', '04..06', '04..05', '04..04']);
+  });
+
+  it('that ends in the future is not taken for too long', async () => {
+    open({
+      zoneHours: -8,
+      future: 'error',
+      fault: ({ to }) => (to > '2026-03-10' ? { refuse: 'invalid' } : undefined),
+    });
+    fixture.target.state = { version: 1, from_date: '2026-03-10', start_date: '2026-03-10', to_date_inclusive: true };
+    await fixture.run({ startDate: '2026-03-10', windowDays: 3, lookbackDays: 0 });
+    expect(fixture.target.ids()).toHaveLength(2);
+    expect(fixture.target.state).not.toHaveProperty('max_window_days');
+  });
+});
+
 describe('the start of a state', () => {
   it.each([4, 5])('moves past expired days, also with %i days of history', async (historyDays) => {
     open({ historyDays: 4 });

@@ -127,13 +127,21 @@ describe('clocks of service and machine that are', () => {
 });
 
 describe('a range that reaches into the future', () => {
-  it('is requested through tomorrow, then today, then the last day that is over', async () => {
+  it('is requested through tomorrow, then today, then in parts, of which the days that are over are read [R1320]', async () => {
     const fault: FakeServiceSettings['fault'] = ({ to }) => (to > '2026-03-09' ? { refuse: 'invalid' } : undefined);
     open({ fault });
     // It is the 11th in UTC+14, the 10th in UTC and in UTC-12, where the 9th is the last day that is over.
+    await fixture.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'true' });
+    expect(ranges()).toEqual(['08..11', '08..10', '08..09', '10..11', '10..10']);
+    expect(fixture.target.state).toMatchObject({ from_date: '2026-03-10' });
+    expect(fixture.target.state).not.toHaveProperty('max_window_days');
+  });
+
+  it('is a configuration error if it is refused, however few of its days are requested', async () => {
+    open({ fault: () => ({ refuse: 'invalid' }) });
     const work = fixture.run({ startDate: '2026-03-08', windowDays: 9, toDateInclusive: 'true' });
     await expect(work).rejects.toMatchObject({ exitCode: 2, where: { window: '2026-03-08' } });
-    expect(ranges()).toEqual(['08..11', '08..10']);
+    expect(ranges()).toEqual(['08..11', '08..10', '08..09', '08..08']);
   });
 
   it('is requested through yesterday, too, in a morning of UTC', async () => {
