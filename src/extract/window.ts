@@ -43,7 +43,10 @@ export type FileScan = Pick<
   'header' | 'columns' | 'rows' | 'longestRow' | 'hasDuplicateOrMissingIds' | 'rowEnds' | 'idSample' | 'eventNames'
 >;
 
-/** One file of a window: a complete, verified CSV, normalised for readers (LF, valid UTF-8, no BOM). */
+/**
+ * One file of a window: a complete, verified CSV, normalised for readers (LF, valid UTF-8, no BOM, every row as wide as
+ * the header).
+ */
 export interface SpoolFile extends FileScan {
   readonly path: string;
 }

@@ -23,7 +23,10 @@ export function storedReceipt(receipt: Receipt, windowNumber: number, idRepeats:
 export const lastWindowNumber = (receipts: readonly Pick<StoredReceipt, 'window'>[]): number =>
   receipts.reduce((most, { window }) => Math.max(most, window), 0);
 
-/** The receipts that are still needed, with their current rows. `liveRows`: rows by window. */
+/**
+ * The receipts that are still needed, with their current rows: one without any goes once a later window supersedes
+ * it. `liveRows`: rows by window.
+ */
 export function receiptsWith(receipts: readonly StoredReceipt[], liveRows: ReadonlyMap<number, number>) {
   const counted = receipts.map((receipt) => ({ ...receipt, rows_live: liveRows.get(receipt.window) ?? 0 }));
   return counted.filter((receipt) => receipt.rows_live > 0 || !counted.some((later) => supersedes(later, receipt)));

@@ -4,21 +4,24 @@ import { type ColumnChange, MAX_CHANGES } from './changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, storedColumn, type TableName } from './columns.ts';
 import { coveredDays, receiptsWith, rowsOf, type StoredReceipt } from './receipts.ts';
 
-/** The contents of a target beside its rows. */
+/** All that a place holds beside its rows and its runs. `applyBatch` alone says what a batch makes of it. */
 export interface TableState {
-  /** Zone of all datetimes that name none, null if there is no such zone; fixed by the first load. */
+  /** Zone of all datetimes that name none, null if there is no such zone; fixed by the first load (S19). */
   readonly timezone: string | null;
-  /** `events`, and the tables that are kept with it. */
+  /** `events`, and the tables that are kept with it: those that a load asked for. */
   readonly tables: readonly TableName[];
-  /** Columns in the order of their positions. */
+  /**
+   * Columns in the order of their positions: for names that never change (S16), and types that do not depend on the
+   * order of days (S21).
+   */
   readonly columns: readonly StoredColumn[];
-  /** Receipts in the order of their windows. */
+  /** Receipts in the order of their windows: for the cursor (S4), superseded rows (S13), and `verify` (S14). */
   readonly receipts: readonly StoredReceipt[];
   /** Names of events seen, sorted, for a day that must be split (S10). */
   readonly eventNames: readonly string[];
-  /** The cursor and its companions, as stored with the last window. */
+  /** The cursor and its companions, as given with the last window: for the next plan, and who may load here (S6). */
   readonly exportState: ExportState | null;
-  /** Column changes, oldest first. */
+  /** Column changes, oldest first: for `report` and `_dfinery_changes` (S49). */
   readonly changes: readonly ColumnChange[];
 }
 

@@ -23,7 +23,10 @@ export interface IdentifiedTable {
   readonly lastColumnId: number;
 }
 
-/** The ids of the columns of tables: committed ones, and new ones that a table gets with the next commit. */
+/**
+ * The ids of the columns of tables, that of the date included: committed ones, and new ones that a table gets with the
+ * next commit. A retyped column keeps its id, since all live files that have it are written anew in that commit.
+ */
 export class FieldIds {
   readonly #tables: ReadonlyMap<TableName, IdentifiedTable>;
   readonly #last = new Map<TableName, number>();

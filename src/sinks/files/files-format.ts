@@ -35,7 +35,10 @@ export interface OpenFilesOptions extends PlaceOptions, TargetOptions, Pick<Purg
   readonly place: string;
   /** A storage to be used instead of the place's own. */
   readonly storage?: Storage | undefined;
-  /** Time that files which left the table stay for its readers (ms); undefined if that of the last load applies. */
+  /**
+   * Time that files which left the table stay for its readers (ms); undefined if that of the last load applies, which
+   * the log keeps, else `DEFAULT_RETENTION_MS`.
+   */
   readonly retentionMs?: number | undefined;
   /** True if only the state is read, and no rows. */
   readonly isStateEnough?: boolean | undefined;
@@ -46,7 +49,7 @@ export interface OpenPlace {
   /** It has read the latest version. */
   readonly log: TableLog;
   readonly engine: Engine;
-  /** An empty folder for files that are not stored yet. */
+  /** An empty folder of this run alone, for files that are not stored yet; `close` removes it. */
   readonly folder: string;
   /**
    * Throws a transient failure if another run took this one for dead, and removed the folder: called before each commit.

@@ -26,7 +26,11 @@ const CHANGES = 'changes.';
 
 export const isReceiptEntry = (name: string): boolean => name.startsWith(WINDOW);
 
-/** The entries of a state, JSON by name, without the rows that each window still has: the files show them. */
+/**
+ * The entries of a state, JSON by name. The rows that each window still has are not among them, since the files show
+ * them (`receiptsWith(receipts, liveRows(files))`); nor are zone, tables and event names, for which each log has its own
+ * place. A log whose entries stay for good, as in Delta, leaves the event names out.
+ */
 export function stateEntries({ columns, receipts, exportState, changes }: TableState): Map<string, string> {
   const byReceipt = groupBy(changes, ({ window }) => window);
   const entries: [string, unknown][] = [
@@ -46,7 +50,10 @@ export function entryChanges(before: ReadonlyMap<string, string>, wanted: Readon
   };
 }
 
-/** The state that entries hold. `failed` makes the failure for an entry that this program cannot have written. */
+/**
+ * The state that entries hold, checked by schemas/table-state.json, which serves every log. `failed` makes the failure
+ * for an entry that this program cannot have written.
+ */
 export function stateFrom(
   entries: ReadonlyMap<string, string>,
   failed: (name: string, why: string) => UserError,
@@ -72,7 +79,10 @@ export function stateFrom(
   };
 }
 
-/** The note of a file, as JSON: facts that the log itself does not store for every file. */
+/**
+ * The note of a file, as JSON: facts that a log has no member for. It lies wherever there is room for a text: a tag, a
+ * column, a member. Table, path, date, rows, bytes and the names of columns are the log's own.
+ */
 export interface FileNote {
   readonly id: string;
   readonly sha256?: string;

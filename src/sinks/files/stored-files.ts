@@ -60,13 +60,13 @@ export async function storeFiles(storage: Storage, files: readonly NewFile[]): P
 
 /** The facts in a log about paths in the folders of its tables. */
 export interface KnownFiles {
-  /** True for a file that is part of a table, or of the log. */
+  /** True for a file that is part of a table now, or that the latest version of the log names. */
   isLive(path: string): boolean;
   /** When a file left its table (ms); infinite if older versions need it; undefined if it was part of none. */
   leftAt(path: string): number | undefined;
   /**
-   * True for a path that only a file of this log has, such as a manifest; absent for a log without files beside its
-   * versions.
+   * True for a path that only a file of this log has, such as a manifest: else one whose run died would stay for good.
+   * Absent for a log without files beside its versions.
    */
   isLogFile?(path: string): boolean;
 }
@@ -96,7 +96,7 @@ export async function storeTime(storage: Storage): Promise<number> {
 
 /**
  * Erases the files of a table that are not live. A file that was part of no table stays if it is younger than the purge
- * (`purgedAt`, by the store's clock): its writer may still commit it. Returns a sentence about each whose time is yet to
+ * (`purgedAt`: `Versions.storedAt`, or `storeTime` before the commit): its writer may still commit it. Returns a sentence about each whose time is yet to
  * come, which no clock that was right has given it: it may be older than the purge.
  */
 export async function eraseFiles(storage: Storage, table: TableName, { isLive, leftAt }: KnownFiles, purgedAt: number) {

@@ -25,7 +25,10 @@ export interface LatestVersion {
   knows(path: string): boolean;
 }
 
-/** The numbered versions of a log, from 0 on. A purge removes those before its own. All methods throw UserError. */
+/**
+ * The numbered versions of a log, from 0 on, for a log whose commit is that one of them is made. A purge removes those
+ * before its own. All methods throw UserError.
+ */
 export class Versions {
   readonly #storage: Storage;
   readonly #names: VersionNames;
@@ -36,8 +39,10 @@ export class Versions {
   }
 
   /**
-   * Makes a version; false if somebody else made it first. A file with exactly this text is our own, whose answer was
-   * lost: so each text has an id that nobody else has. `readLatest` reads the log anew.
+   * Makes a version, once all that it names is stored; false if somebody else made it first, or if a purge has removed
+   * the versions before, so that no reader would ever see this one: then the log erases what it stored, and throws
+   * LostRace. A file with exactly this text is our own, whose answer was lost: so each text has an id that nobody else
+   * has. `readLatest` reads the log anew.
    */
   async create(
     version: number,

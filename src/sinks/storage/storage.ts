@@ -14,8 +14,11 @@ export interface ParquetPart {
 }
 
 /**
- * Where the files of tables are. Paths are relative to the root and use `/`. All methods throw UserErrors that name the
- * address: `config` if the user must act, `transient` if a retry may succeed.
+ * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there: what else a kill
+ * leaves lies in the folder of that object, where `list` shows it, or `eraseAllBut` finds it. What is stored when a
+ * method returns survives any crash. All methods throw UserErrors that name the address: `config` if the user must act,
+ * `transient` if a retry may succeed. A storage may repeat a request whose answer was lost: `create` then says false of
+ * its own object, which its text tells (`Versions`).
  */
 export interface Storage {
   /** The address as it was given, for messages. */
@@ -26,14 +29,19 @@ export interface Storage {
   read(path: string): Promise<Buffer | undefined>;
   /** Lists everything below a folder whose path comes after `after`, in order of the paths' bytes. */
   list(folder: string, after?: string): AsyncGenerator<Stored, void, undefined>;
-  /** Creates an object, complete and durable; false if one exists, which then stays as it was. */
+  /**
+   * Creates an object; false if one exists, which then stays as it was. This is the one step that decides between two
+   * writers.
+   */
   create(path: string, text: string): Promise<boolean>;
   /** Creates or replaces an object: readers see the old or the new one. */
   write(path: string, text: string): Promise<void>;
   /** Moves a local file, which must not be used afterwards, to a path that no object has. */
   putFile(file: string, path: string): Promise<void>;
   /**
-   * Gives a local file, only to be read, with an object or the part of it: on a disk the object itself, else `copy`.
+   * Gives a local file, only to be read, with an object: on a disk the object itself, else `copy`, a path that is free.
+   * A copy for a `part` may have no other columns (`copyColumns` of `partial-copy.ts`, unless the object `isSmall`).
+   * To copy an object that is gone is a transient failure: another run has removed it.
    */
   localFile(path: string, copy: string, part?: ParquetPart): Promise<string>;
   /** Removes objects; missing objects are no failure. */
@@ -54,6 +62,7 @@ export interface Storage {
    * one of its own, or looks at what keeps bytes, such as a second name on a disk. Missing objects are no failure.
    */
   tryErase(paths: readonly string[]): Promise<void>;
+  /** Ends what the storage keeps open; it is not used afterwards. */
   close(): void;
 }
 

@@ -97,8 +97,8 @@ class ExampleLog implements TableLog {
 
   async read(): Promise<void> {
     const latest = await this.#readVersion();
-    this.#latest = latest;
-    this.snapshot = latest && snapshotOf(latest, await this.#filesOf(latest));
+    this.#latest = latest?.version;
+    this.snapshot = latest && snapshotOf(latest.version, latest.files);
   }
 
   async commit(change: FileChange): Promise<void> {
@@ -168,27 +168,30 @@ class ExampleLog implements TableLog {
   }
 
   async #readLatest() {
-    const latest = await this.#readVersion();
-    const paths = new Set(latest && (await this.#filesOf(latest)).map(({ path }) => path));
-    const entries = new Map(Object.entries(latest?.entries ?? {}));
-    return { entries, knows: (path: string) => paths.has(path) || latest?.left[path] !== undefined };
+    const { version, files } = (await this.#readVersion()) ?? { files: [] };
+    const paths = new Set(files.map(({ path }) => path));
+    const entries = new Map(Object.entries(version?.entries ?? {}));
+    return { entries, knows: (path: string) => paths.has(path) || version?.left[path] !== undefined };
   }
 
-  async #readVersion(): Promise<Version | undefined> {
+  /** The latest version, with the files that its manifest lists; undefined if there is none. */
+  async #readVersion(): Promise<{ readonly version: Version; readonly files: readonly DataFile[] } | undefined> {
     for (;;) {
-      let path: string | undefined;
-      for await (const stored of this.#storage.list(NAMES.folder)) path = stored.path;
-      if (path === undefined) return undefined;
-      const text = await this.#storage.read(path);
-      // Without a text: a purge has removed it since, so there is a later one.
-      if (text !== undefined) return JSON.parse(text.toString('utf8')) as Version;
+      let latest: string | undefined;
+      for await (const { path } of this.#storage.list(NAMES.folder)) latest = path;
+      if (latest === undefined) return undefined;
+      const version = await this.#json<Version>(latest);
+      const files = version && (await this.#json<ListedFile[]>(version.manifest));
+      if (version !== undefined && files !== undefined) return { version, files: files.map(fileOf) };
+      // A purge, or a load after the retention, has removed one of them since: then there is a later version.
+      if (!(await this.#versions.isLatest(NAMES.versionOf(latest) ?? -1))) continue;
+      throw configError(`${this.#storage.address} lacks ${version?.manifest ?? latest}: restore it from a copy.`);
     }
   }
 
-  async #filesOf({ manifest }: Version): Promise<DataFile[]> {
-    const text = await this.#storage.read(manifest);
-    const files = JSON.parse(text?.toString('utf8') ?? '[]') as ListedFile[];
-    return files.map(({ note, columns, ...file }) => ({ ...file, columns: new Set(columns), ...notedOf(note) }));
+  async #json<T>(path: string): Promise<T | undefined> {
+    const text = await this.#storage.read(path);
+    return text && (JSON.parse(text.toString('utf8')) as T);
   }
 }
 
@@ -196,6 +199,12 @@ function listed(file: DataFile): ListedFile {
   const { table, path, date, rows, bytes, columns } = file;
   return { table, path, date, rows, bytes, columns: [...columns], note: noteOf(file) };
 }
+
+const fileOf = ({ note, columns, ...file }: ListedFile): DataFile => ({
+  ...file,
+  columns: new Set(columns),
+  ...notedOf(note),
+});
 
 function snapshotOf({ entries, timezone, tables, eventNames }: Version, files: readonly DataFile[]): Snapshot {
   const { receipts, ...stored } = stateFrom(new Map(Object.entries(entries)), (name, why) =>

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LostRace } from '../../../src/sinks/files/table-log.ts';
@@ -98,6 +98,25 @@ describe('a target of files over the example of a log', () => {
     expect(found).toHaveLength(5);
     await sink.close();
     expect(await place.verify(options())).toEqual([]);
+  });
+
+  it('reads a later version where a purge has removed the manifest meanwhile, and refuses one that is lost', async () => {
+    const sink = await place.open(options());
+    await sink.commit([rows(first, 'a', 'b')], fixture.signal);
+    await sink.close();
+    const storage = new DiskStorage(root());
+    const manifests: string[] = [];
+    storage.read = async (path) => {
+      if (!path.startsWith('events/metadata/')) return DiskStorage.prototype.read.call(storage, path);
+      if (manifests.push(path) === 1) await place.purge(options(), { column: 'df_unified_id', ids: ['person-a'] });
+      return DiskStorage.prototype.read.call(storage, path);
+    };
+    expect(await place.report({ ...options(), storage })).toMatchObject({ rows: 1 });
+    expect(new Set(manifests).size).toBe(2);
+    rmSync(join(root(), manifests[1]));
+    const lost = { exitCode: 2, message: expect.stringContaining(`lacks ${manifests[1]}: restore it from a copy`) };
+    await expect(place.verify(options())).rejects.toMatchObject(lost);
+    await expect(place.open(options())).rejects.toMatchObject(lost);
   });
 
   it('leaves nothing of a commit that lost a race', async () => {
