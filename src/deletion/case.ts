@@ -8,9 +8,12 @@ import { plainCount } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { DeletionList, type EmitState } from './input/deletion-list.ts';
+import type { LedgerKey } from './ledger/key.ts';
 import { type Ledger, LedgerStore } from './ledger/ledger.ts';
 import type { LedgerOutput } from './ledger/line.ts';
-import { Purge, type PurgeRequest } from './purge.ts';
+import type { RestQuery } from './ledger/unfinished.ts';
+import { placeName } from './place-purge.ts';
+import { isListPlace, Purge, type PurgeRequest } from './purge.ts';
 import { type DeletionReport, deletionFailure, nothingAccepted, reportOf, worstOf } from './report.ts';
 import { newCounts, type ProfileDeleter, type RequestCounts, sendRequests } from './send-requests.ts';
 
@@ -76,8 +79,9 @@ export async function runDeletionCase(options: CaseOptions): Promise<CaseResult>
     // From here on a failure ends the step that it is in, and the case goes on with what is left of the others. An
     // input without ids leaves no run behind.
     const { resumes } = plan.unfinished;
-    const start = { list: plan.listName, resumes, ids: plan.wanted.length, places: plan.purge?.names };
-    const run = plan.counts.ids === 0 ? undefined : await ledgers.start(start);
+    const { listName, isRest, wanted, purge } = plan;
+    const start = { list: listName, consent: plan.rest?.consent, resumes, ids: wanted.length, places: purge?.names };
+    const run = plan.counts.ids === 0 && !isRest ? undefined : await ledgers.start(start);
     const failures: UserError[] = [];
     try {
       // Delete at the service. The purge may take long: the last answers are proof before it begins.
@@ -118,7 +122,8 @@ async function planCase(ledgers: LedgerStore, options: CaseOptions) {
   const isPurgeOnly = options.purge?.isPurgeOnly === true;
   // A purge without requests decides nobody: neither kind of run goes on with one of the other kind.
   const listName = ledgers.key.listHash(isPurgeOnly ? sha256(['dfinery-elt purge v1', listHash]) : listHash);
-  const unfinished = await ledgers.findUnfinished(listName);
+  const rest = restOf(list, options, ledgers.key);
+  const unfinished = await ledgers.findUnfinished(listName, rest);
   const { notice, decisions, purging } = unfinished;
   if (notice !== undefined) io.logger.warn('ledger.unfinished', notice);
   for (const { id } of decisions.size > 0 ? list.ids() : []) {
@@ -128,16 +133,47 @@ async function planCase(ledgers: LedgerStore, options: CaseOptions) {
   // An earlier run has deleted the people, or begun to purge them: no place has to wait for another any more.
   const isDeletionDecided = isPurgeOnly
     ? unfinished.resumes !== undefined
-    : list.idsWith('done').length > 0 && list.idsWith(undefined).length === 0;
+    : (list.idsWith('done').length > 0 || unfinished.wholeList !== undefined) && list.idsWith(undefined).length === 0;
   const purge = options.purge && (await Purge.open(options.purge, list.ids(), config, { isDeletionDecided }));
   const others = [...purging.keys()].filter((place) => !purge?.names.includes(place));
   if (others.length > 0) io.logger.warn('purge.left', otherPlacesSentence(others));
   const wanted = isPurgeOnly ? [] : list.idsWith(undefined);
   const guard = guardProblem(wanted.length, config) ?? purge?.problem;
-  const hash = purge === undefined ? listHash : sha256(['dfinery-elt forget v3', listHash, purge.consent]);
-  // The counts are those before the first request, and `guard` names the limit that the deletion or the purge exceeds.
-  return { list, counts: list.counts, wanted, unfinished, purge, isPurgeOnly, guard, listName, hash };
+  const ownHash = purge === undefined ? listHash : sha256(['dfinery-elt forget v3', listHash, purge.consent]);
+  // What a mapping says of the rest may be another thing by now than what was confirmed.
+  const isRest = unfinished.wholeList !== undefined && purge?.mapped.length === 0;
+  return {
+    list,
+    /** Those before the first request. */
+    counts: list.counts,
+    wanted,
+    unfinished,
+    purge,
+    isPurgeOnly,
+    /** Names the limit that the deletion or the purge exceeds. */
+    guard,
+    rest,
+    isRest,
+    listName: unfinished.wholeList ?? listName,
+    hash: (isRest ? confirmedBy(options.consent) : undefined) ?? ownHash,
+  };
 }
+
+/**
+ * The run of which a list may be the rest: one that was confirmed by the same hash, for the same purge. Undefined unless
+ * the list is read from a place that is purged, since any other list stays as it was confirmed.
+ */
+function restOf(list: DeletionList, { consent, purge }: CaseOptions, key: LedgerKey): RestQuery | undefined {
+  const confirmed = confirmedBy(consent);
+  if (confirmed === undefined || purge?.places.some((place) => isListPlace(place, purge)) !== true) return undefined;
+  const { isPurgeOnly, places, column = null } = purge;
+  const facts = ['dfinery-elt rest v1', confirmed, isPurgeOnly, places.map(placeName).sort(), column];
+  return { consent: key.listHash(sha256(facts)), ids: list.ids().map(({ id }) => key.idHash(id)) };
+}
+
+/** The hash that was confirmed; undefined if none was. */
+const confirmedBy = (consent: CaseOptions['consent']): string | undefined =>
+  consent === undefined || consent === 'configured' ? undefined : consent.confirm.trim().toLowerCase();
 
 /** Runs a part of a step, and keeps the UserError that it throws; rejects with any other error. */
 async function keepingFailure(failures: UserError[], work: () => Promise<void>): Promise<void> {
@@ -166,13 +202,14 @@ async function deleteAtService(
 
 /** `run` is undefined if the list was not worked through: then nobody is purged. Warns of a purge that is not done. */
 async function purgePlaces(
-  { list, purge, isPurgeOnly, unfinished }: DeletionPlan,
+  { list, purge, isPurgeOnly, isRest, unfinished }: DeletionPlan,
   run: Ledger | undefined,
   failures: UserError[],
   { config, io: { logger, signal } }: CaseOptions,
 ): Promise<OpenPurge> {
   const people = isPurgeOnly ? list.ids().map(({ id }) => id) : list.idsWith('done');
-  if (purge === undefined || people.length === 0) return undefined;
+  // Of the rest of a list perhaps nobody is left, but what the run before has left open, such as copies for readers.
+  if (purge === undefined || (people.length === 0 && !isRest)) return undefined;
   let open = 'not begun' as OpenPurge;
   try {
     if (run === undefined || failures.length > 0 || signal.aborted) return open;
@@ -214,7 +251,7 @@ function refusalOf(
   consent: Exclude<CaseOptions['consent'], undefined>,
   config: DestinationConfig,
 ): UserError | undefined {
-  if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== hash) {
+  if (consent !== 'configured' && confirmedBy(consent) !== hash) {
     return configError(
       `Nothing was deleted: the list, the service or the purge is not what was confirmed. Its hash is ${hash}; look at the plan again.`,
     );

@@ -36,6 +36,8 @@ export interface PurgeRules {
   readonly maxPeople: number | undefined;
   readonly allowsShared: boolean;
   readonly forgetCopies: readonly string[];
+  /** File that the list is read from by a query. If it is one of the places, this one is purged last. */
+  readonly listFile: string | undefined;
   readonly options: PlaceOptions;
 }
 
@@ -102,9 +104,15 @@ export class PlacePurge {
   /** Counts the people whom the place holds now. Throws UserError for a place that cannot be looked into. */
   async forecast(ids: readonly string[]): Promise<void> {
     const { target, path } = this.place;
-    const { options } = this.#context.rules;
+    const { options, listFile } = this.#context.rules;
     const people = await target.people();
-    await people.checkOriginal?.(path, options);
+    const copies = await people.copies?.(path, options);
+    if (listFile !== undefined && copies?.includes(realPath(listFile))) {
+      throw configError(
+        `${listFile} is a copy for readers of ${path}, whose purge replaces it, so that it would give another list: ` +
+          `give --duckdb ${path}. Nothing was done.`,
+      );
+    }
     this.#found = await people.find(path, this.#queryOf(ids), options);
     this.#warnOfFindings();
   }

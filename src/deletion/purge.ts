@@ -9,7 +9,14 @@ import { type Mapping, readMapping } from './input/mapping.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { Counts } from './ledger/line.ts';
 import type { ServiceName } from './ledger/unfinished.ts';
-import { PlacePurge, type PlaceReport, type PurgeRules, type Removed, type StoredPlace } from './place-purge.ts';
+import {
+  PlacePurge,
+  type PlaceReport,
+  type PurgeRules,
+  placeName,
+  type Removed,
+  type StoredPlace,
+} from './place-purge.ts';
 import { PurgeWarnings } from './purge-warnings.ts';
 
 export interface PurgeRequest extends Omit<PurgeRules, 'mapping'> {
@@ -20,9 +27,11 @@ export interface PurgeRequest extends Omit<PurgeRules, 'mapping'> {
   readonly spoolDirs: readonly string[];
   /** True if no request is sent (S56). */
   readonly isPurgeOnly: boolean;
-  /** The one of the places that the list is read from; it is purged last, since a purged place gives the list no more. */
-  readonly listPlace: StoredPlace | undefined;
 }
+
+/** True for the place that the list is read from: once it is purged it gives only the rest of the list. */
+export const isListPlace = (place: StoredPlace, { listFile }: PurgeRequest): boolean =>
+  listFile !== undefined && placeName(place) === placeName({ ...place, path: listFile });
 
 /** Maximum number of downloads that a message names. */
 const MAX_NAMED = 100;
@@ -89,8 +98,13 @@ export class Purge {
    */
   get consent(): readonly unknown[] {
     const { column, isPurgeOnly } = this.#request;
+    return [isPurgeOnly, [...this.names].sort(), column ?? null, this.mapped];
+  }
+
+  /** What the mapping says of the ids, as sorted texts. */
+  get mapped(): readonly string[] {
     const pairs = [...(this.#mapping ?? [])].flatMap(([id, people]) => people.map((person) => [id, person]));
-    return [isPurgeOnly, [...this.names].sort(), column ?? null, pairs.map((pair) => JSON.stringify(pair)).sort()];
+    return pairs.map((pair) => JSON.stringify(pair)).sort();
   }
 
   /** The limit that a place exceeds, of people or of shared rows, as a sentence; undefined if none does (S55). */
@@ -131,8 +145,8 @@ export class Purge {
   ): Promise<readonly UserError[]> {
     this.#ids = ids;
     const areSpoolsLeft = (await this.#purgeSpools()) !== undefined;
-    const { options, listPlace } = this.#request;
-    const isList = ({ place }: PlacePurge) => place === listPlace;
+    const { options } = this.#request;
+    const isList = ({ place }: PlacePurge) => isListPlace(place, this.#request);
     for (const place of [...this.#places].sort((a, b) => Number(isList(a)) - Number(isList(b)))) {
       options.signal?.throwIfAborted();
       const isRestOpen = areSpoolsLeft || this.#places.some((one) => one !== place && one.failure !== undefined);

@@ -5,7 +5,7 @@ import type { PlaceOptions } from './place-options.ts';
 /**
  * The look-up of people in a place that was loaded, and their removal (S37): `findPeople` of `sql/people.ts` is the one
  * look-up, and its condition is what is removed. Each call opens the place, and has closed it when it ends; where
- * nothing was loaded yet it throws a configuration failure (exit 2). A deletion calls them in this order: `checkOriginal`
+ * nothing was loaded yet it throws a configuration failure (exit 2). A deletion calls them in this order: `copies`
  * and `find` of every place, for the plan; `tryPurge` of every place, before anybody is deleted at the service; `purge`
  * of one place after the other, once all are deleted there. `find` and `rows` show people what is stored about them.
  */
@@ -16,10 +16,10 @@ export interface People {
    */
   find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
   /**
-   * Throws a configuration failure for a place that is never purged itself: a copy for readers. Absent for a target
-   * without copies (`withCopies`). Read-only.
+   * The copies for readers that a purge of the place publishes anew (S52). Throws a configuration failure for a place
+   * that is never purged itself: such a copy. Absent for a target without copies (`withCopies`). Read-only.
    */
-  checkOriginal?(place: string, options: PlaceOptions): Promise<void>;
+  copies?(place: string, options: PlaceOptions): Promise<readonly string[]>;
   /**
    * The rows of `events` that a purge would remove, as JSON objects without the columns that are null: other tables
    * hold nothing that these lack. All are of one version of the place, whatever is written meanwhile. Read-only.

@@ -8,7 +8,6 @@ import type { Secret } from '../../base/secrets.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { type CaseResult, runDeletionCase } from '../../deletion/case.ts';
 import { type Proof, proveErasure, verifyLedger } from '../../deletion/ledger/verify.ts';
-import { placeName } from '../../deletion/place-purge.ts';
 import type { PurgeRequest } from '../../deletion/purge.ts';
 import { reportTable } from '../../deletion/report.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
@@ -214,9 +213,7 @@ function purgeRequest(values: Values, context: Context): PurgeRequest | undefine
     maxPeople: values.maxPeople,
     allowsShared: values.allowShared,
     forgetCopies,
-    listPlace: places.find(
-      ({ target, path }) => duckdb !== undefined && placeName({ target, path }) === placeName({ target, path: duckdb }),
-    ),
+    listFile: duckdb,
   };
 }
 

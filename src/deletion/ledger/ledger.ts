@@ -13,7 +13,7 @@ import { isTrustedOwner, makeFolders } from '../../fs/private-folder.ts';
 import { createLedgerFile, isOpenToOthers, ledgerFiles, readSoundFile } from './file.ts';
 import { LedgerKey, makeKey, storedKey, temporaryKey } from './key.ts';
 import { GENESIS, type LedgerContent, type LedgerOutput, type Line, signLine } from './line.ts';
-import { findUnfinishedRuns, NO_UNFINISHED_RUNS, type UnfinishedRuns } from './unfinished.ts';
+import { findUnfinishedRuns, NO_UNFINISHED_RUNS, type RestQuery, type UnfinishedRuns } from './unfinished.ts';
 
 interface LedgerOptions {
   readonly run: string;
@@ -162,14 +162,15 @@ export class LedgerStore {
   }
 
   /** Finds the unfinished runs; `list` is the keyed hash of the list, as it stands in the first line of a ledger. */
-  async findUnfinished(list: string): Promise<UnfinishedRuns> {
+  async findUnfinished(list: string, rest?: RestQuery): Promise<UnfinishedRuns> {
     const { config, clock } = this.#options;
     if (this.#folder === undefined) return NO_UNFINISHED_RUNS;
-    return findUnfinishedRuns({ folder: this.#folder.path, service: config, key: this.key, list, now: clock.now() });
+    const [folder, now] = [this.#folder.path, clock.now()];
+    return findUnfinishedRuns({ folder, service: config, key: this.key, list, rest, now });
   }
 
   /** Begins the ledger of a run: in a file of its own, which follows the one before it in the chain, or in the log. */
-  async start(content: Pick<Line<'open'>, 'list' | 'resumes' | 'ids' | 'places'>): Promise<Ledger> {
+  async start(content: Pick<Line<'open'>, 'list' | 'consent' | 'resumes' | 'ids' | 'places'>): Promise<Ledger> {
     const { config, clock } = this.#options;
     const run = randomBytes(8).toString('hex');
     const output = await this.#outputOf(run);

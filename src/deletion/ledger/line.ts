@@ -18,6 +18,8 @@ export type LedgerContent = Readonly<
       key_check: string;
       /** Keyed hash of the list: only a run of the same list is resumed. */
       list: string;
+      /** Keyed hash of what was confirmed, where the list is read from a place that is purged. */
+      consent?: string | undefined;
       resumes?: string | undefined;
       requested_by?: string | undefined;
       reason?: string | undefined;

@@ -10,6 +10,8 @@ export type ServiceName = Pick<DestinationConfig, 'baseUrl' | 'serviceId'>;
 export interface UnfinishedRuns {
   /** The run to resume: of the same list, begun less than 24 hours ago, and without its end or with undecided ids. */
   readonly resumes?: string | undefined;
+  /** The list of that run, if the given one is the rest of it. */
+  readonly wholeList?: string | undefined;
   /**
    * Decisions that this run, and the runs that it resumed, have verifiably recorded, by keyed hash of the id; these ids
    * are not requested again.
@@ -33,7 +35,20 @@ interface UnfinishedQuery {
   readonly service: ServiceName;
   /** Keyed hash of the list that is about to be deleted. */
   readonly list: string;
+  /** The run of which this list may be the rest. */
+  readonly rest: RestQuery | undefined;
   readonly now: number;
+}
+
+/**
+ * A list that is read from a place which is purged gives only the rest of its people once some were removed there. The
+ * run that was confirmed for all of them goes on with the rest.
+ */
+export interface RestQuery {
+  /** Keyed hash of what was confirmed. */
+  readonly consent: string;
+  /** Keyed hashes of the ids that the list has now. */
+  readonly ids: readonly string[];
 }
 
 type OpenLine = Partial<Line<'open'>>;
@@ -46,33 +61,59 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
     return open !== undefined && isOfService(open, query.service) ? [{ ...file, open }] : [];
   });
   const resumed = new Set(runs.map(({ open }) => open.resumes));
-  const latest = runs.findLast(({ open }) => open.list === query.list);
-  // A run is resumed only once: a copy of its file at the end of the chain must not make it the latest again.
-  const isOpen = latest !== undefined && !resumed.has(latest.run) && isResumable(latest.open, query);
-  const end = isOpen ? await endOf(latest, query.key) : 'done';
-  const chain = latest === undefined || end === 'done' ? [] : chainOf(latest, runs);
+  const { list, rest } = query;
+  const found =
+    (await resumableRun(runs, resumed, query, (open) => open.list === list)) ??
+    (rest && (await resumableRun(runs, resumed, query, (open) => open.consent === rest.consent, rest.ids)));
+  const chain = found?.chain ?? [];
   const others = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
-  const { decisions, purging } = await outcomesOf(chain, query);
+  const notice = others.length === 0 ? undefined : noticeOf(others);
+  return found === undefined ? { ...NO_UNFINISHED_RUNS, notice } : { ...found.unfinished, notice };
+}
+
+/** Tells by the first line of a run whether it is of the list that is about to be deleted. */
+type IsSameList = (open: OpenLine) => boolean;
+
+/**
+ * The latest run of a list, with those that it resumed, if it is to be resumed; undefined if not, or unless it is about
+ * all of the ids of `rest`.
+ */
+async function resumableRun(
+  runs: readonly Run[],
+  resumed: ReadonlySet<string | undefined>,
+  query: UnfinishedQuery,
+  isSameList: IsSameList,
+  rest?: readonly string[],
+): Promise<{ readonly chain: readonly Run[]; readonly unfinished: UnfinishedRuns } | undefined> {
+  const latest = runs.findLast(({ open }) => isSameList(open));
+  // A run is resumed only once: a copy of its file at the end of the chain must not make it the latest again.
+  if (latest === undefined || resumed.has(latest.run) || !isRecent(latest.open, query)) return undefined;
+  const end = await endOf(latest, query.key);
+  if (end === 'done') return undefined;
+  const chain = chainOf(latest, runs);
+  const { decisions, purging, ids } = await outcomesOf(chain, query, isSameList);
+  if (rest?.some((id) => !ids.has(id))) return undefined;
   // If the run ended with undecided ids, only those are requested again. Of any other run only the deleted ids count:
   // who was rejected is asked for again (S35, S57).
   const known = end === 'undecided' ? ['done', 'rejected'] : ['done'];
-  return {
-    resumes: latest !== undefined && chain.length > 0 ? latest.run : undefined,
-    notice: others.length === 0 ? undefined : noticeOf(others),
+  const unfinished = {
+    resumes: latest.run,
+    wholeList: rest === undefined ? undefined : latest.open.list,
     decisions: new Map([...decisions].filter(([, decision]) => known.includes(decision))),
     purging,
   };
+  return { chain, unfinished };
 }
 
 export const isOfService = (open: OpenLine, { baseUrl, serviceId }: ServiceName): boolean =>
   open.base_url === baseUrl && open.service_id === serviceId;
 
 /**
- * True for a run of this list that began less than a day before now, or after now: the clock may have been set back
- * since, by less than a day.
+ * True for a run that began less than a day before now, or after now: the clock may have been set back since, by less
+ * than a day.
  */
-const isResumable = (open: OpenLine, { list, now }: UnfinishedQuery): boolean =>
-  open.list === list && Math.abs(now - Date.parse(open.at ?? '')) < RESUMABLE_MS;
+const isRecent = ({ at }: OpenLine, { now }: UnfinishedQuery): boolean =>
+  Math.abs(now - Date.parse(at ?? '')) < RESUMABLE_MS;
 
 /** The end of a run: complete, with undecided ids, or missing. */
 async function endOf(run: Run, key: LedgerKey): Promise<'done' | 'undecided' | 'open'> {
@@ -95,8 +136,9 @@ function chainOf(latest: Run, runs: readonly Run[]): Run[] {
   return chain;
 }
 
-/** The decisions of these runs, and the removals that they announced and did not report as done. */
-async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery) {
+/** The ids and decisions of these runs, and the removals that they announced and did not report as done. */
+async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery, isSameList: IsSameList) {
+  const ids = new Set<string>();
   const decisions = new Map<string, 'done' | 'rejected'>();
   const purging = new Map<string, Counts>();
   for (const run of chain) {
@@ -104,19 +146,24 @@ async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery) {
     let isTrusted = false;
     await readSoundFile(run, query.key, (line) => {
       if (line.kind === 'open') {
-        isTrusted = line.run === run.run && isOfService(line, query.service) && isResumable(line, query);
+        isTrusted =
+          line.run === run.run && isOfService(line, query.service) && isSameList(line) && isRecent(line, query);
         for (const place of isTrusted ? (line.places ?? []) : []) {
           if (!purging.has(place)) purging.set(place, {});
         }
-      } else if (!isTrusted) return;
+        return;
+      }
+      if (!isTrusted) return;
+      if (line.kind === 'purge_only') ids.add(line.id);
       else if (line.kind === 'after') {
+        ids.add(line.id);
         if (line.outcome === 'done' || line.outcome === 'rejected') decisions.set(line.id, line.outcome);
         else if (decisions.get(line.id) === 'rejected') decisions.delete(line.id);
       } else if (line.kind === 'purging') purging.set(line.target, line.counts);
       else if (line.kind === 'purge' && line.outcome === 'done') purging.delete(line.target);
     });
   }
-  return { decisions, purging };
+  return { decisions, purging, ids };
 }
 
 function noticeOf(runs: readonly Run[]): string {

@@ -59,11 +59,12 @@ export const withCopies = (target: StatefulTarget, load: () => Promise<CopiedFor
     const [people, format] = await Promise.all([target.people(), load()]);
     return {
       ...people,
-      async checkOriginal(file, options) {
-        if (!fileExists(file)) return;
-        await format.withFile({ ...options, file, readOnly: true }, async (engine) => {
+      async copies(file, options) {
+        if (!fileExists(file)) return [];
+        return format.withFile({ ...options, file, readOnly: true }, async (engine) => {
           await format.check(engine);
           await refuseCopy(format, engine);
+          return copiesIn(engine);
         });
       },
       async tryPurge(file, query, options) {

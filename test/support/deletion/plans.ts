@@ -128,7 +128,7 @@ export function purgeBy(
     maxPeople: undefined,
     allowsShared: false,
     forgetCopies: [],
-    listPlace: undefined,
+    listFile: undefined,
   };
 }
 

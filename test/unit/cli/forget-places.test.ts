@@ -187,6 +187,93 @@ describe('a purge', () => {
     expect([second.code, await keysIn('a.duckdb'), server.ids()]).toEqual([0, ['e2'], ['m1']]);
   });
 
+  const queryOf = (file: string, where: string) => [
+    '--query',
+    `SELECT member FROM events WHERE ${where}`,
+    '--duckdb',
+    at(file),
+  ];
+
+  it('is finished by the same command where the file of --query no longer has those who were deleted [R1300]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2'), person('e3', 'u3', 'm3')]);
+    const words = [...placeWords('a.duckdb'), ...BY_MEMBER, ...queryOf('a.duckdb', "member <= 'm2'")];
+    const confirmed = [...words, '--execute', '--confirm', JSON.parse((await run(words)).stdout).hash];
+    answerTo = (id) => (id === 'm1' ? SUCCESS : UNCLEAR);
+    const first = await run(confirmed);
+    expect([first.code, first.stderr]).toEqual([3, expect.stringContaining('Run again with the same list within 24')]);
+    expect(await keysIn('a.duckdb')).toEqual(['e2', 'e3']);
+    answerTo = () => SUCCESS;
+    const second = await run(confirmed);
+    expect([second.code, second.stderr, await keysIn('a.duckdb')]).toEqual([0, expect.anything(), ['e3']]);
+    expect([...new Set(server.ids())]).toEqual(['m1', 'm2']);
+    expect(server.ids().filter((id) => id === 'm1')).toHaveLength(1);
+    const opened = lines().filter(({ kind }) => kind === 'open');
+    expect(opened.map(({ list, resumes }) => [list, resumes])).toEqual([
+      [opened[0].list, undefined],
+      [opened[0].list, opened[0].run],
+    ]);
+    // Complete: the confirmation is used up.
+    expect((await run(confirmed)).code).toBe(2);
+    const proof = await runHere(['forget', '--proof', 'm1', '--config', at('config.json'), '--json']);
+    expect([proof.code, JSON.parse(proof.stdout)]).toMatchObject([
+      0,
+      { erased: true, purges: [{ outcome: 'done', counts: { rows: 1 } }, { outcome: 'done' }] },
+    ]);
+  });
+
+  it.each([[[]], [['--purge-only']]])(
+    'is finished by the same command where that file is purged and a copy for readers of it is not: %j [R1300]',
+    async (more) => {
+      await load('a.duckdb', [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')], DAY, { copy: at('copy.duckdb') });
+      const words = [...placeWords('a.duckdb'), ...BY_MEMBER, ...queryOf('a.duckdb', "member = 'm1'"), ...more];
+      const confirmed = [...words, '--execute', '--confirm', JSON.parse((await run(words)).stdout).hash];
+      const kept = readFileSync(at('copy.duckdb'));
+      rmSync(at('copy.duckdb'));
+      expect([(await run(confirmed)).code, await keysIn('a.duckdb')]).toEqual([3, ['e2']]);
+      expect((await run(confirmed)).code).toBe(3);
+      writeFileSync(at('copy.duckdb'), kept);
+      const last = await run(confirmed);
+      expect([last.code, last.stderr, await keysIn('copy.duckdb')]).toEqual([0, expect.anything(), ['e2']]);
+      expect(lines().at(-1)).toMatchObject({ kind: 'close' });
+      expect(server.ids()).toEqual(more.length > 0 ? [] : ['m1']);
+    },
+  );
+
+  it('takes no confirmation for the rest of a list for another person, place or column [R1300]', async () => {
+    const rows = [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')];
+    for (const name of ['a.duckdb', 'b.duckdb']) await load(name, rows, DAY, { copy: at(`copy of ${name}`) });
+    const query = queryOf('a.duckdb', "member = 'm1' OR _key = 'e7'");
+    const words = [...placeWords('a.duckdb'), ...BY_MEMBER, ...query];
+    const confirm = ['--execute', '--confirm', JSON.parse((await run(words)).stdout).hash];
+    rmSync(at('copy of a.duckdb'));
+    expect((await run([...words, ...confirm])).code).toBe(3);
+    const refused = async (...other: string[]) =>
+      expect(await run([...other, ...confirm])).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('is not what was confirmed'),
+      });
+    await refused(...placeWords('a.duckdb', 'b.duckdb'), ...BY_MEMBER, ...query);
+    await refused(...placeWords('a.duckdb'), '--purge-column', 'df_unified_id', ...query);
+    await refused(...words, '--purge-only');
+    await load('a.duckdb', [person('e7', 'u7', 'm7')], '2026-01-02');
+    await refused(...words);
+    expect([await keysIn('a.duckdb'), await keysIn('b.duckdb')]).toEqual([
+      ['e2', 'e7'],
+      ['e1', 'e2'],
+    ]);
+    expect(server.ids()).toEqual(['m1']);
+  });
+
+  it('is refused before anything is done for a list that is read from a copy for readers of a location [R1301]', async () => {
+    await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy.duckdb') });
+    symlinkSync(at('copy.duckdb'), at('link.duckdb'));
+    const words = [...placeWords('a.duckdb'), ...BY_MEMBER, ...queryOf('link.duckdb', 'true')];
+    expect(await run(words)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/link\.duckdb is a copy for readers of \S+a\.duckdb.*give --duckdb \S+a\.duckdb/),
+    });
+  });
+
   it('warns of people whom the suppression list cannot hold, since no row has them yet [R1155]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')]);
     const list = ['--suppression-file', at('suppressed.jsonl')];
