@@ -15,7 +15,8 @@ export interface FilesFormat {
    *   snapshot.
    * - `rewrite`: for `compact` and purges. Throws a configuration failure (`noTableError`) where nothing was loaded, and
    *   makes nothing there.
-   * - `load`: makes a place that is missing. Throws a configuration failure for one of another program.
+   * - `load`: makes a place that is missing. Throws a configuration failure for one of another program, and, before the
+   *   first load, for others' files in the folders of the tables, which a purge would remove (`refuseForeignFiles`).
    *
    * The last two finish or remove first what a dead run left half-way, and take the lock of a place that has one. Where
    * the commit decides between two writers `openWithoutLock` does all but make the storage and the log.

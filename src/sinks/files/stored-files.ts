@@ -35,11 +35,15 @@ export const isTemporary = (path: string): boolean => TEMPORARY.test(path);
 
 /**
  * Throws a configuration failure if the folder of a table that is not there yet has files, which a purge of the table
- * would remove, unless a run that died left them.
+ * would remove, unless a run that died left them. Called before the first load.
  */
-export async function refuseForeignFiles(storage: Storage, table: TableName): Promise<void> {
+export async function refuseForeignFiles(
+  storage: Storage,
+  table: TableName,
+  isLogFile: NonNullable<KnownFiles['isLogFile']> = () => false,
+): Promise<void> {
   for await (const { path } of storage.list(table)) {
-    if (isOwnFile(pathInTable(table, path)) || isTemporary(path)) continue;
+    if (isOwnFile(pathInTable(table, path)) || isTemporary(path) || isLogFile(path)) continue;
     throw configError(
       `${storage.address}/${table} holds files that this program did not write: give another place, or move them away.`,
     );

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { configError } from '../../../src/base/errors.ts';
+import { jsonOf } from '../../../src/base/json.ts';
 import { type DataFile, liveRows } from '../../../src/sinks/files/data-file.ts';
 import { openWithoutLock } from '../../../src/sinks/files/file-table.ts';
 import type { FilesFormat, OpenFilesOptions } from '../../../src/sinks/files/files-format.ts';
@@ -18,6 +19,7 @@ import {
   eraseFiles,
   expiredFiles,
   type KnownFiles,
+  refuseForeignFiles,
   storeFiles,
   tryEraseFiles,
 } from '../../../src/sinks/files/stored-files.ts';
@@ -66,7 +68,7 @@ const NAMES: VersionNames = {
   pathOf: (version) => `${before(version)}.json`,
   versionOf: (path) => (VERSION.test(path) ? Number(VERSION.exec(path)?.[1]) : undefined),
 };
-const MANIFEST = /^events\/metadata\/[0-9a-f-]{36}\.json$/;
+const isManifest = (path: string) => /^events\/metadata\/[0-9a-f-]{36}\.json$/.test(path);
 
 export const EXAMPLE: FilesFormat = {
   noun: 'place',
@@ -75,6 +77,9 @@ export const EXAMPLE: FilesFormat = {
     const logOf = async () => {
       const log = new ExampleLog(storage, options);
       await log.read();
+      if (mode === 'load' && log.snapshot === undefined) {
+        for (const table of TABLES) await refuseForeignFiles(storage, table, isManifest);
+      }
       return log;
     };
     return openWithoutLock(storage, options, mode, logOf, NAMES.folder);
@@ -98,7 +103,7 @@ class ExampleLog implements TableLog {
   async read(): Promise<void> {
     const latest = await this.#readVersion();
     this.#latest = latest?.version;
-    this.snapshot = latest && snapshotOf(latest.version, latest.files);
+    this.snapshot = latest && snapshotOf(latest.version, latest.files, this.#storage);
   }
 
   async commit(change: FileChange): Promise<void> {
@@ -163,7 +168,7 @@ class ExampleLog implements TableLog {
     return {
       isLive: (path) => live.has(path),
       leftAt: (path) => this.#latest?.left[path],
-      isLogFile: (path) => MANIFEST.test(path),
+      isLogFile: isManifest,
     };
   }
 
@@ -177,23 +182,29 @@ class ExampleLog implements TableLog {
   /** The latest version, with the files that its manifest lists; undefined if there is none. */
   async #readVersion(): Promise<{ readonly version: Version; readonly files: readonly DataFile[] } | undefined> {
     for (;;) {
-      let latest: string | undefined;
-      for await (const { path } of this.#storage.list(NAMES.folder)) latest = path;
+      let latest: number | undefined;
+      for await (const { path } of this.#storage.list(NAMES.folder)) latest = NAMES.versionOf(path) ?? latest;
       if (latest === undefined) return undefined;
-      const version = await this.#json<Version>(latest);
+      const version = await this.#json<Version>(NAMES.pathOf(latest));
       const files = version && (await this.#json<ListedFile[]>(version.manifest));
       if (version !== undefined && files !== undefined) return { version, files: files.map(fileOf) };
       // A purge, or a load after the retention, has removed one of them since: then there is a later version.
-      if (!(await this.#versions.isLatest(NAMES.versionOf(latest) ?? -1))) continue;
-      throw configError(`${this.#storage.address} lacks ${version?.manifest ?? latest}: restore it from a copy.`);
+      if (!(await this.#versions.isLatest(latest))) continue;
+      throw damaged(this.#storage, version?.manifest ?? NAMES.pathOf(latest), 'is missing');
     }
   }
 
   async #json<T>(path: string): Promise<T | undefined> {
     const text = await this.#storage.read(path);
-    return text && (JSON.parse(text.toString('utf8')) as T);
+    if (text === undefined) return undefined;
+    const found = jsonOf(text.toString('utf8'));
+    if (found === undefined) throw damaged(this.#storage, path, 'is not JSON');
+    return found as T;
   }
 }
+
+const damaged = ({ address }: Storage, path: string, why: string) =>
+  configError(`${address}/${path} ${why}: restore it from a copy.`);
 
 function listed(file: DataFile): ListedFile {
   const { table, path, date, rows, bytes, columns } = file;
@@ -206,9 +217,10 @@ const fileOf = ({ note, columns, ...file }: ListedFile): DataFile => ({
   ...notedOf(note),
 });
 
-function snapshotOf({ entries, timezone, tables, eventNames }: Version, files: readonly DataFile[]): Snapshot {
+function snapshotOf({ version, entries, ...own }: Version, files: readonly DataFile[], storage: Storage): Snapshot {
+  const { timezone, tables, eventNames } = own;
   const { receipts, ...stored } = stateFrom(new Map(Object.entries(entries)), (name, why) =>
-    configError(`${name}: ${why}`),
+    damaged(storage, NAMES.pathOf(version), `has a damaged entry ${name} (${why})`),
   );
   const state = { ...stored, receipts: receiptsWith(receipts, liveRows(files)), timezone, tables, eventNames };
   return { state, files, outdated: new Set() };

@@ -114,9 +114,15 @@ describe('a target of files over the example of a log', () => {
     expect(await place.report({ ...options(), storage })).toMatchObject({ rows: 1 });
     expect(new Set(manifests).size).toBe(2);
     rmSync(join(root(), manifests[1]));
-    const lost = { exitCode: 2, message: expect.stringContaining(`lacks ${manifests[1]}: restore it from a copy`) };
+    const lost = {
+      exitCode: 2,
+      message: expect.stringContaining(`${manifests[1]} is missing: restore it from a copy`),
+    };
     await expect(place.verify(options())).rejects.toMatchObject(lost);
     await expect(place.open(options())).rejects.toMatchObject(lost);
+    writeFileSync(join(root(), manifests[1]), '[');
+    const damaged = { exitCode: 2, message: expect.stringContaining(`${manifests[1]} is not JSON: restore it`) };
+    await expect(place.open(options())).rejects.toMatchObject(damaged);
   });
 
   it('leaves nothing of a commit that lost a race', async () => {

@@ -123,6 +123,27 @@ describe.each(LOGS_WITHOUT_LOCK)('%s beside a purge', (name) => {
     expect(await fixture.verify()).toEqual([]);
   });
 
+  it('refuses a first load among files of others, which a purge would remove, but not among those of a dead run', async () => {
+    const { storage, close } = await fixture.format.open(fixture.options, 'read');
+    await close();
+    const put = (path: string) => {
+      mkdirSync(dirname(join(storage.address, path)), { recursive: true });
+      writeFileSync(join(storage.address, path), 'x');
+    };
+    put(`events/event_date=${ONE}/part-${UUID}.parquet`);
+    put(`event_logs/event_date=${ONE}/.${UUID}.tmp`);
+    if (name === 'example') put(`events/metadata/${UUID}.json`);
+    put('event_items/notes.txt');
+    const refused = {
+      exitCode: 2,
+      message: expect.stringMatching(/event_items holds files that this program did not/),
+    };
+    await expect(fixture.store([load(ONE, 'a')])).rejects.toMatchObject(refused);
+    rmSync(join(storage.address, 'event_items'), { recursive: true });
+    await fixture.store([load(ONE, 'a')]);
+    expect(await fixture.verify()).toEqual([]);
+  });
+
   it('removes what dead runs left, and nothing that is younger, live, or not of this program', async () => {
     await fixture.store([load(ONE, 'a'), load(TWO, 'b')]);
     const open = await fixture.format.open(fixture.options, 'read');
