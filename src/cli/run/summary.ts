@@ -75,8 +75,10 @@ function describeAlso({ target, place, rows, windows, next_from_date: next, exit
 
 function describeTarget(summary: Summary, target: string): string {
   if (summary.windows === 0 && summary.exit !== EXIT.done) return `Nothing was committed to ${target}.`;
-  if (summary.windows === 0)
-    return `Nothing new for ${target}; the cursor stays at ${summary.next_from_date ?? 'the start'}.`;
+  if (summary.windows === 0) {
+    const what = summary.from_date === null ? 'Nothing new for' : 'Nothing was committed to';
+    return `${what} ${target}; the cursor stays at ${summary.next_from_date ?? 'the start'}.`;
+  }
   const parts = [
     `${count(summary.rows, 'row')} in ${count(summary.windows, 'window')} (${formatBytes(summary.bytes)}, ` +
       `${count(summary.exports, 'export')})`,

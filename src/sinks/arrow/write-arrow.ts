@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import manifest from '../../../package.json' with { type: 'json' };
 import { codeOf, UserError } from '../../base/errors.ts';
+import { plainCount } from '../../base/quantities.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
 import { hasNoLinks } from '../../fs/atomic-file.ts';
@@ -126,6 +127,7 @@ async function send(
   const schema = streamSchema(typed, options.timezone !== undefined, manifest.version);
   const stream = new IpcStream(out, schema, options.signal);
   const rescued = new Map<string, number>();
+  let windowsTaken = 0;
   let readerLeft = false;
   try {
     for await (const { window, file } of ahead(written(windows, columns, typedFiles))) {
@@ -135,10 +137,12 @@ async function send(
         await stream.write(messages);
         sent += rows;
       }
-      stream.onceAccepted(() => options.onSent(window, sent));
-      if (file === undefined) continue;
-      for (const [name, cells] of file.rescued) rescued.set(name, (rescued.get(name) ?? 0) + cells);
-      await rm(file.path);
+      stream.onceAccepted(() => {
+        windowsTaken++;
+        for (const [name, cells] of file?.rescued ?? []) rescued.set(name, (rescued.get(name) ?? 0) + cells);
+        options.onSent(window, sent);
+      });
+      if (file !== undefined) await rm(file.path);
     }
     await stream.end();
   } catch (error) {
@@ -148,10 +152,13 @@ async function send(
       throw error;
     }
     readerLeft = true;
+    const message = `The reader closed the Arrow stream before its end, after ${plainCount(windowsTaken, 'whole window')}.`;
+    options.logger.warn('arrow.reader_left', message, { windows: windowsTaken });
   } finally {
     stream.release();
   }
-  return { columnsAdded: typed.map(({ name }) => name), rescued, readerLeft };
+  const columnsAdded = readerLeft && windowsTaken === 0 ? [] : typed.map(({ name }) => name);
+  return { columnsAdded, rescued, readerLeft };
 }
 
 async function* written(windows: AsyncIterable<Window>, columns: readonly StoredColumn[], typedFiles: TypedFiles) {

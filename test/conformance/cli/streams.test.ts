@@ -55,6 +55,23 @@ describe.runIf(process.platform === 'linux')('a blocked reader of stderr', () =>
   });
 });
 
+describe('an Arrow stream on stdout', () => {
+  it('whose reader leaves before the first window says that, and counts nothing as taken [R1343]', async () => {
+    fixture = await CliFixture.start();
+    const child = fixture.start(fixture.syncInto('arrow', '-', {}));
+    child.process.stdout?.destroy();
+    const { code, stderr } = await child.ended;
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining('closed the Arrow stream before its end, after 0 whole'),
+    ]);
+    expect(stderr).toContain(`Nothing was committed to the stream; the cursor stays at ${daysBack(7)}.`);
+    const summary = JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '');
+    expect(summary).toMatchObject({ exit: 0, error: null, windows: 0, rows: 0, columns_added: [], rescued_cells: 0 });
+    expect(summary.exports).toBeGreaterThan(0);
+  });
+});
+
 describe('a ledger written to stderr', () => {
   const forget = (...more: string[]): string[] => {
     const config = join(fixture.dir, 'destination.json');
