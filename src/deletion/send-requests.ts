@@ -164,7 +164,7 @@ class Sender {
           break;
         case 'retry':
           if (attempt < DELETION_RETRY.attempts) break;
-          countCode(this.#counts.undecided_codes, answer);
+          this.#countUndecided(answer);
           return ++this.#unansweredInARow < DELETION_RETRY.maxUnansweredInARow ? 'undecided' : this.#giveUp(answer);
       }
       const pause = () => clock.sleep(pauseAfter(attempt, DELETION_RETRY, random), this.#signal);
@@ -213,9 +213,16 @@ class Sender {
   #decided(decision: Decision, answer: DeletionAnswer): Decision {
     this.#unansweredInARow = 0;
     this.#waitsBefore = this.#limiter.waits;
-    const { rejected_codes, undecided_codes } = this.#counts;
-    if (decision !== 'done') countCode(decision === 'rejected' ? rejected_codes : undecided_codes, answer);
+    if (decision === 'rejected') countCode(this.#counts.rejected_codes, answer);
+    if (decision === 'undecided') this.#countUndecided(answer);
     return decision;
+  }
+
+  /** Says once for each code what the answer was: the report has the codes alone. */
+  #countUndecided(answer: DeletionAnswer): void {
+    const { code, message } = answer;
+    if (countCode(this.#counts.undecided_codes, answer) > 1) return;
+    this.#options.logger.warn('erase.undecided', `The deletion of an id is undecided: ${message}`, { code });
   }
 
   #giveUp(answer: DeletionAnswer): Decision {
@@ -231,6 +238,9 @@ class Sender {
   }
 }
 
-function countCode(codes: Record<string, number>, { code }: DeletionAnswer): void {
-  codes[code] = (codes[code] ?? 0) + 1;
+/** Returns the number of its code so far. */
+function countCode(codes: Record<string, number>, { code }: DeletionAnswer): number {
+  const total = (codes[code] ?? 0) + 1;
+  codes[code] = total;
+  return total;
 }

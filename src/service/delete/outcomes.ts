@@ -101,7 +101,8 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionFacts, DeletionKind>
     when: ({ code }) => code !== undefined,
     kind: 'undecided',
     message: (facts) =>
-      `${facts.host} answered ${facts.status} with a code that is not known: it may or may not be deleted.`,
+      `${facts.host} answered ${facts.status} with a code that is not known: it may or may not be deleted.` +
+      (status(404)(facts) && !facts.hasDeleted ? ' If no id is deleted, base_url may be wrong.' : ''),
   },
   {
     when: status(200, 299),

@@ -43,6 +43,15 @@ describe('the answer to a deletion', () => {
     expect(report).toMatchObject({ done: 2, undecided: 1, undecided_codes: { 40402: 1 }, requests: 4 });
   });
 
+  it('is said once for each code, where it leaves ids undecided [R1344]', async () => {
+    await setup.plans.execute(['a', 'b', 'c', 'd', 'e'], (id) => {
+      if (id === 'e') return answerOf('done', '20000');
+      return id === 'd' ? answerOf('retry', '50000') : answerOf('undecided', '40402');
+    });
+    const said = setup.plans.logged.filter((line) => line.startsWith('The deletion of an id is undecided: the answer'));
+    expect(said).toHaveLength(2);
+  });
+
   it('is requested six times if it is a fault; after ten such ids the run stops [R456]', async () => {
     const { report, failure, asked } = await setup.plans.execute(names(12), () => answerOf('retry', '50000'));
     expect(asked).toEqual(names(10).flatMap((id) => Array.from({ length: 6 }, () => id)));

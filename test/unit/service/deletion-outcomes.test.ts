@@ -101,6 +101,19 @@ describe('the outcome of a deletion', () => {
     }
   });
 
+  it('asks for base_url after a 404 with an unknown code alone, before any deletion is done [R1344]', () => {
+    const said = (status: number, code: string, hasDeleted: boolean) => {
+      const facts = deletionFacts(status, JSON.stringify(failure(code)), { ...ABOUT, hasDeleted });
+      return firstMatch(DELETION_OUTCOMES, facts).message(facts).includes('base_url');
+    };
+    expect(said(404, '40404', false)).toBe(true);
+    expect([said(404, '40404', true), said(404, '40402', false), said(200, '49999', false)]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+  });
+
   it('depends on the four fields for every row', () => {
     expect(DELETION_OUTCOMES.filter(({ kind }) => kind === 'done')).toHaveLength(1);
   });
