@@ -78,7 +78,7 @@ export async function sweepRunFolders(root: string, now: number): Promise<string
   for (const folder of await runFolders(root)) {
     try {
       const { mtimeMs } = await lstat(folder);
-      const isInUse = (await hasLiveRun(folder)) ?? now - mtimeMs < GRACE_MS;
+      const isInUse = (await hasLiveRun(folder)) ?? Math.abs(now - mtimeMs) < GRACE_MS;
       if (!isInUse) await rm(folder, { recursive: true, force: true });
     } catch (error) {
       if (codeOf(error) !== 'ENOENT') unremoved.push(folder);

@@ -44,9 +44,13 @@ const RETENTION_MS = 7 * DAY_MS;
 /** Spool files and sidecars of a run, and temporary files of its sidecars. */
 const FILE = /^\.?(r[0-9a-f]{16})-\d{6}\.(part|csv|json)(\.[0-9a-f]{12}\.tmp)?$/;
 
-/** Removes the files of dead runs; verified files and malformed bodies kept for inspection only after seven days. */
+/**
+ * Removes the files of dead runs; verified files and malformed bodies kept for inspection only after seven days, or if
+ * the clock that dated them was more than that ahead.
+ */
 export async function sweepAll(folders: readonly string[], now: number): Promise<void> {
-  for (const folder of folders) await sweep(folder, await namesIn(folder), now - RETENTION_MS);
+  const isRetained = (mtimeMs: number) => Math.abs(now - mtimeMs) <= RETENTION_MS;
+  for (const folder of folders) await sweep(folder, await namesIn(folder), isRetained);
 }
 
 /**
@@ -58,7 +62,7 @@ export async function purgeSpools(folders: readonly string[]): Promise<string[]>
   const unremoved: string[] = [];
   for (const folder of folders) {
     try {
-      unremoved.push(...(await sweep(folder, await readdir(folder), Number.POSITIVE_INFINITY)));
+      unremoved.push(...(await sweep(folder, await readdir(folder), () => false)));
     } catch (error) {
       if (codeOf(error) !== 'ENOENT') unremoved.push(folder);
     }
@@ -75,8 +79,12 @@ async function removeFile(path: string, unremoved: string[]): Promise<void> {
   });
 }
 
-/** As `sweepAll`, for files from before `until` (ms). Returns the files that it could not remove. */
-async function sweep(folder: string, listed: readonly string[], until: number): Promise<string[]> {
+/** As `sweepAll`; verified files stay if they are retained by their time (ms). Returns the files that it could not remove. */
+async function sweep(
+  folder: string,
+  listed: readonly string[],
+  isRetained: (mtimeMs: number) => boolean,
+): Promise<string[]> {
   const names = new Set(listed);
   const alive = new Map<string, boolean>();
   const unremoved: string[] = [];
@@ -88,7 +96,7 @@ async function sweep(folder: string, listed: readonly string[], until: number): 
     const isMalformed = name.startsWith('malformed-');
     if (isMalformed || isVerified(name, names)) {
       const found = await stat(path).catch(() => undefined);
-      if (found === undefined || found.mtimeMs >= until) continue;
+      if (found === undefined || isRetained(found.mtimeMs)) continue;
     } else if (run === undefined && !isLockTemporary(name)) continue;
     await removeFile(path, unremoved);
   }

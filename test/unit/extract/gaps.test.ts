@@ -13,6 +13,7 @@ import {
   planFor,
   steadyRows,
 } from '../../support/extract/extraction.ts';
+import { until } from '../../support/wait.ts';
 
 const RIGHT = '2026-03-20T16:00:00Z';
 /** The oldest day that the service still exports at that instant, with thirty days of history. */
@@ -32,11 +33,13 @@ const idsOf = (first: string, last: string) =>
     .flatMap((day) => ROWS.filter((row) => row.id.includes(day)).map((row) => row.id))
     .sort();
 
-/** Paths of the downloads in the spool that have a row of the day. */
-const downloadsWith = (day: string): string[] =>
+const filesEnding = (ending: string): string[] =>
   readdirSync(fixture.spoolDir, { recursive: true })
     .map((name) => join(fixture.spoolDir, String(name)))
-    .filter((path) => path.endsWith('.csv') && readFileSync(path, 'utf8').includes(`df_login-${day}`));
+    .filter((path) => path.endsWith(ending));
+/** Paths of the downloads in the spool that have a row of the day. */
+const downloadsWith = (day: string): string[] =>
+  filesEnding('.csv').filter((path) => readFileSync(path, 'utf8').includes(`df_login-${day}`));
 
 describe('a gap', () => {
   it('is never concluded from the clock of this machine alone: exportable days are read [R7]', async () => {

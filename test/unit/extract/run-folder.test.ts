@@ -66,11 +66,12 @@ describe('the folder of a run', () => {
     await expect(opening).rejects.toMatchObject({ kind: 'config', where: { file: join(root, 'file') } });
   });
 
-  it('is removed by the next run if its process is dead, and not if it may be alive', async () => {
+  it('is removed by the next run if its process is dead, and not if it may be alive [R1345]', async () => {
     const gone = [
       leave('dfinery-arrow-000001', ownerText({ pid: DEAD_PID })),
       leave('dfinery-files-000002', undefined, 61),
       leave('dfinery-files-00000z', undefined, 60),
+      leave('dfinery-files-00000y', undefined, -60),
     ];
     const kept = [
       leave('dfinery-arrow-00000a', ownerText()),

@@ -217,6 +217,7 @@ describe('a spooled file of a dead run', () => {
     const { path } = await saved(dead, 'k');
     kill(dead);
     damage(path ?? '');
+    for (const name of files(dead)) utimesSync(join(dead.folder, name), NOW / 1_000, NOW / 1_000);
     const next = await open();
     expect(await next.reuse('k', undefined)).toBeUndefined();
     await next.close();
@@ -316,6 +317,14 @@ describe('sweeping', () => {
     await sweepAll([folder, join(root, 'none')], NOW + 1);
     const living = [...pair(LIVING), `${LIVING}-000002.part`, `${LIVING}.lease`];
     expect(readdirSync(folder).sort()).toEqual([...living, ...foreign].sort());
+  });
+
+  it('removes usable files that a clock has dated more than seven days ahead [R1345]', async () => {
+    const folder = await folderWith([...pair(DEAD), 'malformed-1.csv'], -7 * DAY);
+    await sweepAll([folder], NOW);
+    expect(readdirSync(folder)).toHaveLength(4);
+    await sweepAll([folder], NOW - 1);
+    expect(readdirSync(folder)).toEqual([`${LIVING}.lease`]);
   });
 
   it('for a purge removes every file of dead runs at once, and of live runs what a later run would load [R932]', async () => {
