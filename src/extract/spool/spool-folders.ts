@@ -93,19 +93,22 @@ async function sweep(
     if (run !== undefined && !alive.has(run)) alive.set(run, isLeased(folder, run));
     if (run !== undefined && alive.get(run)) continue;
     const path = join(folder, name);
-    const isMalformed = name.startsWith('malformed-');
-    if (isMalformed || isVerified(name, names)) {
+    const sidecar = sidecarOf(name, names);
+    // A sidecar goes with its file, by whose time both are judged.
+    if (sidecar === name) continue;
+    if (sidecar !== undefined || name.startsWith('malformed-')) {
       const found = await stat(path).catch(() => undefined);
       if (found === undefined || isRetained(found.mtimeMs)) continue;
     } else if (run === undefined && !isLockTemporary(name)) continue;
+    if (sidecar !== undefined) await removeFile(join(folder, sidecar), unremoved);
     await removeFile(path, unremoved);
   }
   await rmdir(folder).catch(() => {});
   return unremoved;
 }
 
-/** True for a spool file that has its sidecar, and for the sidecar. */
-function isVerified(name: string, names: ReadonlySet<string>): boolean {
+/** The name of the sidecar of a spool file that has one, also for the sidecar itself. */
+function sidecarOf(name: string, names: ReadonlySet<string>): string | undefined {
   const [, stem] = /^(r[0-9a-f]{16}-\d{6})\.(?:csv|json)$/.exec(name) ?? [];
-  return stem !== undefined && names.has(`${stem}.csv`) && names.has(`${stem}.json`);
+  return stem !== undefined && names.has(`${stem}.csv`) && names.has(`${stem}.json`) ? `${stem}.json` : undefined;
 }

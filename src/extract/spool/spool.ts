@@ -116,10 +116,8 @@ export class Spool {
     const part = { ...rest, scan: stored };
     const sidecar: Sidecar = { v: 1, fingerprint: this.#fingerprint, spool_crc32: spoolCrc, part };
     this.#lease.checkHeld();
-    await this.#onDisk(replaceFile(`${stem}.json`, JSON.stringify(sidecar)));
     await this.#onDisk(this.#date(path));
-    // A purge may have removed it meanwhile.
-    await this.#date(`${stem}.json`).catch(() => {});
+    await this.#onDisk(replaceFile(`${stem}.json`, JSON.stringify(sidecar)));
     this.#reusable.add(path);
   }
 

@@ -158,6 +158,7 @@ describe('a day that is too old by both clocks', () => {
       const settings = { startDate: '2026-02-18', endDate: '2026-02-25', toDateInclusive: 'true', windowDays } as const;
       const windows = fixture.windows(settings);
       await windows.next();
+      await until(() => filesEnding('.json').length === 3);
       await fixture.kill(windows);
       const left = fixture.service.requests
         .map(({ from, to }) => ({ from, to }))
