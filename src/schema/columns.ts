@@ -14,7 +14,7 @@ import {
 } from '../types/evidence.ts';
 import { acceptedBy, classify, typeOf } from '../types/index.ts';
 import type { ColumnType } from '../types/type.ts';
-import type { Zone } from '../types/zone.ts';
+import { END_OF_INSTANTS, type Zone } from '../types/zone.ts';
 import { ColumnWords } from './column-words.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, type HeaderColumn, hashed } from './groups.ts';
 import { IdHashes, type IdSample } from './id-hashes.ts';
@@ -132,11 +132,11 @@ export class Columns {
     this.#words.addTime(column, this.#wallClock(seconds, bits), FIELDS[MICROS]);
   }
 
-  /** The time of a cell by the zone's wall clock. */
+  /** The time of a cell by the zone's wall clock; of a later one the last second that a text without a zone has. */
   #wallClock(seconds: number, bits: Evidence): number {
     if ((bits & DATETIME_OFFSET) === 0 || this.#zone === undefined) return seconds;
     const utc = seconds - FIELDS[OFFSET];
-    return utc + this.#zone.offsetAt(utc);
+    return Math.min(utc + this.#zone.offsetAt(utc), END_OF_INSTANTS - 1);
   }
 
   #discover(bytes: Uint8Array, start: number, end: number, column: number, bits: Evidence, row: number): void {

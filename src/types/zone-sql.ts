@@ -37,14 +37,22 @@ export function sqlWall(instant: string, zone: Zone): string {
   return `make_timestamp(${micros} + ${offset})`;
 }
 
-/** SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ; NULL for the second of two with the same wall-clock time. */
+/**
+ * SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ; NULL for one that no text without an offset means: the second of two
+ * with the same wall-clock time, and one whose wall-clock time is beyond the years 1 to 9999.
+ */
 export function sqlFirstWall(instant: string, zone: Zone): string {
   const micros = `epoch_us(${instant})`;
-  const offset = offsetSql(micros, spansOf(zone), (before, { from, offset }) => ({
+  const spans = spansOf(zone);
+  const offset = offsetSql(micros, spans, (before, { from, offset }) => ({
     nullFrom: from,
     from: from + Math.max(0, before - offset),
   }));
-  return `make_timestamp(${micros} + ${offset})`;
+  const wall = `make_timestamp(${micros} + ${offset})`;
+  const first = FIRST_INSTANT - spans[0].offset;
+  const end = END_OF_INSTANTS - spans[spans.length - 1].offset;
+  if (zone.range.first - DAY_SECONDS >= first && zone.range.last + DAY_SECONDS < end) return wall;
+  return `CASE WHEN ${micros} >= ${microsOf(first)} AND ${micros} < ${microsOf(end)} THEN ${wall} END`;
 }
 
 /** The spans of all instants in the zone's range; times after the first cycle have the spans of that cycle. */

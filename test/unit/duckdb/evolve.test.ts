@@ -314,6 +314,25 @@ describe('timezone', () => {
     }
   });
 
+  it('may show an instant of 9999 in the year after, alone or in one of several files [R1311]', async () => {
+    const [last, other] = ['9999-12-31T23:59:59Z', '2026-01-02 10:00:00'];
+    const files = [csvOf([{ id: 'a', t: last }]), csvOf([{ id: 'b', t: other }])];
+    await fixture.load([fixture.window('2026-01-01', files[0], 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
+    await fixture.load([fixture.window('2026-01-02', files, 'Asia/Seoul')], { timezone: 'Asia/Seoul' });
+    expect(await fixture.query('SELECT epoch_ms(t) AS t FROM events ORDER BY 1')).toEqual(
+      ['2026-01-02T01:00:00Z', last].map((time) => ({ t: String(Date.parse(time)) })),
+    );
+    // By the clock of the zone no text without an offset names it.
+    await fixture.load([fixture.window('2026-01-03', csvOf([{ id: 'c', t: 'x' }]), 'Asia/Seoul')], {
+      timezone: 'Asia/Seoul',
+    });
+    expect(await fixture.query('SELECT t FROM events ORDER BY 1')).toEqual([
+      { t: '2026-01-02 10:00:00.000' },
+      { t: '9999-12-31 23:59:59.000Z' },
+      { t: 'x' },
+    ]);
+  });
+
   it('is fixed by the first load, not before [R30]', async () => {
     await (await fixture.open({ timezone: 'Asia/Seoul' })).close();
     await fixture.load([fixture.window('2026-01-01', csvOf([{ id: 'a' }]))]);

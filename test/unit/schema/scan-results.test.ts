@@ -47,6 +47,12 @@ describe('the first and the last datetime of a column', () => {
     expect(column).toMatchObject({ type: 'datetime', misfits: 0, first: '2026-01-02T12:04:05.000' });
   });
 
+  it('are times that a text without a zone can have [R1311]', () => {
+    const csv = 't\n9999-12-31T23:59:59.5Z\n2026-01-02 03:04:05\n';
+    const [column] = scan(csv, { timezone: 'Asia/Seoul' }).result.columns;
+    expect([column.first, column.last]).toEqual(['2026-01-02T03:04:05.000', '9999-12-31T23:59:59.500']);
+  });
+
   it('are equal for one cell', () => {
     expect(at(early)).toEqual([wanted[0], wanted[0]]);
   });
