@@ -32,13 +32,13 @@ export interface Sink {
   begin?(window: Window): void;
   /**
    * Takes a batch: verified, complete windows, one at least, which share no day and come in the order of days (S53). It
-   * stores as many of them, from the first, as one plan of columns serves (`plannedTogether`): all of their rows, each
-   * receipt, and the state of the last one, without the rows that they read again (S13). The result is the same as if
-   * they were committed one by one. The caller passes the remaining windows again; and one by one if some cannot be
+   * stores as many of them, from the first, as one plan of columns serves (`plannedTogether`): all of their rows, in
+   * place of the stored ones that they read again (S13), each receipt, and the state of the last one. The result is the
+   * same as if they were committed one by one. The caller passes the remaining windows again; and one by one if some cannot be
    * stored together, as those that share ids (`SharedIds` is thrown), of which nothing is stored then.
    *
-   * All becomes visible in one step, and is on the disk (or in the store) before that step; once it returns, no crash
-   * undoes it. A kill or a failure before the step leaves rows and state as they were, and may leave only what no reader
+   * All becomes visible in one step (of several Delta tables that of `events`, S41), and is on the disk, or in the
+   * store, before that step; once it returns, no crash undoes it. A kill or a failure before the step leaves rows and state as they were, and may leave only what no reader
    * sees and the next run removes or finishes without being asked: temporary files, a journal, objects that no commit
    * names. Never is a row there twice, nor a cursor without its rows, nor rows without their receipt. Rows that move to
    * another date may be nowhere for the moments of a commit (S29).

@@ -11,7 +11,7 @@ import type { People } from './people.ts';
 import type { PlaceOptions } from './place-options.ts';
 import type { Sink, StreamSink } from './sink.ts';
 
-/** The description of a target, which every command line loads, and the way to open a place of it for loading. */
+/** The descriptor of a target, which every command line loads, and the way to open a place of it for loading. */
 export interface Target {
   /** The word that names the target after `sync`, `verify` and the others. */
   readonly name: string;

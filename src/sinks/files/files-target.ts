@@ -3,13 +3,13 @@ import type { People } from '../people.ts';
 import type { StatefulTarget } from '../target.ts';
 import type { FilesFormat } from './files-format.ts';
 
-type Description = Omit<StatefulTarget, 'open' | 'maintenance' | 'people' | 'markers'> &
+type Descriptor = Omit<StatefulTarget, 'open' | 'maintenance' | 'people' | 'markers'> &
   Required<Pick<StatefulTarget, 'markers'>>;
 
 /** Makes a target that keeps Parquet files, over the log and the storage of its format. */
-export function filesTarget(description: Description, load: () => Promise<FilesFormat>): StatefulTarget {
+export function filesTarget(descriptor: Descriptor, load: () => Promise<FilesFormat>): StatefulTarget {
   return {
-    ...description,
+    ...descriptor,
     async open(place, options) {
       const [format, { openFilesSink }] = await Promise.all([load(), import('./load.ts')]);
       return openFilesSink(format, { ...options, place });

@@ -4,7 +4,7 @@ import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import { TABLES, type TableName } from '../../table/columns.ts';
 import { linkError } from '../failures.ts';
-import type { Storage, Stored } from '../storage/storage.ts';
+import { PROBE_FOLDER, type Storage, type Stored } from '../storage/storage.ts';
 import type { DataFile, NewFile } from './data-file.ts';
 import { NO_DATE, PARTITION_COLUMN } from './parquet-file.ts';
 
@@ -18,7 +18,7 @@ const UNCOMMITTED_MS = HOUR_MS;
 export const FILE_CONCURRENCY = 4;
 const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/part-[0-9a-f-]{36}\.parquet$/;
 const TEMPORARY = /(^|\/)\.[^/]+\.tmp$/;
-const PROBE = /^_dfinery\/probe\/[0-9a-f-]{36}(\/trial)?$/;
+const PROBE = new RegExp(`^${PROBE_FOLDER}/[0-9a-f-]{36}(/trial)?$`);
 
 /** The path of a data file, from the root of the storage. It needs no encoding. */
 export const dataFilePath = (table: TableName, date: string | null, name: string): string =>
@@ -88,10 +88,10 @@ export async function tryEraseFiles(storage: Storage, removed: readonly DataFile
 
 /** What the store's clock says now (ms): the time of a file that is created for that, and removed. */
 export async function storeTime(storage: Storage): Promise<number> {
-  const path = `_dfinery/probe/${randomUUID()}`;
+  const path = `${PROBE_FOLDER}/${randomUUID()}`;
   try {
     await storage.create(path, 'time');
-    for await (const object of storage.list('_dfinery/probe')) if (object.path === path) return object.modified;
+    for await (const object of storage.list(PROBE_FOLDER)) if (object.path === path) return object.modified;
     return 0;
   } finally {
     await storage.remove([path]);

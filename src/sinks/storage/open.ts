@@ -4,7 +4,7 @@ import { schemeOf } from '../../fs/local-path.ts';
 import type { PlaceOptions } from '../place-options.ts';
 import { DiskStorage } from './disk.ts';
 import { type BucketFolder, openS3Storage } from './s3.ts';
-import type { Storage } from './storage.ts';
+import { PROBE_FOLDER, type Storage } from './storage.ts';
 
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 
@@ -38,7 +38,7 @@ const FIRST = 'first';
 
 /** Throws UserError for a store that creates an object which exists: commits would overwrite each other (S42). */
 export async function checkConditionalWrites(storage: Storage): Promise<void> {
-  const path = `_dfinery/probe/${randomUUID()}`;
+  const path = `${PROBE_FOLDER}/${randomUUID()}`;
   try {
     // Nobody else knows the name: if the object is there, it was created here, and the answer was lost.
     const first = (await storage.create(path, FIRST)) || (await storage.read(path))?.toString('utf8') === FIRST;

@@ -12,12 +12,10 @@ import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { copyColumns, isSmall } from './partial-copy.ts';
 import { type BucketAccess, isPassing, nameOfFault, s3ClientOf, s3Error, statusOf } from './s3-client.ts';
 import { abortUploads, type Denied, deleteObjects, eraseVersions } from './s3-versions.ts';
-import { MAX_READ_BYTES, type ParquetPart, type Storage, type Stored } from './storage.ts';
+import { MAX_READ_BYTES, type ParquetPart, PROBE_FOLDER, type Storage, type Stored } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
 const S3_ATTEMPTS = 3;
-/** Folder of the objects that check the permissions of a purge. */
-const TRIAL = '_dfinery/probe';
 /** Status of two requests that create one object at the same time: possibly neither succeeded. */
 const UNDECIDED = 409;
 const EXISTS = 412;
@@ -167,7 +165,7 @@ class S3Storage implements Storage {
   }
 
   async tryErase(): Promise<void> {
-    const folder = `${TRIAL}/${randomUUID()}`;
+    const folder = `${PROBE_FOLDER}/${randomUUID()}`;
     await this.write(`${folder}/trial`, '');
     await this.eraseAllBut(folder, () => false, 0, this.#cannotErase);
   }

@@ -59,12 +59,15 @@ export interface Storage {
   ): Promise<void>;
   /**
    * Throws a configuration failure unless `eraseAllBut` would remove the last byte of these objects: it tries that on
-   * one of its own, or looks at what keeps bytes, such as a second name on a disk. Missing objects are no failure.
+   * one of its own, in the `PROBE_FOLDER`, or looks at what keeps bytes, such as a second name on a disk. Missing objects are no failure.
    */
   tryErase(paths: readonly string[]): Promise<void>;
   /** Ends what the storage keeps open; it is not used afterwards. */
   close(): void;
 }
+
+/** Folder of objects that a run makes to see what the store does; it removes them, or a later load does (`expiredFiles`). */
+export const PROBE_FOLDER = '_dfinery/probe';
 
 /** Maximum size of an object that is read whole (bytes): no log entry or checkpoint of this program is larger. */
 export const MAX_READ_BYTES = 512 * 1024 * 1024;
