@@ -138,7 +138,11 @@ function problemOf(
   help: string,
 ): UserError | undefined {
   if (given.length > 1 && option.isList !== true) return configError(`${given[0].name} is given more than once.`);
-  if (given.some(({ isEmpty }) => isEmpty)) return configError(`${name} is empty.`);
+  const empty = given.find(({ isEmpty }) => isEmpty);
+  if (empty !== undefined) {
+    const isPart = empty.value.some((word) => word !== '');
+    return configError(isPart ? `${name} lacks a word: wanted a target and its place.` : `${name} is empty.`);
+  }
   if (given.length === 0 && option.isRequired === true) return configError(`${name} is missing: ${help}.`);
   const isTruth = given.every(({ value: [word] }) => TRUTH.test(word));
   return option.words > 0 || isTruth ? undefined : configError(`${name} takes no value.`);

@@ -2,17 +2,18 @@ import { codeOf, configError, messageOf, transientError, UserError } from '../ba
 
 /** Codes of a disk, a quota or a file that takes no more bytes. */
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
-/** Codes of a place that this user cannot write to, now or later. */
-const REFUSED_CODES: ReadonlySet<string> = new Set([
-  'EACCES',
-  'EPERM',
-  'EROFS',
-  'ENOENT',
-  'ENOTDIR',
-  'EISDIR',
-  'EEXIST',
-  'ELOOP',
-  'ENAMETOOLONG',
+const NEEDS_RIGHT = 'give another, or give this user the right to';
+/** What to do about a place that this user cannot write to, now or later, by the code. */
+const REMEDIES: ReadonlyMap<string, string> = new Map([
+  ['EACCES', NEEDS_RIGHT],
+  ['EPERM', NEEDS_RIGHT],
+  ['EROFS', NEEDS_RIGHT],
+  ['ENOENT', 'its folder does not exist, make it or give another'],
+  ['ENOTDIR', 'a part of its path is no folder, give another'],
+  ['EISDIR', 'it is a folder, give another'],
+  ['EEXIST', 'give another'],
+  ['ELOOP', 'its links lead in a circle, give another'],
+  ['ENAMETOOLONG', 'its name is too long, give another'],
 ]);
 
 /** Codes of a disk that fails whatever it is asked for: they never mean a defect of this program. */
@@ -37,8 +38,9 @@ export function diskError(error: unknown, failed: FailedPath): unknown {
   const details = { cause: error, where: { file: failed.path }, internal: messageOf(error) };
   if (FULL.has(code)) return diskFull(failed, code, error);
   const after = failed.consequence === undefined ? '' : `; ${failed.consequence}`;
-  if (REFUSED_CODES.has(code)) {
-    const remedy = failed.remedy ?? 'give another, or give this user the right to';
+  const refused = REMEDIES.get(code);
+  if (refused !== undefined) {
+    const remedy = failed.remedy ?? refused;
     return configError(`${subject(failed)} cannot be written (${code}): ${remedy}${after}.`, details);
   }
   return transientError(`${subject(failed)} failed (${code}): try again later${after}.`, details);

@@ -42,7 +42,7 @@ describe('a location that does not exist or is of another kind', () => {
       const { code, stderr } = await runHere(['sync', target, given], { env });
       expect(code).toBe(2);
       expect(stderr).toContain(` ${file}/_dfinery`);
-      expect(stderr).toContain('cannot be written (ENOTDIR): give another');
+      expect(stderr).toContain('cannot be written (ENOTDIR): a part of its path is no folder, give another');
       expect(readFileSync(file, 'utf8')).toBe('notes');
     },
   );

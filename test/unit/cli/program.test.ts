@@ -83,7 +83,8 @@ describe('the command line', () => {
     [['plan', '--from', ''], '--from is empty.'],
     [['plan', '--from', '2026-02-30'], '--from is "2026-02-30", wanted a day of the calendar as yyyy-MM-dd.'],
     [['discover', '--max-wait', ''], '--max-wait is empty.'],
-    [['sync', 'duckdb', 'x', '--also', 'parquet'], '--also is empty.'],
+    [['sync', 'duckdb', 'x', '--also', 'parquet'], '--also lacks a word: wanted a target and its place.'],
+    [['sync', 'duckdb', 'x', '--also'], '--also is empty.'],
     [['sync', 'duckdb'], 'FILE is missing: see dfinery-elt sync duckdb --help.'],
     [['verify', 'duckdb', 'x', 'y'], '"y" is a word too many'],
     [['forget', 'erna'], 'there is a word too many (an ID is given with --id): see dfinery-elt forget --help.'],
@@ -106,7 +107,7 @@ describe('the command line', () => {
       ['report', 'duckdb', 'x', '-o', 'a', '--history-days', '0'],
       '--history-days is "0", wanted a whole number from 1',
     ],
-  ])('names an option that is empty, repeated or invalid: %j [R205]', async (argv, sentence) => {
+  ])('names an option that is empty, repeated or invalid: %j [R205][R1347]', async (argv, sentence) => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringContaining(sentence) });
   });
 
@@ -128,7 +129,7 @@ describe('the command line', () => {
   it.each([
     [['forget', '--id', '--erna'], '--id is empty.'],
     [['forget', '--query', '--who\nSELECT 1'], '--query is empty.'],
-    [['person', '--in', 'duckdb', '--erna'], '--in is empty.'],
+    [['person', '--in', 'duckdb', '--erna'], '--in lacks a word: wanted a target and its place.'],
     [['forget', '--id=', '--erna'], '--id is empty.'],
   ])('does not name what may be the value of the option before it: %j [R997]', async (argv, sentence) => {
     expect(await run(...argv)).toEqual({ code: 2, text: expect.stringMatching(new RegExp(`✗ ${sentence}$`)) });

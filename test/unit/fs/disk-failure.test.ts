@@ -15,16 +15,22 @@ describe('an error of a disk', () => {
     expect([full.cause, full.internal]).toEqual([errorOf(code), `${code}: it said`]);
   });
 
-  it.each(['EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOTDIR', 'EISDIR', 'EEXIST', 'ELOOP', 'ENAMETOOLONG'])(
-    '%s: the disk cannot be written, and the user must act',
-    (code) => {
-      expect(isDiskFull(errorOf(code))).toBe(false);
-      const refused = failure(code);
-      expect(refused).toMatchObject({ kind: 'config', exitCode: 2, where: { file: '/l' } });
-      const remedy = 'give another, or give this user the right to';
-      expect(refused.message).toBe(`The ledger /l cannot be written (${code}): ${remedy}.`);
-    },
-  );
+  it.each([
+    ['EACCES', 'give another, or give this user the right to'],
+    ['EPERM', 'give another, or give this user the right to'],
+    ['EROFS', 'give another, or give this user the right to'],
+    ['ENOENT', 'its folder does not exist, make it or give another'],
+    ['ENOTDIR', 'a part of its path is no folder, give another'],
+    ['EISDIR', 'it is a folder, give another'],
+    ['EEXIST', 'give another'],
+    ['ELOOP', 'its links lead in a circle, give another'],
+    ['ENAMETOOLONG', 'its name is too long, give another'],
+  ])('%s: the disk cannot be written, and the user must act: %s [R1346]', (code, remedy) => {
+    expect(isDiskFull(errorOf(code))).toBe(false);
+    const refused = failure(code);
+    expect(refused).toMatchObject({ kind: 'config', exitCode: 2, where: { file: '/l' } });
+    expect(refused.message).toBe(`The ledger /l cannot be written (${code}): ${remedy}.`);
+  });
 
   it('another one may pass later', () => {
     expect(failure('EIO')).toMatchObject({
