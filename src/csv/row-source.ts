@@ -69,6 +69,7 @@ export class RowSource {
   #headerHasCr = false;
   /** True if the incomplete header ends inside a quoted name. */
   #isQuoted = false;
+  #isReleased = false;
 
   constructor(handler: RowHandler, limits: RowLimits = {}, newEditor?: (memory: CsvMemory) => RowEditor) {
     this.#handler = handler;
@@ -103,8 +104,10 @@ export class RowSource {
     return parts;
   }
 
-  /** Gives the memory back, after `finish`. */
+  /** Erases the hash key and gives the memory back, which nothing may use any more; only the first call has an effect. */
   release(): void {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
     this.editor?.release();
     this.memory.release();
   }

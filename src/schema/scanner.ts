@@ -106,6 +106,11 @@ export class Scanner {
     return this.#source.push(chunk);
   }
 
+  /** Gives the memory back, with no hash key in it; called whenever nothing more comes, also after `finish`. */
+  close(): void {
+    this.#source.release();
+  }
+
   /** Ends the body. Throws MalformedCsv if it is not complete. */
   finish(): ScanResult {
     const tail = this.#source.finish();

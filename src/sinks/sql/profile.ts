@@ -107,6 +107,7 @@ async function scanFile(options: ProfileOptions, path: string, folder: string) {
     options.signal.throwIfAborted();
     throw fileError(error, options.file);
   } finally {
+    scanner.close();
     await writer.close();
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { CsvMemory } from '../../../src/csv/csv-memory.ts';
-import { DATA_AT, TABLES_AT } from '../../../src/csv/layout.ts';
+import { DATA_AT, JOBS_AT, TABLES_AT } from '../../../src/csv/layout.ts';
 import { columnEdits } from '../../../src/schema/column-edits.ts';
 import { HashKey } from '../../../src/schema/hash-key.ts';
 import { Scanner } from '../../../src/schema/scanner.ts';
@@ -67,6 +67,25 @@ describe('the memory of a WebAssembly module', () => {
     expect(left[0].length).toBe(DATA_AT - TABLES_AT);
     expect(left[0].equals(left[1])).toBe(true);
     expect(left[0].includes('erna@')).toBe(false);
+  });
+
+  it('holds no hash key once a body was broken or ended early [R1312]', () => {
+    const edits = columnEdits([], ['mail'], new HashKey(new Secret('a'.repeat(32))));
+    for (const body of ['id,mail\nx,y,z\n', 'id,mail\nx,y\n']) {
+      const memory = CsvMemory.open(10);
+      memory.release();
+      const scanner = new Scanner({ requireSystem: false, edits });
+      const keyOf = () => memory.bytes.slice(TABLES_AT, JOBS_AT).some((byte) => byte !== 0);
+      expect(keyOf()).toBe(true);
+      if (body.includes('z')) expect(() => scanner.push(Buffer.from(body))).toThrow('too many cells');
+      else scanner.push(Buffer.from(body));
+      scanner.close();
+      expect(keyOf()).toBe(false);
+      expect(CsvMemory.open(10)).toBe(memory);
+      scanner.close();
+      expect(CsvMemory.open(10)).not.toBe(memory);
+      memory.release();
+    }
   });
 
   it('does not change results of a scan when the next scan reuses it [R542]', () => {
