@@ -12,10 +12,17 @@ const REBUILT = '_dfinery_rebuilt';
 /** Cost of adding a column, for each column of the table, in units of rewriting one cell of it (measured). */
 const ADD_COST = 120;
 
+/** The types of this program's own columns of `events`. */
+export const OWN_TYPES = { _key: 'VARCHAR', _dfinery_window: 'BIGINT', _rescued: 'JSON' } as const satisfies Record<
+  (typeof OWN_COLUMNS)[number],
+  string
+>;
+
 /** The statement that makes a table for these columns: `events`, or a table that replaces it. */
 export function createEvents(table: string, columns: readonly StoredColumn[], asInstants: boolean): string {
-  const typed = columns.filter(isTyped).map((c) => `, ${identifier(c.name)} ${TYPES[c.type].duckdb(asInstants)}`);
-  return `CREATE OR REPLACE TABLE ${table} (_key VARCHAR, _dfinery_window BIGINT, _rescued JSON${typed.join('')})`;
+  const own = Object.entries(OWN_TYPES).map(([name, type]) => `${name} ${type}`);
+  const typed = columns.filter(isTyped).map((c) => `${identifier(c.name)} ${TYPES[c.type].duckdb(asInstants)}`);
+  return `CREATE OR REPLACE TABLE ${table} (${[...own, ...typed].join(', ')})`;
 }
 
 /** Adds and alters columns as planned, first of all in the transaction: DuckDB refuses it after a DELETE. */

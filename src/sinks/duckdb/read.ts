@@ -1,7 +1,6 @@
 import { statSync } from 'node:fs';
 import { typedColumns } from '../../table/columns.ts';
 import { checkDays, checkKeys, checkLiveRows, type Difference, difference } from '../../table/differences.ts';
-import { OWN_COLUMNS } from '../../table/names.ts';
 import { coveredDays } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
 import { TYPES } from '../../types/index.ts';
@@ -14,11 +13,12 @@ import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/en
 import { type EventRows, findPeople, jsonOfRows, peopleColumns } from '../sql/people.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
+import { OWN_TYPES } from './alter.ts';
 import { checkColumns, checkStore, isPrepared, readRuns, readStoredState, withStore } from './store.ts';
 
 // Reads of a file, which is opened for reading alone: its people, its report, its differences. All throw UserError.
 
-const reading = <T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> =>
+const reading = <T>(options: EngineOptions, work: (engine: Engine, state: TableState) => Promise<T>): Promise<T> =>
   withStore({ ...options, readOnly: true }, work);
 
 export async function readDuckDbState(options: EngineOptions): Promise<TableState | undefined> {
@@ -30,21 +30,20 @@ export async function readDuckDbState(options: EngineOptions): Promise<TableStat
 }
 
 /** The rows in which a query looks. Another column that somebody removed does not keep people from being found. */
-export async function eventRowsIn(engine: Engine, query: PeopleQuery): Promise<EventRows> {
-  const state = await readStoredState(engine);
+export async function eventRowsIn(engine: Engine, state: TableState, query: PeopleQuery): Promise<EventRows> {
   await checkColumns(engine, state, peopleColumns(state.columns, query));
   return { engine, from: 'events', place: engine.file, state };
 }
 
 export const peopleInDuckDb = (options: EngineOptions, query: PeopleQuery): Promise<PeopleFound> =>
-  reading(options, async (engine) => (await findPeople(await eventRowsIn(engine, query), query)).found);
+  reading(options, async (engine, state) => (await findPeople(await eventRowsIn(engine, state, query), query)).found);
 
 export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery): AsyncGenerator<string> {
   const engine = await openEngine({ ...options, readOnly: true });
   try {
     const { rows, condition } = await engine.guarded(async () => {
       await checkStore(engine);
-      const source = await eventRowsIn(engine, query);
+      const source = await eventRowsIn(engine, await readStoredState(engine), query);
       return { rows: source, condition: (await findPeople(source, query)).condition };
     });
     yield* jsonOfRows(rows, condition);
@@ -54,8 +53,7 @@ export async function* rowsInDuckDb(options: EngineOptions, query: PeopleQuery):
 }
 
 export function reportDuckDb(options: EngineOptions): Promise<TargetReport> {
-  return reading(options, async (engine) => {
-    const state = await readStoredState(engine);
+  return reading(options, async (engine, state) => {
     await checkColumns(engine, state);
     const source = { events: 'events', columns: state.columns, zone: zoneOf(state.timezone) };
     return {
@@ -69,29 +67,33 @@ export function reportDuckDb(options: EngineOptions): Promise<TargetReport> {
 }
 
 export function verifyDuckDb(options: EngineOptions): Promise<Difference[]> {
-  return reading(options, async (engine) => {
-    const state = await readStoredState(engine);
+  return reading(options, async (engine, state) => {
+    const columns = await columnDifferences(engine, state);
+    const [hasWindow, hasKey] = [!columns.has('_dfinery_window'), !columns.has('_key')];
     return [
-      ...checkLiveRows(state.receipts, await rowsByWindow(engine, 'events')),
-      ...checkKeys(await countKeyFaults(engine, 'events')),
+      ...(hasWindow ? checkLiveRows(state.receipts, await rowsByWindow(engine, 'events')) : []),
+      ...(hasKey ? checkKeys(await countKeyFaults(engine, 'events')) : []),
       ...checkDays(state.exportState, coveredDays(state.receipts)),
-      ...(await checkTableColumns(engine, state)),
+      ...columns.values(),
     ];
   });
 }
 
-/** Checks that the stored columns are those of the table, and that datetimes are instants if there is a zone. */
-async function checkTableColumns(engine: Engine, { columns, timezone }: TableState): Promise<Difference[]> {
+/** The columns of the table, by name, that the state does not have, or lacks, or has with another type. */
+async function columnDifferences(engine: Engine, { columns, timezone }: TableState): Promise<Map<string, Difference>> {
   const rows = await engine.rows('DESCRIBE events');
   const actual = new Map(rows.map(({ column_name: name, column_type: type }) => [String(name), shortName(type)]));
-  const expected = new Map(
-    typedColumns(columns).map(({ name, type }) => [name, TYPES[type].duckdb(timezone !== null)]),
+  const expected = new Map<string, string>([
+    ...Object.entries(OWN_TYPES),
+    ...typedColumns(columns).map(({ name, type }): [string, string] => [name, TYPES[type].duckdb(timezone !== null)]),
+  ]);
+  const differing = [...new Set([...expected.keys(), ...actual.keys()])].filter(
+    (name) => expected.get(name) !== actual.get(name),
   );
-  for (const own of OWN_COLUMNS) actual.delete(own);
-  return [...new Set([...expected.keys(), ...actual.keys()])].flatMap((name) => {
-    const [should, is] = [expected.get(name), actual.get(name)];
-    return should === is
-      ? []
-      : [difference('columns', `column ${name} should be ${should ?? 'absent'} and is ${is ?? 'absent'}`)];
-  });
+  return new Map(
+    differing.map((name) => {
+      const [should = 'absent', is = 'absent'] = [expected.get(name), actual.get(name)];
+      return [name, difference('columns', `column ${name} should be ${should} and is ${is}`)];
+    }),
+  );
 }

@@ -4,6 +4,7 @@ import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import { EVENT_NAME } from '../../schema/groups.ts';
+import type { TableState } from '../../table/state.ts';
 import { asText } from '../../types/sql.ts';
 import { checkOnlyName, noTableError } from '../failures.ts';
 import type { RewriteResult } from '../maintenance.ts';
@@ -31,8 +32,8 @@ type DuckDbPurge = EngineOptions & Partial<Pick<PurgeOptions, 'onFound' | 'forge
  * readers again. Throws UserError.
  */
 export async function purgeDuckDb(options: DuckDbPurge, query: PeopleQuery): Promise<PurgeResult> {
-  const find = async (engine: Engine) => {
-    const lookup = await findInDatabase(engine, query);
+  const find = async (engine: Engine, state: TableState) => {
+    const lookup = await findInDatabase(engine, state, query);
     await options.onFound?.(lookup.found);
     return lookup;
   };
@@ -44,16 +45,16 @@ export async function purgeDuckDb(options: DuckDbPurge, query: PeopleQuery): Pro
 }
 
 export function tryPurgeDuckDb(options: EngineOptions, query: PeopleQuery): Promise<PurgeTrial> {
-  const find = (engine: Engine) => findInDatabase(engine, query);
+  const find = (engine: Engine, state: TableState) => findInDatabase(engine, state, query);
   return rewriteLocked(options, find, async (engine, _newFile, { found }) => ({
     found,
     foreignTables: [...(await foreignTables(engine)), ...(await namingObjects(engine, namesOf(query, found)))],
   }));
 }
 
-async function findInDatabase(engine: Engine, query: PeopleQuery): Promise<Lookup> {
+async function findInDatabase(engine: Engine, state: TableState, query: PeopleQuery): Promise<Lookup> {
   await refuseCopy(COPIED, engine);
-  return findPeople(await eventRowsIn(engine, query), query);
+  return findPeople(await eventRowsIn(engine, state, query), query);
 }
 
 async function replaceFile(engine: Engine, { path, rows, rowsRemoved }: NewFile): Promise<RewriteResult> {
@@ -73,16 +74,17 @@ interface NewFile extends Pick<RewriteResult, 'rows' | 'rowsRemoved'> {
  */
 async function rewriteLocked<L extends Lookup | undefined, T>(
   options: EngineOptions,
-  find: (engine: Engine) => Promise<L>,
+  find: (engine: Engine, state: TableState) => Promise<L>,
   then: (engine: Engine, newFile: NewFile, lookup: L) => Promise<T>,
 ): Promise<T> {
   const { file, lockWaitMs: waitMs, clock, signal } = options;
   if (!fileExists(file)) throw noTableError(file);
   const rewrite = async (engine: Engine, checkHeld: () => void) => {
     await checkOnlyName(engine.file);
-    const lookup = await find(engine);
+    const state = await readStoredState(engine);
+    const lookup = await find(engine, state);
     const fill = async () => {
-      const rowsRemoved = await copyTables(engine, lookup);
+      const rowsRemoved = await copyTables(engine, state, lookup);
       await checkCounts(engine, rowsRemoved);
       return { rows: await engine.count(`${NEW_DATABASE}.main.events`), rowsRemoved };
     };
@@ -121,9 +123,9 @@ async function openFinished(options: EngineOptions): Promise<Engine> {
 }
 
 /** Copies all tables; returns the number of rows left out. A failure names the tables that DuckDB may refuse. */
-async function copyTables(engine: Engine, lookup: Lookup | undefined): Promise<number> {
+async function copyTables(engine: Engine, state: TableState, lookup: Lookup | undefined): Promise<number> {
   try {
-    if (lookup !== undefined) return await copyWithout(engine, lookup);
+    if (lookup !== undefined) return await copyWithout(engine, state, lookup);
     await engine.run(`COPY FROM DATABASE target TO ${NEW_DATABASE}`);
     return 0;
   } catch (error) {
@@ -143,9 +145,9 @@ async function foreignTables(engine: Engine): Promise<string[]> {
 }
 
 /** Copies the empty tables, then the rows without those left out, so that these are never written. */
-async function copyWithout(engine: Engine, { condition }: Lookup): Promise<number> {
+async function copyWithout(engine: Engine, { columns }: TableState, { condition }: Lookup): Promise<number> {
   await engine.run(`COPY FROM DATABASE target TO ${NEW_DATABASE} (SCHEMA)`);
-  const name = columnOfSource((await readStoredState(engine)).columns, EVENT_NAME);
+  const name = columnOfSource(columns, EVENT_NAME);
   const kept = new Map([
     ['events', ` WHERE NOT (${condition})`],
     // The name of an event that only these people had is left out with their rows.

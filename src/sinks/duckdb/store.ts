@@ -1,19 +1,25 @@
-import { configError, internalError } from '../../base/errors.ts';
-import type { ExportState } from '../../extract/window.ts';
+import validRun from '../../../schemas/run.validator';
+import validChanges from '../../../schemas/table-state.changes.validator';
+import validColumns from '../../../schemas/table-state.columns.validator';
+import validWindow from '../../../schemas/table-state.window.validator';
+import { configError, internalError, type UserError } from '../../base/errors.ts';
+import { jsonOf } from '../../base/json.ts';
+import { firstProblem, type Validator } from '../../base/validator.ts';
+import { parseState } from '../../extract/state.ts';
 import type { ColumnChange } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, typedColumns } from '../../table/columns.ts';
-import { OWN_COLUMNS } from '../../table/names.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { MAX_RUNS, type RunHistory, type RunRecord, unended } from '../../table/runs.ts';
 import { newState, type TableState } from '../../table/state.ts';
+import { isZoneName } from '../../types/zone.ts';
 import { noTableError, otherTimezone } from '../failures.ts';
-import { COPIES_TABLE, type CopiedFormat, CREATE_COPIES, identityOf } from '../sql/copies.ts';
+import { COPIES_COLUMNS, COPIES_TABLE, type CopiedFormat, CREATE_COPIES, identityOf } from '../sql/copies.ts';
 import { fileExists, newFile } from '../sql/engine/database-file.ts';
 import { type Engine, type EngineOptions, type Value, withFile } from '../sql/engine/engine.ts';
 import { engineError } from '../sql/engine/faults.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
-import { createEvents } from './alter.ts';
+import { createEvents, OWN_TYPES } from './alter.ts';
 
 const STORE_VERSION = 2;
 
@@ -114,23 +120,36 @@ const RUNS = {
 
 const RECORDS = [WINDOWS, COLUMNS, EVENT_NAMES, CHANGES, RUNS];
 const STATE = '_dfinery_state';
-/** The table of the state, with the mark (`Mark`): `database`, `file`, `copy_of`. */
-const CREATE_STATE = `CREATE TABLE ${STATE} (
-  v INTEGER, timezone VARCHAR, state JSON, database VARCHAR, file VARCHAR, copy_of VARCHAR)`;
+/** The columns of the state's one row: the last three are the mark (`Mark`). */
+const STATE_COLUMNS = {
+  v: 'INTEGER',
+  timezone: 'VARCHAR',
+  state: 'JSON',
+  database: 'VARCHAR',
+  file: 'VARCHAR',
+  copy_of: 'VARCHAR',
+};
 
-export const STORE_TABLES: ReadonlySet<string> = new Set([
-  ...['events', STATE, COPIES_TABLE],
-  ...RECORDS.map(({ name }) => name),
+/** This program's tables, each with the columns that every file has there; those of `events` differ. */
+const STORED: ReadonlyMap<string, readonly string[]> = new Map([
+  ['events', []],
+  [STATE, Object.keys(STATE_COLUMNS)],
+  [COPIES_TABLE, COPIES_COLUMNS],
+  ...RECORDS.map(({ name, columns }): [string, string[]] => [name, Object.keys(columns)]),
 ]);
-const STORE_NAMES = [...STORE_TABLES, 'event_logs', 'event_items'];
+export const STORE_TABLES: ReadonlySet<string> = new Set(STORED.keys());
+const VIEWS = ['event_logs', 'event_items'] as const;
 
-/** Works on a file that this program has loaded. Throws UserError for any other. */
-export async function withStore<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
+/** Works on a file that this program has loaded, and its state. Throws UserError for any other. */
+export async function withStore<T>(
+  options: EngineOptions,
+  work: (engine: Engine, state: TableState) => Promise<T>,
+): Promise<T> {
   const { file } = options;
   if (!fileExists(file)) throw noTableError(file);
   return withFile(options, async (engine) => {
     await checkStore(engine);
-    return work(engine);
+    return work(engine, await readStoredState(engine));
   });
 }
 
@@ -179,30 +198,44 @@ export const COPIED: CopiedFormat = {
 /** True for a file with this program's tables; false for one that may get them. Throws UserError for any other. */
 export async function isPrepared(engine: Engine): Promise<boolean> {
   const { file } = engine;
-  const tables = await engine.rows(
-    `SELECT lower(table_name) AS name FROM information_schema.tables
-    WHERE table_catalog = current_database() AND table_schema = 'main'`,
-  );
-  const names = new Set(tables.map(({ name }) => String(name)));
-  if (names.has('ducklake_metadata')) {
+  const found = await namesIn(engine);
+  if (found.has('table ducklake_metadata')) {
     throw configError(`${file} is a catalog of DuckLake: say ducklake in place of duckdb, or give another file.`);
   }
-  if (!names.has(STATE)) {
-    const foreign = STORE_NAMES.find((name) => names.has(name));
+  if (!found.has(`table ${STATE}`)) {
+    const foreign = [...STORED.keys(), ...VIEWS].find(
+      (name) => found.has(`table ${name}`) || found.has(`view ${name}`),
+    );
     if (foreign === undefined) return false;
     throw configError(`${file} has a table "${foreign}" that is not ours: give another file.`);
   }
-  const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE}`);
+  const { v } = found.has(`column ${STATE}.v`) ? await engine.row(`SELECT max(v) AS v FROM ${STATE}`) : { v: null };
   if (v !== null && Number(v) !== STORE_VERSION) {
     const [which, advice] =
       Number(v) > STORE_VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
     throw configError(`${file} was written by ${which} version (${v}) of this program: ${advice}.`);
   }
-  // A file that lacks some of this program's tables is not repaired by guessing.
-  const missing = [...STORE_TABLES].filter((name) => !names.has(name));
+  // A file that lacks a part of this program's tables is not repaired by guessing.
+  const missing = [...STORED].flatMap(([table, columns]) => {
+    if (!found.has(`table ${table}`)) return [`table ${table}`];
+    return columns.map((column) => `column ${table}.${column}`).filter((name) => !found.has(name));
+  });
   if (v !== null && missing.length === 0) return true;
-  const lacking = v === null ? `the row of ${STATE}, a table` : `the table ${missing.join(', ')}`;
+  const lacking = missing.length === 0 ? `the row of ${STATE}, a table` : `the ${missing.join(', the ')}`;
   throw configError(`${file} lacks ${lacking} of ours: restore it from a copy, or load into another file.`);
+}
+
+/** The tables, views and columns of a file: `table events`, `view event_logs`, `column events._key`. */
+async function namesIn(engine: Engine): Promise<ReadonlySet<string>> {
+  const here = "database_name = current_database() AND schema_name = 'main'";
+  const rows = await engine.rows(
+    `SELECT 'table ' || lower(table_name) AS name FROM duckdb_tables() WHERE ${here}
+    UNION ALL
+    SELECT 'view ' || lower(view_name) FROM duckdb_views() WHERE ${here}
+    UNION ALL
+    SELECT 'column ' || lower(table_name || '.' || column_name) FROM duckdb_columns() WHERE ${here}`,
+  );
+  return new Set(rows.map(({ name }) => String(name)));
 }
 
 /** Throws UserError for a file without this program's tables, or with those of another version. */
@@ -211,16 +244,24 @@ export async function checkStore(engine: Engine): Promise<void> {
   throw noTableError(engine.file);
 }
 
-/** Throws UserError if somebody removed or renamed a column of the table that statements name; unless given, any. */
+/**
+ * Throws UserError if somebody removed or renamed a column of `events` that statements name (unless given, any), or gave
+ * one of this program's own another type.
+ */
 export async function checkColumns(
   engine: Engine,
   { columns }: TableState,
   needed: readonly { readonly name: string }[] = typedColumns(columns),
 ): Promise<void> {
   const rows = await engine.rows('DESCRIBE events');
-  const found = new Set(rows.map((row) => String(row.column_name).toLowerCase()));
-  const names = [...OWN_COLUMNS, ...needed.map(({ name }) => name)];
-  const missing = names.filter((name) => !found.has(name.toLowerCase()));
+  const found = new Map(rows.map((row) => [String(row.column_name).toLowerCase(), row.column_type]));
+  const missing = [
+    ...Object.entries(OWN_TYPES).flatMap(([name, type]) => {
+      if (found.get(name) === type) return [];
+      return found.has(name) ? [`${name} ${type}`] : [name];
+    }),
+    ...needed.map(({ name }) => name).filter((name) => !found.has(name.toLowerCase())),
+  ];
   if (missing.length === 0) return;
   throw configError(
     `${engine.file}: the table events lacks columns that were loaded (${missing.join(', ')}): give them back their names, or restore ` +
@@ -230,7 +271,8 @@ export async function checkColumns(
 
 async function createTables(engine: Engine, state: TableState): Promise<void> {
   await createData(engine, state.timezone);
-  await engine.run(CREATE_STATE);
+  const ofState = Object.entries(STATE_COLUMNS).map(([column, type]) => `${column} ${type}`);
+  await engine.run(`CREATE TABLE ${STATE} (${ofState.join(', ')})`);
   await engine.run(`INSERT INTO ${STATE} VALUES ($1, $2, NULL, CAST(uuid() AS VARCHAR), $3, NULL)`, [
     STORE_VERSION,
     state.timezone,
@@ -249,27 +291,58 @@ async function createData(engine: Engine, timezone: string | null): Promise<void
   await createViews(engine, FIRST_COLUMNS);
 }
 
-/** Recreates `event_logs` and `event_items` over the columns that the table now has. */
+/** Recreates `event_logs` and `event_items` over the columns that the table now has. Throws UserError. */
 export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
+  const found = await namesIn(engine);
+  const taken = VIEWS.find((name) => found.has(`table ${name}`));
+  if (taken !== undefined) {
+    throw configError(
+      `${engine.file} has a table ${taken}, made by somebody else, where the view of that name belongs: rename it and run again.`,
+    );
+  }
   const typed = typedColumns(columns);
   await engine.run(`CREATE OR REPLACE VIEW event_logs AS ${eventLogs(typed)}`);
   await engine.run(`CREATE OR REPLACE VIEW event_items AS ${eventItems(typed)}`);
 }
 
-/** Reads the state of an open file: all that it holds beside its rows and its runs. */
+/** Creates the views if somebody dropped one of them. Throws UserError. */
+export async function restoreViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
+  const found = await namesIn(engine);
+  if (!VIEWS.every((name) => found.has(`view ${name}`))) await createViews(engine, columns);
+}
+
+/**
+ * Reads the state of an open file: all that it holds beside its rows and its runs. Throws UserError for one that this
+ * program cannot have stored.
+ */
 export async function readStoredState(engine: Engine): Promise<TableState> {
   const { timezone, state } = await engine.row(`SELECT timezone, CAST(state AS VARCHAR) AS state FROM ${STATE}`);
+  if (timezone !== null && !isZoneName(String(timezone))) {
+    throw damagedError(engine, STATE, `${JSON.stringify(timezone)} is no time zone`);
+  }
+  const receipts = await readRecords(engine, WINDOWS);
   const names = await readRecords<{ readonly name: string }>(engine, EVENT_NAMES);
+  const changes = { changes: await readRecords(engine, CHANGES) };
   return {
-    timezone: typeof timezone === 'string' ? timezone : null,
+    timezone: timezone === null ? null : String(timezone),
     tables: ['events'],
-    columns: await readRecords<StoredColumn>(engine, COLUMNS),
-    receipts: await readRecords<StoredReceipt>(engine, WINDOWS),
+    columns: checked<StoredColumn[]>(engine, COLUMNS, validColumns, await readRecords(engine, COLUMNS)),
+    receipts: receipts.map((receipt) => checked<StoredReceipt>(engine, WINDOWS, validWindow, receipt)),
     eventNames: names.map(({ name }) => name),
-    exportState: typeof state === 'string' ? (JSON.parse(state) as ExportState) : null,
-    changes: await readRecords<ColumnChange>(engine, CHANGES),
+    exportState: typeof state === 'string' ? (parseState(jsonOf(state) ?? state) ?? null) : null,
+    changes: checked<{ changes: ColumnChange[] }>(engine, CHANGES, validChanges, changes).changes,
   };
 }
+
+function checked<T>(engine: Engine, { name }: RecordTable, valid: Validator, value: unknown): T {
+  if (valid<T>(value)) return value;
+  throw damagedError(engine, name, firstProblem(valid));
+}
+
+const damagedError = ({ file }: Engine, table: string, why: string): UserError =>
+  configError(
+    `${file}: ${table} is not what this program writes (${why}): restore the file from a copy, or load into another one.`,
+  );
 
 /** Stores what a batch changes. Called inside its transaction. */
 export async function writeState(engine: Engine, before: TableState, after: TableState): Promise<void> {
@@ -324,7 +397,9 @@ type StoredRun = RunRecord & { readonly number: number };
 
 export async function readRuns(engine: Engine): Promise<RunRecord[]> {
   const runs = await readRecords<StoredRun>(engine, RUNS);
-  return runs.map(({ number: _number, ...run }) => run);
+  return runs.map(
+    ({ number: _number, ...run }) => checked<{ run: RunRecord }>(engine, RUNS, validRun, { v: 1, run }).run,
+  );
 }
 
 export class RunTable implements RunHistory {

@@ -90,6 +90,7 @@ interface Mark {
 
 /** The table of the copies of a database; `published_at` is NULL for those of the one that it was a plain copy of. */
 export const COPIES_TABLE = '_dfinery_copies';
+export const COPIES_COLUMNS: readonly string[] = ['path', 'published_at'];
 export const CREATE_COPIES = `CREATE TABLE IF NOT EXISTS ${COPIES_TABLE}(path VARCHAR, published_at TIMESTAMPTZ)`;
 const PUBLISHING = '.publishing';
 /** The new file that is to replace an open one, as attached to it. */

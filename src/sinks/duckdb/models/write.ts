@@ -9,7 +9,7 @@ import { zoneOf } from '../../../types/zone.ts';
 import type { Engine, EngineOptions } from '../../sql/engine/engine.ts';
 import { identifier } from '../../sql/engine/quote.ts';
 import { localTime, occurredAt } from '../../sql/row-dates.ts';
-import { checkColumns, readStoredState, withStore } from '../store.ts';
+import { checkColumns, restoreViews, withStore } from '../store.ts';
 import { MODELS, type Model } from './models.ts';
 
 const ANALYTICS = 'analytics';
@@ -21,10 +21,12 @@ const COMMENT_END = '(dfinery-elt models)';
  * for any other file, and if something else has one of the names.
  */
 export async function writeModels(options: EngineOptions): Promise<string[]> {
-  await withStore(options, async (engine) => {
-    const state = await readStoredState(engine);
+  await withStore(options, async (engine, state) => {
     await checkColumns(engine, state);
-    await engine.transaction(() => createModels(engine, state));
+    await engine.transaction(async () => {
+      await restoreViews(engine, state.columns);
+      await createModels(engine, state);
+    });
   });
   return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
 }
