@@ -26,7 +26,11 @@ export function createEvents(table: string, columns: readonly StoredColumn[], as
 }
 
 /** Adds and alters columns as planned, first of all in the transaction: DuckDB refuses it after a DELETE. */
-export async function alterEvents(engine: Engine, plan: readonly PlannedColumn[], zone: Zone | undefined) {
+export async function alterEvents(
+  engine: Engine,
+  plan: readonly PlannedColumn[],
+  zone: Zone | undefined,
+): Promise<void> {
   const added = plan.filter((c) => c.before === null && c.type !== null);
   const changed = plan.filter(isRetyped);
   if (added.length + changed.length === 0) return;
@@ -44,10 +48,11 @@ export async function alterEvents(engine: Engine, plan: readonly PlannedColumn[]
 
 /** Names of indexes that somebody made on `events`. */
 export async function indexNames(engine: Engine): Promise<string[]> {
-  const rows = await engine.rows(
-    `SELECT index_name AS name FROM duckdb_indexes()
-    WHERE database_name = current_database() AND table_name = 'events' ORDER BY 1`,
-  );
+  const rows = await engine.rows(`
+    SELECT index_name AS name
+    FROM duckdb_indexes()
+    WHERE database_name = current_database() AND table_name = 'events'
+    ORDER BY 1`);
   return rows.map((row) => String(row.name));
 }
 
@@ -65,8 +70,8 @@ async function alterEach(engine: Engine, added: readonly Typed[], changed: reado
   }
   for (const column of changed) {
     const type = TYPES[column.type].duckdb(zone !== undefined);
-    const using = valueAfter(column, zone && (await zoneOfStored(engine, column, zone)));
-    await engine.run(`ALTER TABLE events ALTER ${identifier(column.name)} SET DATA TYPE ${type} USING (${using})`);
+    const value = valueAfter(column, zone && (await zoneOfStored(engine, column, zone)));
+    await engine.run(`ALTER TABLE events ALTER ${identifier(column.name)} SET DATA TYPE ${type} USING (${value})`);
   }
 }
 
@@ -75,9 +80,9 @@ async function zoneOfStored(engine: Engine, { name, before }: Retyped, zone: Zon
   if (before !== 'datetime' && before !== 'date') return zone;
   const text = (time: string) => `strftime(make_timestamp(epoch_us(${time})), '%Y-%m-%dT%H:%M:%S')`;
   const column = identifier(name);
-  const { first, last } = await engine.row(
-    `SELECT ${text(`min(${column})`)} AS first, ${text(`max(${column})`)} AS last FROM events`,
-  );
+  const { first, last } = await engine.row(`
+    SELECT ${text(`min(${column})`)} AS first, ${text(`max(${column})`)} AS last
+    FROM events`);
   return first === null ? zone : zone.within(String(first), String(last));
 }
 
@@ -91,7 +96,9 @@ async function rebuild(engine: Engine, plan: readonly PlannedColumn[], zone: Zon
   const values = stored.map((column) => valueAfter(column, zone));
   const select = ['_key', '_dfinery_window', rescuedAfter(stored, zone), ...values].join(', ');
   await engine.run(createEvents(REBUILT, plan, zone !== undefined));
-  await engine.run(`INSERT INTO ${REBUILT} (${into}) SELECT ${select} FROM events`);
+  await engine.run(`INSERT INTO ${REBUILT} (${into})
+    SELECT ${select}
+    FROM events`);
   await engine.run('DROP TABLE events');
   await engine.run(`ALTER TABLE ${REBUILT} RENAME TO events`);
 }

@@ -1,6 +1,7 @@
 import { configError, messageOf } from '../../base/errors.ts';
 import { fileExists } from '../sql/engine/database-file.ts';
-import { type EngineOptions, withFile } from '../sql/engine/engine.ts';
+import type { EngineOptions } from '../sql/engine/engine.ts';
+import { withFile } from '../sql/engine/open.ts';
 
 /** A small result as texts for a person. */
 export interface QueryResult {

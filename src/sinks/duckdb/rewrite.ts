@@ -9,11 +9,14 @@ import { asText } from '../../types/sql.ts';
 import { checkOnlyName, noTableError } from '../failures.ts';
 import type { RewriteResult } from '../maintenance.ts';
 import type { PeopleQuery, PurgeOptions, PurgeResult, PurgeTrial } from '../people.ts';
-import { NEW_DATABASE, refuseCopy, republish, withNewDatabase } from '../sql/copies.ts';
+import { refuseCopy } from '../sql/copies/mark.ts';
+import { republish } from '../sql/copies/republish.ts';
 import { fileExists, REWRITING, realFile } from '../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, openEngine, withFile } from '../sql/engine/engine.ts';
+import type { Engine, EngineOptions } from '../sql/engine/engine.ts';
+import { openEngine, withFile } from '../sql/engine/open.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { namesOf, namingObjects } from '../sql/naming-objects.ts';
+import { NEW_DATABASE, withNewDatabase } from '../sql/new-database.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource } from '../sql/views.ts';
@@ -158,18 +161,20 @@ async function copyWithout(engine: Engine, { columns }: TableState, { condition 
   }
   const gone = await rowsByWindow(engine, `events WHERE ${condition}`);
   for (const [windowNumber, rows] of gone) {
-    await engine.run(
-      `UPDATE ${NEW_DATABASE}._dfinery_windows SET rows_live = rows_live - ${rows} WHERE number = ${windowNumber}`,
-    );
+    await engine.run(`
+      UPDATE ${NEW_DATABASE}._dfinery_windows
+      SET rows_live = rows_live - ${rows}
+      WHERE number = ${windowNumber}`);
   }
   return [...gone.values()].reduce((sum, rows) => sum + rows, 0);
 }
 
 /** The tables of the file, each by its name, with its schema unless that is `main`, and as SQL. */
 async function tablesOf(engine: Engine): Promise<{ readonly name: string; readonly sql: string }[]> {
-  const rows = await engine.rows(
-    `SELECT schema_name AS schema, table_name AS name FROM duckdb_tables() WHERE database_name = 'target' AND NOT internal`,
-  );
+  const rows = await engine.rows(`
+    SELECT schema_name AS schema, table_name AS name
+    FROM duckdb_tables()
+    WHERE database_name = 'target' AND NOT internal`);
   return rows.map(({ schema, name }) => ({
     name: schema === 'main' ? String(name) : `${schema}.${name}`,
     sql: `${identifier(String(schema))}.${identifier(String(name))}`,

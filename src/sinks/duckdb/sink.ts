@@ -12,10 +12,12 @@ import { lastWindowNumber } from '../../table/receipts.ts';
 import type { RunHistory } from '../../table/runs.ts';
 import type { TableState } from '../../table/state.ts';
 import type { Commit, Sink } from '../sink.ts';
-import { identityOf, moveIdentity, publish } from '../sql/copies.ts';
+import { identityOf, moveIdentity } from '../sql/copies/mark.ts';
+import { publish } from '../sql/copies/publish.ts';
 import { checkDatabasePath, isWide } from '../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, openEngine } from '../sql/engine/engine.ts';
+import type { Engine, EngineOptions } from '../sql/engine/engine.ts';
 import { isRefusedByIndex } from '../sql/engine/faults.ts';
+import { openEngine } from '../sql/engine/open.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { finishBatch, type PlannedBatch, planBatch } from '../sql/rows/batch.ts';
 import { checkRowCount, rowsByWindow } from '../sql/rows/counts.ts';
@@ -162,6 +164,7 @@ export class DuckDbSink implements Sink {
 async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<void> {
   const filled = loads.filter(({ window }) => window.receipt.rows > 0);
   const plain = filled.filter(({ window }) => !hasDuplicateOrMissingIds(window));
+  // A try that failed while a window was staged may have left the other setting.
   await engine.run('SET preserve_insertion_order = false');
   for (const parts of filesByHeader(plain)) {
     const rows = filesQuery(parts);
@@ -173,10 +176,16 @@ async function loadRows(engine: Engine, loads: readonly WindowLoad[]): Promise<v
   }
 }
 
-function insert(engine: Engine, { key, rescued, columns, values, from }: TypedRows, windowNumber: number | string) {
+function insert(
+  engine: Engine,
+  { key, rescued, columns, values, from }: TypedRows,
+  windowNumber: number | string,
+): Promise<number> {
   const names = [...OWN_COLUMNS, ...columns.map(({ name }) => name)].map(identifier).join(', ');
   const select = [key, windowNumber, rescued, ...values].join(', ');
-  return engine.run(`INSERT INTO events (${names}) SELECT ${select} FROM ${from}`);
+  return engine.run(`INSERT INTO events (${names})
+    SELECT ${select}
+    FROM ${from}`);
 }
 
 /**
@@ -184,7 +193,10 @@ function insert(engine: Engine, { key, rescued, columns, values, from }: TypedRo
  * whose key is taken. Returns the number of removed rows, and by window that of the batch's rows with a number in their
  * key. Throws SharedIds.
  */
-async function supersede(engine: Engine, batch: PlannedBatch) {
+async function supersede(
+  engine: Engine,
+  batch: PlannedBatch,
+): Promise<{ readonly removed: number; readonly idRepeats: ReadonlyMap<number, number> }> {
   const { windows, liveWindows, columns } = batch;
   const [{ windowNumber: first }] = windows;
   const stored = `(SELECT * FROM events WHERE _dfinery_window < ${first})`;
@@ -200,9 +212,11 @@ async function supersede(engine: Engine, batch: PlannedBatch) {
     renumbered = await renumber(engine, reread, superseded, stored);
   }
   if (renumbered > 0) {
-    await engine.run(
-      `UPDATE events SET _key = r.next FROM ${RENUMBERED} r WHERE _dfinery_window >= ${first} AND events._key = r.key`,
-    );
+    await engine.run(`
+      UPDATE events
+      SET _key = r.next
+      FROM ${RENUMBERED} AS r
+      WHERE _dfinery_window >= ${first} AND events._key = r.key`);
   }
   const isNumbered = renumbered > 0 || batch.hasDuplicateOrMissingIds;
   const idRepeats = isNumbered ? await countNumbered(engine, incoming, columns) : new Map<number, number>();

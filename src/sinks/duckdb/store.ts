@@ -13,10 +13,12 @@ import { MAX_RUNS, type RunHistory, type RunRecord, unended } from '../../table/
 import { newState, type TableState } from '../../table/state.ts';
 import { isZoneName } from '../../types/zone.ts';
 import { noTableError, otherTimezone } from '../failures.ts';
-import { COPIES_COLUMNS, COPIES_TABLE, type CopiedFormat, CREATE_COPIES, identityOf } from '../sql/copies.ts';
+import { type CopiedFormat, identityOf } from '../sql/copies/mark.ts';
+import { COPIES_COLUMNS, COPIES_TABLE, CREATE_COPIES } from '../sql/copies/publish.ts';
 import { fileExists, newFile } from '../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, type Value, withFile } from '../sql/engine/engine.ts';
+import type { Engine, EngineOptions, Value } from '../sql/engine/engine.ts';
 import { engineError } from '../sql/engine/faults.ts';
+import { withFile } from '../sql/engine/open.ts';
 import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
 import { createEvents, OWN_TYPES } from './alter.ts';

@@ -1,6 +1,6 @@
 import type { Maintenance } from '../maintenance.ts';
 import type { People } from '../people.ts';
-import { withCopies } from '../sql/copies.ts';
+import { withCopies } from '../sql/copies/with-copies.ts';
 import type { StatefulTarget } from '../target.ts';
 
 export const duckdb: StatefulTarget = withCopies(

@@ -6,9 +6,12 @@ import { moveFile } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders } from '../../fs/private-folder.ts';
 import { noTableError } from '../failures.ts';
-import { type CopiedFormat, NEW_DATABASE, publishOld, withNewDatabase } from '../sql/copies.ts';
+import type { CopiedFormat } from '../sql/copies/mark.ts';
+import { publishOld } from '../sql/copies/republish.ts';
 import { realFile, SMALL_BLOCKS } from '../sql/engine/database-file.ts';
-import { type Engine, type EngineOptions, withFile } from '../sql/engine/engine.ts';
+import type { Engine, EngineOptions } from '../sql/engine/engine.ts';
+import { withFile } from '../sql/engine/open.ts';
+import { NEW_DATABASE, withNewDatabase } from '../sql/new-database.ts';
 import { FORMAT, lastSnapshot, MARKS, readContents } from './contents.ts';
 
 type CatalogOptions = Pick<EngineOptions, 'lockWaitMs' | 'clock' | 'signal'>;

@@ -30,7 +30,8 @@ import {
   tryEraseFiles,
 } from '../files/stored-files.ts';
 import { type FileChange, type Layout, LostRace, type Snapshot, type TableLog } from '../files/table-log.ts';
-import { copyError, isPlainCopy, republish } from '../sql/copies.ts';
+import { copyError, isPlainCopy } from '../sql/copies/mark.ts';
+import { republish } from '../sql/copies/republish.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { namingObjects } from '../sql/naming-objects.ts';
 import { openStorage } from '../storage/open.ts';

@@ -1,5 +1,5 @@
 import { filesTarget } from '../files/files-target.ts';
-import { withCopies } from '../sql/copies.ts';
+import { withCopies } from '../sql/copies/with-copies.ts';
 import type { StatefulTarget } from '../target.ts';
 
 export const ducklake: StatefulTarget = withCopies(

@@ -19,7 +19,8 @@ import type { FilesFormat, OpenFilesOptions, OpenPlace } from '../files/files-fo
 import { FILE, forgetReadFiles, readFiles, readFilesWithPaths, writeFile } from '../files/parquet-file.ts';
 import { FILE_CONCURRENCY, isTemporary } from '../files/stored-files.ts';
 import { type FileChange, filesAfter, type Layout, type Snapshot, type TableLog } from '../files/table-log.ts';
-import { type Engine, openEngine } from '../sql/engine/engine.ts';
+import type { Engine } from '../sql/engine/engine.ts';
+import { openEngine } from '../sql/engine/open.ts';
 import { columnOfSource } from '../sql/views.ts';
 import { DiskStorage } from '../storage/disk.ts';
 import { execute, type Move, recover } from './journal.ts';

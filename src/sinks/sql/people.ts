@@ -32,13 +32,22 @@ export interface EventRows {
   readonly place: string;
 }
 
+/** A text that is looked for, with the number of its id in the list. */
+interface Wanted {
+  readonly n: number;
+  readonly text: string;
+}
+
 export interface Lookup {
   readonly found: PeopleFound;
   /** SQL, TRUE for a row that a purge removes, else FALSE; valid on this engine until the next look-up. */
   readonly condition: string;
 }
 
-/** Temporary tables of keys, with the number of their id. */
+/**
+ * Temporary tables of keys, with the number of their id in the list: of the fifth id, `7`, in a column of doubles
+ * `n` 4, `key` 7 and `n` 4, `key` 7.0. IDS has those of the query's column, PEOPLE those of unified ids.
+ */
 const IDS = 'temp.main._dfinery_ids';
 const PEOPLE = 'temp.main._dfinery_people';
 const HASH_PATTERN = '[0-9a-f]{64}';
@@ -62,38 +71,23 @@ export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<L
   ];
   for (const table of [IDS, PEOPLE]) await engine.run(`CREATE OR REPLACE TEMP TABLE ${table} (n INTEGER, key VARCHAR)`);
   if (from === undefined) return { found: { ...NOBODY, service, warnings }, condition: 'false' };
-  const [ids, idsWithoutUnifiedId] = [new Set<number>(), new Set<number>()];
-  if (column === undefined) {
-    const mapped = query.ids.flatMap((id, n) => (query.mapping?.get(id) ?? []).map((text) => ({ n, text })));
-    const wanted = mapped.filter(({ text }) => !isPlaceholder(text));
-    await addKeys(engine, unified, PEOPLE, wanted);
-  } else {
-    const wanted = query.ids.map((text, n) => ({ n, text }));
-    await addKeys(engine, column, IDS, wanted);
-    await addPlainForms(engine, from, column, IDS);
-    const people = new Set<string>();
-    for (const [n, text] of await matchingIds(engine, from, { cells: column, table: IDS, unified })) {
-      ids.add(n);
-      if (text === undefined) idsWithoutUnifiedId.add(n);
-      else people.add(text);
-    }
-    const found = [...people].map((text) => ({ n: 0, text }));
-    await addKeys(engine, unified, PEOPLE, found);
-  }
+  const byColumn = column === undefined ? undefined : await matchColumn(engine, from, { column, unified, query });
+  if (byColumn === undefined) await addMapping(engine, unified, query);
+  else await addKeys(engine, unified, PEOPLE, byColumn.people);
   await addPlainForms(engine, from, unified, PEOPLE);
-  const unifiedIds = new Set<string>();
-  for (const [n, text] of await matchingIds(engine, from, { cells: unified, table: PEOPLE, unified })) {
-    if (column === undefined) ids.add(n);
-    if (text !== undefined) unifiedIds.add(text);
-  }
+  const byUnifiedId = await matchingIds(engine, from, { cells: unified, table: PEOPLE, unified });
+  const unifiedIds = [...new Set(byUnifiedId.flatMap(([, text]) => text ?? []))];
   const named = unified.isAmong(PEOPLE);
   const condition = column === undefined ? named : `(${column.isAmong(IDS)} OR ${named})`;
-  const idsAt = (numbers: ReadonlySet<number>) => query.ids.filter((_, n) => numbers.has(n));
+  const idsAt = (numbers: Iterable<number>) => {
+    const wanted = new Set(numbers);
+    return query.ids.filter((_, n) => wanted.has(n));
+  };
   const found = {
-    unifiedIds: [...unifiedIds].map((text): UnifiedId => ({ text, hashKey: unified.hashKeyOf(text) })),
-    people: new Set([...unifiedIds].map((text) => unified.personOf(text))).size,
-    ids: idsAt(ids),
-    idsWithoutUnifiedId: idsAt(idsWithoutUnifiedId),
+    unifiedIds: unifiedIds.map((text): UnifiedId => ({ text, hashKey: unified.hashKeyOf(text) })),
+    people: new Set(unifiedIds.map((text) => unified.personOf(text))).size,
+    ids: idsAt(byColumn?.ids ?? byUnifiedId.map(([n]) => n)),
+    idsWithoutUnifiedId: idsAt(byColumn?.idsWithoutUnifiedId ?? []),
     rows: await engine.count(`${from} WHERE ${condition}`),
     shared: column === undefined ? 0 : await countShared(engine, from, column, unified),
     service,
@@ -102,12 +96,49 @@ export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<L
   return { found, condition };
 }
 
+/** The ids of a list that rows hold in a column, by their numbers, and whom these rows name. */
+interface ColumnMatches {
+  readonly ids: readonly number[];
+  /** Those in a row that names nobody. */
+  readonly idsWithoutUnifiedId: readonly number[];
+  /** The unified ids of these rows, all with the number 0: which id led to one does not matter. */
+  readonly people: readonly Wanted[];
+}
+
+/** Fills IDS, and finds the rows by it. */
+async function matchColumn(
+  engine: Engine,
+  from: string,
+  { column, unified, query }: { readonly column: Cells; readonly unified: Cells; readonly query: PeopleQuery },
+): Promise<ColumnMatches> {
+  const wanted = query.ids.map((text, n) => ({ n, text }));
+  await addKeys(engine, column, IDS, wanted);
+  await addPlainForms(engine, from, column, IDS);
+  const matches = await matchingIds(engine, from, { cells: column, table: IDS, unified });
+  const people = new Set(matches.flatMap(([, text]) => text ?? []));
+  return {
+    ids: matches.map(([n]) => n),
+    idsWithoutUnifiedId: matches.filter(([, text]) => text === undefined).map(([n]) => n),
+    people: [...people].map((text) => ({ n: 0, text })),
+  };
+}
+
+/** Fills PEOPLE with the unified ids that the mapping has for the ids of the list. */
+async function addMapping(engine: Engine, unified: Cells, { ids, mapping }: PeopleQuery): Promise<void> {
+  const mapped = ids.flatMap((id, n) => (mapping?.get(id) ?? []).map((text) => ({ n, text })));
+  const wanted = mapped.filter(({ text }) => !isPlaceholder(text));
+  await addKeys(engine, unified, PEOPLE, wanted);
+}
+
 /** Yields the rows that meet a look-up's condition, as JSON objects without the columns that are null. */
-export async function* jsonOfRows({ engine, from }: Pick<EventRows, 'engine' | 'from'>, condition: string) {
+export async function* jsonOfRows(
+  { engine, from }: Pick<EventRows, 'engine' | 'from'>,
+  condition: string,
+): AsyncGenerator<string> {
   if (from === undefined) return;
-  const rows = engine.stream(
-    `SELECT CAST(json_merge_patch('{}', to_json(e)) AS VARCHAR) AS row FROM (SELECT * FROM ${from} WHERE ${condition}) AS e`,
-  );
+  const rows = engine.stream(`
+    SELECT CAST(json_merge_patch('{}', to_json(e)) AS VARCHAR) AS row
+    FROM (SELECT * FROM ${from} WHERE ${condition}) AS e`);
   for await (const { row } of rows) yield String(row);
 }
 
@@ -268,17 +299,19 @@ const padded = (block: Uint8Array, pad: number): string => Buffer.from(block.map
 const isAnyAmong = (keys: readonly string[], table: string): string =>
   anyOf(keys.map((key) => `coalesce(${key} IN (SELECT key FROM ${table}), false)`));
 
-async function addKeys(
-  engine: Engine,
-  cells: Cells,
-  table: string,
-  wanted: readonly { readonly n: number; readonly text: string }[],
-): Promise<void> {
+/** Adds all keys of the wanted texts to a table. */
+async function addKeys(engine: Engine, cells: Cells, table: string, wanted: readonly Wanted[]): Promise<void> {
   const { keysOfId, pads } = cells;
   const texts = `from_json($${pads.length + 1}, '[{"n":"INTEGER","text":"VARCHAR"}]')`;
   await engine.run(
-    `INSERT INTO ${table} SELECT DISTINCT n, key FROM (SELECT n, unnest([${keysOfId.join(', ')}]) AS key FROM (
-      SELECT wanted.n AS n, wanted.text AS text FROM (SELECT unnest(${texts}) AS wanted))) WHERE key <> ''`,
+    `
+    INSERT INTO ${table}
+    SELECT DISTINCT n, key
+    FROM (
+      SELECT n, unnest([${keysOfId.join(', ')}]) AS key
+      FROM (SELECT wanted.n AS n, wanted.text AS text FROM (SELECT unnest(${texts}) AS wanted))
+    )
+    WHERE key <> ''`,
     [...pads, JSON.stringify(wanted)],
   );
 }
@@ -287,41 +320,63 @@ async function addKeys(
 async function addPlainForms(engine: Engine, from: string, cells: Cells, table: string): Promise<void> {
   const { pads, isMixed, texts } = cells;
   if (pads.length === 0 || !isMixed) return;
-  const plain = `SELECT DISTINCT text FROM (SELECT unnest([${texts.join(', ')}]) AS text FROM ${from})
-    WHERE text IS NOT NULL AND NOT regexp_full_match(text, '${HASH_PATTERN}')`;
   await engine.run(
-    `INSERT INTO ${table} SELECT known.n, plain.text FROM (${plain}) AS plain
-      JOIN ${table} AS known ON known.key = ${hmacSql('plain.text')}`,
+    `
+    INSERT INTO ${table}
+    SELECT known.n, plain.text
+    FROM (
+      SELECT DISTINCT text
+      FROM (SELECT unnest([${texts.join(', ')}]) AS text FROM ${from})
+      WHERE text IS NOT NULL AND NOT regexp_full_match(text, '${HASH_PATTERN}')
+    ) AS plain
+    JOIN ${table} AS known ON known.key = ${hmacSql('plain.text')}`,
     [...pads],
   );
 }
 
-/** The numbers of a table that are in rows, each with a unified id of them; undefined if they name nobody. */
+/**
+ * The numbers of a table that are in rows, each with a unified id of them, undefined if they name nobody: an id in rows
+ * of two people gives `[4, 'erna']` and `[4, 'hans']`.
+ */
 async function matchingIds(
   engine: Engine,
   from: string,
   { cells, table, unified }: { readonly cells: Cells; readonly table: string; readonly unified: Cells },
 ): Promise<(readonly [number, string | undefined])[]> {
-  const people = `list_filter([${unified.texts.join(', ')}], lambda p0: p0 IS NOT NULL)`;
-  const matching = `SELECT [${cells.keys.join(', ')}] AS keys, ${people} AS people FROM ${from} WHERE ${cells.isAmong(table)}`;
-  const byKey = `SELECT DISTINCT unnest(keys) AS key, people FROM (${matching})`;
-  const rows = await engine.rows(
-    `SELECT DISTINCT n, unnest(CASE WHEN len(people) = 0 THEN [NULL] ELSE people END) AS text
-    FROM (${byKey}) JOIN ${table} USING (key)`,
-  );
+  const rows = await engine.rows(`
+    SELECT DISTINCT n, unnest(CASE WHEN len(people) = 0 THEN [NULL] ELSE people END) AS text
+    FROM (
+      SELECT DISTINCT unnest(keys) AS key, people
+      FROM (
+        SELECT
+          [${cells.keys.join(', ')}] AS keys,
+          list_filter([${unified.texts.join(', ')}], lambda p0: p0 IS NOT NULL) AS people
+        FROM ${from}
+        WHERE ${cells.isAmong(table)}
+      )
+    )
+    JOIN ${table} USING (key)`);
   return rows.map(({ n, text }) => [Number(n), typeof text === 'string' && !isPlaceholder(text) ? text : undefined]);
 }
 
 /** Counts the people whose rows also have another id in the column (S55), or the same value in another spelling. */
 async function countShared(engine: Engine, from: string, column: Cells, unified: Cells): Promise<number> {
   const others = column.cells.map(({ text, keys }) => `CASE WHEN NOT ${isAnyAmong(keys, IDS)} THEN ${text} END`);
-  const ofPeople = `SELECT [${unified.texts.join(', ')}] AS texts, [${others.join(', ')}] AS others
-    FROM ${from} WHERE ${unified.isAmong(PEOPLE)}`;
-  const byPerson = `SELECT unnest(texts) AS text, others FROM (${ofPeople})`;
-  const pairs = `SELECT text, unnest(others) AS other FROM (${byPerson})`;
-  const rows = await engine.rows(
-    `SELECT DISTINCT text, other FROM (${pairs}) WHERE text IS NOT NULL AND other IS NOT NULL`,
-  );
+  // A row for each unified id and each other id beside it.
+  const rows = await engine.rows(`
+    SELECT DISTINCT text, other
+    FROM (
+      SELECT text, unnest(others) AS other
+      FROM (
+        SELECT unnest(texts) AS text, others
+        FROM (
+          SELECT [${unified.texts.join(', ')}] AS texts, [${others.join(', ')}] AS others
+          FROM ${from}
+          WHERE ${unified.isAmong(PEOPLE)}
+        )
+      )
+    )
+    WHERE text IS NOT NULL AND other IS NOT NULL`);
   const shared = rows.filter(({ other }) => !isPlaceholder(String(other)));
   return new Set(shared.map(({ text }) => unified.personOf(String(text)))).size;
 }

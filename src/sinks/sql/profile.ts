@@ -17,8 +17,9 @@ import { literal } from '../../types/sql.ts';
 import type { ColumnType } from '../../types/type.ts';
 import { type Zone, zoneOf } from '../../types/zone.ts';
 import type { PlaceOptions } from '../place-options.ts';
-import { type Engine, openEngine } from './engine/engine.ts';
+import type { Engine } from './engine/engine.ts';
 import { engineError } from './engine/faults.ts';
+import { openEngine } from './engine/open.ts';
 import { type CellSql, cellSql } from './rows/cells.ts';
 import { cell, readCsv } from './rows/file-query.ts';
 
@@ -156,7 +157,12 @@ const NO_VALUE: Measured = {
 const MEASURED_AT_ONCE = 500;
 
 /** Measures the columns with a value, by their index, under the types that a first load of the file would give them. */
-async function measure(engine: Engine, scan: ScanResult, from: string, { timezone, pinned, signal }: ProfileOptions) {
+async function measure(
+  engine: Engine,
+  scan: ScanResult,
+  from: string,
+  { timezone, pinned, signal }: ProfileOptions,
+): Promise<Map<number, Measured>> {
   const zone = zoneOf(timezone);
   const rules: Rules = { timezone, columnTypes: new Map(), schemaMode: 'evolve', pinned };
   const incoming = incomingColumns([scan]);
@@ -177,11 +183,10 @@ async function measure(engine: Engine, scan: ScanResult, from: string, { timezon
     // The aggregates have no FILTER: each would copy the arguments of all aggregates.
     const values = some.map(({ index, value = 'NULL' }) => `${cell(index)}, ${value} AS v${index}`);
     const answers = some.map((one) => answerSql(one, one.index, one.own));
-    const { found } = await ask(
-      engine,
-      `SELECT CAST(to_json([${answers.join(', ')}]) AS VARCHAR) AS found FROM (SELECT ${values.join(', ')} FROM ${from})`,
-      signal,
-    );
+    const query = `
+      SELECT CAST(to_json([${answers.join(', ')}]) AS VARCHAR) AS found
+      FROM (SELECT ${values.join(', ')} FROM ${from})`;
+    const { found } = await ask(engine, query, signal);
     const all: readonly Measured[] = JSON.parse(String(found));
     for (const [i, one] of all.entries()) measured.set(some[i].index, one);
   }
@@ -191,7 +196,10 @@ async function measure(engine: Engine, scan: ScanResult, from: string, { timezon
 const LONGEST_TEXT = 200;
 const MAX_EXAMPLES = 3;
 
-/** SQL of a `Measured`, as a struct of aggregates. */
+/**
+ * SQL of a `Measured`, as a struct of aggregates over the cells `cN` and their values `vN`:
+ * `{'type': 'long', 'filled': count(v7) + 0, 'distinct': …, 'minimum': left(min(v7)…, 200), …}`.
+ */
 function answerSql({ column, rescue }: CellSql, index: number, zone: Zone | undefined): string {
   const [text, typed] = [cell(index), `v${index}`];
   const type = column.type ?? 'string';
@@ -199,10 +207,15 @@ function answerSql({ column, rescue }: CellSql, index: number, zone: Zone | unde
   const present = type === 'string' ? text : `nullif(${text}, 'null')`;
   const extreme = (name: 'min' | 'max') =>
     TYPES[type].range === 'none' ? 'NULL' : `left(${TYPES[type].sqlText(`${name}(${typed})`, zone)}, ${LONGEST_TEXT})`;
-  return `{'type': ${literal(type)}, 'filled': count(${typed}) + ${rescued},
+  return `{
+    'type': ${literal(type)},
+    'filled': count(${typed}) + ${rescued},
     'distinct': least(approx_count_distinct(${typed}), count(${typed})),
-    'minimum': ${extreme('min')}, 'maximum': ${extreme('max')},
-    'examples': coalesce(approx_top_k(left(${present}, ${LONGEST_TEXT}), ${MAX_EXAMPLES}), []), 'rescued': ${rescued}}`;
+    'minimum': ${extreme('min')},
+    'maximum': ${extreme('max')},
+    'examples': coalesce(approx_top_k(left(${present}, ${LONGEST_TEXT}), ${MAX_EXAMPLES}), []),
+    'rescued': ${rescued}
+  }`;
 }
 
 /** Counts repeated and missing ids exactly; rows are read only if the scan saw either. */
@@ -211,7 +224,7 @@ async function countIds(
   { header, rows, hasDuplicateOrMissingIds }: ScanResult,
   from: string,
   signal: AbortSignal,
-) {
+): Promise<Pick<FileProfile, 'repeatedIds' | 'missingIds'>> {
   const index = header.indexOf(DETAIL_LOG_ID);
   if (index < 0) return { repeatedIds: 0, missingIds: rows };
   if (!hasDuplicateOrMissingIds) return { repeatedIds: 0, missingIds: 0 };

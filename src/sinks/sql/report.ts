@@ -31,9 +31,9 @@ export async function countEvents(engine: Engine, source: ReportSource): Promise
   const arrived = localTime(arrivedAt(columnOf), source.zone);
   const occurred = localTime(occurredAt(columnOf), source.zone);
   const logs = eventLogs(typed, source.events);
-  const { rows, last } = await engine.row(
-    `SELECT count(*) AS rows, CAST(max(${arrived}) AS VARCHAR) AS last FROM ${source.events}`,
-  );
+  const { rows, last } = await engine.row(`
+    SELECT count(*) AS rows, CAST(max(${arrived}) AS VARCHAR) AS last
+    FROM ${source.events}`);
   return {
     rows: Number(rows),
     lastEventAt: typeof last === 'string' ? last : null,
@@ -47,13 +47,27 @@ export async function countEvents(engine: Engine, source: ReportSource): Promise
  * SQL of its columns.
  */
 async function eventsByDay(engine: Engine, logs: string, arrived: string, name: string): Promise<ReportedEvents[]> {
-  const found = await engine.rows(
-    `WITH counted AS (SELECT CAST(${arrived} AS DATE) AS day, ${name} AS name, count(*) AS n FROM (${logs}) GROUP BY ALL),
-    frequent AS (SELECT name FROM counted WHERE name IS NOT NULL GROUP BY name ORDER BY sum(n) DESC, name LIMIT ${REPORTED_NAMES})
-    SELECT CAST(day AS VARCHAR) AS day, CASE WHEN name IN (SELECT name FROM frequent) THEN name END AS name,
+  const found = await engine.rows(`
+    WITH counted AS (
+      SELECT CAST(${arrived} AS DATE) AS day, ${name} AS name, count(*) AS n
+      FROM (${logs})
+      GROUP BY ALL
+    ), frequent AS (
+      SELECT name
+      FROM counted
+      WHERE name IS NOT NULL
+      GROUP BY name
+      ORDER BY sum(n) DESC, name
+      LIMIT ${REPORTED_NAMES}
+    )
+    SELECT
+      CAST(day AS VARCHAR) AS day,
+      CASE WHEN name IN (SELECT name FROM frequent) THEN name END AS name,
       CAST(sum(n) AS BIGINT) AS events
-    FROM counted WHERE day IS NOT NULL GROUP BY ALL ORDER BY day, name`,
-  );
+    FROM counted
+    WHERE day IS NOT NULL
+    GROUP BY ALL
+    ORDER BY day, name`);
   return found.map((row: Row) => ({
     day: String(row.day) as Day,
     name: typeof row.name === 'string' ? row.name : null,
@@ -62,16 +76,21 @@ async function eventsByDay(engine: Engine, logs: string, arrived: string, name: 
 }
 
 async function eventsByHour(engine: Engine, logs: string, occurred: string): Promise<number[]> {
-  const found = await engine.rows(
-    `WITH placed AS (SELECT date_part('hour', ${occurred}) AS hour FROM (${logs}))
-    SELECT hour, count(*) AS events FROM placed WHERE hour IS NOT NULL GROUP BY hour`,
-  );
+  const found = await engine.rows(`
+    WITH placed AS (SELECT date_part('hour', ${occurred}) AS hour FROM (${logs}))
+    SELECT hour, count(*) AS events
+    FROM placed
+    WHERE hour IS NOT NULL
+    GROUP BY hour`);
   const hours = new Map(found.map(({ hour, events }) => [Number(hour), Number(events)]));
   return Array.from({ length: HOURS }, (_, hour) => hours.get(hour) ?? 0);
 }
 
 /** Counts for every column its rows with a value, and its cells in `_rescued`. */
-export async function countColumns(engine: Engine, { events, columns }: Pick<ReportSource, 'events' | 'columns'>) {
+export async function countColumns(
+  engine: Engine,
+  { events, columns }: Pick<ReportSource, 'events' | 'columns'>,
+): Promise<ReportedColumn[]> {
   const filled = new Map<string, number>();
   const typed = typedColumns(columns);
   for (let i = 0; i < typed.length; i += COUNTED_AT_ONCE) {

@@ -9,16 +9,31 @@ import { anyOf, identifier } from './engine/quote.ts';
 
 /** A query of the row of lowest position of each event, among those that meet `keep`, without the item columns. */
 export function eventLogs(columns: readonly StoredColumn[], from = 'events', keep = 'true'): string {
-  const first = `SELECT arg_min(_key, ${rank(columns)}) FROM ${from} WHERE ${keep} GROUP BY ${eventIdentity(columns)}`;
-  return `SELECT ${logColumns(columns)} FROM ${from} WHERE _key IN (${first})`;
+  return `
+    SELECT ${logColumns(columns)}
+    FROM ${from}
+    WHERE _key IN (
+      SELECT arg_min(_key, ${rank(columns)})
+      FROM ${from}
+      WHERE ${keep}
+      GROUP BY ${eventIdentity(columns)}
+    )`;
 }
 
 /** The rows of `eventLogs`, found by sorting the keys of the other rows, which spills if memory is short. */
 export function sortedEventLogs(columns: readonly StoredColumn[], from: string, keep: string): string {
-  const ordinal = `row_number() OVER (PARTITION BY ${eventIdentity(columns)} ORDER BY ${rank(columns)})`;
-  const ranked = `SELECT _key, ${ordinal} AS ordinal FROM ${from} WHERE ${keep}`;
-  const later = `SELECT _key FROM (${ranked}) WHERE ordinal > 1`;
-  return `SELECT ${logColumns(columns)} FROM ${from} WHERE ${keep} AND _key NOT IN (${later})`;
+  return `
+    SELECT ${logColumns(columns)}
+    FROM ${from}
+    WHERE ${keep} AND _key NOT IN (
+      SELECT _key
+      FROM (
+        SELECT _key, row_number() OVER (PARTITION BY ${eventIdentity(columns)} ORDER BY ${rank(columns)}) AS ordinal
+        FROM ${from}
+        WHERE ${keep}
+      )
+      WHERE ordinal > 1
+    )`;
 }
 
 function logColumns(columns: readonly StoredColumn[]): string {
@@ -47,7 +62,10 @@ export function eventItems(columns: readonly StoredColumn[], from = 'events'): s
     ...items.map((column) => `${identifier(column.name)} AS ${identifier(column.itemName ?? column.name)}`),
     `${position(columns)} AS item_position`,
   ];
-  return `SELECT ${select.join(', ')} FROM ${from} WHERE ${anyOf([...items.map(hasValue), RESCUED_ITEM])}`;
+  return `
+    SELECT ${select.join(', ')}
+    FROM ${from}
+    WHERE ${anyOf([...items.map(hasValue), RESCUED_ITEM])}`;
 }
 
 /** SQL that is TRUE if an item column has a value: `null` is a text in a text column, and NULL in any other. */

@@ -6,7 +6,7 @@ import { DeltaTable } from '../../../src/sinks/delta/table.ts';
 import type { FilesSinkOptions } from '../../../src/sinks/files/load.ts';
 import { DEFAULT_RETENTION_MS } from '../../../src/sinks/files/stored-files.ts';
 import type { Commit, Sink } from '../../../src/sinks/sink.ts';
-import { openEngine } from '../../../src/sinks/sql/engine/engine.ts';
+import { openEngine } from '../../../src/sinks/sql/engine/open.ts';
 import { identifier } from '../../../src/sinks/sql/engine/quote.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import type { Storage } from '../../../src/sinks/storage/storage.ts';

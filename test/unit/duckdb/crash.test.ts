@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { validators } from '../../../connectors/validator.mjs';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays } from '../../../src/base/days.ts';
 import type { Window } from '../../../src/extract/window.ts';
@@ -35,6 +36,7 @@ beforeAll(async () => {
     format: 'cjs',
     external: ['@duckdb/*'],
     loader: { '.sql': 'text', '.wasm': 'base64' },
+    plugins: [validators],
   });
   windows = Array.from({ length: WINDOWS }, (_, w) => fixture.window(addDays('2026-01-01', w), dayOf(w)));
   writeFileSync(list, JSON.stringify(windows));

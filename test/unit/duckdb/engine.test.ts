@@ -17,8 +17,9 @@ import { DuckDBConnection } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { temporaryPathOf } from '../../../src/fs/atomic-file.ts';
 import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
-import { type Engine, type EngineOptions, openEngine } from '../../../src/sinks/sql/engine/engine.ts';
+import type { Engine, EngineOptions } from '../../../src/sinks/sql/engine/engine.ts';
 import { engineError, isOutOfMemory, isRefusedByIndex } from '../../../src/sinks/sql/engine/faults.ts';
+import { openEngine } from '../../../src/sinks/sql/engine/open.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 
 let fixture: DuckDbFixture;

@@ -20,7 +20,9 @@ import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts
 import { type DuckDbSink, openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { COPIED } from '../../../src/sinks/duckdb/store.ts';
 import { duckdb } from '../../../src/sinks/duckdb/target.ts';
-import { type CopiedFormat, checkCopy, republish } from '../../../src/sinks/sql/copies.ts';
+import type { CopiedFormat } from '../../../src/sinks/sql/copies/mark.ts';
+import { checkCopy } from '../../../src/sinks/sql/copies/publish.ts';
+import { republish } from '../../../src/sinks/sql/copies/republish.ts';
 import { withCall } from '../../support/system-calls.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
@@ -129,8 +131,10 @@ describe('the path of a copy for readers', () => {
       ...refused(/has 0 rows, its receipts 1/),
       cause: expect.objectContaining({ kind: 'system' }),
     });
-    await query(short, 'ALTER TABLE _dfinery_windows DROP COLUMN rows_live');
+    await query(short, 'ALTER TABLE _dfinery_windows ALTER rows_live TYPE VARCHAR');
     await expect(check(short)).rejects.toMatchObject(refused(/is not a copy that this program made .*DuckDB refused/));
+    await query(short, 'ALTER TABLE _dfinery_windows DROP COLUMN rows_live');
+    await expect(check(short)).rejects.toMatchObject(refused(/lacks the column _dfinery_windows\.rows_live of ours/));
   });
 
   it('is not judged after a stop', async () => {

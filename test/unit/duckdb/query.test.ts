@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { queryDuckDb } from '../../../src/sinks/duckdb/query.ts';
-import { withFile } from '../../../src/sinks/sql/engine/engine.ts';
+import { withFile } from '../../../src/sinks/sql/engine/open.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { DuckDbFixture } from '../../support/targets/duckdb.ts';
 import { attachElsewhere } from '../../support/targets/query.ts';

@@ -23,7 +23,7 @@ import { verifyDuckDb } from '../../../src/sinks/duckdb/read.ts';
 import { purgeDuckDb, rewriteDuckDb } from '../../../src/sinks/duckdb/rewrite.ts';
 import { openDuckDbSink } from '../../../src/sinks/duckdb/sink.ts';
 import { COPIED } from '../../../src/sinks/duckdb/store.ts';
-import { republish } from '../../../src/sinks/sql/copies.ts';
+import { republish } from '../../../src/sinks/sql/copies/republish.ts';
 import { Engine } from '../../../src/sinks/sql/engine/engine.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
 import { csvOf } from '../../support/targets/csv.ts';

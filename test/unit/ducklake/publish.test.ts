@@ -14,7 +14,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { transientError } from '../../../src/base/errors.ts';
 import { Catalog, COPIED } from '../../../src/sinks/ducklake/catalog.ts';
 import { ducklake } from '../../../src/sinks/ducklake/target.ts';
-import { publish } from '../../../src/sinks/sql/copies.ts';
+import { publish } from '../../../src/sinks/sql/copies/publish.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { literal } from '../../../src/types/sql.ts';
 import { DuckLakeFixture } from '../../support/targets/ducklake.ts';

@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import type { NewFile } from '../../../src/sinks/files/data-file.ts';
 import { loggedColumns } from '../../../src/sinks/files/log-entries.ts';
 import { writeFile } from '../../../src/sinks/files/parquet-file.ts';
-import { openEngine } from '../../../src/sinks/sql/engine/engine.ts';
+import { openEngine } from '../../../src/sinks/sql/engine/open.ts';
 
 it('tells the range of instants in UTC, whatever zone the machine is in, when a row group has none', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'dfinery-statistics-'));

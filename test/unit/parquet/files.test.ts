@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { writeDates } from '../../../src/sinks/files/parquet-file.ts';
-import { openEngine } from '../../../src/sinks/sql/engine/engine.ts';
+import { openEngine } from '../../../src/sinks/sql/engine/open.ts';
 import { query } from '../../support/targets/query.ts';
 
 let dir: string;

@@ -16,6 +16,10 @@ const ANALYTICS = 'analytics';
 /** End of the comment of each model; a view or macro with this comment may be replaced. */
 const COMMENT_END = '(dfinery-elt models)';
 
+/** Conditions on what `duckdb_views()` and the like list: that it is in the schema, that it has this comment. */
+const IN_ANALYTICS = `database_name = current_database() AND schema_name = ${literal(ANALYTICS)}`;
+const IS_OURS = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
+
 /**
  * Creates or replaces the models in a file that was loaded; returns their names. Throws UserError, and changes nothing,
  * for any other file, and if something else has one of the names.
@@ -46,22 +50,18 @@ async function createModels(engine: Engine, { columns, timezone }: TableState): 
 
 /** Recreates the models of a file that has them, after a change of the columns that they read. */
 export async function refreshModels(engine: Engine, state: TableState): Promise<void> {
-  const models = await engine.count(
-    `duckdb_views()
-    WHERE database_name = current_database() AND schema_name = ${literal(ANALYTICS)} AND ends_with(comment, ${literal(COMMENT_END)})`,
-  );
+  const models = await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS} AND ${IS_OURS}`);
   if (models > 0) await createModels(engine, state);
 }
 
 /** Names of models that already belong to a table, or to a view or macro of somebody else, in the schema. */
 async function foreignNames(engine: Engine): Promise<string[]> {
-  const here = `database_name = current_database() AND schema_name = ${literal(ANALYTICS)}`;
-  const unmarked = `${here} AND NOT coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
-  const rows = await engine.rows(
-    `SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${here}
-    UNION SELECT lower(view_name) FROM duckdb_views() WHERE ${unmarked}
-    UNION SELECT lower(function_name) FROM duckdb_functions() WHERE ${unmarked}`,
-  );
+  const rows = await engine.rows(`
+    SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${IN_ANALYTICS}
+    UNION
+    SELECT lower(view_name) FROM duckdb_views() WHERE ${IN_ANALYTICS} AND NOT ${IS_OURS}
+    UNION
+    SELECT lower(function_name) FROM duckdb_functions() WHERE ${IN_ANALYTICS} AND NOT ${IS_OURS}`);
   const found = new Set(rows.map(({ name }) => String(name)));
   return MODELS.map(({ name }) => name).filter((name) => found.has(name));
 }
@@ -113,7 +113,11 @@ type Value = readonly [name: string, source: string, type: ColumnType];
 
 /**
  * The relations that the models read; a value is NULL if the export lacks its column. Views have their schema's name,
- * so that they are found from every database.
+ * so that they are found from every database. The columns:
+ *
+ *     events()      person, log_id, name, order_id…, payment_method, event_at, day
+ *     items()       person, log_id, name, detail_log_id…, discount, event_at, day, item_position
+ *     properties()  name df_login, properties [channel, device]
  */
 function relationsOf(columns: readonly StoredColumn[], timezone: string | null): ReadonlyMap<string, string> {
   const typed = columns.filter(isTyped);
@@ -129,14 +133,24 @@ function relationsOf(columns: readonly StoredColumn[], timezone: string | null):
     const at = occurredAt((source) => value(source, 'datetime', name));
     const day = `CAST(${localTime(at, zone)} AS DATE)`;
     const select = [...COMMON, ...values].map(([as, source, type]) => `${value(source, type, name)} AS ${as}`);
-    return `(SELECT ${select.join(', ')}, ${at} AS event_at, ${day} AS day${more} FROM ${view})`;
+    return `(
+      SELECT ${select.join(', ')}, ${at} AS event_at, ${day} AS day${more}
+      FROM ${view}
+    )`;
   };
   const properties = filledNames(typed.filter(isProperty).map(({ name }) => name));
   const eventName = value(EVENT_NAME, 'string', 'name');
   return new Map([
     ['events()', relation('main.event_logs', OF_EVENTS, 'name', '')],
     ['items()', relation('main.event_items', OF_ITEMS, 'itemName', ', item_position')],
-    ['properties()', `(SELECT ${eventName} AS name, ${properties} AS properties FROM main.event_logs GROUP BY 1)`],
+    [
+      'properties()',
+      `(
+        SELECT ${eventName} AS name, ${properties} AS properties
+        FROM main.event_logs
+        GROUP BY 1
+      )`,
+    ],
   ]);
 }
 

@@ -155,16 +155,21 @@ export function readCsv(files: readonly Pick<SpoolFile, 'path' | 'longestRow'>[]
   const paths = files.map(({ path }) => pathLiteral(path)).join(', ');
   const withPath = files.length > 1 ? `, filename = ${literal(PATH_COLUMN)}` : '';
   const longestRow = Math.max(...files.map((file) => file.longestRow));
-  return (
-    `read_csv([${paths}], auto_detect = false, header = true, delim = ',', quote = '"', escape = '"', ` +
-    `new_line = '\\n', nullstr = '', allow_quoted_nulls = true, strict_mode = true, null_padding = false, ` +
-    `ignore_errors = false, parallel = coalesce(getvariable(${literal(READS_IN_PARALLEL)}), true), compression = 'none', ` +
-    `encoding = 'utf-8', hive_partitioning = false${lineOptions(longestRow)}${withPath}, columns = {${columns}})`
-  );
+  return `read_csv(
+    [${paths}],
+    auto_detect = false, header = true,
+    delim = ',', quote = '"', escape = '"', new_line = '\\n', compression = 'none', encoding = 'utf-8',
+    nullstr = '', allow_quoted_nulls = true,
+    strict_mode = true, null_padding = false, ignore_errors = false,
+    parallel = coalesce(getvariable(${literal(READS_IN_PARALLEL)}), true),
+    hive_partitioning = false${withPath},
+    ${lineOptions(longestRow)},
+    columns = {${columns}}
+  )`;
 }
 
 function lineOptions(longestRow: number): string {
-  if (longestRow < USUAL_LINE_BYTES) return `, buffer_size = ${USUAL_BUFFER_BYTES}`;
+  if (longestRow < USUAL_LINE_BYTES) return `buffer_size = ${USUAL_BUFFER_BYTES}`;
   const line = longestRow + 1;
-  return `, max_line_size = ${line}, buffer_size = ${line * LINES_PER_BUFFER}`;
+  return `max_line_size = ${line}, buffer_size = ${line * LINES_PER_BUFFER}`;
 }

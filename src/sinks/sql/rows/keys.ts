@@ -36,7 +36,11 @@ export function sqlBaseId(id: string | undefined, cells: readonly KeyCell[], eve
  * A query that gives rows with the same base id their keys (`ref`, `key`): `base`, `base#2`, `base#3`… in their order,
  * without keys that other rows have (S12). `rows` is a query of `ref`, which tells the row, `base`, and `ordinal`, the
  * position of the row among those with its base id, from 1; `taken` is a query of `base` and each `number` that such a
- * row may not get.
+ * row may not get. Two rows of the base id a, of which 2 is taken:
+ *
+ *     rows   ref 17, base a, ordinal 1          result   ref 17, key a
+ *            ref 23, base a, ordinal 2                   ref 23, key a#3
+ *     taken  base a, number 2
  */
 export const sqlNumberKeys = (rows: string, taken: string): string => `
     WITH mine AS MATERIALIZED (${rows}),
@@ -46,15 +50,24 @@ export const sqlNumberKeys = (rows: string, taken: string): string => `
     candidate AS (SELECT base, unnest(range(1, most + many + 1)) AS number FROM wanted JOIN clash USING (base)),
     free AS (
       SELECT base, number, row_number() OVER (PARTITION BY base ORDER BY number) AS ordinal
-      FROM candidate ANTI JOIN taken USING (base, number))
+      FROM candidate
+      ANTI JOIN taken USING (base, number)
+    )
     SELECT ref, CASE WHEN number = 1 THEN base ELSE base || '#' || number END AS key
-    FROM (SELECT ref, base, coalesce(number, ordinal) AS number FROM mine LEFT JOIN free USING (base, ordinal))`;
+    FROM (
+      SELECT ref, base, coalesce(number, ordinal) AS number
+      FROM mine
+      LEFT JOIN free USING (base, ordinal)
+    )`;
 
 /**
- * A query of the keys of the form `base#number` in the column `key` of a source, with the columns `base` and `number`.
+ * A query of the keys of the form `base#number` in the column `key` of a source, with the columns `base` and `number`:
+ * of a#3 `base` a, `number` 3.
  */
 export function sqlNumbersIn(source: string): string {
   const pattern = literal('(?s)^(.*)#([1-9][0-9]{0,17})$');
-  return `SELECT regexp_extract(key, ${pattern}, 1) AS base, try_cast(regexp_extract(key, ${pattern}, 2) AS BIGINT) AS number
-    FROM ${source} WHERE contains(key, '#') AND regexp_matches(key, ${pattern})`;
+  return `
+    SELECT regexp_extract(key, ${pattern}, 1) AS base, try_cast(regexp_extract(key, ${pattern}, 2) AS BIGINT) AS number
+    FROM ${source}
+    WHERE contains(key, '#') AND regexp_matches(key, ${pattern})`;
 }

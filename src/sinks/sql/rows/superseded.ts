@@ -50,15 +50,20 @@ export function keyColumns(columns: readonly StoredColumn[]): Set<string> {
   return new Set(['_key', '_dfinery_window', ...ids.map(({ name }) => name)]);
 }
 
-/** Temporary table: stored rows with a base id of the batch, without those of windows that are re-read whole. */
+// Temporary tables, each with an example of a row. `number` is the number of the window.
+
+/**
+ * Stored rows with a base id of the batch, without those of windows that are re-read whole:
+ * `key` a#2, `base` a, `server` 2026-01-02 03:04:05, `date` 2026-01-02, `number` 4.
+ */
 const CANDIDATES = '_dfinery_candidates';
-/** Temporary table: rows of the batch that have a base id of a candidate. */
+/** Rows of the batch that have a base id of a candidate: `base` a, `server` and `date` as above, `number` 9. */
 const ARRIVED = '_dfinery_arrived';
-/** Temporary table: keys of candidates that are superseded. */
+/** Candidates that are superseded: `key` a#2. */
 const SUPERSEDED = '_dfinery_superseded';
-/** Temporary table: base ids of which several rows stay. */
+/** Base ids of which several rows stay: `base` a. */
 const BASES = '_dfinery_bases';
-/** Temporary table: keys of the batch that must change (`key`, `next`). */
+/** Keys of the batch that must change: `key` a, `next` a#3. */
 export const RENUMBERED = '_dfinery_renumbered';
 
 export interface SupersededRows {
@@ -83,7 +88,9 @@ export class SharedIds extends UserError {
  */
 export async function refuseSharedIds(engine: Engine, { windows }: RereadBatch, incoming: string): Promise<void> {
   if (windows.length === 1) return;
-  const { repeated } = await engine.row(`SELECT count(*) - count(DISTINCT hash(_key)) AS repeated FROM ${incoming}`);
+  const { repeated } = await engine.row(`
+    SELECT count(*) - count(DISTINCT hash(_key)) AS repeated
+    FROM ${incoming}`);
   if (Number(repeated) > 0) throw new SharedIds();
 }
 
@@ -95,17 +102,19 @@ export async function findSupersededRows(engine: Engine, reread: Reread): Promis
   const shared = sharedDays(liveWindows, windows);
   const whole = shared.filter(({ isWhole }) => isWhole);
   const same = sameBase(reread);
-  await engine.run(
-    `CREATE OR REPLACE TEMP TABLE ${CANDIDATES} (key VARCHAR, base VARCHAR, server VARCHAR, date VARCHAR, number BIGINT)`,
-  );
+  await engine.run(`
+    CREATE OR REPLACE TEMP TABLE ${CANDIDATES} (
+      key VARCHAR, base VARCHAR, server VARCHAR, date VARCHAR, number BIGINT
+    )`);
   let candidates = 0;
   const conditions: string[] = [];
   for (const condition of same) {
     const again = whole.length === 0 ? 'false' : isReadWhole(whole, windows.length === 1, condition);
-    candidates += await engine.run(
-      `INSERT INTO ${CANDIDATES} SELECT _key, ${base}, ${server}, ${date}, _dfinery_window FROM ${stored}
-      WHERE NOT coalesce(${again}, false) AND ${isAmong(condition)}`,
-    );
+    candidates += await engine.run(`
+      INSERT INTO ${CANDIDATES}
+      SELECT _key, ${base}, ${server}, ${date}, _dfinery_window
+      FROM ${stored}
+      WHERE NOT coalesce(${again}, false) AND ${isAmong(condition)}`);
     if (whole.length > 0) conditions.push(again);
   }
   if (candidates === 0) return { conditions, candidates };
@@ -114,7 +123,10 @@ export async function findSupersededRows(engine: Engine, reread: Reread): Promis
   return { conditions: [...conditions, `_key IN (SELECT key FROM ${SUPERSEDED})`], candidates };
 }
 
-/** Fills SUPERSEDED. `partly` has the windows some of whose days are requested again. */
+/**
+ * Fills SUPERSEDED, by the second and the third rule above; and with the rows that have no server time and no id, whose
+ * hash says that they are the same. `partly` has the windows some of whose days are requested again.
+ */
 async function compare(engine: Engine, reread: Reread, partly: readonly SharedDays[]): Promise<void> {
   const { incoming, columns } = reread;
   const { base, server } = rowSql(columns);
@@ -122,21 +134,28 @@ async function compare(engine: Engine, reread: Reread, partly: readonly SharedDa
   const isSharing = anyOf(
     partly.map((pair) => `(candidate.number = ${pair.stored} AND fresh.number = ${pair.incoming})`),
   );
-  await engine.run(
-    `CREATE OR REPLACE TEMP TABLE ${ARRIVED} AS
+  await engine.run(`
+    CREATE OR REPLACE TEMP TABLE ${ARRIVED} AS
     SELECT ${base} AS base, ${server} AS server, ${date} AS date, _dfinery_window AS number
-    FROM ${incoming} WHERE ${base} IN (SELECT base FROM ${CANDIDATES})`,
-  );
-  await engine.run(
-    `CREATE OR REPLACE TEMP TABLE ${SUPERSEDED} AS
-    SELECT candidate.key FROM ${CANDIDATES} AS candidate
-      SEMI JOIN ${ARRIVED} AS arrived ON arrived.base = candidate.base AND arrived.server = candidate.server
-    UNION SELECT candidate.key FROM ${CANDIDATES} AS candidate
-      JOIN (FROM ${ARRIVED} AS arrived
-        ANTI JOIN ${CANDIDATES} AS known ON known.base = arrived.base AND known.server = arrived.server) AS fresh
-      ON fresh.base = candidate.base AND fresh.date = candidate.date WHERE ${isSharing}
-    UNION SELECT key FROM ${CANDIDATES} WHERE server IS NULL AND starts_with(base, ${literal(HASH_PREFIX)})`,
-  );
+    FROM ${incoming}
+    WHERE ${base} IN (SELECT base FROM ${CANDIDATES})`);
+  await engine.run(`
+    CREATE OR REPLACE TEMP TABLE ${SUPERSEDED} AS
+    SELECT candidate.key
+    FROM ${CANDIDATES} AS candidate
+    SEMI JOIN ${ARRIVED} AS arrived ON arrived.base = candidate.base AND arrived.server = candidate.server
+    UNION
+    SELECT candidate.key
+    FROM ${CANDIDATES} AS candidate
+    JOIN (
+      FROM ${ARRIVED} AS arrived
+      ANTI JOIN ${CANDIDATES} AS known ON known.base = arrived.base AND known.server = arrived.server
+    ) AS fresh ON fresh.base = candidate.base AND fresh.date = candidate.date
+    WHERE ${isSharing}
+    UNION
+    SELECT key
+    FROM ${CANDIDATES}
+    WHERE server IS NULL AND starts_with(base, ${literal(HASH_PREFIX)})`);
 }
 
 /** SQL of a kind of base id, and of the rows of the batch and of the table that have it. */
@@ -167,7 +186,16 @@ function isReadWhole(whole: readonly SharedDays[], isOneWindow: boolean, same: S
 }
 
 /** SQL of the values by which rows are compared: texts, since a column may have another type in older files. */
-function rowSql(columns: readonly StoredColumn[]) {
+interface RowSql {
+  /** The id of the row in the export. */
+  readonly id: string;
+  /** The hash with which the key of a row without an id starts. */
+  readonly hash: string;
+  readonly base: string;
+  readonly server: string;
+}
+
+function rowSql(columns: readonly StoredColumn[]): RowSql {
   const id = asText(columnOfSource(columns, DETAIL_LOG_ID));
   const hash = `left(_key, ${HASH_KEY_LENGTH})`;
   return { id, hash, base: `coalesce(${id}, ${hash})`, server: asText(columnOfSource(columns, SERVER_DATETIME)) };
@@ -177,7 +205,12 @@ function rowSql(columns: readonly StoredColumn[]) {
  * Finds the next free number (S12) for rows of the batch whose key a row that stays has, and writes the keys into
  * RENUMBERED. `kept`: the stored rows that stay. Returns the number of keys that change.
  */
-export async function renumber(engine: Engine, reread: Reread, { candidates }: SupersededRows, kept: string) {
+export async function renumber(
+  engine: Engine,
+  reread: Reread,
+  { candidates }: SupersededRows,
+  kept: string,
+): Promise<number> {
   const { incoming, columns } = reread;
   const { base } = rowSql(columns);
   const withNumber = `(SELECT _key, ${base} AS base FROM ${incoming} WHERE contains(_key, '#'))`;
@@ -197,13 +230,24 @@ export async function renumber(engine: Engine, reread: Reread, { candidates }: S
 
 /** SQL of the new keys of rows with a base id of BASES, in the order of their keys, beside those of all other rows. */
 function renumbered(incoming: string, base: string, kept: string): string {
-  const isMine = `base IN (SELECT base FROM ${BASES})`;
   const arrived = `(SELECT _key AS key, ${base} AS base FROM ${incoming})`;
-  const mine = `SELECT key AS ref, base, row_number() OVER (PARTITION BY base ORDER BY length(key), key) AS ordinal
-    FROM ${arrived} WHERE ${isMine}`;
-  const taken = `WITH others AS (SELECT _key AS key FROM ${kept} UNION ALL SELECT key FROM ${arrived} WHERE NOT ${isMine})
-    SELECT key AS base, 1 AS number FROM others UNION ALL SELECT base, number FROM (${sqlNumbersIn('others')}) WHERE number > 1`;
-  return `SELECT ref AS key, key AS next FROM (${sqlNumberKeys(mine, taken)}) WHERE ref <> key`;
+  const mine = `
+    SELECT key AS ref, base, row_number() OVER (PARTITION BY base ORDER BY length(key), key) AS ordinal
+    FROM ${arrived}
+    WHERE base IN (SELECT base FROM ${BASES})`;
+  const taken = `
+    WITH others AS (
+      SELECT _key AS key FROM ${kept}
+      UNION ALL
+      SELECT key FROM ${arrived} WHERE NOT base IN (SELECT base FROM ${BASES})
+    )
+    SELECT key AS base, 1 AS number FROM others
+    UNION ALL
+    SELECT base, number FROM (${sqlNumbersIn('others')}) WHERE number > 1`;
+  return `
+    SELECT ref AS key, key AS next
+    FROM (${sqlNumberKeys(mine, taken)})
+    WHERE ref <> key`;
 }
 
 export const baseId = (columns: readonly StoredColumn[]): string => rowSql(columns).base;
