@@ -1,4 +1,24 @@
 // This folder: from the bytes of CSV to rows and cells, with SIMD where the processor has it; nothing about types.
+//
+// All that is read lies in one `CsvMemory`, and rows and cells are positions in it: indices of `memory.bytes`, which hold
+// until the next chunk. For each body, in this order:
+//
+//   chunk   RowBuffer      copies it behind the bytes of the last, incomplete row, and replaces invalid UTF-8
+//   row     RowTokenizer   lists the filled cells of the row in `memory.cells`; reads the bytes, writes none
+//   cell    CellText       the bytes of one cell, which a pair of quotes makes a copy
+//   row     RowEditor      only if columns are dropped or hashed: writes the edited row in front of all rows, between
+//                          DATA_AT and EDITED_END, and replaces the list by that of the cells that stay
+//   row     RowWriter      if no column is: writes the row over the bytes that it came from, with LF
+//
+// Of the row `a,"b""c"` and LF at byte 0, `next` returns 9, where the next row starts, and leaves width 2 (cells),
+// contentEnd 8 (the LF), used 6 (entries of `cells`), and three entries for each filled cell:
+//
+//   column << COLUMN_SHIFT | flags        start   end
+//   0 << 3                                  0      1     a
+//   1 << 3 | QUOTED | DOUBLED               3      7     b""c, of which CellText makes b"c
+//
+// assembly/ has the SIMD form of the loops: it does the plain case and returns a number that leaves any other one to the
+// TypeScript beside it, which alone decides what a row or a cell is. test/property/csv holds both to the same results.
 
 import { LF, QUOTE } from '../base/ascii.ts';
 import { bodyStart } from './body-start.ts';

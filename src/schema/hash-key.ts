@@ -1,4 +1,4 @@
-import { createHash, createHmac, createSecretKey } from 'node:crypto';
+import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { Secret } from '../base/secrets.ts';
 import { SHA_BLOCK_BYTES } from '../csv/layout.ts';
 
@@ -11,7 +11,7 @@ export class HashKey {
   readonly check: string;
   /** The key as a block of SHA-256, made as HMAC does. */
   readonly block: Uint8Array = new Uint8Array(SHA_BLOCK_BYTES);
-  readonly #key: ReturnType<typeof createSecretKey>;
+  readonly #key: KeyObject;
 
   constructor(key: Secret) {
     const bytes = Buffer.from(key.reveal());
