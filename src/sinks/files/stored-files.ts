@@ -121,27 +121,32 @@ export async function eraseFiles(storage: Storage, table: TableName, { isLive, l
   );
 }
 
-/** Paths of files whose retention (ms) has ended (S45), and of those that dead runs left (S46). */
+/**
+ * Paths of files whose retention (ms) has ended (S45), and of those that dead runs left (S46). The latter are old by the
+ * clock of the store, too: by a machine's clock that is ahead, those of a run that is about to commit them would be.
+ */
 export async function expiredFiles(
   storage: Storage,
   { isLive, leftAt, isLogFile }: KnownFiles,
   { now, retentionMs }: { readonly now: number; readonly retentionMs: number },
 ): Promise<string[]> {
-  const uncommitted = now - Math.max(retentionMs, UNCOMMITTED_MS);
   const expired: string[] = [];
-  const isExpired = (table: TableName, { path, modified }: Stored) => {
-    if (isTemporary(path)) return modified < uncommitted;
-    if (isLive(path)) return false;
-    const left = leftAt(path);
-    if (left !== undefined) return left < now - retentionMs;
-    const isOurs = isOwnFile(pathInTable(table, path)) || isLogFile?.(path) === true;
-    return isOurs && modified < uncommitted;
-  };
+  const uncommitted: Stored[] = [];
   for (const table of TABLES) {
-    for await (const stored of storage.list(table)) if (isExpired(table, stored)) expired.push(stored.path);
+    for await (const stored of storage.list(table)) {
+      const { path } = stored;
+      if (isLive(path) && !isTemporary(path)) continue;
+      const left = isTemporary(path) ? undefined : leftAt(path);
+      const isOurs = isTemporary(path) || isOwnFile(pathInTable(table, path)) || isLogFile?.(path) === true;
+      if (left === undefined && isOurs) uncommitted.push(stored);
+      if (left !== undefined && left < now - retentionMs) expired.push(path);
+    }
   }
-  for await (const { path, modified } of storage.list('_dfinery')) {
-    if ((PROBE.test(path) || isTemporary(path)) && modified < uncommitted) expired.push(path);
+  for await (const stored of storage.list('_dfinery')) {
+    if (PROBE.test(stored.path) || isTemporary(stored.path)) uncommitted.push(stored);
   }
-  return expired;
+  const oldAt = (time: number) => (stored: Stored) => stored.modified < time - Math.max(retentionMs, UNCOMMITTED_MS);
+  const old = uncommitted.filter(oldAt(now));
+  if (old.length === 0) return expired;
+  return [...expired, ...old.filter(oldAt(await storeTime(storage))).map(({ path }) => path)];
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
@@ -32,6 +33,8 @@ export interface BucketFolder {
 export async function openS3Storage(folder: BucketFolder, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
   const client = await s3ClientOf(env);
   const options = signal === undefined ? {} : { abortSignal: signal };
+  // Every request under way adds listeners; Node would otherwise warn of a leak.
+  if (signal !== undefined) setMaxListeners(0, signal);
   try {
     await client.headBucket({ Bucket: folder.bucket }, options);
   } catch (error) {

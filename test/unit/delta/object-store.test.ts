@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { HOUR_MS } from '../../../src/base/durations.ts';
 import { openStorage } from '../../../src/sinks/storage/open.ts';
 import { envOf } from '../../support/env.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
@@ -120,6 +121,25 @@ describe('two writers into one bucket', () => {
     ]);
     expect(await shown()).toEqual(TWO);
     await store([newer()]);
+    expect(await verify()).toEqual([]);
+  });
+
+  it('keep each other’s files that wait for their commit, also where the clock of one is a day ahead [R1331]', async () => {
+    await store();
+    const path = `events/event_date=${day}/part-00000000-0000-4000-8000-000000000000.parquet`;
+    const storage = await open();
+    await storage.write(path, 'of the other writer');
+    const { clock } = fixture.lakeOptions;
+    const ahead = () => Date.now() + 25 * HOUR_MS;
+    const reopen = async () =>
+      (await fixture.openLake({ ...place(), tables: TABLES, clock: { ...clock, now: ahead } })).close();
+    await reopen();
+    expect(await storage.read(path)).toEqual(Buffer.from('of the other writer'));
+    // Once it is old by the clock of the store, too, its run is dead.
+    s3.now = () => new Date(ahead());
+    await reopen();
+    expect(await storage.read(path)).toBeUndefined();
+    storage.close();
     expect(await verify()).toEqual([]);
   });
 });

@@ -55,6 +55,20 @@ describe('a request to a bucket', () => {
     expect(s3.requests.filter(({ what }) => what === kind)).toHaveLength(1);
   });
 
+  it('makes Node warn of no leak, however many are attempted again [R1330]', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error) => warnings.push(warning);
+    process.on('warning', note);
+    const storage = await openStorage('s3://bucket', { env: envOf(s3.env), signal: new AbortController().signal });
+    s3.outcomeOf = ({ attempt }) => (attempt === 1 ? 'cut' : 'normal');
+    await Promise.all(Array.from({ length: 16 }, (_, i) => storage.write(`x${i}`, '')));
+    storage.close();
+    // A warning is emitted in a later turn.
+    await new Promise(setImmediate);
+    process.off('warning', note);
+    expect(warnings).toEqual([]);
+  });
+
   it('for the bucket itself is not sent after a stop', async () => {
     const stopped = AbortSignal.abort(new Error('stopped'));
     await expect(openStorage('s3://bucket', { env: envOf(s3.env), signal: stopped })).rejects.toThrow('stopped');

@@ -7,10 +7,12 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { HOUR_MS } from '../../../src/base/durations.ts';
 import { transientError } from '../../../src/base/errors.ts';
 import { Catalog, COPIED } from '../../../src/sinks/ducklake/catalog.ts';
 import { ducklake } from '../../../src/sinks/ducklake/target.ts';
@@ -47,9 +49,14 @@ async function withOldCopy() {
   await stored('1');
   await publishFrom(fixture.place);
   await stored('2');
-  /** Opens the lake for loading once the retention of what was replaced is over. */
+  /** Opens the lake for loading once the retention of what was replaced is over, also by the clock of the disk. */
   const reopened = async () => {
-    now += 30 * 3_600_000;
+    now += 30 * HOUR_MS;
+    for (const path of fixture.dataFiles()) {
+      const file = join(fixture.data, 'main', path);
+      const time = new Date(statSync(file).mtimeMs - 30 * HOUR_MS);
+      utimesSync(file, time, time);
+    }
     await (await fixture.openLake({ clock })).close();
   };
   return { stored, reopened };
