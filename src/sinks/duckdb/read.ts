@@ -15,7 +15,9 @@ import { type EventRows, findPeople, jsonOfRows, peopleColumns } from '../sql/pe
 import { countColumns, countEvents } from '../sql/report.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
 import { OWN_TYPES } from './alter.ts';
-import { checkColumns, checkStore, isPrepared, readRuns, readStoredState, withStore } from './store.ts';
+import { checkColumns, checkStore, isPrepared } from './check.ts';
+import { readRuns } from './runs.ts';
+import { readStoredState, withStore } from './store.ts';
 
 // Reads of a file, which is opened for reading alone: its people, its report, its differences. All throw UserError.
 

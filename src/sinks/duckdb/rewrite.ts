@@ -20,8 +20,10 @@ import { NEW_DATABASE, withNewDatabase } from '../sql/new-database.ts';
 import { findPeople, type Lookup } from '../sql/people.ts';
 import { rowsByWindow } from '../sql/rows/counts.ts';
 import { columnOfSource } from '../sql/views.ts';
+import { checkStore, STORE_TABLES } from './check.ts';
 import { eventRowsIn } from './read.ts';
-import { COPIED, checkStore, EVENT_NAMES_TABLE, readStoredState, STORE_TABLES } from './store.ts';
+import { EVENT_NAMES } from './record-tables.ts';
+import { COPIED, readStoredState } from './store.ts';
 
 /** Copies a file's live rows into a new one, which replaces it once it is checked and synced. Throws UserError. */
 export async function rewriteDuckDb(options: EngineOptions): Promise<RewriteResult> {
@@ -154,7 +156,7 @@ async function copyWithout(engine: Engine, { columns }: TableState, { condition 
   const kept = new Map([
     ['events', ` WHERE NOT (${condition})`],
     // The name of an event that only these people had is left out with their rows.
-    [EVENT_NAMES_TABLE, ` WHERE name IN (SELECT ${asText(name)} FROM events WHERE NOT (${condition}))`],
+    [EVENT_NAMES.name, ` WHERE name IN (SELECT ${asText(name)} FROM events WHERE NOT (${condition}))`],
   ]);
   for (const { name: table, sql } of await tablesOf(engine)) {
     await engine.run(`INSERT INTO ${NEW_DATABASE}.${sql} SELECT * FROM target.${sql}${kept.get(table) ?? ''}`);
@@ -185,7 +187,7 @@ async function checkCounts(engine: Engine, rowsRemoved: number): Promise<void> {
   for (const { name, sql } of await tablesOf(engine)) {
     const wanted = (await engine.count(`target.${sql}`)) - (name === 'events' ? rowsRemoved : 0);
     const found = await engine.count(`${NEW_DATABASE}.${sql}`);
-    if (found === wanted || (name === EVENT_NAMES_TABLE && found < wanted)) continue;
+    if (found === wanted || (name === EVENT_NAMES.name && found < wanted)) continue;
     throw internalError(
       `the copy of ${engine.file} has ${found} rows in ${name} instead of ${wanted}: nothing was changed.`,
     );

@@ -1,5 +1,5 @@
-// This folder: the target `duckdb`: one file with the table `events` (alter), the program's own tables (store), and
-// analytical views (models).
+// This folder: the target `duckdb`: one file with the table `events` (alter), the program's own tables (store,
+// record-tables, runs), and analytical views (models).
 
 import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
@@ -26,7 +26,8 @@ import { withStaged } from '../sql/rows/staging.ts';
 import { countNumbered, findSupersededRows, RENUMBERED, refuseSharedIds, renumber } from '../sql/rows/superseded.ts';
 import { alterEvents, indexError, indexNames } from './alter.ts';
 import { refreshModels } from './models/write.ts';
-import { COPIED, createViews, prepareStore, RunTable, readStoredState, writeState } from './store.ts';
+import { RunTable } from './runs.ts';
+import { COPIED, createViews, prepareStore, readStoredState, writeState } from './store.ts';
 
 /** Number of removed rows whose blocks are given back, so that a full re-read does not double the file. */
 const CHECKPOINT_ROWS = 100_000;

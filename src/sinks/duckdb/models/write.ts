@@ -9,7 +9,8 @@ import { zoneOf } from '../../../types/zone.ts';
 import type { Engine, EngineOptions } from '../../sql/engine/engine.ts';
 import { identifier } from '../../sql/engine/quote.ts';
 import { localTime, occurredAt } from '../../sql/row-dates.ts';
-import { checkColumns, restoreViews, withStore } from '../store.ts';
+import { checkColumns } from '../check.ts';
+import { restoreViews, withStore } from '../store.ts';
 import { MODELS, type Model } from './models.ts';
 
 const ANALYTICS = 'analytics';
