@@ -39,6 +39,8 @@ export interface ExtractDeps extends Omit<Runtime, 'env'> {
   readonly spoolDir: string;
   /** Maximum of a wait that the service asks for before a further attempt (ms); a longer one ends the run. */
   readonly maxWaitMs?: number | undefined;
+  /** Time (ms since 1970) at which no wait may still last: the platform does not wait for longer. */
+  readonly waitsEndAt?: number | undefined;
   /** Called when such a wait begins and ends, of each export that waits. */
   readonly onWait?: OnWait | undefined;
   readonly options: ExtractOptions;

@@ -17,7 +17,7 @@ export interface ExportSession {
   close(): Promise<void>;
 }
 
-type WaitOptions = Pick<ExportQuotaOptions, 'maxWaitMs' | 'onWait'>;
+type WaitOptions = Pick<ExportQuotaOptions, 'maxWaitMs' | 'waitsEndAt' | 'onWait'>;
 
 /** Opens the quota of a configured service, which the processes of this machine share through the spool folder. */
 export function openQuota(config: SourceConfig, { clock, random, logger }: Runtime, waits?: WaitOptions): ExportQuota {

@@ -18,13 +18,16 @@ import { exportHeader } from './header.ts';
 import { streamsOf } from './streams/streams.ts';
 
 /** Who configures a connection waits for its schema: a service that names a longer pause is not waited for (ms). */
-const MAX_WAIT_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
+/** The waits of a discovery, in all (ms): the platform ends it after nine minutes, without the reason. */
+const MAX_WAITS_MS = 8 * 60_000;
 
 export const discoverVerb: DiscoverVerb = async (value, context) => {
   const config = openConfig(parseSourceConfig(value, context.env), context);
-  const session = openExportSession(config, context);
+  const waitsEndAt = context.clock.now() + MAX_WAITS_MS;
+  const session = openExportSession(config, context, { waitsEndAt });
   try {
-    const deps = { ...extractDeps(config, session.service, context), maxWaitMs: MAX_WAIT_MS };
+    const deps = { ...extractDeps(config, session.service, context), maxWaitMs: MAX_PAUSE_MS, waitsEndAt };
     const columns = await discoverColumns(config, deps);
     return { type: 'CATALOG', catalog: { streams: streamsOf(columns, config.timezone !== undefined) } };
   } finally {

@@ -9,7 +9,7 @@ import { earliestToday } from '../extract/plan/days.ts';
 import type { ExportRequest } from '../service/export/protocol.ts';
 import { type Received, type Refusal, retrying } from '../service/export/retry.ts';
 
-type HeaderDeps = Pick<ExtractDeps, 'service' | 'clock' | 'random' | 'logger' | 'signal' | 'maxWaitMs'>;
+type HeaderDeps = Pick<ExtractDeps, 'service' | 'clock' | 'random' | 'logger' | 'signal' | 'maxWaitMs' | 'waitsEndAt'>;
 
 /** Days by which the first day may be moved: the service does not document its time zone. */
 const MAX_MOVES = 2;

@@ -72,6 +72,8 @@ interface RetryOptions extends Omit<Runtime, 'env'> {
   readonly waitBudget?: WaitBudget | undefined;
   /** Maximum of a pause that the service names (ms); a longer one is refused. */
   readonly maxWaitMs?: number | undefined;
+  /** Time (ms since 1970) at which no wait may still last: the platform does not wait for longer. */
+  readonly waitsEndAt?: number | undefined;
   /** Called with the end of a long pause that the service names, then with undefined; `owner` is the same for both. */
   readonly onWait?: OnWait | undefined;
 }
@@ -86,7 +88,7 @@ export async function retrying<T>(
   request: () => Promise<Received<T> | Refusal>,
 ): Promise<Accepted<T> | LastRefusal> {
   const { exportName, splitAfter = SPLIT_AFTER.days, waitBudget = newWaitBudget(), clock, logger, signal } = options;
-  const { maxWaitMs = Number.POSITIVE_INFINITY } = options;
+  const { maxWaitMs: mostMs = Number.POSITIVE_INFINITY, waitsEndAt = Number.POSITIVE_INFINITY } = options;
   let attempt = 1;
   let quotaRefusals = 0;
   let maybeTooBig = 0;
@@ -114,6 +116,7 @@ export async function retrying<T>(
     // The user can search for the code.
     const why = message.includes(`(${code})`) ? message : `${message} (${code})`;
     const retryAfterMs = Math.max(0, (limits?.retryAt ?? 0) - clock.now());
+    const maxWaitMs = Math.min(mostMs, Math.max(0, waitsEndAt - clock.now()));
     if (kind === 'retry_or_split' && (maybeTooBig >= splitAfter || retryAfterMs > maxWaitMs)) {
       const again = maybeTooBig >= splitAfter ? ' again and again' : '';
       const text = `${exportName}, attempt ${attempt}: ${why}${again}; a smaller export is requested next.`;
@@ -170,7 +173,7 @@ async function pauseAfterFailure(
   attempt: number,
   { why, code, retryAfterMs }: Failure,
 ): Promise<void> {
-  const { exportName, maxWaitMs, waitBudget, onWait, clock, random, logger, signal } = options;
+  const { exportName, maxWaitMs, waitsEndAt, waitBudget, onWait, clock, random, logger, signal } = options;
   const where = { window: exportName, attempt };
   if (attempt >= EXPORT_RETRY.attempts) {
     throw transientError(
@@ -179,9 +182,10 @@ async function pauseAfterFailure(
     );
   }
   if (retryAfterMs > maxWaitMs) {
+    const option = waitsEndAt === undefined ? ' (--max-wait)' : '';
     throw transientError(
       `The export of ${exportName} failed because ${why}, and may be requested again in ${formatDuration(retryAfterMs)}: longer ` +
-        `than the ${formatDuration(maxWaitMs)} that it is waited for (--max-wait). What is done is kept; run again then.`,
+        `than the ${formatDuration(maxWaitMs)} that it is waited for${option}. What is done is kept; run again then.`,
       { where, internal: code },
     );
   }

@@ -34,6 +34,8 @@ export interface ExportQuotaOptions extends QuotaStateOptions, ExportLimits {
   readonly random: Random;
   /** Maximum wait (ms); a longer one is refused. */
   readonly maxWaitMs?: number | undefined;
+  /** Time (ms since 1970) at which no wait may still last: the platform does not wait for longer. */
+  readonly waitsEndAt?: number | undefined;
   /** Called once for every wait that is shown with its end (ms since 1970), and with undefined when it is over. */
   readonly onWait?: ((until: number | undefined) => void) | undefined;
 }
@@ -200,9 +202,12 @@ export class ExportQuota {
   }
 
   async #waitUntil(at: number, signal: AbortSignal): Promise<void> {
-    const { maxWaitMs, clock } = this.#options;
+    const { maxWaitMs, waitsEndAt, clock } = this.#options;
     const wait = at - clock.now();
-    if (maxWaitMs !== undefined && wait > maxWaitMs) throw tooLong(at, wait, maxWaitMs);
+    if (waitsEndAt !== undefined && at > waitsEndAt) throw tooLong(at, wait, 'the platform waits');
+    if (maxWaitMs !== undefined && wait > maxWaitMs) {
+      throw tooLong(at, wait, `the ${formatDuration(maxWaitMs)} that --max-wait allows`);
+    }
     if (wait >= SHOWN_WAIT_MS) this.#showWait(at);
     await clock.sleep(Math.min(wait, MAX_SLEEP_MS), signal);
   }
@@ -231,9 +236,9 @@ export class ExportQuota {
   }
 }
 
-const tooLong = (at: number, wait: number, most: number) =>
+const tooLong = (at: number, wait: number, most: string) =>
   transientError(
     `The limit of exports is reached and the next may be sent at ${new Date(at).toISOString()}, in ${formatDuration(wait)}: ` +
-      `longer than the ${formatDuration(most)} that --max-wait allows. What is done is kept; run again then.`,
+      `longer than ${most}. What is done is kept; run again then.`,
     { internal: 'quota: the wait is longer than allowed' },
   );

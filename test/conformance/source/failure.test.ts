@@ -171,6 +171,35 @@ describe('a read that fails', () => {
       message: expect.stringMatching(/503.*15 min/),
     });
     expect(fixture.clock.now() - began).toBeLessThan(60_000);
+    expect(output.text).not.toContain('--max-wait');
+  });
+
+  it('discovers no schema while the limit is spent for longer than the platform waits, and says until when [R1321]', async () => {
+    fixture = await SourceFixture.start({ limits: { exports_per_hour: 3 } });
+    for (let i = 0; i < 3; i++) await fixture.run('check', fixture.config());
+    const began = fixture.clock.now();
+    const output = await fixture.run('discover', fixture.config());
+    expect(output.code).not.toBe(0);
+    expect(output.errors()).toMatchObject([
+      {
+        failure_type: 'transient_error',
+        message: expect.stringMatching(/limit of exports.* at 2026-01-\S+Z, in 1 h: longer than the platform waits/),
+      },
+    ]);
+    expect(output.text).not.toContain('--max-wait');
+    expect(fixture.clock.now() - began).toBeLessThan(60_000);
+  });
+
+  it('discovers no schema once waits that are shorter each are longer in all than the platform waits [R1321]', async () => {
+    fixture = await SourceFixture.start({ faults: [{ kind: 'rate_limit', reset_in_s: 300 }] });
+    const began = fixture.clock.now();
+    const output = await fixture.run('discover', fixture.config());
+    expect(output.errors()).toMatchObject([
+      { failure_type: 'transient_error', message: expect.stringMatching(/longer than the platform waits/) },
+    ]);
+    expect(output.text).not.toContain('--max-wait');
+    const waited = fixture.clock.now() - began;
+    expect([waited > 60_000, waited <= 8 * 60_000]).toEqual([true, true]);
   });
 
   it.each([

@@ -119,6 +119,8 @@ describe('a saved state', () => {
   });
 
   it('resumes a full refresh only within its job, without a lookback [R488][R41]', async () => {
+    // The limit of exports, which the tests before have spent, is reset: discovery does not wait so long for it.
+    fixture.clock.advance(3_600_000);
     const refresh = async (syncId: number, state?: unknown, more: Json = {}) => {
       const before = fixture.sim.requests().length;
       const catalog = await fixture.catalog(
@@ -133,7 +135,7 @@ describe('a saved state', () => {
     };
     const first = await refresh(41);
     expect(first.output.states('events')[0]).toMatchObject({ from_date: '2026-01-15', sync_id: 41 });
-    expect(first.output.records('events')).toEqual(whole.records('events'));
+    expect(first.output.records('events')).toEqual((await fixture.read(events)).records('events'));
     const middle = first.output.states('events')[2];
     expect(middle).toMatchObject({ from_date: '2026-01-17', sync_id: 41 });
     const again = await refresh(41, saved(middle, 'events'));
