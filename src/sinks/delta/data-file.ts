@@ -1,6 +1,8 @@
+import validStats from '../../../schemas/delta-log.stats.validator';
+import { firstProblem } from '../../base/validator.ts';
 import type { TableName } from '../../table/columns.ts';
 import type { DataFile, NewFile } from '../files/data-file.ts';
-import { type FileNote, type LoggedColumns, notedOf, noteOf } from '../files/log-entries.ts';
+import { type LoggedColumns, notedOf, noteFrom, noteOf } from '../files/log-entries.ts';
 import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { pathInTable } from '../files/stored-files.ts';
 import { type Action, type Add, damagedError, parseJson } from './protocol/entry.ts';
@@ -9,34 +11,38 @@ import type { DeltaField } from './schema.ts';
 /** The tag of this program on the files of the log. */
 const NOTE = 'dfinery';
 
+interface Stats {
+  readonly numRecords: number;
+  readonly nullCount: Readonly<Record<string, number>>;
+}
+
 /**
  * The data file of a log entry. `path`: from the folder of the table, which messages call `place`. Throws UserError for
  * a file that another program wrote: the windows of its rows cannot be known.
  */
 export function dataFileOf(table: TableName, path: string, add: Add, place: string): DataFile {
   const where = `${place}/${path}`;
-  const read = (text: string | null | undefined) => parseJson(text ?? '{}', where) ?? {};
-  const { numRecords: rows, nullCount } = read(add.stats) as Readonly<Record<string, unknown>>;
-  const { id, ...note } = read(add.tags?.[NOTE]) as Partial<FileNote>;
-  const date = add.partitionValues[PARTITION_COLUMN];
-  const isOurs =
-    typeof rows === 'number' && typeof nullCount === 'object' && nullCount !== null && typeof id === 'string';
-  if (!isOurs || date === undefined) {
+  const { [PARTITION_COLUMN]: date } = add.partitionValues;
+  const note = add.tags?.[NOTE];
+  if (note == null || add.stats == null || date === undefined) {
     throw damagedError(
       where,
       'another program wrote it into the table, and this one cannot tell which windows its rows are of',
     );
   }
-  const nulls = new Map(Object.entries(nullCount).map(([name, n]) => [name, Number(n)]));
+  const noted = notedOf(noteFrom(note, (why) => damagedError(`${where} (tags/${NOTE})`, why)));
+  const stats = parseJson(add.stats, `${where} (stats)`);
+  if (!validStats<Stats>(stats)) throw damagedError(`${where} (stats)`, firstProblem(validStats));
+  const nulls = new Map(Object.entries(stats.nullCount));
   return {
     table,
     path: `${table}/${path}`,
     date: date === '' ? null : date,
-    rows,
+    rows: stats.numRecords,
     bytes: add.size,
     columns: new Set(nulls.keys()),
     nulls,
-    ...notedOf({ id, ...note }),
+    ...noted,
   };
 }
 

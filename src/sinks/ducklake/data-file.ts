@@ -1,17 +1,11 @@
-import { isObject, jsonOf } from '../../base/json.ts';
 import type { DataFile, NewFile } from '../files/data-file.ts';
-import { type FileNote, type LoggedColumns, notedOf, noteOf } from '../files/log-entries.ts';
+import { type FileNote, type LoggedColumns, notedOf, noteFrom, noteOf } from '../files/log-entries.ts';
 import { type CatalogFile, unusableError } from './contents.ts';
 
-/** The facts about a file for which the catalog has no column. */
-interface CatalogNote extends FileNote {
-  /** Number of rows without a value by column: every column that the file has, except its date. */
-  readonly nulls: Readonly<Record<string, number>>;
-}
-
+/** The note of a file for the catalog, which has no columns for these facts. */
 export function catalogNoteOf(file: NewFile, columns: LoggedColumns): string {
   const nulls = [...file.columns].map((name) => [name, columns.get(name)?.absent ?? file.rows]);
-  const note: CatalogNote = { ...noteOf(file), nulls: Object.fromEntries(nulls) };
+  const note: FileNote = { ...noteOf(file), nulls: Object.fromEntries(nulls) };
   return JSON.stringify(note);
 }
 
@@ -20,9 +14,9 @@ export function dataFileOf(
   { table, path, rows, bytes, date = null, note: text }: CatalogFile,
   catalog: string,
 ): DataFile {
-  const note = jsonOf(text ?? '') as CatalogNote | null | undefined;
-  if (typeof note?.id !== 'string' || !isObject(note.nulls) || !isObject(note.windows ?? {}))
-    throw unusableError(catalog, `its note of ${path} is damaged`);
+  const failed = (why: string) => unusableError(catalog, `its note of ${path} is damaged: ${why}`);
+  const note = noteFrom(text ?? '', failed);
+  if (note.nulls === undefined) throw failed('it has no nulls');
   const nulls = new Map(Object.entries(note.nulls));
   return { table, path, date, rows, bytes, columns: new Set(nulls.keys()), nulls, ...notedOf(note) };
 }

@@ -13,7 +13,7 @@ import { identifier } from '../sql/engine/quote.ts';
 import { eventItems, eventLogs } from '../sql/views.ts';
 import type { ReadableFile } from './data-file.ts';
 import { copiesOf } from './file-table.ts';
-import { FILE, ROW_GROUP_ROWS, readFilesWithPaths } from './parquet-file.ts';
+import { FILE, ROW_GROUP_ROWS, readFiles, readFilesWithPaths, schemaNames } from './parquet-file.ts';
 
 const OWN_TYPES = { _key: 'VARCHAR', _dfinery_window: 'BIGINT', _rescued: 'VARCHAR' } as const;
 
@@ -38,6 +38,30 @@ export async function describeTable(
   const nulls = events.map(({ name, type }) => `CAST(NULL AS ${type}) AS ${identifier(name)}`);
   const [typed, from] = [typedColumns(columns), `(SELECT ${nulls.join(', ')})`];
   return describe(engine, table === 'event_items' ? eventItems(typed, from) : eventLogs(typed, from));
+}
+
+/**
+ * The files, each also with those of the `wanted` columns that it has and its log does not name: another program may
+ * have written statistics anew, of only some columns, and rows must neither be missed nor lose values for that.
+ */
+export async function withUnloggedColumns<F extends ReadableFile>(
+  engine: Engine,
+  files: readonly F[],
+  wanted: readonly StoredColumn[],
+): Promise<F[]> {
+  const names = typedColumns(wanted).map(({ name }) => name);
+  const unnamed = names.filter((name) => files.some(({ columns }) => !columns.has(name)));
+  const lacking = files.filter(({ columns }) => unnamed.some((name) => !columns.has(name)));
+  const footers = await schemaNames(engine, copiesOf(lacking), unnamed);
+  const out: F[] = [];
+  for (const file of files) {
+    const found = (footers.get(file.copy) ?? []).filter((name) => !file.columns.has(name));
+    // A list may have a part of that name, which is no column.
+    const own = found.length === 0 ? [] : await describe(engine, `SELECT * FROM ${readFiles([file.copy])}`);
+    const unlogged = own.map(({ name }) => name).filter((name) => found.includes(name));
+    out.push(unlogged.length === 0 ? file : { ...file, columns: new Set([...file.columns, ...unlogged]) });
+  }
+  return out;
 }
 
 export function columnsIn<C extends StoredColumn>(all: readonly C[], names: ReadonlySet<string>): C[] {

@@ -14,7 +14,7 @@ import { Prewriter } from '../sql/rows/prewriter.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
 import { type DataFile, liveRows, type NewFile, type ReadableFile, windowsOf } from './data-file.ts';
 import { derive } from './derive.ts';
-import { columnsIn, selectAfter } from './file-columns.ts';
+import { columnsIn, selectAfter, withUnloggedColumns } from './file-columns.ts';
 import { FileTable } from './file-table.ts';
 import type { FilesFormat, OpenFilesOptions } from './files-format.ts';
 import { writeIncoming, writePlain } from './incoming-files.ts';
@@ -171,7 +171,8 @@ class FilesSink implements Sink {
   }
 
   async #changeOfEvents(batch: PlannedBatch, stored: readonly ReadableFile[], { files, counts, isKept }: Superseded) {
-    const remaining = stored.map((file) => ({ file, rows: file.rows - (counts.get(file.copy) ?? 0) }));
+    const known = await withUnloggedColumns(this.#table.engine, stored, batch.columns.filter(isRetyped));
+    const remaining = known.map((file) => ({ file, rows: file.rows - (counts.get(file.copy) ?? 0) }));
     const { removed, written } = eventsAfter(this.#table.log.layout, batch.columns, remaining, files);
     const added: NewFile[] = [];
     for (const file of written) added.push(await this.#write(file, batch, isKept));
@@ -184,9 +185,10 @@ class FilesSink implements Sink {
     const losesRows = kept !== undefined && kept.rows < kept.file.rows;
     const parts = incoming.map(({ local }) => `SELECT * FROM ${readFiles([local])}`);
     if (kept !== undefined) {
-      const { columns: names } = kept.file;
+      const [file] = await withUnloggedColumns(table.engine, await table.fetch([kept.file]), columns);
+      const { columns: names } = file;
       const own = this.#table.log.layout.hasOneFilePerDate === true ? columns : columnsIn(columns, names);
-      const from = `${readFiles([await table.fetchOne(kept.file)])}${losesRows ? ` WHERE ${isKept}` : ''}`;
+      const from = `${readFiles([file.copy])}${losesRows ? ` WHERE ${isKept}` : ''}`;
       parts.unshift(`SELECT ${selectAfter(own, names, zone)} FROM ${from}`);
     }
     return table.write({

@@ -1,5 +1,6 @@
 import validChanges from '../../../schemas/table-state.changes.validator';
 import validColumns from '../../../schemas/table-state.columns.validator';
+import validNote from '../../../schemas/table-state.note.validator';
 import validWindow from '../../../schemas/table-state.window.validator';
 import { internalError, type UserError } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
@@ -89,6 +90,8 @@ export interface FileNote {
   readonly windows?: Readonly<Record<string, number>>;
   readonly source?: string;
   readonly is_sorted?: boolean;
+  /** Rows without a value by column: every column that the file has, except its date. Only of DuckLake. */
+  readonly nulls?: Readonly<Record<string, number>>;
 }
 
 export const noteOf = ({ table, id, sha256, windows, source, isSorted }: DataFile): FileNote => ({
@@ -98,6 +101,14 @@ export const noteOf = ({ table, id, sha256, windows, source, isSorted }: DataFil
   ...(source !== undefined && { source }),
   ...(isSorted && { is_sorted: true }),
 });
+
+/** A note from its text. `failed` makes the failure for one that this program cannot have written. */
+export function noteFrom(text: string, failed: (why: string) => UserError): FileNote {
+  const value = jsonOf(text);
+  if (value === undefined) throw failed('it is not JSON');
+  if (validNote<FileNote>(value)) return value;
+  throw failed(firstProblem(validNote));
+}
 
 export function notedOf(note: FileNote): Pick<DataFile, 'id' | 'sha256' | 'windows' | 'source' | 'isSorted'> {
   const { id, sha256, windows = {}, source, is_sorted: isSorted = false } = note;

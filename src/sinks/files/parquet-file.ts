@@ -158,6 +158,16 @@ export async function countRows(engine: Engine, paths: readonly string[]): Promi
   return new Map(rows.map((row) => [String(row.path), Number(row.n)]));
 }
 
+/** Those of the names that the schema of each file has, by path: of columns, and of parts of lists. */
+export async function schemaNames(engine: Engine, paths: readonly string[], names: readonly string[]) {
+  if (paths.length === 0 || names.length === 0) return new Map<string, readonly string[]>();
+  const rows = await engine.rows(
+    `SELECT file_name AS path, list(name) AS names FROM parquet_schema([${paths.map(pathLiteral).join(', ')}])
+    WHERE name IN (${names.map(literal).join(', ')}) GROUP BY file_name`,
+  );
+  return new Map(rows.map((row) => [String(row.path), row.names as readonly string[]]));
+}
+
 /** Number of rows that meet a condition, by the path of their file; `from` has the column FILE. */
 export async function countByFile(engine: Engine, from: string, condition: string): Promise<Map<string, number>> {
   const rows = await engine.rows(

@@ -13,7 +13,7 @@ import { namesOf } from '../sql/naming-objects.ts';
 import { findPeople, jsonOfRows, type Lookup, peopleColumns } from '../sql/people.ts';
 import { eventNamesIn } from '../sql/rows/counts.ts';
 import { type DataFile, type NewFile, type ReadableFile, without } from './data-file.ts';
-import { columnsIn, eventRows, selectOf } from './file-columns.ts';
+import { columnsIn, eventRows, selectOf, withUnloggedColumns } from './file-columns.ts';
 import { copiesOf, type FileTable, readingTable, withTable } from './file-table.ts';
 import type { FilesFormat, OpenFilesOptions } from './files-format.ts';
 import { countByFile, FILE, readFiles } from './parquet-file.ts';
@@ -124,7 +124,8 @@ async function lookUp(table: FileTable, query: PeopleQuery, { wholeRows = false 
   const stored = table.filesOf('events');
   const wanted = peopleColumns(columns, query);
   const names = new Set(['_rescued', ...wanted.map(({ name }) => name)]);
-  const files = await table.fetch(stored, wholeRows ? undefined : names);
+  const fetched = await table.fetch(stored, wholeRows ? undefined : names);
+  const files = await withUnloggedColumns(engine, fetched, wholeRows ? columns : wanted);
   const from = wholeRows ? eventRows(files, columns, zone) : eventRows(files, wanted, zone, ['_rescued']);
   return { lookup: await findPeople({ engine, from, place, state }, query), from, files };
 }
@@ -140,11 +141,12 @@ async function withoutPeople(table: FileTable, query: PeopleQuery, { lookup, fro
     if (lost === 0) continue;
     removed.push(file);
     if (lost === file.rows) continue;
-    const columns = columnsIn(state.columns, file.columns);
+    const [whole] = await withUnloggedColumns(table.engine, await table.fetch([file]), state.columns);
+    const columns = columnsIn(state.columns, whole.columns);
     // The condition reads columns that a file may lack; they are NULL there.
     const read = new Set<StoredColumn>([...columns, ...peopleColumns(state.columns, query)]);
-    const rowsOf = eventRows(await table.fetch([file]), [...read], table.zone);
-    const select = `SELECT ${selectOf(columns, file.columns, table.zone)} FROM ${rowsOf} WHERE NOT ${lookup.condition}`;
+    const rowsOf = eventRows([whole], [...read], table.zone);
+    const select = `SELECT ${selectOf(columns, whole.columns, table.zone)} FROM ${rowsOf} WHERE NOT ${lookup.condition}`;
     const rows = file.rows - lost;
     const { date, isSorted } = file;
     const written = await table.write({ table: 'events', date, query: select, rows, isSorted });

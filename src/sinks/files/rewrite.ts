@@ -3,7 +3,7 @@ import { receiptsWith } from '../../table/receipts.ts';
 import type { RewriteResult } from '../maintenance.ts';
 import { type DataFile, liveRows, type NewFile } from './data-file.ts';
 import { derive } from './derive.ts';
-import { columnsIn, eventRows, sortedBy } from './file-columns.ts';
+import { columnsIn, eventRows, sortedBy, withUnloggedColumns } from './file-columns.ts';
 import { type FileTable, withTable } from './file-table.ts';
 import type { FilesFormat, OpenFilesOptions } from './files-format.ts';
 import { FILE, ROW_GROUP_ROWS } from './parquet-file.ts';
@@ -50,7 +50,8 @@ function shrinks(group: readonly DataFile[]): boolean {
 
 async function compactBatch(table: FileTable, batch: readonly DataFile[]): Promise<FileChange> {
   const { columns } = table.snapshot.state;
-  const filled = (await table.fetch(batch)).filter(({ rows }) => rows > 0);
+  const fetched = (await table.fetch(batch)).filter(({ rows }) => rows > 0);
+  const filled = await withUnloggedColumns(table.engine, fetched, columns);
   const added: NewFile[] = [];
   for (const [date, group] of groupBy(filled, (file) => file.date)) {
     const own = columnsIn(columns, new Set(group.flatMap((file) => [...file.columns])));

@@ -1,10 +1,12 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DELTA } from '../../../src/sinks/delta/log.ts';
+import { peopleInFiles, rowsOfPeopleInFiles } from '../../../src/sinks/files/purge.ts';
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import { verifyDelta } from '../../support/targets/files.ts';
+import { compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
 
 let fixture: DeltaFixture;
 beforeEach(() => {
@@ -72,25 +74,84 @@ describe('the statistics of a file', () => {
 });
 
 describe('a file in the log', () => {
-  it.each<[string, object]>([
-    ['statistics', { stats: null }],
-    ['readable statistics', { stats: '{' }],
-    ['a number of rows', { stats: '{"nullCount":{}}' }],
-    ['counts of nulls', { stats: '{"numRecords":1}' }],
-    ['counts of nulls, but nothing', { stats: '{"numRecords":1,"nullCount":null}' }],
-    ['tags', { tags: null }],
-    ['tags of this program', { tags: { theirs: 'x' } }],
-    ['readable tags', { tags: { dfinery: '{' } }],
-    ['a date', { partitionValues: {} }],
-  ])('is refused without %s', async (_, more) => {
+  const foreign = /parquet cannot be used: another program wrote it into the table/;
+  it.each<[string, object, RegExp]>([
+    ['statistics', { stats: null }, foreign],
+    ['tags', { tags: null }, foreign],
+    ['tags of this program', { tags: { theirs: 'x' } }, foreign],
+    ['a date', { partitionValues: {} }, foreign],
+    ['readable statistics', { stats: '{' }, /parquet \(stats\) cannot be used: it is not JSON/],
+    ['a number of rows', { stats: '{"nullCount":{}}' }, /\(stats\) .* 'numRecords'/],
+    ['counts of nulls', { stats: '{"numRecords":1}' }, /\(stats\) .* 'nullCount'/],
+    ['counts of nulls, but nothing', { stats: '{"numRecords":1,"nullCount":null}' }, /: nullCount must be object/],
+    ['whole numbers of nulls', { stats: '{"numRecords":1,"nullCount":{"n":"x"}}' }, /: nullCount\/n must be integer/],
+    ['a whole number of rows', { stats: '{"numRecords":-1,"nullCount":{}}' }, /: numRecords must be >= 0/],
+    ['a readable note', { tags: { dfinery: '{' } }, /parquet \(tags\/dfinery\) cannot be used: it is not JSON/],
+    ['a note that is an object', { tags: { dfinery: 'null' } }, /: it must be object/],
+    ['an id in its note', { tags: { dfinery: '{}' } }, /: it must have required property 'id'/],
+    ['numbers of rows', { tags: { dfinery: '{"id":"x","windows":{"1":"x"}}' } }, /: windows\/1 must be integer/],
+    ['numbers of windows', { tags: { dfinery: '{"id":"x","windows":{"x":1}}' } }, /: windows must match pattern/],
+    ['a SHA-256', { tags: { dfinery: '{"id":"x","sha256":7}' } }, /: sha256 must be string/],
+  ])('is refused without %s [R1292]', async (_, more, message) => {
     await fixture.store([fixture.window(first, csvOf([{ id: 'a', ...on(first) }]))]);
     const [add] = fixture.actions('events', 0, 'add');
     fixture.append('events', 1, { add: { ...add, ...more } });
-    await expect(verifyDelta(fixture.lakeOptions)).rejects.toMatchObject({
-      kind: 'config',
-      message: expect.stringMatching(/part-.*\.parquet cannot be used: /),
-    });
+    const refused = { exitCode: 2, message: expect.stringMatching(message) };
+    await expect(verifyDelta(fixture.lakeOptions)).rejects.toMatchObject(refused);
   });
+});
+
+/** The statistics of a file as another program writes them that takes only the first columns. */
+const fewer = (add: Readonly<Record<string, unknown>>) => {
+  const stats = JSON.parse(String(add.stats));
+  const nullCount = Object.fromEntries(Object.entries(stats.nullCount).slice(0, 4));
+  return { ...add, stats: JSON.stringify({ ...stats, nullCount }), dataChange: false };
+};
+
+describe('a file whose statistics another program has written anew, of its first columns', () => {
+  const people = { column: 'member', ids: ['m1'] };
+  const members = () => fixture.read('SELECT _key AS id, member, x, n::VARCHAR AS n, tags FROM events ORDER BY 1');
+  beforeEach(async () => {
+    const rows = ['a', 'b', 'c'].map((id, i) => ({
+      id,
+      df_unified_id: '',
+      member: `m${i}`,
+      x: id,
+      n: `${i}`,
+      tags: '["t"]',
+    }));
+    await fixture.store([fixture.windowOf(first, ...rows)]);
+    const [add] = fixture.actions('events', 0, 'add');
+    expect(Object.keys(JSON.parse(String(add.stats)).nullCount)).toContain('member');
+    fixture.append('events', 1, { add: fewer(add) });
+  });
+
+  it('hides nobody from a look-up or a purge, and other people keep their values [R1293]', async () => {
+    expect(await peopleInFiles(DELTA, fixture.lakeOptions, people)).toMatchObject({ rows: 1, ids: ['m1'] });
+    expect(await rowsOfPeople(people)).toMatchObject([{ _key: 'b', member: 'm1', x: 'b' }]);
+    const before = await members();
+    expect(await purgeDelta(fixture.lakeOptions, people)).toMatchObject({ rowsRemoved: 1, rows: 2 });
+    expect(await members()).toEqual(before.filter(({ member }) => member !== 'm1'));
+  });
+
+  it.each<[string, () => Promise<unknown>]>([
+    ['its rows are read again', () => fixture.store([fixture.windowOf(first, { id: 'a', member: 'again' })])],
+    ['a column gets another type', () => fixture.store([fixture.windowOf('2026-01-02', { id: 'd', n: 'text' })])],
+    ['compact makes it one with another', () => compactDelta(fixture.lakeOptions)],
+  ])('is replaced by one with all columns where %s [R1293]', async (_how, change) => {
+    await fixture.store([fixture.windowOf('2026-01-02', { id: 'e', ...on(first) })]);
+    const kept = async () => (await members()).filter(({ id }) => id === 'b' || id === 'c');
+    const before = await kept();
+    await change();
+    expect(await kept()).toEqual(before);
+    expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
+  });
+
+  async function rowsOfPeople(query: typeof people) {
+    const rows: unknown[] = [];
+    for await (const row of rowsOfPeopleInFiles(DELTA, fixture.lakeOptions, query)) rows.push(JSON.parse(row));
+    return rows;
+  }
 });
 
 describe('a folder with Delta tables', () => {

@@ -101,7 +101,9 @@ describe('the path of a copy for readers', () => {
 
   it('is not a folder', async () => {
     mkdirSync(copy);
-    await expect(check(copy)).rejects.toMatchObject(refused(/is no file: publish at another path\.$/));
+    await expect(check(copy)).rejects.toMatchObject(
+      refused(/it is no file\. Move it elsewhere, or publish at another path; .*--forget-copy/),
+    );
   });
 
   it('is not the database itself, in any spelling, before the first load and after it', async () => {

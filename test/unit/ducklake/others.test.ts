@@ -250,6 +250,36 @@ describe('a catalog that lost rows about data files', () => {
     await expect(next()).rejects.toMatchObject({ exitCode: 2 });
   });
 
+  it.each([
+    ['id', '7', 'id must be string'],
+    ['windows', '{"1":"many"}', 'windows/1 must be integer'],
+    ['nulls', '{"n":-1}', 'nulls/n must be >= 0'],
+    ['nulls', null, 'it has no nulls'],
+  ])(
+    'is refused when the note of a file has %s that this program does not write: %s [R1292]',
+    async (name, value, why) => {
+      await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })]);
+      const merged = `json_merge_patch(value, '{"${name}":${value}}')`;
+      await fixture.change(`UPDATE _dfinery_files SET value = ${merged}`);
+      const message = refused(`is damaged: ${why}`);
+      await expect(verifyLake(fixture.lakeOptions)).rejects.toMatchObject(message);
+      await expect(reportLake(fixture.lakeOptions)).rejects.toMatchObject(message);
+      await expect(next()).rejects.toMatchObject(message);
+    },
+  );
+
+  it('hides nobody where the note of a file lacks a column [R1293]', async () => {
+    const rows = ['a', 'b'].map((id) => ({ id, df_unified_id: '', member: `m-${id}`, x: id }));
+    await fixture.store([fixture.windowOf('2026-01-01', ...rows)]);
+    await fixture.change(
+      `UPDATE _dfinery_files SET value = json_merge_patch(value, '{"nulls":{"member":null,"x":null}}')`,
+    );
+    const people = { column: 'member', ids: ['m-a'] };
+    expect(await peopleInLake(fixture.lakeOptions, people)).toMatchObject({ rows: 1 });
+    expect(await purgeLake(fixture.lakeOptions, people)).toMatchObject({ rowsRemoved: 1, rows: 1 });
+    expect(await fixture.read('SELECT _key, member, x FROM events')).toEqual([{ _key: 'b', member: 'm-b', x: 'b' }]);
+  });
+
   it('is distinguished from one whose snapshots another program expired', async () => {
     await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' }), fixture.windowOf('2026-01-02', { id: 'b' })]);
     const [file] = await fixture.catalog(

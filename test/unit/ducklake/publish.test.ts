@@ -2,6 +2,7 @@ import {
   copyFileSync,
   existsSync,
   linkSync,
+  mkdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -212,5 +213,32 @@ describe('a copy of a catalog for readers [R865]', () => {
     expect(await purge()).toMatchObject({ unreached: [expect.stringContaining(copy)] });
     expect(await purge([copy])).toMatchObject({ unreached: [] });
     expect(await purge()).toMatchObject({ unreached: [] });
+  });
+
+  it('is named by a purge where a folder has taken its place, with what to do [R1291]', async () => {
+    await publishFrom(fixture.place);
+    rmSync(copy);
+    mkdirSync(copy);
+    const [sentence] = (await purge()).unreached;
+    expect(sentence).toContain(`${copy} exists and is not a copy that this program made of this catalog`);
+    expect(sentence).toContain('it is no file. Move it elsewhere');
+    expect(sentence).toContain('a purge is told of one that was moved by --forget-copy with this path');
+    rmSync(copy, { recursive: true });
+    expect(await purge([copy])).toMatchObject({ unreached: [] });
+  });
+
+  it('is named itself where a file has taken the place of its folder, also by a purge, until --forget-copy [R1290]', async () => {
+    const folder = join(fixture.dir, 'folder');
+    copy = join(folder, 'copy.ducklake');
+    mkdirSync(folder);
+    await publishFrom(fixture.place);
+    rmSync(folder, { recursive: true });
+    writeFileSync(folder, 'mine');
+    await expect(publishFrom(fixture.place)).rejects.toMatchObject(
+      refused(`The copy for readers ${copy} cannot be written (ENOTDIR)`),
+    );
+    expect(await purge()).toMatchObject({ unreached: [expect.stringContaining(`${copy} is not there`)] });
+    expect(await purge([copy])).toMatchObject({ unreached: [] });
+    expect(readFileSync(folder, 'utf8')).toBe('mine');
   });
 });

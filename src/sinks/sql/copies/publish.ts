@@ -56,20 +56,20 @@ async function checkCopyTarget(
   { file, database }: { readonly file: string; readonly database: string | undefined },
   options: OpenOptions,
 ): Promise<void> {
-  const stats = statSync(path);
-  if (!stats.isFile()) throw configError(`${path} is no file: publish at another path.`);
   if (fileAt(path) === fileAt(file)) throw loadedFileError(path);
-  if (stats.nlink > 1) {
-    throw configError(
-      `${path} has another name (a hard link), under which the old copy would stay: remove that first. It was not changed.`,
-    );
-  }
   const refusal = (why: string, cause?: unknown) =>
     configError(
       `${path} exists and is not a copy that this program made of this ${format.noun}; it was not changed: ${why} ` +
         'Move it elsewhere, or publish at another path; a purge is told of one that was moved by --forget-copy with this path.',
       { cause },
     );
+  const stats = statSync(path);
+  if (!stats.isFile()) throw refusal('it is no file.');
+  if (stats.nlink > 1) {
+    throw configError(
+      `${path} has another name (a hard link), under which the old copy would stay: remove that first. It was not changed.`,
+    );
+  }
   const mark = await markOf(format, path, options, format.checkWhole).catch((error: unknown) => {
     throw error instanceof UserError ? refusal(error.message, error) : error;
   });
@@ -133,6 +133,8 @@ const unfinishedCopyOf = (path: string): string => join(dirname(path), `.${basen
 
 /** Removes what a run left that was killed while it published: it holds all rows. */
 export function removeUnfinishedCopy(path: string): void {
+  // A file that has taken the place of the folder holds nothing.
+  if (!existsSync(`${dirname(path)}/`)) return;
   const temporary = unfinishedCopyOf(path);
   removeDatabase(temporary);
   rmSync(spillFolder(temporary), { force: true, recursive: true });

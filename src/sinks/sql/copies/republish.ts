@@ -106,5 +106,5 @@ export async function copiesOfOriginal(format: CopiedFormat, engine: Engine): Pr
 export async function copiesIn(engine: Engine, where = 'published_at IS NOT NULL'): Promise<string[]> {
   const rows = await engine.rows(`SELECT path FROM ${COPIES_TABLE} WHERE ${where} ORDER BY path`);
   const paths = rows.map(({ path }) => String(path));
-  return paths.filter((path) => fileAt(path) !== fileAt(engine.file));
+  return paths.filter((path) => !existsSync(path) || fileAt(path) !== fileAt(engine.file));
 }
