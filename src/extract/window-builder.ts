@@ -84,7 +84,7 @@ export class WindowBuilder {
       this.#logger.warn('window.clamped', text);
     }
     if (lost.length === 0) return;
-    deps.counts.gaps.push(...lost);
+    for (const day of lost) deps.counts.gaps.push(day);
     if (plan.onGap === 'fail') throw gapError(lost, this.#hasWindow);
     this.#logger.warn('window.gap', `The service no longer exports ${nameDays(lost)}: recorded as a gap.`);
   }

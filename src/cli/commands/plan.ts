@@ -88,7 +88,7 @@ function asJson({ planned, needed, forecast, settings }: PlanOutput) {
     exports_left: forecast.left,
     earliest_end: new Date(forecast.earliestEnd).toISOString(),
     to_date_inclusive: planned.singleDaysInclusive ?? null,
-    gaps: planned.likelyGaps,
+    gaps: [...planned.likelyGaps],
     cursor: planned.cursor,
     configuration: settings,
   };

@@ -10,6 +10,8 @@ import { fetchRange } from './range.ts';
 
 /** Maximum number of requests that are sent one by one to prove the end-day rule; after them it stays unproved. */
 const PROOF_ATTEMPTS = 3;
+/** Maximum number of days that one step takes for gone. */
+const GONE_AT_ONCE = 1_000;
 const GONE = 'it is older than the service exports, by the clock of the service';
 const UNSETTLED = 'it has not been over for settle_hours, by the earlier of this clock and the service’s';
 
@@ -207,7 +209,7 @@ export class Scheduler {
       const answer = result.kind === 'rows' && result.files.some((file) => file.exports > 0) ? result : undefined;
       const hasRows = answer !== undefined && rowCount(answer) > 0;
       if (hasRows) facts.recordExported(first);
-      const isGone = answer !== undefined && !hasRows && plan.likelyGaps.includes(first) && facts.isSurelyGone(first);
+      const isGone = answer !== undefined && !hasRows && plan.likelyGaps.has(first) && facts.isSurelyGone(first);
       if (isGone) for (const file of answer.files) await spool.discard(file);
       judged.push(isGone ? noDownload(result.days, 'gone', GONE) : result);
     }
@@ -221,6 +223,15 @@ export class Scheduler {
     return ends.some((to) => spool.hasReusable(requestKey({ ...plan.filters, from: day, to })));
   }
 
+  /** The days from the next one on that are surely gone and need no request: hundreds of thousands, after an early start. */
+  #goneDays(first: Day): Day[] {
+    const isGone = (day: Day) => this.#extraction.facts.isSurelyGone(day) && !this.#hasReusable(day);
+    if (!isGone(first)) return [];
+    const days = daysOf(first, this.#ranges.peekRange(GONE_AT_ONCE)?.last ?? first);
+    const end = days.findIndex((day) => !isGone(day));
+    return end < 0 ? days : days.slice(0, end);
+  }
+
   /** Decides what to do with the next days, and changes nothing; undefined if no more days are to be requested now. */
   #next(): DayStep | undefined {
     const { plan, facts } = this.#extraction;
@@ -229,11 +240,13 @@ export class Scheduler {
     const settled = this.#settledThrough(facts.earlierTime());
     if (first === undefined || this.#isHeldBack || (settled !== undefined && first > settled)) return undefined;
     const day = only(first);
-    if (facts.isSurelyGone(first) && !this.#hasReusable(first)) {
-      return { days: day, isAlone: false, take: async () => [noDownload(day, 'gone', GONE)] };
+    const gone = this.#goneDays(first);
+    if (gone.length > 0) {
+      const take = async () => gone.map((lost) => noDownload(only(lost), 'gone', GONE));
+      return { days: { first, last: gone[gone.length - 1] }, isAlone: false, take };
     }
     // One request, of one day, shows whether all such days are gone, if the service sends a `Date`.
-    const isAlone = plan.likelyGaps.includes(first);
+    const isAlone = plan.likelyGaps.has(first);
     const download = this.#rule.ahead(first);
     if (download !== undefined)
       return { days: day, isAlone, take: ({ paths }) => this.#takeAhead(download, day, paths) };

@@ -43,6 +43,8 @@ export function missesLateRows(
 export class Coverage {
   readonly #days: Set<Day>;
   readonly #floor: Day | undefined;
+  /** The latest result of `cursor`, and from where: days are only added, so the next search begins where it ended. */
+  #found: { readonly from: Day; readonly day: Day } | undefined;
 
   /** `floor`: every day before it counts as complete. */
   constructor(days: Iterable<Day>, floor: Day | undefined) {
@@ -70,8 +72,10 @@ export class Coverage {
 
   /** The first day from `start` on that is not complete: the cursor (S4), at most today in UTC-12 (S3). */
   cursor(start: Day, now: number): Day {
-    let day = this.#floor === undefined ? start : laterOf(start, this.#floor);
+    const from = this.#floor === undefined ? start : laterOf(start, this.#floor);
+    let day = this.#found?.from === from ? this.#found.day : from;
     while (this.#days.has(day)) day = addDays(day, 1);
+    this.#found = { from, day };
     return earlierOf(day, earliestToday(now));
   }
 

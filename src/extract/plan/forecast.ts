@@ -8,7 +8,7 @@ import type { Plan } from './plan.ts';
  */
 export function plannedWindows(plan: Pick<Plan, 'days' | 'likelyGaps' | 'windowDays' | 'singleDaysInclusive'>) {
   const { windowDays, singleDaysInclusive } = plan;
-  const ranges = new DayRanges(plan.days.filter((day) => !plan.likelyGaps.includes(day)));
+  const ranges = new DayRanges(plan.days.filter((day) => !plan.likelyGaps.has(day)));
   const out: (DayRange & { readonly to: Day })[] = [];
   for (
     let next = ranges.next(singleDaysInclusive === undefined ? 1 : windowDays);
@@ -26,7 +26,7 @@ export function plannedWindows(plan: Pick<Plan, 'days' | 'likelyGaps' | 'windowD
  * first proves the rule), and at most two for each day, or four if no row may come twice (nothing proves the rule).
  */
 export function exportsNeeded(plan: Plan): { readonly least: number; readonly most: number } {
-  const gone = plan.likelyGaps.length;
+  const gone = plan.likelyGaps.size;
   const least = plannedWindows(plan).length + (gone > 0 ? 1 : 0);
   if (plan.singleDaysInclusive !== undefined || least === 0) return { least, most: least };
   const days = plan.days.length - gone;

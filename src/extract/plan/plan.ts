@@ -87,8 +87,8 @@ export interface Plan extends PlannedDelivery, PlannedRule {
   readonly historyDays: number;
   readonly eventNames: readonly string[];
   readonly days: readonly Day[];
-  /** Days of `days` that are gaps unless this machine's clock is ahead: the answer to their request decides (S5). */
-  readonly likelyGaps: readonly Day[];
+  /** Days of `days`, in their order, that are gaps unless this machine's clock is ahead: the answer to their request decides (S5). */
+  readonly likelyGaps: ReadonlySet<Day>;
   /**
    * True if a day is a gap once the service no longer exports it: wanted and not complete. Else the plan is clamped.
    */
@@ -187,10 +187,10 @@ function planDays(input: PlanInput, state: ExportState | undefined, startsOver: 
   // complete already (mapped tasks), and are not requested again.
   const readsAll = from !== undefined || fullRefresh || lookbackOf(input) > 0;
   const days = readsAll ? all : all.filter((day) => !coverage.has(day));
-  const likelyGaps = all.filter((day) => day < goneBefore && isGap(day));
+  const likelyGaps = new Set(all.filter((day) => day < goneBefore && isGap(day)));
 
   const warnings: PlanWarning[] = [];
-  if (likelyGaps.length > 0) warnings.push(gapWarning(likelyGaps));
+  if (likelyGaps.size > 0) warnings.push(gapWarning([...likelyGaps]));
   if (wanted < first && first <= last) warnings.push(clampWarning(wanted, first));
   if (gapFrom !== undefined && from === undefined) warnings.push(...retentionLimitWarnings(cursor, last, oldest));
   const startIsClamped = followsOldest && start === oldest;

@@ -308,7 +308,8 @@ async function readCatalogFiles(
   );
   const positions: Row[] = [];
   for (const inlined of inlinedDeletes(tables, names)) {
-    positions.push(...(await engine.rows(`SELECT file_id AS id, row_id AS position FROM ${inlined}`)));
+    const rows = await engine.rows(`SELECT file_id AS id, row_id AS position FROM ${inlined}`);
+    for (const row of rows) positions.push(row);
   }
   const byFile = groupBy(positions, ({ id }) => Number(id));
   return rows.map(({ id, table, path, rows: count, bytes, dated, date, note, deletes, unreadable }) => {
@@ -404,7 +405,7 @@ export async function expireSnapshots(
       `SELECT table_name || '/' || path AS path FROM ${files}
       JOIN ${dataTables(contents)} USING (table_id) WHERE ${isOver}`,
     );
-    paths.push(...own.map(({ path }) => String(path)));
+    for (const { path } of own) paths.push(String(path));
     await engine.run(
       `INSERT INTO ducklake_files_scheduled_for_deletion
       SELECT f.${kind}_file_id, CASE WHEN f.path_is_relative THEN s.path || t.path || f.path ELSE f.path END,

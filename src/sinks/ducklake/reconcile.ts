@@ -59,7 +59,7 @@ async function notDeleted(table: FileTable, { deleted }: CatalogFile): Promise<s
   for (const path of deleted.files) {
     const local = await table.storage.localFile(path, table.newPath('deleted'));
     const rows = await table.engine.rows(`SELECT pos FROM ${readFiles([local])}`);
-    positions.push(...rows.map(({ pos }) => Number(pos)));
+    for (const { pos } of rows) positions.push(Number(pos));
   }
   return positions.length === 0 ? 'true' : `file_row_number NOT IN (${positions.join(', ')})`;
 }

@@ -215,7 +215,7 @@ export function segmentPlan({ days, streams }: Segment<{ readonly plan: Plan }>,
     isPartial: true,
     windowDays: Math.min(known.max_window_days ?? primary.windowDays, ...plans.map((plan) => plan.windowDays)),
     days,
-    likelyGaps: days.filter((day) => plans.some((plan) => plan.likelyGaps.includes(day))),
+    likelyGaps: new Set(days.filter((day) => plans.some((plan) => plan.likelyGaps.has(day)))),
     // It is enough that one stream lacks the day; the others have it, or never wanted it.
     isGap: (day) => plans.some((plan) => plan.isGap(day)),
     state: { ...primary.state, ...known },

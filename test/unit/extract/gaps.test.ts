@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { addDays, daysOf } from '../../../src/base/days.ts';
+import { addDays, daysBetween, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { extractWindows } from '../../../src/extract/extract.ts';
 import {
@@ -68,6 +68,17 @@ describe('a gap', () => {
     ]);
     expect(new Set(fixture.counts.gaps)).toEqual(new Set(daysOf('2026-02-01', '2026-02-17')));
   });
+
+  it('is each of 155,000 days where start_date is that early [R1350]', async () => {
+    open(0);
+    await fixture.run({ startDate: '1600-01-01', endDate: '2026-02-20', onGap: 'warn', toDateInclusive: 'true' });
+    expect(fixture.target.state?.gaps?.length).toBe(daysBetween('1600-01-01', OLDEST));
+    expect(fixture.counts.gaps.length).toBe(daysBetween('1600-01-01', OLDEST));
+    expect(fixture.target.ids()).toEqual(idsOf(OLDEST, '2026-02-20'));
+    expect(fixture.events('window.gap')).toMatchObject([
+      { message: expect.stringContaining('1600-01-01 to 2026-02-17') },
+    ]);
+  }, 60_000);
 
   it('ends the run under on_gap fail with exit 4 and the name of every day, and nothing is stored [R7]', async () => {
     open(0);

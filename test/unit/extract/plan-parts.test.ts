@@ -125,7 +125,7 @@ describe('ranges of days', () => {
   it('are requested with the further day that their end needs, the first alone while the rule is unproved', () => {
     const days = daysOf('2026-03-01', '2026-03-04');
     const asked = (inclusive: boolean | undefined) =>
-      plannedWindows({ days, likelyGaps: [], windowDays: 3, singleDaysInclusive: inclusive }).map(
+      plannedWindows({ days, likelyGaps: new Set(), windowDays: 3, singleDaysInclusive: inclusive }).map(
         ({ first, to }) => `${first.slice(8)}..${to.slice(8)}`,
       );
     expect([asked(true), asked(false), asked(undefined)]).toEqual([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addDays, daysOf } from '../../../src/base/days.ts';
+import { addDays, daysBetween, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { hashesOf, stateHashes } from '../../../src/extract/export-request.ts';
@@ -160,12 +160,12 @@ describe('the plan', () => {
     const [first, last] = [plan.days[0], plan.days.at(-1)];
     const days = first === undefined ? '-' : `${first.slice(5)}..${last?.slice(5)}`;
     const gapFrom = daysOf('2026-02-01', '2026-05-31').find(plan.isGap);
-    const gap = gapFrom === undefined ? '' : ` gap ${gapFrom.slice(5)} ${plan.likelyGaps.length}`;
+    const gap = gapFrom === undefined ? '' : ` gap ${gapFrom.slice(5)} ${plan.likelyGaps.size}`;
     expect(`${plan.start.slice(5)} ${plan.cursor.slice(5)} ${days}${gap}`).toBe(wanted);
     expect(plan.warnings.map(({ event }) => event)).toEqual(warnings);
     expect(plan.days).toEqual(first === undefined ? [] : daysOf(first, last ?? ''));
     expect(plannedWindows(plan).map(({ first }) => first)).toEqual(
-      plan.days.filter((day) => !plan.likelyGaps.includes(day)),
+      plan.days.filter((day) => !plan.likelyGaps.has(day)),
     );
   });
 
@@ -234,10 +234,16 @@ describe('the plan', () => {
     expect(planFor(clock, MARCH, {}).state).not.toHaveProperty('gaps');
   });
 
+  it('names the windows of a start date centuries ago within seconds [R1350]', () => {
+    const plan = planFor(clock, NO_PRIOR_LOADS, { startDate: '1600-01-01', onGap: 'warn' });
+    expect(plan.likelyGaps.size).toBe(daysBetween('1600-01-01', '2026-03-01'));
+    expect(plannedWindows(plan).map(({ first }) => first)).toEqual(plan.days.filter((day) => day >= '2026-03-01'));
+  });
+
   it('takes no complete or probably expired day for lost, and never moves back [R7]', () => {
     const prior = { ...covered('02-20', '02-20'), covered: new Set(['2026-02-20', '2026-02-22']) };
     const { likelyGaps, state } = planFor(clock, prior, start('02-20'));
-    expect(likelyGaps).toEqual(['2026-02-21', ...daysOf('2026-02-23', '2026-02-28')]);
+    expect([...likelyGaps]).toEqual(['2026-02-21', ...daysOf('2026-02-23', '2026-02-28')]);
     expect(state.from_date).toBe('2026-02-21');
     expect(state).not.toHaveProperty('gaps');
     expect(planFor(clock, covered('02-01', '03-20'), start('02-01'), FULL).state.from_date).toBe('2026-03-21');
