@@ -1,5 +1,5 @@
-// The code by which a value is checked against one of our schemas: ajv makes it when the program is bundled, since that takes
-// longer than the start of a command.
+// The code by which a value is checked against one of our schemas: ajv makes it when the program is bundled, since that
+// takes longer than the start of a command.
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { _, Ajv } from 'ajv';
@@ -13,7 +13,10 @@ const lengthOf = (text) => [...text].length;
 `;
 const UCS2_LENGTH = 'require("ajv/dist/runtime/ucs2length").default';
 
-/** The module `schemas/NAME.validator`, a `Validator` of NAME.json, or `schemas/NAME.PART.validator`, one of its definition PART. */
+/**
+ * The module `schemas/NAME.validator`, a `Validator` of NAME.json, or `schemas/NAME.PART.validator`, one of its
+ * definition PART.
+ */
 export function validatorModule(path) {
   const [name, part] = basename(path, '.validator').split('.');
   const schema = JSON.parse(readFileSync(join(dirname(path), `${name}.json`), 'utf8'));

@@ -121,7 +121,9 @@ export function placeWords(targets: readonly Target[], quote = ''): string {
   return places.join(' or ');
 }
 
-/** The target of a `TARGET PLACE` that was given with an option. The word behind it may be an id, which is not repeated. */
+/**
+ * The target of a `TARGET PLACE` that was given with an option. The word behind it may be an id, which is not repeated.
+ */
 export function targetNamed<T extends Target>(option: string, name: string, targets: readonly T[]): T {
   const target = targets.find((one) => one.name === name);
   if (target !== undefined) return target;

@@ -19,7 +19,9 @@ interface GivenOption {
   readonly name: string;
   /** Its key in the table; undefined for an unknown option. */
   readonly key?: string | undefined;
-  /** The words of its value, fewer than it needs where the next option follows too soon. A flag has `true` or `false`. */
+  /**
+   * The words of its value, fewer than it needs where the next option follows too soon. A flag has `true` or `false`.
+   */
   readonly value: readonly string[];
   /** True if it lacks a word of its value; a flag needs none. */
   readonly isEmpty: boolean;
@@ -118,8 +120,8 @@ function unknownOption(options: readonly GivenOption[], table: OptionTable, help
 }
 
 /**
- * The failure of an unknown option right before a word that is no command or no target. The word is perhaps its value, such
- * as a secret, which no message may repeat.
+ * The failure of an unknown option right before a word that is no command or no target. The word is perhaps its value,
+ * such as a secret, which no message may repeat.
  */
 export function unknownOptionBefore(
   word: string | undefined,

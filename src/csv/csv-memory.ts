@@ -83,7 +83,8 @@ class HeapMemory implements WasmMemory {
 
 /**
  * The memory in which rows are read, examined, edited and written: TypeScript shares it with the SIMD functions of
- * assembly/. layout.ts says what lies where. `grow` replaces all views, so that no view may be used across a call of it.
+ * assembly/. layout.ts says what lies where. `grow` replaces all views, so that no view may be used across a call of
+ * it.
  */
 export class CsvMemory {
   bytes = new Uint8Array(0);
@@ -133,7 +134,9 @@ export class CsvMemory {
     return new CsvMemory(memory, exports as CsvFunctions);
   }
 
-  /** Makes `bytes` at least `size` long, and then twice as long as before where there can be so much; the contents stay. */
+  /**
+   * Makes `bytes` at least `size` long, and then twice as long as before where there can be so much; the contents stay.
+   */
   grow(size: number): void {
     if (size <= this.bytes.length) return;
     const pages = this.#memory.buffer.byteLength / PAGE_BYTES;

@@ -9,7 +9,9 @@ const PRIMES = firstPrimes(ROUNDS);
 const CONSTANTS = Int32Array.from(PRIMES, (prime) => fraction(Math.cbrt(prime)));
 const INITIAL_STATE = Int32Array.from(PRIMES.slice(0, STATE_WORDS), (prime) => fraction(Math.sqrt(prime)));
 
-/** Writes the tables by which assembly/edit.ts hashes under a key. `block`: the key as HMAC makes it a block of SHA-256. */
+/**
+ * Writes the tables by which assembly/edit.ts hashes under a key. `block`: the key as HMAC makes it a block of SHA-256.
+ */
 export function setKey({ bytes, functions }: CsvMemory, block: Uint8Array): void {
   bytes.set(new Uint8Array(CONSTANTS.buffer), TABLES_AT);
   for (const [isOuter, at, pad] of [

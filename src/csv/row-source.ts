@@ -1,7 +1,7 @@
 // This folder: from the bytes of CSV to rows and cells, with SIMD where the processor has it; nothing about types.
 //
-// All that is read lies in one `CsvMemory`, and rows and cells are positions in it: indices of `memory.bytes`, which hold
-// until the next chunk. For each body, in this order:
+// All that is read lies in one `CsvMemory`, and rows and cells are positions in it: indices of `memory.bytes`, which
+// hold until the next chunk. For each body, in this order:
 //
 //   chunk   RowBuffer      copies it behind the bytes of the last, incomplete row, and replaces invalid UTF-8
 //   row     RowTokenizer   lists the filled cells of the row in `memory.cells`; reads the bytes, writes none
@@ -17,8 +17,9 @@
 //   0 << 3                                  0      1     a
 //   1 << 3 | QUOTED | DOUBLED               3      7     b""c, of which CellText makes b"c
 //
-// assembly/ has the SIMD form of the loops: it does the plain case and returns a number that leaves any other one to the
-// TypeScript beside it, which alone decides what a row or a cell is. test/property/csv holds both to the same results.
+// assembly/ has the SIMD form of the loops: it does the plain case and returns a number that leaves any other one to
+// the TypeScript beside it, which alone decides what a row or a cell is. test/property/csv holds both to the same
+// results.
 
 import { LF, QUOTE } from '../base/ascii.ts';
 import { bodyStart } from './body-start.ts';
@@ -79,7 +80,9 @@ export class RowSource {
   readonly memory: CsvMemory;
   readonly tokenizer: RowTokenizer;
   readonly #output: RowOutput;
-  /** Must have edited each row that the handler keeps: the returned bytes are its own. Undefined if nothing is edited. */
+  /**
+   * Must have edited each row that the handler keeps: the returned bytes are its own. Undefined if nothing is edited.
+   */
   readonly editor: RowEditor | undefined;
   #width = 0;
   #started = false;
@@ -124,7 +127,9 @@ export class RowSource {
     return parts;
   }
 
-  /** Erases the hash key and gives the memory back, which nothing may use any more; only the first call has an effect. */
+  /**
+   * Erases the hash key and gives the memory back, which nothing may use any more; only the first call has an effect.
+   */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;

@@ -160,8 +160,8 @@ async function planCase(ledgers: LedgerStore, options: CaseOptions) {
 }
 
 /**
- * The run of which a list may be the rest: one that was confirmed by the same hash, for the same purge. Undefined unless
- * the list is read from a place that is purged, since any other list stays as it was confirmed.
+ * The run of which a list may be the rest: one that was confirmed by the same hash, for the same purge. Undefined
+ * unless the list is read from a place that is purged, since any other list stays as it was confirmed.
  */
 function restOf(list: DeletionList, { consent, purge }: CaseOptions, key: LedgerKey): RestQuery | undefined {
   const confirmed = confirmedBy(consent);

@@ -63,8 +63,8 @@ export class Batch {
   }
 
   /**
-   * Ends the time that the windows may wait, since their room is needed. Resolves once they are committed and removed, as
-   * do those that are being delivered; undefined if there are none.
+   * Ends the time that the windows may wait, since their room is needed. Resolves once they are committed and removed,
+   * as do those that are being delivered; undefined if there are none.
    */
   flush(): Promise<void> | undefined {
     this.#expire();

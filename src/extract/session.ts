@@ -63,8 +63,8 @@ export function extractOptions(config: SourceConfig): ExtractOptions {
 }
 
 /**
- * For the waits of the quota and of exports that failed, of which there may be several: `show` is called with the end of
- * the one that ends first, and with undefined when none is left.
+ * For the waits of the quota and of exports that failed, of which there may be several: `show` is called with the end
+ * of the one that ends first, and with undefined when none is left.
  */
 export function waitsAsOne(show: (until: number | undefined) => void): OnWait {
   const ends = new Map<object | undefined, number>();

@@ -33,7 +33,8 @@ export const temporaryPathOf = (path: string): string =>
 
 /**
  * Removes the temporary files of a file that killed writers left, as far as they are older than `ageMs`, or dated as
- * much ahead by a clock that was wrong; 0: all of them. One that is the file itself goes at any age: its writer has named it and died, or is about to remove this name.
+ * much ahead by a clock that was wrong; 0: all of them. One that is the file itself goes at any age: its writer has
+ * named it and died, or is about to remove this name.
  */
 export async function removeTemporaries(path: string, now: number, ageMs: number): Promise<void> {
   const prefix = `.${basename(path)}.`;
@@ -49,8 +50,8 @@ export async function removeTemporaries(path: string, now: number, ageMs: number
 }
 
 /**
- * Removes a temporary file. The file of another user, in a folder such as /tmp, stays there, unless it `mustGo`: then it is
- * a configuration failure.
+ * Removes a temporary file. The file of another user, in a folder such as /tmp, stays there, unless it `mustGo`: then
+ * it is a configuration failure.
  */
 async function removeTemporary(path: string, mustGo: boolean): Promise<void> {
   try {

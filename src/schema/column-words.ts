@@ -17,8 +17,8 @@ import type { Zone } from '../types/zone.ts';
 const HOUR_SECONDS = 3_600;
 
 /**
- * What SIMD and TypeScript collect of columns together, in the memory that holds the rows: number of filled cells, first
- * and last time. Beside it what SIMD has to know: modes, evidence that is not new, hours that the zone has once.
+ * What SIMD and TypeScript collect of columns together, in the memory that holds the rows: number of filled cells,
+ * first and last time. Beside it what SIMD has to know: modes, evidence that is not new, hours that the zone has once.
  */
 export class ColumnWords {
   readonly #memory: CsvMemory;

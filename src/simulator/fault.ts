@@ -10,8 +10,8 @@ export interface RequestFacts {
 }
 
 /**
- * Gives the fault of each request, if a rule applies: of the faults of a scenario the first whose conditions hold. Counts
- * requests from when the faults were set.
+ * Gives the fault of each request, if a rule applies: of the faults of a scenario the first whose conditions hold.
+ * Counts requests from when the faults were set.
  */
 export function faultRules(faults: readonly Fault[], seed: number) {
   const done = faults.map(() => 0);

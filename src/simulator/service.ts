@@ -22,7 +22,9 @@ export interface SimulatorOptions {
   /** Approximate number of events a day; replaces the scenario's `rows.per_day`. */
   readonly rowsPerDay?: number | undefined;
   readonly latencyMs?: number;
-  /** The CSV of these days, sent unchanged and without filters in place of generated rows; undefined: they have none. */
+  /**
+   * The CSV of these days, sent unchanged and without filters in place of generated rows; undefined: they have none.
+   */
   readonly bodyOf?: (from: Day, last: Day) => AsyncIterable<Buffer> | undefined;
 }
 

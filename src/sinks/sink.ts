@@ -16,9 +16,9 @@ export interface Commit {
 }
 
 /**
- * A place that is open for loading, whose cursor moves with each commit. A run calls, in this order: `runs.begin`; `state`,
- * from which it plans the days; for one batch after the other `begin` with each window and `commit`; `runs.end`; `publish`,
- * if something was committed; and `close`, in any case.
+ * A place that is open for loading, whose cursor moves with each commit. A run calls, in this order: `runs.begin`;
+ * `state`, from which it plans the days; for one batch after the other `begin` with each window and `commit`;
+ * `runs.end`; `publish`, if something was committed; and `close`, in any case.
  */
 export interface Sink {
   /** What the place holds beside its rows; undefined before the first load. That of the last commit. */
@@ -34,17 +34,19 @@ export interface Sink {
    * Takes a batch: verified, complete windows, one at least, which share no day and come in the order of days (S53). It
    * stores as many of them, from the first, as one plan of columns serves (`plannedTogether`): all of their rows, in
    * place of the stored ones that they read again (S13), each receipt, and the state of the last one. The result is the
-   * same as if they were committed one by one. The caller passes the remaining windows again; and one by one if some cannot be
-   * stored together, as those that share ids (`SharedIds` is thrown), of which nothing is stored then.
+   * same as if they were committed one by one. The caller passes the remaining windows again; and one by one if some
+   * cannot be stored together, as those that share ids (`SharedIds` is thrown), of which nothing is stored then.
    *
    * All becomes visible in one step (of several Delta tables that of `events`, S41), and is on the disk, or in the
-   * store, before that step; once it returns, no crash undoes it. A kill or a failure before the step leaves rows and state as they were, and may leave only what no reader
-   * sees and the next run removes or finishes without being asked: temporary files, a journal, objects that no commit
-   * names. Never is a row there twice, nor a cursor without its rows, nor rows without their receipt. Rows that move to
-   * another date may be nowhere for the moments of a commit (S29).
+   * store, before that step; once it returns, no crash undoes it. A kill or a failure before the step leaves rows and
+   * state as they were, and may leave only what no reader sees and the next run removes or finishes without being
+   * asked: temporary files, a journal, objects that no commit names. Never is a row there twice, nor a cursor without
+   * its rows, nor rows without their receipt. Rows that move to another date may be nowhere for the moments of a commit
+   * (S29).
    *
    * Of two writers one waits for the lock of the place, up to `lockWaitMs`, or loses the race for the commit: then
-   * nothing of its batch stays anywhere, earlier versions of objects included (S41). Both are transient failures (exit 3).
+   * nothing of its batch stays anywhere, earlier versions of objects included (S41). Both are transient failures (exit
+   * 3).
    */
   commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit>;
   /** Publishes a verified copy for readers at a path (S52); absent for a target that cannot do so. */

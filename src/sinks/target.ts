@@ -1,7 +1,7 @@
-// This folder: where windows are loaded into. Each target is a folder with a descriptor, listed in targets.ts, over which
-// the commands loop; `sql/` (DuckDB), `files/` (tables of Parquet files) and `storage/` (disk, bucket) are shared, and
-// `records/` writes Airbyte records. The interfaces here are what a target is asked for, docs/targets.md is how they
-// are used together. All methods throw UserError.
+// This folder: where windows are loaded into. Each target is a folder with a descriptor, listed in targets.ts, over
+// which the commands loop; `sql/` (DuckDB), `files/` (tables of Parquet files) and `storage/` (disk, bucket) are
+// shared, and `records/` writes Airbyte records. The interfaces here are what a target is asked for, docs/targets.md is
+// how they are used together. All methods throw UserError.
 
 import type { Writable } from 'node:stream';
 import type { TableName } from '../table/columns.ts';

@@ -8,8 +8,8 @@ import type { WorkerOptions } from '../sinks/records/worker-pool.ts';
 const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/source-dfinery';
 
 /**
- * The Airbyte source. `read` plans each stream, cuts the plans into segments of days that the same streams want, and writes records and
- * states.
+ * The Airbyte source. `read` plans each stream, cuts the plans into segments of days that the same streams want, and
+ * writes records and states.
  */
 export function sourceConnector(threads: WorkerOptions): Connector {
   return {

@@ -3,7 +3,9 @@ import { lastContained } from '../extract/plan/days.ts';
 import type { Window } from '../extract/window.ts';
 import { HASH_END } from '../schema/id-hashes.ts';
 
-/** Maximum number of remembered ids, about 40 bytes each. Of more a sample is kept, by the same rule for each window. */
+/**
+ * Maximum number of remembered ids, about 40 bytes each. Of more a sample is kept, by the same rule for each window.
+ */
 const MAX_REMEMBERED_IDS = 200_000;
 
 export interface WindowIds {

@@ -24,8 +24,8 @@ export interface Rules {
 
 /**
  * What a batch makes of one column of the table; evidence and cells are those of the whole batch. Of a column that held
- * `7` and gets `7.5`: `before` is long, `storedEvidence` that of `7`, `batchEvidence` that of `7.5`, `evidence` both, and
- * `type` double.
+ * `7` and gets `7.5`: `before` is long, `storedEvidence` that of `7`, `batchEvidence` that of `7.5`, `evidence` both,
+ * and `type` double.
  */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;
@@ -191,7 +191,8 @@ function readingOf(
   asInstants: boolean,
 ): Pick<PlannedColumn, 'readAs' | 'isClean'> {
   const seenAs = fixed ?? typeOf(batchEvidence, asInstants) ?? 'string';
-  // A place of an earlier version may have a column of datetimes that took such dates as DATE_GAP names: they are rescued.
+  // A place of an earlier version may have a column of datetimes that took such dates as DATE_GAP names: they are
+  // rescued.
   const readAs = type !== null && canWiden(seenAs, type, batchEvidence, asInstants) ? seenAs : type;
   return { readAs, isClean: readAs === null || fitsWholly(batchEvidence, readAs, asInstants) };
 }

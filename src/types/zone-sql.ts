@@ -38,8 +38,8 @@ export function sqlWall(instant: string, zone: Zone): string {
 }
 
 /**
- * SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ; NULL for one that no text without an offset means: the second of two
- * with the same wall-clock time, and one whose wall-clock time is beyond the years 1 to 9999.
+ * SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ; NULL for one that no text without an offset means: the second of
+ * two with the same wall-clock time, and one whose wall-clock time is beyond the years 1 to 9999.
  */
 export function sqlFirstWall(instant: string, zone: Zone): string {
   const micros = `epoch_us(${instant})`;

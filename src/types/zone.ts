@@ -34,7 +34,9 @@ interface Piece {
   readonly isRepeated: boolean;
 }
 
-/** What the runtime tells of a zone, as far as it was asked: spans by calendar year, pieces by year of the wall clock. */
+/**
+ * What the runtime tells of a zone, as far as it was asked: spans by calendar year, pieces by year of the wall clock.
+ */
 interface Changes {
   readonly format: Intl.DateTimeFormat;
   readonly spans: Map<number, readonly ZoneSpan[]>;

@@ -145,8 +145,8 @@ function provedPurge({ at, target, outcome, counts, unreached = [], run }: Line<
 }
 
 /**
- * The purge of a place that the run's line `open` or `purging` announced, until its result is known. Whether the run has
- * ended the ledger does not tell: until the purge began it removed nobody there, and then it is open whom.
+ * The purge of a place that the run's line `open` or `purging` announced, until its result is known. Whether the run
+ * has ended the ledger does not tell: until the purge began it removed nobody there, and then it is open whom.
  */
 function announcedPurge({ kind, at, run }: Line<'open' | 'purging'>, target: string, place: LinePlace) {
   const [counts, missed] = kind === 'open' ? [{ people: 0, rows: 0 }, NOT_BEGUN] : [{}, NOT_ENDED];
@@ -172,9 +172,10 @@ export interface ProofQuery {
 }
 
 /**
- * Proves when, and with what answers, the deletion of an id was requested at one service: at another one the same id may
- * be another person. Gives every answer, and every purge of a run that the id was deleted in, or only purged in (S56),
- * the oldest run first; at the end of each run the places that it was to purge and did not. Memory: the answers found.
+ * Proves when, and with what answers, the deletion of an id was requested at one service: at another one the same id
+ * may be another person. Gives every answer, and every purge of a run that the id was deleted in, or only purged in
+ * (S56), the oldest run first; at the end of each run the places that it was to purge and did not. Memory: the answers
+ * found.
  */
 export async function proveErasure(id: string, query: ProofQuery) {
   const { folder } = query;

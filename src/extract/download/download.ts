@@ -5,8 +5,8 @@ import type { ScanResult } from '../../schema/scanner.ts';
 import type { DayRange } from '../plan/days.ts';
 
 /*
- * Two shapes lead from the body of an answer to a window: an ExportFile is one body, stored and verified; a Download is the
- * files of one request for days of the plan, of which the window builder makes a Window.
+ * Two shapes lead from the body of an answer to a window: an ExportFile is one body, stored and verified; a Download is
+ * the files of one request for days of the plan, of which the window builder makes a Window.
  */
 
 /** One export, completely downloaded and verified, in the spool folder. */

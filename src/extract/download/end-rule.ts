@@ -19,9 +19,10 @@ import { dayRequest, fetchDays } from './split.ts';
  * |[D,D+2]| = |[D,D+1]| + |[D+1,D+2]|, both with rows and no day between them: ranges leave their end out.
  * What "apart" means is said at the end of this file.
  *
- * While single days are not proved whole, `decide` says after each answer what is requested next for a day D, or what its
- * window is. [D,D+1] contains D under both readings, so neighbouring windows share their boundary until something is
- * proved. Settled deliveries and full refreshes hand each row on once (`proveFirst`): there no boundary may be shared.
+ * While single days are not proved whole, `decide` says after each answer what is requested next for a day D, or what
+ * its window is. [D,D+1] contains D under both readings, so neighbouring windows share their boundary until something
+ * is proved. Settled deliveries and full refreshes hand each row on once (`proveFirst`): there no boundary may be
+ * shared.
  */
 
 /** The answer for a day that needs no request: an export of more days had no row of it. */

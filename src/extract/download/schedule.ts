@@ -104,8 +104,8 @@ export class Scheduler {
   }
 
   /**
-   * Frees space on the disk of the spool for the first days (S64): of the windows that wait to be committed, else of a file
-   * that an ended run left, else of the last download. False if there is none of them.
+   * Frees space on the disk of the spool for the first days (S64): of the windows that wait to be committed, else of a
+   * file that an ended run left, else of the last download. False if there is none of them.
    */
   async #removeSomething(): Promise<boolean> {
     const flushed = this.#batch.flush();
@@ -197,9 +197,9 @@ export class Scheduler {
   }
 
   /**
-   * The results, of which an answer without rows for a day that is too old by both clocks is no empty day: a service may
-   * send what it still has, instead of a refusal (S5). Its file goes for further targets, too: they judge an answer of
-   * their own, by its time.
+   * The results, of which an answer without rows for a day that is too old by both clocks is no empty day: a service
+   * may send what it still has, instead of a refusal (S5). Its file goes for further targets, too: they judge an answer
+   * of their own, by its time.
    */
   async #withoutGone(results: readonly DaysResult[]): Promise<DaysResult[]> {
     const { plan, facts, spool } = this.#extraction;
@@ -223,7 +223,10 @@ export class Scheduler {
     return ends.some((to) => spool.hasReusable(requestKey({ ...plan.filters, from: day, to })));
   }
 
-  /** The days from the next one on that are surely gone and need no request: hundreds of thousands, after an early start. */
+  /**
+   * The days from the next one on that are surely gone and need no request: hundreds of thousands, after an early
+   * start.
+   */
   #goneDays(first: Day): Day[] {
     const isGone = (day: Day) => this.#extraction.facts.isSurelyGone(day) && !this.#hasReusable(day);
     if (!isGone(first)) return [];

@@ -131,8 +131,8 @@ export class ServiceFacts {
   }
 
   /**
-   * True if the day can no longer be exported by the service's clock either, so that it need not be requested (S5). Rows
-   * of an older day show that it can.
+   * True if the day can no longer be exported by the service's clock either, so that it need not be requested (S5).
+   * Rows of an older day show that it can.
    */
   isSurelyGone(day: Day): boolean {
     const { oldestExported } = this.#known;

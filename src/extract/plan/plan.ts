@@ -87,7 +87,10 @@ export interface Plan extends PlannedDelivery, PlannedRule {
   readonly historyDays: number;
   readonly eventNames: readonly string[];
   readonly days: readonly Day[];
-  /** Days of `days`, in their order, that are gaps unless this machine's clock is ahead: the answer to their request decides (S5). */
+  /**
+   * Days of `days`, in their order, that are gaps unless this machine's clock is ahead: the answer to their request
+   * decides (S5).
+   */
   readonly likelyGaps: ReadonlySet<Day>;
   /**
    * True if a day is a gap once the service no longer exports it: wanted and not complete. Else the plan is clamped.
@@ -151,10 +154,10 @@ export function planRun(input: PlanInput): Plan {
 const lookbackOf = ({ delivery, settings }: PlanInput): number => (delivery === 'settled' ? 0 : settings.lookbackDays);
 
 /*
- * The days of a run. `given` is the start that is configured, else the stored one, else `oldest`: the first day that the
- * service probably still exports. `start`, from which on the cursor is the first incomplete day, is `given`; but not
- * before `oldest` in a first full refresh, nor while it follows the oldest day: nobody configured one, and nothing was
- * read since it was stored.
+ * The days of a run. `given` is the start that is configured, else the stored one, else `oldest`: the first day that
+ * the service probably still exports. `start`, from which on the cursor is the first incomplete day, is `given`; but
+ * not before `oldest` in a first full refresh, nor while it follows the oldest day: nobody configured one, and nothing
+ * was read since it was stored.
  *
  *   run            reads from                                             a missing day is a gap from
  *   --from D       D                                                      D
@@ -162,8 +165,9 @@ const lookbackOf = ({ delivery, settings }: PlanInput): number => (delivery === 
  *   any other      the cursor less `lookback_days`, not before `start`,   the cursor, but never while the start
  *                  nor before `oldest` but for incomplete days            follows the oldest day
  *
- * A resumed run has no lookback. The last day is `--to` or the configured end, at most the latest that may be requested.
- * Complete days between are read only if they were named, are to be refreshed, or may get late rows (a lookback).
+ * A resumed run has no lookback. The last day is `--to` or the configured end, at most the latest that may be
+ * requested. Complete days between are read only if they were named, are to be refreshed, or may get late rows (a
+ * lookback).
  */
 
 /** `startsOver`: what was read before does not count. */

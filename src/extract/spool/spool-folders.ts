@@ -79,7 +79,10 @@ async function removeFile(path: string, unremoved: string[]): Promise<void> {
   });
 }
 
-/** As `sweepAll`; verified files stay if they are retained by their time (ms). Returns the files that it could not remove. */
+/**
+ * As `sweepAll`; verified files stay if they are retained by their time (ms). Returns the files that it could not
+ * remove.
+ */
 async function sweep(
   folder: string,
   listed: readonly string[],

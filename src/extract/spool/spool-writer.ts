@@ -116,8 +116,8 @@ export class SpoolWriter {
 }
 
 /**
- * Waits until the disk has as much space left as a spool leaves free. Throws a UserError that names the folder if it has
- * less and nothing can be removed.
+ * Waits until the disk has as much space left as a spool leaves free. Throws a UserError that names the folder if it
+ * has less and nothing can be removed.
  */
 async function leaveFree(folder: string, makeRoom: MakeRoom): Promise<void> {
   const { bavail, blocks, bsize } = await statfs(folder);

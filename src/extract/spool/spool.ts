@@ -174,7 +174,10 @@ export class Spool {
     this.#leftBehind.clear();
   }
 
-  /** Removes one of the exports that ended runs left and this run has not used, the latest first; false if there is none. */
+  /**
+   * Removes one of the exports that ended runs left and this run has not used, the latest first; false if there is
+   * none.
+   */
   async discardLastUnused(): Promise<boolean> {
     const [key, stems = []] = [...this.#leftBehind].at(-1) ?? [];
     if (key === undefined) return false;

@@ -17,8 +17,8 @@ import { DELETION_OUTCOMES, type DeletionKind, deletionFacts } from './outcomes.
 export interface DeletionAnswer {
   /**
    * `done`: all four fields say so. `rejected`: this id is not accepted, others may be. `retry`: the request may be
-   * sent again, which is harmless. `wait`: nothing may be sent before `allowedFrom(limits)`. `stop`: nothing more may be
-   * sent. `undecided`: the answer does not tell.
+   * sent again, which is harmless. `wait`: nothing may be sent before `allowedFrom(limits)`. `stop`: nothing more may
+   * be sent. `undecided`: the answer does not tell.
    */
   readonly kind: DeletionKind;
   /** The service's code, or a short word if there was none. */

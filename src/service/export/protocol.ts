@@ -20,7 +20,9 @@ export class UnreadableBody extends UserError {
 /** A 200 whose body may be CSV: data only when it was read to its end and verified. */
 export interface ExportBody {
   readonly kind: 'data';
-  /** The CSV after content decoding. Throws an UnreadableBody. A clean end that is too early shows in the rows alone. */
+  /**
+   * The CSV after content decoding. Throws an UnreadableBody. A clean end that is too early shows in the rows alone.
+   */
   readonly bytes: AsyncIterable<Uint8Array>;
   /**
    * True if the Content-Length of a body that is not compressed declared the length of the CSV. The trailer of a gzip

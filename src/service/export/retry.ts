@@ -54,9 +54,9 @@ interface SuspectedTruncation {
 type Accepted<T> = Received<T> & { readonly requests: number };
 
 /**
- * An answer after which the same request is not sent again. `gone`: the service no longer has the first day. `invalid`: a
- * 400, perhaps for a day that has not begun. `too_big`: it failed so often that fewer days, or fewer event names, must be
- * requested.
+ * An answer after which the same request is not sent again. `gone`: the service no longer has the first day. `invalid`:
+ * a 400, perhaps for a day that has not begun. `too_big`: it failed so often that fewer days, or fewer event names,
+ * must be requested.
  */
 export type LastRefusal = Omit<Refusal, 'kind'> & { readonly kind: 'gone' | 'invalid' | 'too_big' };
 
@@ -129,8 +129,8 @@ export async function retrying<T>(
 }
 
 /**
- * Makes a refusal of a body that may have been cut, unless the one before it was the same (S60). `isToConfirm`: it is worth
- * another request without a pause.
+ * Makes a refusal of a body that may have been cut, unless the one before it was the same (S60). `isToConfirm`: it is
+ * worth another request without a pause.
  */
 function confirmed<T>(
   request: () => Promise<Received<T> | Refusal>,

@@ -13,8 +13,9 @@ export class TimeLimitReached extends Error {
 }
 
 /**
- * Aborts `signal` with `TimeLimitReached` when nothing arrives for `ms` while a caller waits; also when `caller` aborts.
- * It is no `AbortSignal.timeout` within `AbortSignal.any`, which Node 20 collects as garbage, so that it never fires.
+ * Aborts `signal` with `TimeLimitReached` when nothing arrives for `ms` while a caller waits; also when `caller`
+ * aborts. It is no `AbortSignal.timeout` within `AbortSignal.any`, which Node 20 collects as garbage, so that it never
+ * fires.
  */
 export class IdleTimeout {
   readonly signal: AbortSignal;

@@ -111,7 +111,9 @@ export const batchRows = (columns: number, rowBytes: number): number =>
 /** Loads the decoder of Parquet: 5 MB of WebAssembly, which take 35 ms and are needed only here. */
 export const loadDecoder = () => import('parquet-wasm');
 
-/** A part of an open file, read in one call: Node's own Blob of a file reads it in many, beside other work of the loop. */
+/**
+ * A part of an open file, read in one call: Node's own Blob of a file reads it in many, beside other work of the loop.
+ */
 class FilePart extends Blob {
   override readonly size: number;
   readonly #file: FileHandle;

@@ -73,8 +73,8 @@ function outputError(error: unknown, out: string | Writable): unknown {
 }
 
 /**
- * Keeps copies of the files of all windows, which the extraction removes, until the columns of all are known, and begins
- * to write their rows: most windows have the columns of all.
+ * Keeps copies of the files of all windows, which the extraction removes, until the columns of all are known, and
+ * begins to write their rows: most windows have the columns of all.
  */
 async function keepAll(
   windows: AsyncIterable<Window>,

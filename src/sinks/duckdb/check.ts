@@ -82,8 +82,8 @@ export async function checkStore(engine: Engine): Promise<void> {
 }
 
 /**
- * Throws UserError if somebody removed or renamed a column of `events` that statements name (unless given, any), or gave
- * one of this program's own another type.
+ * Throws UserError if somebody removed or renamed a column of `events` that statements name (unless given, any), or
+ * gave one of this program's own another type.
  */
 export async function checkColumns(
   engine: Engine,

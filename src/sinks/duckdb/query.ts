@@ -34,7 +34,9 @@ export async function queryDuckDb(options: EngineOptions, queries: readonly stri
   });
 }
 
-/** The part of a message that cannot quote a cell (S38): a message about the query has only its words in the first line. */
+/**
+ * The part of a message that cannot quote a cell (S38): a message about the query has only its words in the first line.
+ */
 function withoutCells(message: string): string {
   if (/^(Parser|Binder|Catalog|Syntax|Permission) Error/.test(message)) return message.split('\n', 1)[0];
   const [, kind = 'an error'] = /^([A-Z][A-Za-z ]* Error)/.exec(message) ?? [];

@@ -19,8 +19,8 @@ export interface DataFile {
   /** Number of rows without a value by column; undefined if the log does not count them. */
   readonly nulls?: ReadonlyMap<string, number>;
   /**
-   * Number of rows of a file of `events` by the window that wrote them last: `3 → 90, 7 → 10` where window 7 has read 10
-   * of the rows of window 3 again. Empty for other tables.
+   * Number of rows of a file of `events` by the window that wrote them last: `3 → 90, 7 → 10` where window 7 has read
+   * 10 of the rows of window 3 again. Empty for other tables.
    */
   readonly windows: ReadonlyMap<number, number>;
   /** The id of the file of `events` from which the rows of a derived table come; absent for `events`. */

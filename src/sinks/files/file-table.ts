@@ -180,8 +180,8 @@ export const copiesOf = (files: readonly ReadableFile[]): string[] => files.map(
 /**
  * Opens a place with an engine and a folder of this run alone: for reading, or for writing if the commit and not a lock
  * decides between two writers. `logFolder`: the folder of the storage whose `create` is that commit, which the storage
- * must honour; without a file in it there is nothing to rewrite, and nothing is made. `close` closes the storage too, as
- * does a failure. Throws what `logOf` throws, or UserError.
+ * must honour; without a file in it there is nothing to rewrite, and nothing is made. `close` closes the storage too,
+ * as does a failure. Throws what `logOf` throws, or UserError.
  */
 export async function openWithoutLock(
   storage: Storage,

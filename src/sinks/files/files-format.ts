@@ -13,8 +13,8 @@ export interface FilesFormat {
    * Opens a place, once for each command or run, which closes it again:
    * - `read`: nothing in the place is changed. A place that is missing is opened all the same, and its log has no
    *   snapshot.
-   * - `rewrite`: for `compact` and purges. Throws a configuration failure (`noTableError`) where nothing was loaded, and
-   *   makes nothing there.
+   * - `rewrite`: for `compact` and purges. Throws a configuration failure (`noTableError`) where nothing was loaded,
+   *   and makes nothing there.
    * - `load`: makes a place that is missing. Throws a configuration failure for one of another program, and, before the
    *   first load, for others' files in the folders of the tables, which a purge would remove (`refuseForeignFiles`).
    *
@@ -53,8 +53,8 @@ export interface OpenPlace {
   /** An empty folder of this run alone, for files that are not stored yet; `close` removes it. */
   readonly folder: string;
   /**
-   * Throws a transient failure if another run took this one for dead, and removed the folder: called before each commit.
-   * Absent where a lock keeps it out.
+   * Throws a transient failure if another run took this one for dead, and removed the folder: called before each
+   * commit. Absent where a lock keeps it out.
    */
   checkHeld?(): void;
   /** Closes engine, log and storage; may be called after any failure. */

@@ -29,8 +29,8 @@ export const isReceiptEntry = (name: string): boolean => name.startsWith(WINDOW)
 
 /**
  * The entries of a state, JSON by name. The rows that each window still has are not among them, since the files show
- * them (`receiptsWith(receipts, liveRows(files))`); nor are zone, tables and event names, for which each log has its own
- * place. A log whose entries stay for good, as in Delta, leaves the event names out.
+ * them (`receiptsWith(receipts, liveRows(files))`); nor are zone, tables and event names, for which each log has its
+ * own place. A log whose entries stay for good, as in Delta, leaves the event names out.
  */
 export function stateEntries({ columns, receipts, exportState, changes }: TableState): Map<string, string> {
   const byReceipt = groupBy(changes, ({ window }) => window);

@@ -100,8 +100,9 @@ export async function storeTime(storage: Storage): Promise<number> {
 
 /**
  * Erases the files of a table that are not live. A file that was part of no table stays if it is younger than the purge
- * (`purgedAt`: `Versions.storedAt`, or `storeTime` before the commit): its writer may still commit it. Returns a sentence about each whose time is yet to
- * come, which no clock that was right has given it: it may be older than the purge.
+ * (`purgedAt`: `Versions.storedAt`, or `storeTime` before the commit): its writer may still commit it. Returns a
+ * sentence about each whose time is yet to come, which no clock that was right has given it: it may be older than the
+ * purge.
  */
 export async function eraseFiles(storage: Storage, table: TableName, { isLive, leftAt }: KnownFiles, purgedAt: number) {
   const young = new Map<string, number>();
@@ -122,8 +123,9 @@ export async function eraseFiles(storage: Storage, table: TableName, { isLive, l
 }
 
 /**
- * Paths of files whose retention (ms) has ended (S45), and of those that dead runs left (S46). The latter are old by the
- * clock of the store, too: by a machine's clock that is ahead, those of a run that is about to commit them would be.
+ * Paths of files whose retention (ms) has ended (S45), and of those that dead runs left (S46). The latter are old by
+ * the clock of the store, too: by a machine's clock that is ahead, those of a run that is about to commit them would
+ * be.
  */
 export async function expiredFiles(
   storage: Storage,

@@ -24,8 +24,8 @@ export interface Superseded {
 }
 
 /**
- * Finds the rows of stored files that a batch, written into `files`, reads again and so supersedes (S13). Makes temporary
- * tables; called inside a transaction. Throws SharedIds.
+ * Finds the rows of stored files that a batch, written into `files`, reads again and so supersedes (S13). Makes
+ * temporary tables; called inside a transaction. Throws SharedIds.
  */
 export async function findSuperseded(
   table: FileTable,

@@ -26,16 +26,16 @@ export interface TableLog {
   /** The version that was read or committed last; undefined before the first commit. */
   readonly snapshot: Snapshot | undefined;
   /**
-   * Makes the latest version the snapshot, after it finished a change of this process that the disk stopped half-way, and
-   * takes in what other programs have changed. Called when a place is opened, and after a failure.
+   * Makes the latest version the snapshot, after it finished a change of this process that the disk stopped half-way,
+   * and takes in what other programs have changed. Called when a place is opened, and after a failure.
    */
   read(): Promise<void>;
   /**
    * Stores the added files, then makes removed files, added files and the next state visible in one step; the next
-   * version is then the snapshot. Once it returns, the change survives any crash. If another writer committed after this
-   * log has read, it throws LostRace, and nothing of the change is left anywhere: the log has erased what it stored.
-   * After any other failure, and after a kill, the change is not visible, unless the answer to that one step was lost:
-   * so its files stay until `expired` names them.
+   * version is then the snapshot. Once it returns, the change survives any crash. If another writer committed after
+   * this log has read, it throws LostRace, and nothing of the change is left anywhere: the log has erased what it
+   * stored. After any other failure, and after a kill, the change is not visible, unless the answer to that one step
+   * was lost: so its files stay until `expired` names them.
    */
   commit(change: FileChange): Promise<void>;
   /**
@@ -44,23 +44,23 @@ export interface TableLog {
    */
   tryErase(removed: readonly DataFile[]): Promise<void>;
   /**
-   * After the commit of a purge: removes every file that is not live (`eraseFiles`), also of earlier versions and of dead
-   * runs, older versions of the log (`eraseBefore`), and every entry of it that names values (S37, S44). Files that
-   * another writer stored after that commit stay: it may still commit them. Returns a sentence about each thing that may
-   * still hold the people. If it fails or is killed the same purge again, which commits even if nobody is found, finishes
-   * it.
+   * After the commit of a purge: removes every file that is not live (`eraseFiles`), also of earlier versions and of
+   * dead runs, older versions of the log (`eraseBefore`), and every entry of it that names values (S37, S44). Files
+   * that another writer stored after that commit stay: it may still commit them. Returns a sentence about each thing
+   * that may still hold the people. If it fails or is killed the same purge again, which commits even if nobody is
+   * found, finishes it.
    */
   erase(): Promise<readonly string[]>;
   /** False if files of the snapshot may have been changed or removed since: a purge removes them at once. */
   isUnchanged(): Promise<boolean>;
   /**
-   * Paths of files that no reader needs any more, or that dead runs left (S45, S46): `expiredFiles`. May first remove old
-   * versions; the caller removes the files. A failure is only logged. Absent if files leave with the commit.
+   * Paths of files that no reader needs any more, or that dead runs left (S45, S46): `expiredFiles`. May first remove
+   * old versions; the caller removes the files. A failure is only logged. Absent if files leave with the commit.
    */
   expired?(): Promise<readonly string[]>;
   /**
-   * What the log itself says that does not fit, for `verify`: another schema than that of the state, a file that readers
-   * see and no table has. Read-only. Absent where nothing but the files can differ.
+   * What the log itself says that does not fit, for `verify`: another schema than that of the state, a file that
+   * readers see and no table has. Read-only. Absent where nothing but the files can differ.
    */
   check?(): Promise<Difference[]>;
   /**

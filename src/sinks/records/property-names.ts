@@ -39,8 +39,8 @@ const HASH_DIGITS = 6;
  * as the customer wrote them, with these exceptions: `event_name`, the names of this program's own properties, equal
  * names, and names that fold alike, which readers would merge into one column (S16). All of these but the first, in
  * order of their bytes (the cursor and the key of a stream before all others), get the hash of the name in the export,
- * so that no other column of the same day, present or absent, changes them. `catalog` has the configured properties; the
- * form that it has is used, since one header need not have all of the names that fold alike. No property has two
+ * so that no other column of the same day, present or absent, changes them. `catalog` has the configured properties;
+ * the form that it has is used, since one header need not have all of the names that fold alike. No property has two
  * columns.
  */
 export function propertyNames(

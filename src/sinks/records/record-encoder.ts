@@ -12,12 +12,14 @@ import { CHECKED, OFFSETS_ONLY, type RecordPlan } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
 /**
- * Room (bytes) for a cell beside `BYTE_ROOM` for each of its bytes, enough for a cell that is rescued and the row's key,
- * and so written three times.
+ * Room (bytes) for a cell beside `BYTE_ROOM` for each of its bytes, enough for a cell that is rescued and the row's
+ * key, and so written three times.
  */
 const CELL_ROOM = 100;
 const BYTE_ROOM = 22;
-/** Room for each byte of a typed cell that fits: a number in a list, such as `1.0E15`, becomes a longer text in quotes. */
+/**
+ * Room for each byte of a typed cell that fits: a number in a list, such as `1.0E15`, becomes a longer text in quotes.
+ */
 const TYPED_ROOM = 4;
 const ESCAPE_ROOM = 6;
 /**

@@ -42,7 +42,10 @@ export interface RecordPlan {
   readonly labelOffsets: Int32Array;
   /** For each column as JSON the name of its property. */
   readonly fields: readonly string[];
-  /** For each column as JSON its member of `_rescued`: its own name; of equal names all but the first that of the property. */
+  /**
+   * For each column as JSON its member of `_rescued`: its own name; of equal names all but the first that of the
+   * property.
+   */
   readonly rescuedAs: readonly string[];
   readonly key: boolean;
   readonly rescued: boolean;

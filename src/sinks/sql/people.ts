@@ -231,7 +231,9 @@ class Cells {
     ];
   }
 
-  /** A warning if the column has lists, whose items are not compared: a list of several ids would be of several people. */
+  /**
+   * A warning if the column has lists, whose items are not compared: a list of several ids would be of several people.
+   */
   listWarnings(): string[] {
     if (!this.#hasLists) return [];
     return [

@@ -14,11 +14,11 @@ export interface ParquetPart {
 }
 
 /**
- * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there: what else a kill
- * leaves lies in the folder of that object, where `list` shows it, or `eraseAllBut` finds it. What is stored when a
- * method returns survives any crash. All methods throw UserErrors that name the address: `config` if the user must act,
- * `transient` if a retry may succeed. A storage may repeat a request whose answer was lost: `create` then says false of
- * its own object, which its text tells (`Versions`).
+ * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there: what else
+ * a kill leaves lies in the folder of that object, where `list` shows it, or `eraseAllBut` finds it. What is stored
+ * when a method returns survives any crash. All methods throw UserErrors that name the address: `config` if the user
+ * must act, `transient` if a retry may succeed. A storage may repeat a request whose answer was lost: `create` then
+ * says false of its own object, which its text tells (`Versions`).
  */
 export interface Storage {
   /** The address as it was given, for messages. */
@@ -59,14 +59,18 @@ export interface Storage {
   ): Promise<void>;
   /**
    * Throws a configuration failure unless `eraseAllBut` would remove the last byte of these objects: it tries that on
-   * one of its own, in the `PROBE_FOLDER`, or looks at what keeps bytes, such as a second name on a disk. Missing objects are no failure.
+   * one of its own, in the `PROBE_FOLDER`, or looks at what keeps bytes, such as a second name on a disk. Missing
+   * objects are no failure.
    */
   tryErase(paths: readonly string[]): Promise<void>;
   /** Ends what the storage keeps open; it is not used afterwards. */
   close(): void;
 }
 
-/** Folder of objects that a run makes to see what the store does; it removes them, or a later load does (`expiredFiles`). */
+/**
+ * Folder of objects that a run makes to see what the store does; it removes them, or a later load does
+ * (`expiredFiles`).
+ */
 export const PROBE_FOLDER = '_dfinery/probe';
 
 /** Maximum size of an object that is read whole (bytes): no log entry or checkpoint of this program is larger. */

@@ -59,9 +59,9 @@ export type StreamPlan =
 type Input = Pick<PlanInput, 'delivery' | 'appends' | 'now'> & { readonly settings: SourceConfig };
 
 /**
- * Plans one configured stream from its saved state, under a cursor (S25) and a delivery (S7) of its own. A state of other
- * filters (S6), or of another full refresh (S26), is not continued; an interrupted read is, without its lookback. Throws
- * a UserError.
+ * Plans one configured stream from its saved state, under a cursor (S25) and a delivery (S7) of its own. A state of
+ * other filters (S6), or of another full refresh (S26), is not continued; an interrupted read is, without its lookback.
+ * Throws a UserError.
  */
 export function planStream(
   stream: ConfiguredStream,

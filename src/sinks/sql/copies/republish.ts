@@ -61,8 +61,8 @@ export async function republish(
 }
 
 /**
- * Publishes each copy again that is there and of which `isOld` is true. Throws UserError if one cannot be replaced, once
- * all others are, and for a plain copy of the database that has them.
+ * Publishes each copy again that is there and of which `isOld` is true. Throws UserError if one cannot be replaced,
+ * once all others are, and for a plain copy of the database that has them.
  */
 export function publishOld(
   format: CopiedFormat,

@@ -1,6 +1,6 @@
 // This folder: copies for readers (S52), of a DuckDB file or of a catalog of DuckLake. A database has an id, and stores
-// an identity of its file from the file system, which a plain copy of the file does not share. A copy for readers stores
-// the id of its database: only such a file is ever replaced.
+// an identity of its file from the file system, which a plain copy of the file does not share. A copy for readers
+// stores the id of its database: only such a file is ever replaced.
 
 import type { StatefulTarget } from '../../target.ts';
 import { fileExists } from '../engine/database-file.ts';

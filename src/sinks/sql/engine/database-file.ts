@@ -54,7 +54,10 @@ export function realFile(path: string): string {
   return lstatSync(file).isSymbolicLink() ? realpathSync(file) : file;
 }
 
-/** Throws UserError for an address, and for a path with a `?`: DuckDB takes what follows as options, and writes the log elsewhere. */
+/**
+ * Throws UserError for an address, and for a path with a `?`: DuckDB takes what follows as options, and writes the log
+ * elsewhere.
+ */
 export function checkDatabasePath(file: string): void {
   checkLocalPath(file);
   if (!resolve(file).includes('?')) return;

@@ -4,7 +4,9 @@ import type { Engine } from '../engine/engine.ts';
 import { fileQuery, type TypedRows, type WindowLoad } from './file-query.ts';
 import { sqlNumberKeys, sqlNumbersIn } from './keys.ts';
 
-/** Temporary table: the rows of the window in their order. `base` a, `rescued`, `extra`, and `t0`, `t1`… typed values. */
+/**
+ * Temporary table: the rows of the window in their order. `base` a, `rescued`, `extra`, and `t0`, `t1`… typed values.
+ */
 const STAGE = '_dfinery_stage';
 /** Temporary table: the keys of rows whose base id is there more than once. `ref`, the `rowid` there, 23, `key` a#2. */
 const KEYS = '_dfinery_keys';

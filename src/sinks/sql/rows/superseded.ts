@@ -83,8 +83,8 @@ export class SharedIds extends UserError {
 }
 
 /**
- * Throws SharedIds if windows of a batch may share an id: a later one may supersede rows of an earlier, so that they are
- * stored one by one. Hashes are compared, which takes a third less time than texts.
+ * Throws SharedIds if windows of a batch may share an id: a later one may supersede rows of an earlier, so that they
+ * are stored one by one. Hashes are compared, which takes a third less time than texts.
  */
 export async function refuseSharedIds(engine: Engine, { windows }: RereadBatch, incoming: string): Promise<void> {
   if (windows.length === 1) return;
