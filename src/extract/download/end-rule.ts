@@ -3,7 +3,15 @@ import { HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
 import type { LastRefusal } from '../../service/export/retry.ts';
-import { type DayRange, type DayRanges, lastDayOver, lastSettledDay, only, todayUtc } from '../plan/days.ts';
+import {
+  type DayRange,
+  type DayRanges,
+  lastDayOver,
+  lastSettledDay,
+  oldestDays,
+  only,
+  todayUtc,
+} from '../plan/days.ts';
 import { type DaysResult, type Download, type NoDownload, noDownload, rowCount, sentAtOf } from './download.ts';
 import { discard, type Extraction } from './extraction.ts';
 import { fetchRange, refusalError } from './range.ts';
@@ -54,6 +62,8 @@ interface Circumstances extends Pick<Extraction['plan'], 'proveFirst' | 'appends
   /** True for a day that has begun in UTC, and for one that is over in every time zone. */
   readonly hasBegun: boolean;
   readonly isOver: boolean;
+  /** True for a day that the service most likely still exports: else it may have left between two requests. */
+  readonly isInHistory: boolean;
   /** True once a day that had begun was refused on its own: then a refusal does not show that a day has not begun. */
   readonly refusesSingleDays: boolean;
   readonly rangesInclusive: boolean;
@@ -65,14 +75,14 @@ interface Circumstances extends Pick<Extraction['plan'], 'proveFirst' | 'appends
 
 type WantedAnswer = 'twoDays' | 'next' | 'sharesNoRow';
 
-/** The window of a day. `isOpen`: rows of the next day may be in it. */
+/** The window of a day. `warning`: what is not proved of its rows. */
 interface WindowStep {
   readonly kind: 'window';
   readonly download: Download;
   readonly days: DayRange;
   /** The last day that the download is known to contain. */
   readonly contains: Day | undefined;
-  readonly isOpen?: true;
+  readonly warning?: string;
 }
 
 /** What is done next for a day. */
@@ -91,6 +101,11 @@ function decide({ single, twoDays, next, sharesNoRow }: Answers, now: Circumstan
   if (answer.kind === 'rows' && single.isProof) return windowOf(answer, day);
 
   if (twoDays === undefined) return request('twoDays');
+  if (twoDays.kind === 'gone' && answer.kind === 'rows' && now.isInHistory) {
+    // The service exports the day: it is no gap (S5), though [D,D] may not have had all of it (S2).
+    if (now.appends) return { kind: 'failure', error: unprovableEnd(day) };
+    return { ...windowOf(answer, day), contains: undefined, warning: onlyAlone(day, twoDays.message) };
+  }
   if (twoDays.kind === 'gone') return none('gone', twoDays.message);
   if (twoDays.kind !== 'rows') {
     if (now.isOver) return { kind: 'failure', error: refusalError({ first: day, last: tomorrow }, twoDays.message) };
@@ -105,7 +120,7 @@ function decide({ single, twoDays, next, sharesNoRow }: Answers, now: Circumstan
   if (answer.kind === 'rows' && (next.isProof || isAllOfDay)) return windowOf(answer, day);
   // Rows of D+1 may be in [D,D+1]: appended, they would come twice; a consumer that merges by key can get them twice.
   const open = (why: string): RuleStep =>
-    now.appends ? none('later', why) : { ...windowOf(twoDays, day), isOpen: true };
+    now.appends ? none('later', why) : { ...windowOf(twoDays, day), warning: unprovedEnd(day) };
   if (now.rangesInclusive) return open(`an export of it contains ${tomorrow} as well, which is not wanted yet`);
 
   if (sharesNoRow === undefined) return request('sharesNoRow');
@@ -194,6 +209,7 @@ export class EndRule {
     return {
       hasBegun: day <= todayUtc(now),
       isOver: day <= lastDayOver(now),
+      isInHistory: day >= oldestDays(now, plan.historyDays).probably,
       refusesSingleDays: this.#refusesSingleDays,
       rangesInclusive: facts.known.rangesInclusive === true,
       isNextWanted: this.#ranges.peek() === addDays(day, 1),
@@ -215,12 +231,7 @@ export class EndRule {
     const { download, days, contains } = step;
     if (days.first < days.last) this.#ranges.next(1);
     if (download === twoDays && !plan.proveFirst) this.#rememberTwoDays(download, single);
-    if (step.isOpen) {
-      const message =
-        `Whether to_date is included could not be proved with ${single.day}: rows of the next day may come twice; ` +
-        'set to_date_inclusive.';
-      deps.logger.warn('rule.open', message, { window: single.day });
-    }
+    if (step.warning !== undefined) deps.logger.warn('rule.open', step.warning, { window: single.day });
     return { ...download, days, contains };
   }
 
@@ -316,6 +327,14 @@ const singleDay = (day: Day, answer: DayAnswer, at: number, isProof: boolean): S
   isProof,
   wasOver: day <= lastDayOver(at),
 });
+
+const unprovedEnd = (day: Day): string =>
+  `Whether to_date is included could not be proved with ${day}: rows of the next day may come twice; set to_date_inclusive.`;
+
+const onlyAlone = (day: Day, refusal: string): string =>
+  `The service exports ${day} alone, but not with ${addDays(day, 1)}: ${refusal} Its rows are kept; that they are all of the ` +
+  'day is not proved, so the next run reads it again. Set to_date_inclusive to true, if the provider says that a single ' +
+  'day is exported whole.';
 
 const unprovableEnd = (day: Day) =>
   configError(

@@ -248,12 +248,52 @@ describe('a day that is no longer exportable', () => {
   });
 
   it('between its two requests is a gap, and none of its rows are kept', async () => {
-    const fault: FakeServiceSettings['fault'] = (_q, count) => (count === 2 ? { refuse: 'gone' } : undefined);
-    open({ rows: [...sparse('2026-03-05', '2026-03-05'), ...busy('2026-03-06')], fault });
-    await run('05', '06', {}, { onGap: 'warn' });
+    const fault: FakeServiceSettings['fault'] = (_q, count) => {
+      if (count === 2) fixture.clock.time = at('2026-03-11T00:00:00Z');
+      return undefined;
+    };
+    open({ historyDays: 5, rows: [...sparse('2026-03-05', '2026-03-05'), ...busy('2026-03-06')], fault });
+    await run('05', '06', {}, { onGap: 'warn', historyDays: 5 });
     expect(ranges()).toEqual(['05..05', '05..06', '06..06']);
     expect(fixture.target.state?.gaps).toEqual(['2026-03-05']);
     expect([fixture.target.ids().length, readdirSync(fixture.spoolDir)]).toEqual([4, []]);
+  });
+});
+
+describe('a day from a service that exports single days only', () => {
+  const alone: FakeServiceSettings['fault'] = ({ from, to }) => (from === to ? undefined : { refuse: 'gone' });
+  const rows = [...sparse('2026-03-05', '2026-03-05'), ...busy('2026-03-06')];
+
+  it.each(['warn', 'fail'] as const)(
+    'is no gap: its rows are kept, and it is read again once the rule is proved, on_gap %s [R1351]',
+    async (onGap) => {
+      open({ rows, fault: alone });
+      await run('05', '06', {}, { onGap });
+      expect(ranges()).toEqual(['05..05', '05..06', '06..06']);
+      expect(fixture.target.ids()).toHaveLength(5);
+      expect(fixture.target.receipts.map(({ from, to, covers_to }) => [from, to, covers_to])).toEqual([
+        ['2026-03-05', '2026-03-05', null],
+        ['2026-03-06', '2026-03-06', '2026-03-06'],
+      ]);
+      expect(fixture.target.state).toMatchObject({ from_date: '2026-03-05', to_date_inclusive: true });
+      expect(fixture.target.state).not.toHaveProperty('gaps');
+      const message = expect.stringMatching(
+        /exports 2026-03-05 alone, but not with 2026-03-06.*to_date_inclusive to true/,
+      );
+      expect(fixture.events('rule.open')).toMatchObject([{ level: 'warn', message, fields: { window: '2026-03-05' } }]);
+      await run('05', '06', {}, { onGap });
+      expect(fixture.target.state?.from_date).toBe('2026-03-07');
+      expect(readdirSync(fixture.spoolDir)).toEqual([]);
+    },
+  );
+
+  it('is not handed on where rows are appended: the run says what to set [R1351]', async () => {
+    open({ rows, fault: alone });
+    const failure = run('05', '06', { ...SETTLED, appends: true }, { onGap: 'warn' });
+    await expect(failure).rejects.toThrow(/rows of 2026-03-05.*set to_date_inclusive/s);
+    expect(fixture.target.appended).toEqual([]);
+    await run('05', '06', { ...SETTLED, appends: true }, { toDateInclusive: 'true' });
+    expect(fixture.target.appended).toHaveLength(5);
   });
 });
 
