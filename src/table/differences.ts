@@ -40,6 +40,26 @@ export function checkLiveRows(
   ];
 }
 
+/**
+ * The warning that rows of receipts were removed, but not by this program, with what brings them back; undefined if none
+ * were. `counted`: rows by window.
+ */
+export function removedRowsWarning(
+  receipts: readonly Pick<StoredReceipt, 'window' | 'from' | 'to' | 'rows_live'>[],
+  counted: ReadonlyMap<number, number>,
+): string | undefined {
+  const rowsGone = (receipt: Pick<StoredReceipt, 'window' | 'rows_live'>) =>
+    receipt.rows_live - (counted.get(receipt.window) ?? 0);
+  const lessened = receipts.filter((receipt) => rowsGone(receipt) > 0);
+  if (lessened.length === 0) return undefined;
+  const rows = lessened.reduce((sum, receipt) => sum + rowsGone(receipt), 0);
+  const days = [...new Set(lessened.flatMap(({ from, to }) => daysOf(from, to)))].sort();
+  return (
+    `another program removed ${plainCount(rows, 'row')} of ${nameDays(days)}, without which this run goes on. To load what ` +
+    `the service still has of them: sync with --from ${days[0]} --to ${days[days.length - 1]}.`
+  );
+}
+
 /** Checks that every day from the first one wanted up to the cursor is covered by a receipt or is a recorded gap. */
 export function checkDays(stored: unknown, covered: ReadonlySet<Day>): Difference[] {
   const state = parseState(stored);

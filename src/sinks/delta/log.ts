@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { TABLES } from '../../table/columns.ts';
-import { type Difference, difference } from '../../table/differences.ts';
+import { type Difference, difference, removedRowsWarning } from '../../table/differences.ts';
 import { type DataFile, liveRows } from '../files/data-file.ts';
 import { openWithoutLock, type PlaceWithoutLog } from '../files/file-table.ts';
 import type { FilesFormat, OpenFilesOptions } from '../files/files-format.ts';
@@ -24,6 +24,7 @@ export const DELTA: FilesFormat = {
     const logOf = async ({ engine, folder }: PlaceWithoutLog) => {
       const log = new DeltaLog({ storage, engine, work: folder }, options, mode === 'load');
       await log.read();
+      if (mode !== 'read') log.warnOfRemovedRows();
       return log;
     };
     return openWithoutLock(storage, options, mode, logOf, `events/${LOG_FOLDER}`);
@@ -50,6 +51,14 @@ class DeltaLog implements TableLog {
     for (const folder of TABLES) tables.push(await DeltaTable.open({ ...this.#parts, folder }, this.#options.logger));
     this.#tables = tables;
     this.snapshot = this.#events.exists ? this.#snapshotOfTables() : undefined;
+  }
+
+  /** Warns of rows that another program has removed: after the next commit nothing shows that they were there. */
+  warnOfRemovedRows(): void {
+    if (this.snapshot === undefined) return;
+    const { state, files } = this.snapshot;
+    const warning = removedRowsWarning(state.receipts, liveRows(files));
+    if (warning !== undefined) this.#options.logger.warn('table.rows_removed', `${this.#events.address}: ${warning}`);
   }
 
   /** Commits `events` last: if a run dies in between, it is unchanged and its windows are loaded again (S41). */

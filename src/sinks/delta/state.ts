@@ -17,6 +17,8 @@ export interface TableInfo {
   readonly timezone?: string | null;
   /** The tables that are kept; only in `events`. */
   readonly tables?: readonly TableName[];
+  /** Rows of each window that the latest change left; only in `events`, and absent in a log of earlier versions. */
+  readonly live?: Readonly<Record<string, number>>;
   /** Id of the latest change of `events`: two writers may both take a version for theirs. */
   readonly change_id?: string;
   /** The version of `events` from which another table follows, and the change that made that version. */
@@ -49,7 +51,10 @@ export const entriesOf = (domains: Iterable<readonly [string, string]>): Map<str
     ),
   );
 
-/** Reads the state in the log of `events`; `liveRows` has the rows of each window in its files. Throws UserError. */
+/**
+ * Reads the state in the log of `events`; `liveRows` has the rows of each window in its files, which are fewer than those
+ * of the receipts where another program has removed some. Throws UserError.
+ */
 export function stateOfDomains(domains: Domains, liveRows: ReadonlyMap<number, number>, place: string): TableState {
   const info = tableInfoOf(domains, place);
   const { receipts, ...stored } = stateFrom(entriesOf(domains), (name, why) =>
@@ -59,15 +64,20 @@ export function stateOfDomains(domains: Domains, liveRows: ReadonlyMap<number, n
     ...stored,
     timezone: info?.timezone ?? null,
     tables: info?.tables ?? [],
-    receipts: receiptsWith(receipts, liveRows),
+    receipts: receiptsWith(receipts, info?.live === undefined ? liveRows : rowsByWindow(info.live)),
     // Event names are values of the data, which the log must not hold, since it keeps them for good.
     eventNames: [],
   };
 }
 
+const rowsByWindow = (live: Readonly<Record<string, number>>): Map<number, number> =>
+  new Map(Object.entries(live).map(([windowNumber, rows]) => [Number(windowNumber), rows]));
+
 export function stateActions(domains: Domains, state: TableState, changeId: string): Action[] {
   const { timezone, tables } = state;
-  const info = { v: 2, writer: VERSION, table: 'events', timezone, tables, change_id: changeId };
+  const kept = state.receipts.filter((receipt) => receipt.rows_live > 0);
+  const live = Object.fromEntries(kept.map(({ window: windowNumber, rows_live: rows }) => [windowNumber, rows]));
+  const info: TableInfo = { v: 2, writer: VERSION, table: 'events', timezone, tables, live, change_id: changeId };
   const before = entriesOf(domains);
   const { written, removed } = entryChanges(before, stateEntries(state).set('table', JSON.stringify(info)));
   return [

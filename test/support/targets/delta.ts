@@ -65,10 +65,13 @@ export class DeltaFixture extends FolderFixture {
       .map((line) => JSON.parse(line) as Entry);
   }
 
-  /** Adds a version with this one line, as somebody else might. */
-  append(table: string, version: number, line: unknown): void {
+  /** Adds a version with these lines, as somebody else might. */
+  append(table: string, version: number, ...lines: readonly unknown[]): void {
     const name = `${String(version).padStart(20, '0')}.json`;
-    writeFileSync(join(this.root, table, '_delta_log', name), `${JSON.stringify(line)}\n`);
+    writeFileSync(
+      join(this.root, table, '_delta_log', name),
+      lines.map((line) => `${JSON.stringify(line)}\n`).join(''),
+    );
   }
 
   /** A table as a run that opens it finds it. */

@@ -50,3 +50,51 @@ describe('verify of Delta tables', () => {
     expect(await found()).toEqual(stale);
   });
 });
+
+describe('rows that another program removed from a Delta table', () => {
+  const days = ['2026-01-02', '2026-01-03'] as const;
+  beforeEach(async () => {
+    for (const day of days) await fixture.store([fixture.windowOf(day, { id: day, n: '4' })]);
+  });
+
+  /** Removes the files of these dates in one commit, as a DELETE of whole partitions does. */
+  const remove = async (...dates: readonly string[]) => {
+    const gone = await fixture.withTable((events) =>
+      events.files().flatMap(({ date, path }) => (dates.includes(String(date)) ? [events.addOf(path).path] : [])),
+    );
+    const lines = gone.map((path) => ({ remove: { path, deletionTimestamp: Date.now(), dataChange: true } }));
+    fixture.append('events', fixture.versions(), ...lines);
+  };
+  const told = () => fixture.log.filter(({ event }) => event === 'table.rows_removed').map(({ message }) => message);
+
+  it('are named by verify with their windows, and by the next load, which goes on [R1352]', async () => {
+    expect(await found()).toEqual([]);
+    await remove(...days);
+    const lost = (window: number, day: string) => [
+      'rows',
+      `window ${window} (${day} to ${day}) should have 1 row of its 1, and has 0`,
+    ];
+    const stale = (await found()).filter(([, message]) => String(message).startsWith('window'));
+    expect(stale).toEqual([lost(2, days[0]), lost(3, days[1])]);
+    expect(told()).toEqual([]);
+    await fixture.store([fixture.windowOf('2026-01-04', { id: 'd', n: '5' })]);
+    expect(told()).toEqual([
+      `${fixture.root}/events: another program removed 2 rows of 2026-01-02 to 2026-01-03, without which this run goes on. ` +
+        'To load what the service still has of them: sync with --from 2026-01-02 --to 2026-01-03.',
+    ]);
+    await fixture.store([fixture.windowOf('2026-01-03', { id: days[1], n: '4' })]);
+    expect(told()).toHaveLength(1);
+    expect(await found()).toEqual([]);
+  });
+
+  it('are not looked for where a log of an earlier version does not say what there was [R1352]', async () => {
+    const version = fixture.versions() - 1;
+    const [domain] = fixture.actions('events', version, 'domainMetadata').filter((d) => d.domain === 'dfinery.table');
+    const { live, ...info } = JSON.parse(String(domain.configuration));
+    expect(live).toEqual({ 1: 3, 2: 1, 3: 1 });
+    fixture.append('events', version + 1, { domainMetadata: { ...domain, configuration: JSON.stringify(info) } });
+    await remove(days[0]);
+    await fixture.store([fixture.windowOf('2026-01-04', { id: 'd', n: '5' })]);
+    expect(told()).toEqual([]);
+  });
+});
