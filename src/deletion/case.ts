@@ -165,10 +165,12 @@ async function planCase(ledgers: LedgerStore, options: CaseOptions) {
  */
 function restOf(list: DeletionList, { consent, purge }: CaseOptions, key: LedgerKey): RestQuery | undefined {
   const confirmed = confirmedBy(consent);
-  if (confirmed === undefined || purge?.places.some((place) => isListPlace(place, purge)) !== true) return undefined;
+  const listPlaces = purge?.places.filter((place) => isListPlace(place, purge)) ?? [];
+  if (confirmed === undefined || purge === undefined || listPlaces.length === 0) return undefined;
   const { isPurgeOnly, places, column = null } = purge;
   const facts = ['dfinery-elt rest v1', confirmed, isPurgeOnly, places.map(placeName).sort(), column];
-  return { consent: key.listHash(sha256(facts)), ids: list.ids().map(({ id }) => key.idHash(id)) };
+  const ids = list.ids().map(({ id }) => key.idHash(id));
+  return { consent: key.listHash(sha256(facts)), ids, places: listPlaces.map(placeName) };
 }
 
 /** The hash that was confirmed; undefined if none was. */

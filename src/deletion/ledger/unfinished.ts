@@ -49,6 +49,8 @@ export interface RestQuery {
   readonly consent: string;
   /** Keyed hashes of the ids that the list has now. */
   readonly ids: readonly string[];
+  /** Names of the places that it is read from. */
+  readonly places: readonly string[];
 }
 
 type OpenLine = Partial<Line<'open'>>;
@@ -64,7 +66,7 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
   const { list, rest } = query;
   const found =
     (await resumableRun(runs, resumed, query, (open) => open.list === list)) ??
-    (rest && (await resumableRun(runs, resumed, query, (open) => open.consent === rest.consent, rest.ids)));
+    (rest && (await resumableRun(runs, resumed, query, (open) => open.consent === rest.consent, rest)));
   const chain = found?.chain ?? [];
   const others = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
   const notice = others.length === 0 ? undefined : noticeOf(others);
@@ -75,15 +77,15 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
 type IsSameList = (open: OpenLine) => boolean;
 
 /**
- * The latest run of a list, with those that it resumed, if it is to be resumed; undefined if not, or unless it is about
- * all of the ids of `rest`.
+ * The latest run of a list, with those that it resumed, if it is to be resumed; undefined if not, or unless `rest` is
+ * what a purge of theirs has left of the list.
  */
 async function resumableRun(
   runs: readonly Run[],
   resumed: ReadonlySet<string | undefined>,
   query: UnfinishedQuery,
   isSameList: IsSameList,
-  rest?: readonly string[],
+  rest?: RestQuery,
 ): Promise<{ readonly chain: readonly Run[]; readonly unfinished: UnfinishedRuns } | undefined> {
   const latest = runs.findLast(({ open }) => isSameList(open));
   // A run is resumed only once: a copy of its file at the end of the chain must not make it the latest again.
@@ -91,15 +93,16 @@ async function resumableRun(
   const end = await endOf(latest, query.key);
   if (end === 'done') return undefined;
   const chain = chainOf(latest, runs);
-  const { decisions, purging, ids } = await outcomesOf(chain, query, isSameList);
-  if (rest?.some((id) => !ids.has(id))) return undefined;
+  const { outcomes, purging, isRest } = await outcomesOf(chain, query, isSameList, rest);
+  if (rest !== undefined && !isRest) return undefined;
   // If the run ended with undecided ids, only those are requested again. Of any other run only the deleted ids count:
   // who was rejected is asked for again (S35, S57).
-  const known = end === 'undecided' ? ['done', 'rejected'] : ['done'];
+  const isKnown = (entry: readonly [string, Outcome]): entry is [string, 'done' | 'rejected'] =>
+    entry[1] === 'done' || (entry[1] === 'rejected' && end === 'undecided');
   const unfinished = {
     resumes: latest.run,
     wholeList: rest === undefined ? undefined : latest.open.list,
-    decisions: new Map([...decisions].filter(([, decision]) => known.includes(decision))),
+    decisions: new Map([...outcomes].filter(isKnown)),
     purging,
   };
   return { chain, unfinished };
@@ -136,11 +139,17 @@ function chainOf(latest: Run, runs: readonly Run[]): Run[] {
   return chain;
 }
 
-/** The ids and decisions of these runs, and the removals that they announced and did not report as done. */
-async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery, isSameList: IsSameList) {
-  const ids = new Set<string>();
-  const decisions = new Map<string, 'done' | 'rejected'>();
+/** The last outcome of an id; `purge_only` where none was requested. */
+type Outcome = 'done' | 'rejected' | 'undecided' | 'purge_only';
+
+/**
+ * The outcomes of these runs by keyed hash of the id, and the removals that they announced and did not report as done.
+ * `isRest`: `rest` is what one of these removals has left of the list.
+ */
+async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery, isSameList: IsSameList, rest?: RestQuery) {
+  const outcomes = new Map<string, Outcome>();
   const purging = new Map<string, Counts>();
+  let isRest = false;
   for (const run of chain) {
     // Each run is classified by its verified first line.
     let isTrusted = false;
@@ -154,16 +163,29 @@ async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery, isSameL
         return;
       }
       if (!isTrusted) return;
-      if (line.kind === 'purge_only') ids.add(line.id);
+      if (line.kind === 'purge_only') outcomes.set(line.id, 'purge_only');
       else if (line.kind === 'after') {
-        ids.add(line.id);
-        if (line.outcome === 'done' || line.outcome === 'rejected') decisions.set(line.id, line.outcome);
-        else if (decisions.get(line.id) === 'rejected') decisions.delete(line.id);
-      } else if (line.kind === 'purging') purging.set(line.target, line.counts);
-      else if (line.kind === 'purge' && line.outcome === 'done') purging.delete(line.target);
+        if (line.outcome === 'done' || line.outcome === 'rejected') outcomes.set(line.id, line.outcome);
+        else if (outcomes.get(line.id) !== 'done') outcomes.set(line.id, 'undecided');
+      } else if (line.kind === 'purging') {
+        purging.set(line.target, line.counts);
+        isRest ||= rest?.places.includes(line.target) === true && isLeftOf(outcomes, rest.ids);
+      } else if (line.kind === 'purge' && line.outcome === 'done') purging.delete(line.target);
     });
   }
-  return { decisions, purging, ids };
+  return { outcomes, purging, isRest };
+}
+
+/**
+ * True if a list has the `ids` that it has after a purge which began with these outcomes. It may lack rejected people,
+ * whose rows go where a purged person shares them. Where it has people who were purged, or lacks undecided ones, it has
+ * changed for another reason, such as newer rows: then those it lacks are perhaps still to be deleted, or to be purged.
+ */
+function isLeftOf(outcomes: ReadonlyMap<string, Outcome>, ids: readonly string[]): boolean {
+  const present = new Set(ids);
+  const isLeft = (outcome: Outcome | undefined) => outcome === 'rejected' || outcome === 'undecided';
+  const isAllThere = [...outcomes].every(([id, outcome]) => outcome !== 'undecided' || present.has(id));
+  return isAllThere && ids.every((id) => isLeft(outcomes.get(id)));
 }
 
 function noticeOf(runs: readonly Run[]): string {

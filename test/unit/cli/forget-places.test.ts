@@ -264,6 +264,28 @@ describe('a purge', () => {
     expect(server.ids()).toEqual(['m1']);
   });
 
+  it.each([
+    // Held back: nobody is removed from the file of the list, and m2 is in the other place, too.
+    { lost: 'm2, who is deleted and not purged', other: 'b.duckdb', code: 2, answer: SUCCESS },
+    { lost: 'm2, who is undecided', other: undefined, code: 3, answer: UNCLEAR },
+  ])('takes no confirmation for a list that has lost $lost [R1360]', async ({ other, code, answer }) => {
+    for (const name of ['a.duckdb', 'b.duckdb']) await load(name, [person('e1', 'u1', 'm1'), person('e2', 'u2', 'm2')]);
+    const query = queryOf('a.duckdb', "member NOT IN (SELECT member FROM events WHERE _key = 'e9')");
+    const words = [...placeWords('a.duckdb', ...(other === undefined ? [] : [other])), ...BY_MEMBER, ...query];
+    const confirmed = [...words, '--execute', '--confirm', JSON.parse((await run(words)).stdout).hash];
+    const kept = readFileSync(at('b.duckdb'));
+    answerTo = (id) => (id === 'm1' ? SUCCESS : answer);
+    onDeletion = async () => writeFileSync(at('b.duckdb'), 'no database');
+    const first = await run(confirmed);
+    expect([first.code, first.stderr]).toEqual([code, expect.anything()]);
+    writeFileSync(at('b.duckdb'), kept);
+    await load('a.duckdb', [person('e9', 'u2', 'm2')], '2026-01-02');
+    const requests = server.ids().length;
+    const second = await run(confirmed);
+    expect([second.code, second.stderr]).toEqual([2, expect.stringContaining('is not what was confirmed')]);
+    expect([server.ids().length, await keysIn('b.duckdb')]).toEqual([requests, ['e1', 'e2']]);
+  });
+
   it('is refused before anything is done for a list that is read from a copy for readers of a location [R1301]', async () => {
     await load('a.duckdb', [person('e1', 'u1', 'm1')], DAY, { copy: at('copy.duckdb') });
     symlinkSync(at('copy.duckdb'), at('link.duckdb'));
