@@ -51,8 +51,8 @@ interface PurgeContext {
   readonly warnings: PurgeWarnings;
 }
 
-/** Maximum number of rows of a list, and of sentences in a line of the ledger, that are given individually. */
-const MAX_NAMED = 100;
+/** Maximum number of rows of a list, sentences in a line of the ledger, and downloads in a message that are named. */
+export const MAX_NAMED = 100;
 const PEOPLE_PER_ID = 3;
 const MIN_PEOPLE = 10;
 

@@ -10,6 +10,7 @@ import type { Ledger } from './ledger/ledger.ts';
 import type { Counts } from './ledger/line.ts';
 import type { ServiceName } from './ledger/unfinished.ts';
 import {
+  MAX_NAMED,
   PlacePurge,
   type PlaceReport,
   type PurgeRules,
@@ -32,9 +33,6 @@ export interface PurgeRequest extends Omit<PurgeRules, 'mapping'> {
 /** True for the place that the list is read from: once it is purged it gives only the rest of the list. */
 export const isListPlace = (place: StoredPlace, { listFile }: PurgeRequest): boolean =>
   listFile !== undefined && placeName(place) === placeName({ ...place, path: listFile });
-
-/** Maximum number of downloads that a message names. */
-const MAX_NAMED = 100;
 
 /** The removal of people from all places: a forecast, which `open` makes, a trial, and the purge itself. */
 export class Purge {

@@ -25,7 +25,8 @@ import { checkLocalPath } from './local-path.ts';
 /** The mode of a file that its owner alone may read. */
 export const OWNER_FILE = 0o600;
 const NAMED_FILE = 0o644;
-const PERMISSIONS = 0o777;
+/** The bits of a mode that say who may do what. */
+export const PERMISSIONS = 0o777;
 
 /** A unique path beside a file for its next version, which is written there until it is complete. */
 export const temporaryPathOf = (path: string): string =>

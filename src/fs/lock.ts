@@ -16,7 +16,7 @@ import type { Clock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
 import { waitedFor } from '../base/retry.ts';
-import { hasNoLinks, removeIfThere, writeWhole } from './atomic-file.ts';
+import { hasNoLinks, OWNER_FILE, removeIfThere, writeWhole } from './atomic-file.ts';
 import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
 
 // A lock and a lease are a file that names the process that owns it. It is created exclusively, whole from the moment
@@ -32,7 +32,6 @@ const MAX_PAUSE_MS = 200;
 const MAX_LOCK_FILE_BYTES = 4_096;
 /** Between the name of a lock and the token of the owner from whom it is stolen. */
 const STEAL = '.steal-';
-const OWNER_ONLY = 0o600;
 /** Flags that open a file without following a link and without waiting for the other end of a pipe. */
 const NO_FOLLOW_NO_WAIT = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
@@ -258,7 +257,7 @@ function isDead({ identity, rewrittenAt }: Owner, path: string): boolean {
   const liveness = identity === undefined ? 'unknown' : livenessOf(identity);
   if (liveness !== 'unknown') return liveness === 'dead';
   const temporary = temporaryIn(dirname(path), 'time');
-  const file = openSync(temporary, 'wx', OWNER_ONLY);
+  const file = openSync(temporary, 'wx', OWNER_FILE);
   try {
     writeSync(file, '.');
     return Math.abs(fstatSync(file).mtimeMs - rewrittenAt) > SILENCE_MS;
@@ -298,7 +297,7 @@ function writeNew(path: string, token: string): void {
   const file = openSync(
     path,
     constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW_NO_WAIT,
-    OWNER_ONLY,
+    OWNER_FILE,
   );
   try {
     writeWhole(file, Buffer.from(ownerText(token)));

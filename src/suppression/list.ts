@@ -10,7 +10,7 @@ import { configError, messageOf } from '../base/errors.ts';
 import { type JsonObject, objectIn } from '../base/json.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import { MIN_KEY_LENGTH, type Secret } from '../base/secrets.ts';
-import { syncFolder } from '../fs/atomic-file.ts';
+import { OWNER_FILE, syncFolder } from '../fs/atomic-file.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { withLockFile } from '../fs/lock.ts';
 import { makeFolders } from '../fs/private-folder.ts';
@@ -186,7 +186,7 @@ async function append(
   checkHeld: () => void,
 ): Promise<number> {
   checkSuppression(path, key);
-  const file = await open(path, 'a+', 0o600);
+  const file = await open(path, 'a+', OWNER_FILE);
   try {
     const bytes = await file.readFile();
     const lines = bytes.toString().split('\n');

@@ -13,7 +13,12 @@ export const MICROS = 6;
 /** The cell's UTC offset in seconds. */
 export const OFFSET = 7;
 
+export const DAY_SECONDS = 86_400;
 const MAX_OFFSET_HOURS = 15;
+
+// `daysFromCivil` and `setCivil` are the algorithms `days_from_civil` and `civil_from_days` of Howard Hinnant,
+// "chrono-Compatible Low-Level Date Algorithms". A year begins in March, so that its last day is the leap day; an era has
+// 400 years, or 146,097 days; from 0000-03-01 to 1970-01-01 are 719,468 days.
 
 /** Days from 1970-01-01 to a day of the proleptic Gregorian calendar. */
 export function daysFromCivil(year: number, month: number, day: number): number {
@@ -27,8 +32,8 @@ export function daysFromCivil(year: number, month: number, day: number): number 
 
 /** Sets the fields to the wall-clock time `seconds` after 1970-01-01 00:00; the micros stay. */
 export function setCivil(seconds: number): void {
-  const days = Math.floor(seconds / 86_400);
-  const rest = seconds - days * 86_400;
+  const days = Math.floor(seconds / DAY_SECONDS);
+  const rest = seconds - days * DAY_SECONDS;
   const z = days + 719_468;
   const era = Math.floor(z / 146_097);
   const dayOfEra = z - era * 146_097;
@@ -56,7 +61,7 @@ export function civilSeconds(): number {
     lastDay = day;
     lastDays = daysFromCivil(FIELDS[YEAR], FIELDS[MONTH], FIELDS[DAY]);
   }
-  return lastDays * 86_400 + FIELDS[HOUR] * 3600 + FIELDS[MINUTE] * 60 + FIELDS[SECOND];
+  return lastDays * DAY_SECONDS + FIELDS[HOUR] * 3600 + FIELDS[MINUTE] * 60 + FIELDS[SECOND];
 }
 
 /**

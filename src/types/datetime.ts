@@ -16,7 +16,7 @@ import {
 import { DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, DATETIME_OVERLAP, type Evidence } from './evidence.ts';
 import { matches } from './sql.ts';
 import { codecOf } from './type.ts';
-import type { Zone } from './zone.ts';
+import { END_OF_INSTANTS, FIRST_INSTANT, type Zone } from './zone.ts';
 import { sqlFirstWall, sqlInstant } from './zone-sql.ts';
 
 const MILLI = 1000;
@@ -30,9 +30,7 @@ const DOT_PATTERN = '[0-9]{4}\\.[0-9]{1,2}\\.[0-9]{1,2} ([0-9]|[01][0-9]|2[0-3])
 const OFFSET_PATTERN = '(Z|[+-](0[0-9]|1[0-5]):?[0-5][0-9])';
 const ZONED_PATTERN = `${DATE_PATTERN}[ T]${CLOCK}${OFFSET_PATTERN}`;
 const DOT_FORMAT = "'%Y.%m.%d %H:%M'";
-/** 0001-01-01 and 10000-01-01 in UTC, in microseconds. */
-const FIRST_MICROS = '-62135596800000000';
-const END_MICROS = '253402300800000000';
+
 const MILLIS_LENGTH = 'yyyy-MM-dd HH:mm:ss.SSS'.length;
 
 /** SQL of the wall-clock TIMESTAMP of a cell without a zone; NULL for a cell that is none. */
@@ -54,7 +52,7 @@ function localClean(expr: string, evidence: Evidence): string {
 }
 
 function inYears(micros: string): string {
-  return `${micros} >= ${FIRST_MICROS} AND ${micros} < ${END_MICROS}`;
+  return `${micros} >= ${FIRST_INSTANT}000000 AND ${micros} < ${END_OF_INSTANTS}000000`;
 }
 
 /** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of a cell; NULL for a cell that is none or that the zone skips. */

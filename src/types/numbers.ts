@@ -45,12 +45,18 @@ function withinInt64(bytes: Uint8Array, first: number, negative: boolean): boole
   return true;
 }
 
-/** True if high × 10^9 + low, at most 2^63, is a multiple of the distance between two doubles of its size. */
+/** The distance between two doubles from 2^63 on, which have 53 bits; below, their distance is a divisor of it. */
+const LARGEST_STEP = 2 ** (63 - 52);
+
+/**
+ * True if high × 10^9 + low, at most 2^63, is a multiple of the distance between two doubles of its size. Its remainder
+ * by `LARGEST_STEP` decides, which is exact, as the number itself may not be.
+ */
 function isExact(high: number, low: number): boolean {
-  const lastBits = ((high % 2048) * (1_000_000_000 % 2048) + low) % 2048;
+  const remainder = ((high % LARGEST_STEP) * (1_000_000_000 % LARGEST_STEP) + low) % LARGEST_STEP;
   let step = 1;
   for (let limit = 2 ** 53; limit <= high * 1_000_000_000 + low; limit *= 2) step *= 2;
-  return lastBits % step === 0;
+  return remainder % step === 0;
 }
 
 /**

@@ -1,9 +1,9 @@
+import { DAY_SECONDS } from './calendar.ts';
 import { CYCLE, END_OF_INSTANTS, FIRST_INSTANT, type Zone, type ZoneSpan } from './zone.ts';
 
 // SQL between instants and wall-clock times. The changes of the zone stand in it as literals: DuckDB's own database of
 // time zones is never asked (S59). Nothing here has a lambda, which `ALTER … USING` does not take (DuckDB 1.5.6).
 
-const DAY_SECONDS = 86_400;
 /** More changes than these stand in a list, which `ALTER … USING` builds anew for every vector. */
 const MAX_LISTED_CASES = 4;
 

@@ -1,7 +1,6 @@
-import { daysFromCivil } from './calendar.ts';
+import { DAY_SECONDS, daysFromCivil } from './calendar.ts';
 import { DATETIME_GAP, DATETIME_OVERLAP, type Evidence } from './evidence.ts';
 
-const DAY_SECONDS = 86_400;
 const HOUR_SECONDS = 3600;
 /** 0001-01-01 00:00 and 10000-01-01 00:00, UTC. */
 export const FIRST_INSTANT = -62_135_596_800;

@@ -2,6 +2,7 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { accessPeople } from '../../deletion/access.ts';
+import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { command, PLACE_OPTIONS, placeOptions, places, text } from '../command.ts';
 import { findDestinationConfig } from '../configuration.ts';
@@ -72,7 +73,7 @@ async function onDisk(path: string | undefined, writing: Promise<void> | undefin
 /** Creates the output file (0600); refuses to replace an existing one. */
 async function newFile(path: string): Promise<FileHandle> {
   try {
-    return await open(path, 'wx', 0o600);
+    return await open(path, 'wx', OWNER_FILE);
   } catch (error) {
     const why = codeOf(error) === 'EEXIST' ? 'exists: give a new name' : `cannot be made: ${messageOf(error)}`;
     throw configError(`The file ${path} ${why}.`, { cause: error, where: { file: path } });

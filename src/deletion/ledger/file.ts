@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { configError, EXIT } from '../../base/errors.ts';
 import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
-import { syncFolder } from '../../fs/atomic-file.ts';
+import { OWNER_FILE, syncFolder } from '../../fs/atomic-file.ts';
 import type { LockFile } from '../../fs/lock.ts';
 import type { LedgerKey } from './key.ts';
 import { type Chained, type LedgerOutput, type Line, verifyLine } from './line.ts';
@@ -58,7 +58,7 @@ export async function createLedgerFile(
 ): Promise<LedgerOutput> {
   const number = (ledgerFiles(folder).at(-1)?.number ?? 0) + 1;
   lock.checkHeld();
-  const file = await open(join(folder, fileName(number, run)), 'ax', 0o600);
+  const file = await open(join(folder, fileName(number, run)), 'ax', OWNER_FILE);
   await syncFolder(folder);
   return {
     async write(lines) {

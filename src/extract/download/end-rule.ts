@@ -1,6 +1,7 @@
 import { addDays, type Day, daysBetween } from '../../base/days.ts';
 import { HOUR_MS } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
+import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../schema/groups.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
 import type { LastRefusal } from '../../service/export/retry.ts';
 import {
@@ -93,39 +94,42 @@ type RuleStep =
   | WindowStep;
 
 /** Decides on a day D: the first line that holds. */
-function decide({ single, twoDays, next, sharesNoRow }: Answers, now: Circumstances): RuleStep {
+function decide({ single, twoDays, next, sharesNoRow }: Answers, circumstances: Circumstances): RuleStep {
   const { day, answer } = single;
   const tomorrow = addDays(day, 1);
   if (answer.kind === 'gone') return none('gone', answer.message);
-  if (answer.kind === 'invalid' && !now.hasBegun && !now.refusesSingleDays) return none('invalid', answer.message);
+  if (answer.kind === 'invalid' && !circumstances.hasBegun && !circumstances.refusesSingleDays)
+    return none('invalid', answer.message);
   if (answer.kind === 'rows' && single.isProof) return windowOf(answer, day);
 
   if (twoDays === undefined) return request('twoDays');
-  if (twoDays.kind === 'gone' && answer.kind === 'rows' && now.isInHistory) {
+  if (twoDays.kind === 'gone' && answer.kind === 'rows' && circumstances.isInHistory) {
     // The service exports the day: it is no gap (S5), though [D,D] may not have had all of it (S2).
-    if (now.appends) return { kind: 'failure', error: unprovableEnd(day) };
+    if (circumstances.appends) return { kind: 'failure', error: unprovableEnd(day) };
     return { ...windowOf(answer, day), contains: undefined, warning: onlyAlone(day, twoDays.message) };
   }
   if (twoDays.kind === 'gone') return none('gone', twoDays.message);
   if (twoDays.kind !== 'rows') {
-    if (now.isOver) return { kind: 'failure', error: refusalError({ first: day, last: tomorrow }, twoDays.message) };
+    if (circumstances.isOver)
+      return { kind: 'failure', error: refusalError({ first: day, last: tomorrow }, twoDays.message) };
     if (answer.kind !== 'rows') return none('invalid', twoDays.message);
     return { ...windowOf(answer, day), contains: undefined };
   }
-  if (!now.proveFirst || rowCount(twoDays) === 0) return windowOf(twoDays, day);
+  if (!circumstances.proveFirst || rowCount(twoDays) === 0) return windowOf(twoDays, day);
 
-  if (now.rangesInclusive && now.isNextWanted) return windowOf(twoDays, day, tomorrow);
+  if (circumstances.rangesInclusive && circumstances.isNextWanted) return windowOf(twoDays, day, tomorrow);
   if (next === undefined) return request('next');
   const isAllOfDay = isRead(next.answer) && rowCount(twoDays) <= rowCount(answer) + rowCount(next.answer);
   if (answer.kind === 'rows' && (next.isProof || isAllOfDay)) return windowOf(answer, day);
   // Rows of D+1 may be in [D,D+1]: appended, they would come twice; a consumer that merges by key can get them twice.
   const open = (why: string): RuleStep =>
-    now.appends ? none('later', why) : { ...windowOf(twoDays, day), warning: unprovedEnd(day) };
-  if (now.rangesInclusive) return open(`an export of it contains ${tomorrow} as well, which is not wanted yet`);
+    circumstances.appends ? none('later', why) : { ...windowOf(twoDays, day), warning: unprovedEnd(day) };
+  if (circumstances.rangesInclusive)
+    return open(`an export of it contains ${tomorrow} as well, which is not wanted yet`);
 
   if (sharesNoRow === undefined) return request('sharesNoRow');
   if (sharesNoRow) return windowOf(twoDays, day);
-  if (now.appends && now.isEndSettled) return { kind: 'failure', error: unprovableEnd(day) };
+  if (circumstances.appends && circumstances.isEndSettled) return { kind: 'failure', error: unprovableEnd(day) };
   return open('whether an export contains its to_date is not proved yet');
 }
 
@@ -358,7 +362,7 @@ const isEmpty = (answer: DayAnswer): boolean => isRead(answer) && rowCount(answe
 /** Shorter than the shortest day, which has 23 hours. */
 const NEARLY_A_DAY_MS = 22 * HOUR_MS;
 const EVENT_DATETIME = 'df_event_datetime';
-const DATETIMES = new Set(['df_server_datetime', 'df_correction_datetime', EVENT_DATETIME]);
+const DATETIMES = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
 
 /** False if `df_event_datetime` is dropped, the only such column that can be: then nothing is proved. */
 const canProve = ({ deps }: Extraction): boolean => deps.options.edits?.drop.has(EVENT_DATETIME) !== true;

@@ -2,6 +2,7 @@ import { type FileHandle, open, statfs, unlink } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { transientError } from '../../base/errors.ts';
 import { formatBytes } from '../../base/quantities.ts';
+import { OWNER_FILE } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 
 /** Number of bytes that are collected before a write; each file has two such buffers. */
@@ -44,7 +45,7 @@ export class SpoolWriter {
 
   static async create(path: string, folder: string, makeRoom = NOTHING_TO_REMOVE): Promise<SpoolWriter> {
     try {
-      return new SpoolWriter(path, folder, await open(path, 'wx', 0o600), makeRoom);
+      return new SpoolWriter(path, folder, await open(path, 'wx', OWNER_FILE), makeRoom);
     } catch (error) {
       throw spoolError(error, folder);
     }

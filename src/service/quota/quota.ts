@@ -101,24 +101,28 @@ export class ExportQuota {
   }
 
   async #admit(signal: AbortSignal): Promise<Permit> {
-    const { clock } = this.#options;
     try {
       for (;;) {
         signal.throwIfAborted();
         const changed = this.#changed.signal;
-        const found = await this.#update<Permit | QuotaDecision>((state) => {
-          const decision = decide(state, this.#options, clock.now());
-          return decision.kind === 'go' ? this.#grant(state) : [state, decision];
-        }, signal);
-        if ('release' in found) return found;
-        if (found.kind === 'until') await this.#waitUntil(found.at, signal);
-        if (found.kind === 'change') await this.#waitForChange(found.slots, AbortSignal.any([changed, signal]));
+        const { decision, permit } = await this.#update((state) => this.#decide(state), signal);
+        if (permit !== undefined) return permit;
+        if (decision.kind === 'until') await this.#waitUntil(decision.at, signal);
+        if (decision.kind === 'change') await this.#waitForChange(decision.slots, AbortSignal.any([changed, signal]));
         // I/O must make progress even if a test clock does not really sleep.
         await nextTurn();
       }
     } finally {
       this.#showWait(undefined);
     }
+  }
+
+  /** Decides whether an export may be sent now, and if so grants its permit. */
+  #decide(state: QuotaState): readonly [QuotaState, { readonly decision: QuotaDecision; readonly permit?: Permit }] {
+    const decision = decide(state, this.#options, this.#options.clock.now());
+    if (decision.kind !== 'go') return [state, { decision }];
+    const [after, permit] = this.#grant(state);
+    return [after, { decision, permit }];
   }
 
   #current(state: QuotaState): QuotaState {

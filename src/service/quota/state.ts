@@ -72,12 +72,11 @@ export function pruned(state: QuotaState, now: number, isOwned: (slot: Slot) => 
   // If the clock was ahead when this was written, the wait begins now and lasts as long as it did then.
   const blockedAt = Math.min(blocked?.at ?? now, now);
   const until = blocked === undefined ? 0 : blockedAt + Math.min(blocked.until - blocked.at, MAX_WAIT_MS);
-  const resetAt = report?.resetAt !== undefined && Math.min(report.resetAt, report.at + HOUR_MS);
   return {
     ...rest,
     sent: state.sent.map(({ n, at }) => ({ n, at: Math.min(at, now) })).filter(({ at }) => at > now - HOUR_MS),
     slots: state.slots.filter((slot) => (slot.freeAt === undefined ? isOwned(slot) : isFreeing(slot.freeAt))),
-    ...(report !== undefined && report.at <= now && { report: { ...report, ...(resetAt !== false && { resetAt }) } }),
+    ...(report !== undefined && report.at <= now && { report: withinHour(report) }),
     ...(unreportedAt !== undefined && unreportedAt <= now && { unreportedAt }),
     ...(until > now && { blocked: { at: blockedAt, until } }),
     ...(reduced !== undefined && {
@@ -85,3 +84,7 @@ export function pruned(state: QuotaState, now: number, isOwned: (slot: Slot) => 
     }),
   };
 }
+
+/** The report, whose reset is at most an hour after it. */
+const withinHour = (report: Report): Report =>
+  report.resetAt === undefined ? report : { ...report, resetAt: Math.min(report.resetAt, report.at + HOUR_MS) };

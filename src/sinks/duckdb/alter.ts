@@ -12,15 +12,16 @@ const REBUILT = '_dfinery_rebuilt';
 /** Cost of adding a column, for each column of the table, in units of rewriting one cell of it (measured). */
 const ADD_COST = 120;
 
-/** The types of this program's own columns of `events`. */
-export const OWN_TYPES = { _key: 'VARCHAR', _dfinery_window: 'BIGINT', _rescued: 'JSON' } as const satisfies Record<
-  (typeof OWN_COLUMNS)[number],
-  string
->;
+/** The types of this program's own columns of `events` in a DuckDB file. */
+export const OWN_TYPES_IN_DUCKDB = {
+  _key: 'VARCHAR',
+  _dfinery_window: 'BIGINT',
+  _rescued: 'JSON',
+} as const satisfies Record<(typeof OWN_COLUMNS)[number], string>;
 
 /** The statement that makes a table for these columns: `events`, or a table that replaces it. */
 export function createEvents(table: string, columns: readonly StoredColumn[], asInstants: boolean): string {
-  const own = Object.entries(OWN_TYPES).map(([name, type]) => `${name} ${type}`);
+  const own = Object.entries(OWN_TYPES_IN_DUCKDB).map(([name, type]) => `${name} ${type}`);
   const typed = columns.filter(isTyped).map((c) => `${identifier(c.name)} ${TYPES[c.type].duckdb(asInstants)}`);
   return `CREATE OR REPLACE TABLE ${table} (${[...own, ...typed].join(', ')})`;
 }

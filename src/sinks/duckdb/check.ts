@@ -4,7 +4,7 @@ import type { TableState } from '../../table/state.ts';
 import { noTableError } from '../failures.ts';
 import { COPIES_COLUMNS, COPIES_TABLE } from '../sql/copies/publish.ts';
 import type { Engine } from '../sql/engine/engine.ts';
-import { OWN_TYPES } from './alter.ts';
+import { OWN_TYPES_IN_DUCKDB } from './alter.ts';
 import { RECORDS } from './record-tables.ts';
 
 // Whether a file is one that this program has loaded, and whole.
@@ -93,7 +93,7 @@ export async function checkColumns(
   const rows = await engine.rows('DESCRIBE events');
   const found = new Map(rows.map((row) => [String(row.column_name).toLowerCase(), row.column_type]));
   const missing = [
-    ...Object.entries(OWN_TYPES).flatMap(([name, type]) => {
+    ...Object.entries(OWN_TYPES_IN_DUCKDB).flatMap(([name, type]) => {
       if (found.get(name) === type) return [];
       return found.has(name) ? [`${name} ${type}`] : [name];
     }),

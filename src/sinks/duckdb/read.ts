@@ -14,7 +14,7 @@ import { openEngine, withFile } from '../sql/engine/open.ts';
 import { type EventRows, findPeople, jsonOfRows, peopleColumns } from '../sql/people.ts';
 import { countColumns, countEvents } from '../sql/report.ts';
 import { countKeyFaults, rowsByWindow } from '../sql/rows/counts.ts';
-import { OWN_TYPES } from './alter.ts';
+import { OWN_TYPES_IN_DUCKDB } from './alter.ts';
 import { checkColumns, checkStore, isPrepared } from './check.ts';
 import { readRuns } from './runs.ts';
 import { readStoredState, withStore } from './store.ts';
@@ -87,7 +87,7 @@ async function columnDifferences(engine: Engine, { columns, timezone }: TableSta
   const rows = await engine.rows('DESCRIBE events');
   const actual = new Map(rows.map(({ column_name: name, column_type: type }) => [String(name), shortName(type)]));
   const expected = new Map<string, string>([
-    ...Object.entries(OWN_TYPES),
+    ...Object.entries(OWN_TYPES_IN_DUCKDB),
     ...typedColumns(columns).map(({ name, type }): [string, string] => [name, TYPES[type].duckdb(timezone !== null)]),
   ]);
   const differing = [...new Set([...expected.keys(), ...actual.keys()])].filter(

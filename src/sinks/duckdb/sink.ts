@@ -1,5 +1,6 @@
 // This folder: the target `duckdb`: one file with the table `events` (alter), the program's own tables (store,
-// record-tables, runs), and analytical views (models).
+// record-tables, runs), and analytical views (models). Beside loading, the file is read (read), checked (check),
+// rewritten for a purge or `compact` (rewrite), and queried (query).
 
 import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';

@@ -15,14 +15,15 @@ import type { ReadableFile } from './data-file.ts';
 import { copiesOf } from './file-table.ts';
 import { FILE, ROW_GROUP_ROWS, readFiles, readFilesWithPaths, schemaNames } from './parquet-file.ts';
 
-const OWN_TYPES = { _key: 'VARCHAR', _dfinery_window: 'BIGINT', _rescued: 'VARCHAR' } as const;
+/** The types of this program's own columns in files of `events`: `_rescued` is text there. */
+const OWN_TYPES_IN_FILES = { _key: 'VARCHAR', _dfinery_window: 'BIGINT', _rescued: 'VARCHAR' } as const;
 
 /**
  * All columns of a file of `events` that has these columns of the export, in their order; the column of the date is not
  * among them.
  */
 export const eventColumns = (columns: readonly StoredColumn[], zone: Zone | undefined): DescribedColumn[] => [
-  ...OWN_COLUMNS.map((name) => ({ name, type: OWN_TYPES[name] })),
+  ...OWN_COLUMNS.map((name) => ({ name, type: OWN_TYPES_IN_FILES[name] })),
   ...typedColumns(columns).map(({ name, type }) => ({ name, type: TYPES[type].duckdb(zone !== undefined) })),
 ];
 

@@ -72,15 +72,15 @@ const damagedJournal = ({ journal }: FolderPaths, why: string) =>
 /** Executes the steps, of which some may be done, each on the disk before the next begins, in case of a power cut. */
 async function finish(paths: FolderPaths, { steps, manifest }: Journal): Promise<void> {
   for (const step of steps) {
-    const target = join(paths.root, 'remove' in step ? step.remove : step.to);
-    if ('remove' in step) await rm(target, { force: true });
+    const path = join(paths.root, 'remove' in step ? step.remove : step.to);
+    if ('remove' in step) await rm(path, { force: true });
     else {
-      makeFolders(dirname(target));
+      makeFolders(dirname(path));
       // A file that was moved before stays there.
-      await rename(join(paths.root, step.from), target).catch(unlessAbsent);
+      await rename(join(paths.root, step.from), path).catch(unlessAbsent);
     }
-    await syncFolder(dirname(target)).catch(unlessAbsent);
-    await syncFolder(dirname(dirname(target))).catch(unlessAbsent);
+    await syncFolder(dirname(path)).catch(unlessAbsent);
+    await syncFolder(dirname(dirname(path))).catch(unlessAbsent);
   }
   await checkMoved(paths, steps, manifest);
   await replaceFile(paths.manifest, `${JSON.stringify(manifest)}\n`);
@@ -95,10 +95,10 @@ function unlessAbsent(error: unknown): void {
 
 /** Throws UserError if a file that waited is not in its place: somebody else took it away. */
 async function checkMoved(paths: FolderPaths, steps: readonly Move[], manifest: Manifest): Promise<void> {
-  const targets = new Set(steps.flatMap((step) => ('remove' in step ? [] : [step.to])));
-  for (const { path, bytes } of manifest.files.filter((file) => targets.has(file.path))) {
-    const found = await stat(join(paths.root, path)).catch(() => undefined);
-    if (found?.size === bytes) continue;
+  const newPaths = new Set(steps.flatMap((step) => ('remove' in step ? [] : [step.to])));
+  for (const { path, bytes } of manifest.files.filter((file) => newPaths.has(file.path))) {
+    const moved = await stat(join(paths.root, path)).catch(() => undefined);
+    if (moved?.size === bytes) continue;
     throw configError(
       `${join(paths.root, path)} is not the file that a change left waiting in ${paths.temporary}: somebody else took ` +
         'it away. Load the days again into an empty folder.',

@@ -129,8 +129,8 @@ class FolderLog implements TableLog {
     // During a change the manifest is not valid.
     const pending = `${root} has a change that is not finished: wait for its writer, or let one run that may write finish it.`;
     const policy = { waitMs: this.#options.lockWaitMs, pauseMs: POLL_MS, maxPauseMs: POLL_MS };
-    const isDone = async () => (await readIfThere(journal)) === undefined || undefined;
-    if ((await waitedFor(policy, this.#options, isDone)) === undefined) throw transientError(pending);
+    const ended = async () => ((await readIfThere(journal)) === undefined ? 'ended' : undefined);
+    if ((await waitedFor(policy, this.#options, ended)) === undefined) throw transientError(pending);
     this.#text = await readIfThere(manifest);
     this.snapshot = this.#text === undefined ? undefined : snapshotOf(parseManifest(this.#text, manifest));
   }
@@ -206,13 +206,13 @@ async function orderedSteps(
   { removed, added, state }: Pick<FileChange, 'removed' | 'added' | 'state'>,
   { root, temporary }: FolderPaths,
 ): Promise<Move[]> {
-  const targets = new Set(added.map(({ path }) => path));
-  const removals: Move[] = removed.filter(({ path }) => !targets.has(path)).map(({ path }) => ({ remove: path }));
+  const newPaths = new Set(added.map(({ path }) => path));
+  const removals: Move[] = removed.filter(({ path }) => !newPaths.has(path)).map(({ path }) => ({ remove: path }));
   const moveOf = (local: string, to: string): Move => ({ from: relative(root, local).split(sep).join('/'), to });
   const reductions: Move[] = [];
   for (const table of TABLES) {
     const newFiles = added.filter((file) => file.table === table);
-    const oldFiles = removed.filter((file) => file.table === table && targets.has(file.path));
+    const oldFiles = removed.filter((file) => file.table === table && newPaths.has(file.path));
     const key = table === 'event_logs' ? columnOfSource(state.columns, LOG_ID) : '_key';
     for (const { path, rows } of await filesWithMovedKeys(engine, root, key, { oldFiles, newFiles })) {
       const others = newFiles.filter((file) => file.path !== path).map(({ local }) => local);
@@ -242,8 +242,8 @@ async function filesWithMovedKeys(
     `SELECT DISTINCT before.file AS old, after.file AS new FROM ${keysIn(oldFiles.map(stored))} AS before
     JOIN ${keysIn(newFiles.map(({ local }) => local))} AS after USING (key)`,
   );
-  const targets = new Map(newFiles.map((file) => [file.local, stored(file)]));
-  const givers = new Set(pairs.filter(({ old, new: to }) => targets.get(String(to)) !== old).map(({ old }) => old));
+  const newPaths = new Map(newFiles.map((file) => [file.local, stored(file)]));
+  const givers = new Set(pairs.filter(({ old, new: to }) => newPaths.get(String(to)) !== old).map(({ old }) => old));
   return oldFiles.filter((file) => givers.has(stored(file)));
 }
 

@@ -1,6 +1,7 @@
 // This folder: DuckDB as the engine of tables and files, shared by the targets. `engine/` opens files and runs
-// statements, `rows/` reads a window's CSV into typed rows with keys; the files here are views, column
-// conversions, copies for readers, people, reports and the profile of one CSV file.
+// statements, `rows/` reads a window's CSV into typed rows with keys, `copies/` publishes a database file for readers;
+// the files here are views, column conversions, the dates of a row, the making of a new database file, people, the
+// objects of a file that may name them, reports and the profile of one CSV file.
 
 import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../schema/groups.ts';
 import { isItem, type StoredColumn } from '../../table/columns.ts';

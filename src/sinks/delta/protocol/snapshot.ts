@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import pLimit from 'p-limit';
 import { objectIn } from '../../../base/json.ts';
+import { OWNER_FILE } from '../../../fs/atomic-file.ts';
 import type { TableName } from '../../../table/columns.ts';
 import { literal } from '../../../types/sql.ts';
 import { pathInTable } from '../../files/stored-files.ts';
@@ -213,7 +214,7 @@ export async function writeCheckpoint(logFolder: LogFolder, version: number, act
     }
   }
   try {
-    await pipeline(linesOf, createWriteStream(lines, { flags: 'wx', mode: 0o600 }));
+    await pipeline(linesOf, createWriteStream(lines, { flags: 'wx', mode: OWNER_FILE }));
     const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
     const size = Math.max(USUAL_LINE_BYTES, longest * 2);
     await engine.run(

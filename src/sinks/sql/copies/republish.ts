@@ -80,9 +80,9 @@ export function publishOld(
     const failures: UserError[] = [];
     for (const copy of copies) {
       try {
-        const isOldCopy = async (open: Engine) => {
-          await format.check(open);
-          return isOld(open);
+        const isOldCopy = async (copied: Engine) => {
+          await format.check(copied);
+          return isOld(copied);
         };
         if (!(await format.withFile({ ...options, file: copy, readOnly: true }, isOldCopy))) continue;
         await publish(format, engine, copy);

@@ -14,11 +14,16 @@ import { basename, dirname, join, resolve } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../../base/durations.ts';
 import { codeOf, configError, messageOf } from '../../../base/errors.ts';
-import { moveFile, nameTemporary, OWNER_FILE, removeTemporaries, temporaryPathOf } from '../../../fs/atomic-file.ts';
+import {
+  moveFile,
+  nameTemporary,
+  OWNER_FILE,
+  PERMISSIONS,
+  removeTemporaries,
+  temporaryPathOf,
+} from '../../../fs/atomic-file.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
 import { literal } from '../../../types/sql.ts';
-
-const PERMISSIONS = 0o777;
 
 export const REWRITING = '.rewriting';
 
