@@ -5,7 +5,7 @@ import { asText, literal } from '../../types/sql.ts';
 import { keyColumns } from '../sql/rows/superseded.ts';
 import { columnOfSource, eventItems, eventLogs, rank, sortedEventLogs } from '../sql/views.ts';
 import { type ReadableFile, without } from './data-file.ts';
-import { columnsIn } from './file-columns.ts';
+import { columnsIn, withUnloggedColumns } from './file-columns.ts';
 import { copiesOf, type FileTable } from './file-table.ts';
 import { FILE, readFiles, readFilesWithPaths } from './parquet-file.ts';
 import type { ChangedFiles } from './table-log.ts';
@@ -35,7 +35,8 @@ export async function derive(
     const sources = new Set(isCurrent ? before.map(({ source }) => source) : []);
     const missing = events.filter(({ id }) => !sources.has(id));
     const written = name === 'event_logs' ? await logsToWrite(table, columns, { events, missing, gone }) : missing;
-    for (const event of written) added.push(await writeDerived(table, columns, name, event));
+    const known = await withUnloggedColumns(table.engine, written, columns);
+    for (const event of known) added.push(await writeDerived(table, columns, name, event));
     if (name === 'event_logs') await table.engine.run(`DROP TABLE ${SHARED}`);
     const renewed = new Set(written.map(({ id }) => id));
     const kept = new Set(events.map(({ id }) => id));

@@ -40,8 +40,9 @@ export interface Storage {
   putFile(file: string, path: string): Promise<void>;
   /**
    * Gives a local file, only to be read, with an object: on a disk the object itself, else `copy`, a path that is free.
-   * A copy for a `part` may have no other columns (`copyColumns` of `partial-copy.ts`, unless the object `isSmall`).
-   * To copy an object that is gone is a transient failure: another run has removed it.
+   * A copy for a `part` has the footer of the object, and may have the values of no other columns (`copyColumns` of
+   * `partial-copy.ts`, unless the object `isSmall`). To copy an object that is gone is a transient failure: another run
+   * has removed it.
    */
   localFile(path: string, copy: string, part?: ParquetPart): Promise<string>;
   /** Removes objects; missing objects are no failure. */

@@ -147,6 +147,20 @@ describe('a file whose statistics another program has written anew, of its first
     expect(await verifyDelta(fixture.lakeOptions)).toEqual([]);
   });
 
+  it('gives a derived table that is kept from now on all values of its rows [R1370]', async () => {
+    const item = { id: 'i', df_unified_id: '', member: 'm9', x: 'x', df_items_size: 'L' };
+    await fixture.store([fixture.windowOf('2026-01-02', item)]);
+    const version = fixture.versions() - 1;
+    const [add] = fixture.actions('events', version, 'add');
+    fixture.append('events', version + 1, { add: fewer(add) });
+    await fixture.store([], { tables: ['events', 'event_items', 'event_logs'] });
+    expect(await fixture.read('SELECT _key, size FROM event_items')).toEqual([{ _key: 'i', size: 'L' }]);
+    const logs = await fixture.read('SELECT member, x FROM event_logs ORDER BY 1');
+    expect(logs).toEqual(await fixture.read('SELECT member, x FROM events ORDER BY 1'));
+    const unlogged = (await verifyDelta(fixture.lakeOptions)).map(({ check }) => check);
+    expect(unlogged).toEqual(['columns', 'columns']);
+  });
+
   async function rowsOfPeople(query: typeof people) {
     const rows: unknown[] = [];
     for await (const row of rowsOfPeopleInFiles(DELTA, fixture.lakeOptions, query)) rows.push(JSON.parse(row));
