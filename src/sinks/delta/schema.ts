@@ -11,6 +11,8 @@ import { type Protocol, parseJson } from './protocol/entry.ts';
 /** A column of a table: its name and its type as the log writes it. */
 export interface DeltaField {
   readonly name: string;
+  /** What others say of it, as a comment. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
   readonly type: string | { readonly type: 'array'; readonly elementType: string; readonly containsNull: true };
 }
 
@@ -30,12 +32,22 @@ export async function fieldsOf(engine: Engine, table: TableName, state: TableSta
   });
 }
 
-export function schemaString(fields: readonly DeltaField[]): string {
-  const all = [...fields, { name: PARTITION_COLUMN, type: 'date' }];
-  return JSON.stringify({
-    type: 'struct',
-    fields: all.map(({ name, type }) => ({ name, type, nullable: true, metadata: {} })),
-  });
+/**
+ * The schema of a table with these columns. Of `before`, that of the log, what another program added stays: columns, and
+ * comments on our own. Names that differ in case alone are one column.
+ */
+export function schemaString(fields: readonly DeltaField[], before: readonly DeltaField[]): string {
+  const own = [...fields, { name: PARTITION_COLUMN, type: 'date' }];
+  const keyOf = ({ name }: Pick<DeltaField, 'name'>) => String(name).toLowerCase();
+  const stored = new Map(before.map((field) => [keyOf(field), field]));
+  const written = own.map((field) => ({
+    name: field.name,
+    type: field.type,
+    nullable: true,
+    metadata: stored.get(keyOf(field))?.metadata ?? {},
+  }));
+  for (const field of own) stored.delete(keyOf(field));
+  return JSON.stringify({ type: 'struct', fields: [...written, ...stored.values()] });
 }
 
 /** The columns of a schema in a log; empty if the log has none. Throws UserError for a text that is no schema. */

@@ -131,12 +131,13 @@ export class DeltaTable {
 
   /** The actions that make the table, or change its columns; empty if nothing needs to change. */
   shapeActions(fields: readonly DeltaField[], asInstants: boolean, retentionMs: number, now: number): Action[] {
-    const wanted = schemaString(fields);
+    const wanted = schemaString(fields, this.fields);
     const { metaData: before, protocol } = this.#snapshot;
     const retention = `interval ${Math.ceil(retentionMs / 1_000)} seconds`;
     const upgrade: Action[] = supports(protocol, asInstants) ? [] : [{ protocol: protocolOf(asInstants) }];
     if (before?.schemaString === wanted && before.configuration[RETENTION] === retention) return upgrade;
     const metaData: MetaData = {
+      ...before,
       id: before?.id ?? randomUUID(),
       name: this.name,
       format: { provider: 'parquet', options: {} },

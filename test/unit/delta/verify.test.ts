@@ -51,6 +51,45 @@ describe('verify of Delta tables', () => {
   });
 });
 
+describe('columns and comments that another program added to a Delta table', () => {
+  const fields = (): { name: string; type: unknown; metadata: object }[] => {
+    const [metaData] = fixture.actions('events', fixture.versions() - 1, 'metaData');
+    return JSON.parse(String(metaData.schemaString)).fields;
+  };
+
+  it('stay when an export brings a column [R1353]', async () => {
+    const [before] = fixture.actions('events', 0, 'metaData');
+    const own = JSON.parse(String(before.schemaString)).fields as { name: string }[];
+    const comment = { comment: 'by the team' };
+    const commented = own.map((field) => (field.name === 'n' ? { ...field, metadata: comment } : field));
+    const theirs = [
+      {
+        name: 'team',
+        type: { type: 'array', elementType: 'integer', containsNull: true },
+        nullable: true,
+        metadata: {},
+      },
+      { name: 'Later', type: 'integer', nullable: true, metadata: comment },
+    ];
+    const schemaString = JSON.stringify({ type: 'struct', fields: [...commented, ...theirs] });
+    fixture.append('events', fixture.versions(), { metaData: { ...before, description: 'events', schemaString } });
+    await fixture.store([fixture.windowOf('2026-01-02', { id: 'c', n: '4' })]);
+    expect(fixture.actions('events', fixture.versions() - 1, 'metaData')).toEqual([]);
+    await fixture.store([fixture.windowOf('2026-01-03', { id: 'd', n: '5', m: '6' })]);
+    const [after] = fixture.actions('events', fixture.versions() - 1, 'metaData');
+    expect(after.description).toBe('events');
+    expect(fields().filter(({ name }) => ['n', 'm', 'team', 'Later'].includes(name))).toEqual([
+      { name: 'n', type: 'long', nullable: true, metadata: comment },
+      { name: 'm', type: 'long', nullable: true, metadata: {} },
+      ...theirs,
+    ]);
+    await fixture.store([fixture.windowOf('2026-01-04', { id: 'e', later: 'x' })]);
+    const later = { name: 'later', type: 'string', nullable: true, metadata: comment };
+    expect(fields().filter(({ name }) => name.toLowerCase() === 'later')).toEqual([later]);
+    expect(await found()).toEqual([]);
+  });
+});
+
 describe('rows that another program removed from a Delta table', () => {
   const days = ['2026-01-02', '2026-01-03'] as const;
   beforeEach(async () => {
