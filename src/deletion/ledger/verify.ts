@@ -216,6 +216,8 @@ export async function proveErasure(id: string, query: ProofQuery) {
     else if (line.kind === 'after' && line.id === hash) {
       found.push(provedAnswer(line, place, open));
       if (line.outcome === 'done') runs.add(line.run);
+      // It goes on with a run that deleted the id and was too old for that to count: its purge is not of this id.
+      else runs.delete(line.run);
     }
   };
   const { problems } = await verifyLedger(folder, query.key, { head: query.head, see });

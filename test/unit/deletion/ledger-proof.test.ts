@@ -49,6 +49,26 @@ describe('the proof of an erasure', () => {
     ]);
   });
 
+  it('has no purge of a run in which the id was requested again and not deleted [R1361]', async () => {
+    const { plans } = setup;
+    const run = async (
+      hours: number,
+      answers: Record<string, 'done' | 'rejected' | 'undecided'>,
+      isPurged: boolean,
+    ) => {
+      await plans.clock.sleep(hours * 3_600_000);
+      const answer = (id: string) => answerOf(answers[id] ?? 'stop', '0');
+      const removing = () => (isPurged ? Promise.resolve() : Promise.reject(transientError('in use')));
+      return (await plans.execute(['a', 'b'], answer, {}, removing)).asked;
+    };
+    expect(new Set(await run(0, { a: 'done', b: 'undecided' }, false))).toEqual(new Set(['a', 'b']));
+    expect(new Set(await run(20, { b: 'undecided' }, false))).toEqual(new Set(['b']));
+    // The run that deleted a is too old by now: a is requested again, and the purge is of b alone.
+    expect(new Set(await run(5, { a: 'rejected', b: 'done' }, true))).toEqual(new Set(['a', 'b']));
+    const outcomes = async (id: string) => (await prove(id)).purges.map(({ outcome }) => outcome);
+    expect([await outcomes('a'), await outcomes('b')]).toEqual([['open', 'open'], ['done']]);
+  });
+
   it('does not say that people are still in a place from which a run before has removed them [R1230]', async () => {
     const { plans } = setup;
     await plans.execute(
