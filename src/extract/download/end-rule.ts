@@ -110,8 +110,10 @@ function decide({ single, twoDays, next, sharesNoRow }: Answers, circumstances: 
   }
   if (twoDays.kind === 'gone') return none('gone', twoDays.message);
   if (twoDays.kind !== 'rows') {
-    if (circumstances.isOver)
-      return { kind: 'failure', error: refusalError({ first: day, last: tomorrow }, twoDays.message) };
+    if (circumstances.isOver) {
+      const remedy = answer.kind === 'rows' ? ` It exports ${day} alone: set to_date_inclusive.` : '';
+      return { kind: 'failure', error: refusalError({ first: day, last: tomorrow }, `${twoDays.message}${remedy}`) };
+    }
     if (answer.kind !== 'rows') return none('invalid', twoDays.message);
     return { ...windowOf(answer, day), contains: undefined };
   }

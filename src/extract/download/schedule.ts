@@ -2,7 +2,7 @@ import { addDays, type Day, daysOf } from '../../base/days.ts';
 import type { Batch } from '../batch.ts';
 import type { Concurrency } from '../deps.ts';
 import { requestKey } from '../export-request.ts';
-import { type DayRange, DayRanges, lastSettledDay, lengthOf, only } from '../plan/days.ts';
+import { type DayRange, DayRanges, lastSettledDay, lengthOf, only, toDateFor } from '../plan/days.ts';
 import { type DaysResult, type Download, noDownload, rowCount, sentAtOf } from './download.ts';
 import { EndRule, observeRange } from './end-rule.ts';
 import { discard, type Extraction } from './extraction.ts';
@@ -216,11 +216,19 @@ export class Scheduler {
     return judged;
   }
 
-  /** True if an ended run left an export that begins with the day, which needs no request. */
-  #hasReusable(day: Day): boolean {
-    const { plan, spool } = this.#extraction;
-    const ends = daysOf(day, addDays(day, plan.windowDays));
-    return ends.some((to) => spool.hasReusable(requestKey({ ...plan.filters, from: day, to })));
+  /** Number of days of an export that begins with the day, and that an ended run left: it needs no request; 0 if none. */
+  #reusableDays(day: Day): number {
+    const { plan, spool, facts } = this.#extraction;
+    const { singleDaysInclusive, rangesInclusive = plan.proveFirst } = facts.known;
+    const isLeft = (days: DayRange) => {
+      const isRange = days.first !== days.last;
+      // A single day whose rule is not proved is requested in both ways.
+      const rules = isRange ? [rangesInclusive] : [singleDaysInclusive ?? true, singleDaysInclusive ?? false];
+      const ends = rules.map((inclusive) => toDateFor(days, inclusive));
+      return ends.some((to) => spool.hasReusable(requestKey({ ...plan.filters, from: day, to })));
+    };
+    const ranges = daysOf(day, addDays(day, plan.windowDays - 1)).map((last) => ({ first: day, last }));
+    return ranges.findLastIndex(isLeft) + 1;
   }
 
   /**
@@ -228,7 +236,7 @@ export class Scheduler {
    * start.
    */
   #goneDays(first: Day): Day[] {
-    const isGone = (day: Day) => this.#extraction.facts.isSurelyGone(day) && !this.#hasReusable(day);
+    const isGone = (day: Day) => this.#extraction.facts.isSurelyGone(day) && this.#reusableDays(day) === 0;
     if (!isGone(first)) return [];
     const days = daysOf(first, this.#ranges.peekRange(GONE_AT_ONCE)?.last ?? first);
     const end = days.findIndex((day) => !isGone(day));
@@ -253,8 +261,10 @@ export class Scheduler {
     const download = this.#rule.ahead(first);
     if (download !== undefined)
       return { days: day, isAlone, take: ({ paths }) => this.#takeAhead(download, day, paths) };
-    const isDoubtful = isAlone && facts.known.oldestExported === undefined && !this.#hasReusable(first);
-    const most = isDoubtful ? 1 : Math.min(plan.windowDays, facts.known.maxWindowDays ?? plan.windowDays);
+    const isDoubtful = isAlone && facts.known.oldestExported === undefined;
+    const most = isDoubtful
+      ? Math.max(1, this.#reusableDays(first))
+      : Math.min(plan.windowDays, facts.known.maxWindowDays ?? plan.windowDays);
     const days = this.#ranges.peekRange(most, settled);
     if (days !== undefined && days.first !== days.last) {
       if (rangesInclusive !== undefined) return { days, isAlone, take: (extraction) => this.#fetch(extraction, days) };

@@ -337,11 +337,14 @@ describe('a day that the service refuses', () => {
     expect((await failureOf(fixture.run(DAYS))).exitCode).toBe(2);
   });
 
-  it('is a configuration error when it is just over and only single days are accepted [R483]', async () => {
+  it('is a configuration error when it is just over and only single days are accepted, and names the key to set [R483][R1375]', async () => {
     const rows = steadyRows('2026-03-09', '2026-03-09', 1);
     open({ rows, fault: (q) => (q.from === q.to ? undefined : { refuse: 'invalid' }) });
     const failure = await failureOf(fixture.run({ startDate: '2026-03-09', endDate: '2026-03-09' }));
     expect([failure.exitCode, failure.where.window]).toEqual([2, '2026-03-09']);
+    expect(failure.message).toMatch(
+      /of 2026-03-09 to 2026-03-10: .* exports 2026-03-09 alone: set to_date_inclusive\.$/,
+    );
   });
 
   it.each([

@@ -159,6 +159,26 @@ describe('a day that is too old by both clocks', () => {
     expect(fixture.target.state?.from_date).toBe('2026-02-21');
   });
 
+  it.each([30, 1_000])(
+    'is read where a killed run left its download, and windows have more days now; the service refuses after %d days [R1376]',
+    async (historyDays) => {
+      open(0, { historyDays });
+      const settings = { startDate: '2026-02-18', endDate: '2026-02-25', toDateInclusive: 'true' } as const;
+      const windows = fixture.windows(settings);
+      await windows.next();
+      await until(() => filesEnding('.json').length === 3);
+      await fixture.kill(windows);
+      fixture.clock.time += 3 * 24 * HOUR;
+      // A service that does not refuse sends what it still has.
+      const rows = fixture.service.settings.rows.filter((row) => fixture.service.dayOf(row) > '2026-02-20');
+      fixture.service.settings = { ...fixture.service.settings, rows };
+      await fixture.run({ ...settings, windowDays: 4, onGap: 'warn' });
+      expect(fixture.target.ids()).toEqual(idsOf('2026-02-18', '2026-02-25'));
+      expect(fixture.target.state).toMatchObject({ from_date: '2026-02-26' });
+      expect(fixture.target.state).not.toHaveProperty('gaps');
+    },
+  );
+
   it.each([
     [1, 3],
     [3, 6],
