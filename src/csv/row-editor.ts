@@ -152,8 +152,8 @@ export class RowEditor implements RowOutput {
     this.#from = start;
     this.#to = this.#end;
     let kept = 0;
-    // `column` and `position`: the column of the last cell that is written, in the source row and in the written row. It
-    // is the number of commas before the cell. `ended`: the end in the source of the last cell, written or dropped.
+    // `column` and `position`: the column of the last cell that is written, in the source row and in the written row.
+    // It is the number of commas before the cell. `ended`: the end in the source of the last cell, written or dropped.
     let [column, position, ended] = [0, 0, start];
     for (let k = 0; k < used; k += STRIDE) {
       const next = cells[k] >> COLUMN_SHIFT;

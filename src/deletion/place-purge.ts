@@ -279,9 +279,9 @@ export class PlacePurge {
 
   #warnOfFindings(): void {
     const { target, path } = this.place;
-    const { rules, service: own, warnings } = this.#context;
+    const { rules, service: configured, warnings } = this.#context;
     const { service, warnings: missed, idsWithoutUnifiedId } = this.#found;
-    if (service !== undefined && service !== own) {
+    if (service !== undefined && service !== configured) {
       warnings.warn(
         'purge.service',
         `${target.name} ${path} holds the data of another service than the one of this configuration (base_url or ` +

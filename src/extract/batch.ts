@@ -63,8 +63,8 @@ export class Batch {
   }
 
   /**
-   * Ends the time that the windows may wait, since their room is needed. Resolves once they are committed and removed,
-   * as do those that are being delivered; undefined if there are none.
+   * Ends the wait of the windows, since their room on the disk is needed. Resolves once they, and the windows that are
+   * being delivered, are committed and removed. Undefined if there are none.
    */
   flush(): Promise<void> | undefined {
     this.#expire();

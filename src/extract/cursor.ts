@@ -26,8 +26,8 @@ export class Cursor {
   }
 
   /**
-   * Records a day that the service no longer has: as a gap if it was wanted, else by moving the start past it (S5). A
-   * day that is complete already and was to be read again is no gap, since nothing of it is lost.
+   * Records a day that the service no longer has (S5). A wanted day becomes a gap; for another day the start moves past
+   * it. A day that is complete already, and was to be read again, is no gap, since nothing of it is lost.
    */
   recordLost(day: Day): 'gap' | 'clamped' {
     if (this.#completed.has(day)) return 'clamped';

@@ -32,11 +32,11 @@ export interface People {
   tryPurge(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgeTrial>;
   /**
    * Takes the place's lock, looks the people up in what is there now, calls `onFound`, and removes all their rows in
-   * one commit; where the commit decides between two writers and another was first, it begins again with the look-up.
-   * Then it removes every byte of a value that only these rows had, from data, log, checkpoint, statistics, write-ahead
-   * log, temporary folder, earlier version of an object and published copy. What it cannot reach is named in
-   * `unreached`. A kill leaves all of them or none, and the same purge again finishes the rest. If `onFound` throws,
-   * nothing is removed.
+   * one commit. Where the commit decides between two writers and another writer was first, the purge begins again with
+   * the look-up. After the commit it removes every byte of a value that only these rows had: from data, log,
+   * checkpoint, statistics, write-ahead log, temporary folder, earlier versions of objects and published copies. What
+   * it cannot reach is named in `unreached`. A kill leaves either all rows or none of them; the same purge, run again,
+   * finishes the rest. If `onFound` throws, nothing is removed.
    */
   purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult>;
 }

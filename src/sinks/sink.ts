@@ -16,9 +16,9 @@ export interface Commit {
 }
 
 /**
- * A place that is open for loading, whose cursor moves with each commit. A run calls, in this order: `runs.begin`;
- * `state`, from which it plans the days; for one batch after the other `begin` with each window and `commit`;
- * `runs.end`; `publish`, if something was committed; and `close`, in any case.
+ * A place that is open for loading; its cursor moves with each commit. A run calls, in this order: `runs.begin`;
+ * `state`, from which it plans the days; for each batch `begin` with each of its windows, then `commit`; `runs.end`;
+ * `publish`, if something was committed; and `close`, in any case.
  */
 export interface Sink {
   /** What the place holds beside its rows; undefined before the first load. That of the last commit. */
@@ -31,22 +31,23 @@ export interface Sink {
    */
   begin?(window: Window): void;
   /**
-   * Takes a batch: verified, complete windows, one at least, which share no day and come in the order of days (S53). It
-   * stores as many of them, from the first, as one plan of columns serves (`plannedTogether`): all of their rows, in
-   * place of the stored ones that they read again (S13), each receipt, and the state of the last one. The result is the
-   * same as if they were committed one by one. The caller passes the remaining windows again; and one by one if some
-   * cannot be stored together, as those that share ids (`SharedIds` is thrown), of which nothing is stored then.
+   * Takes a batch: at least one verified, complete window. The windows share no day, and come in the order of days
+   * (S53). The sink stores as many of them, from the first, as one plan of columns serves (`plannedTogether`). It
+   * stores all of their rows, which replace the stored rows that they read again (S13), the receipt of each, and the
+   * state of the last one. The result is the same as if the windows were committed one by one. The caller passes the
+   * remaining windows again. If some cannot be stored together, as windows that share ids, the sink throws `SharedIds`
+   * and stores nothing; then the caller passes the windows one by one.
    *
-   * All becomes visible in one step (of several Delta tables that of `events`, S41), and is on the disk, or in the
-   * store, before that step; once it returns, no crash undoes it. A kill or a failure before the step leaves rows and
-   * state as they were, and may leave only what no reader sees and the next run removes or finishes without being
-   * asked: temporary files, a journal, objects that no commit names. Never is a row there twice, nor a cursor without
-   * its rows, nor rows without their receipt. Rows that move to another date may be nowhere for the moments of a commit
-   * (S29).
+   * All becomes visible in one step; of several Delta tables, the step is that of `events` (S41). Before that step, all
+   * is on the disk or in the store. Once `commit` returns, no crash undoes it. A kill or a failure before the step
+   * leaves rows and state as they were. It may leave what no reader sees, which the next run removes or finishes
+   * without being asked: temporary files, a journal, objects that no commit names. A row is never there twice, a cursor
+   * never without its rows, and rows never without their receipt. Rows that move to another date may be nowhere for the
+   * moments of a commit (S29).
    *
-   * Of two writers one waits for the lock of the place, up to `lockWaitMs`, or loses the race for the commit: then
-   * nothing of its batch stays anywhere, earlier versions of objects included (S41). Both are transient failures (exit
-   * 3).
+   * Of two writers, one waits for the lock of the place, up to `lockWaitMs`, or loses the race for the commit. Then
+   * nothing of its batch stays anywhere, not even in earlier versions of objects (S41). Both cases are transient
+   * failures (exit 3).
    */
   commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit>;
   /** Publishes a verified copy for readers at a path (S52); absent for a target that cannot do so. */

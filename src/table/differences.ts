@@ -41,8 +41,8 @@ export function checkLiveRows(
 }
 
 /**
- * The warning that rows of receipts were removed, but not by this program, with what brings them back; undefined if none
- * were. `counted`: rows by window.
+ * The warning that rows of receipts were removed, but not by this program, with what brings them back; undefined if
+ * none were. `counted`: rows by window.
  */
 export function removedRowsWarning(
   receipts: readonly Pick<StoredReceipt, 'window' | 'from' | 'to' | 'rows_live'>[],

@@ -11,8 +11,9 @@ export const UNNAMED = 'column';
 const encoder = new TextEncoder();
 
 /**
- * Makes names equal that DuckDB (which ignores ASCII case) or Spark takes for one (S16). Spark looks for duplicates in
- * lower case, and for a column by each character's upper case, or the lower case of that: `ſ` is `s`, `ı` is `i`.
+ * Gives one text for all names that DuckDB or Spark takes for the same name (S16). DuckDB ignores ASCII case. Spark
+ * finds duplicates by the lower case of names, but it finds a column by each character's upper case, or by the lower
+ * case of that upper case: `ſ` is `s`, `ı` is `i`.
  */
 export function foldName(name: string): string {
   const folded = [...name.toLowerCase().replaceAll(DOTTED_I, 'i')].map((character) => {
@@ -39,7 +40,7 @@ export function assignNames(taken: Iterable<string>, incoming: readonly string[]
   return names;
 }
 
-/** Names of item columns without their prefix, which stays if the name without it is taken. */
+/** Names of item columns without their prefix. The prefix stays where the name without it is taken. */
 export function assignItemNames(taken: Iterable<string>, names: readonly string[], prefix: string): string[] {
   const used = new Set([...taken].map(foldName));
   return names.map((name) => {

@@ -23,9 +23,9 @@ export interface Rules {
 }
 
 /**
- * What a batch makes of one column of the table; evidence and cells are those of the whole batch. Of a column that held
- * `7` and gets `7.5`: `before` is long, `storedEvidence` that of `7`, `batchEvidence` that of `7.5`, `evidence` both,
- * and `type` double.
+ * What a batch makes of one column of the table; evidence and cells are those of the whole batch. Example: a column
+ * held `7`, and a cell `7.5` comes. Then `before` is long, `storedEvidence` is that of `7`, `batchEvidence` that of
+ * `7.5`, `evidence` the union of both, and `type` is double.
  */
 export interface PlannedColumn extends StoredColumn {
   readonly key: string;
@@ -101,8 +101,8 @@ export function planColumns(
   { isFirst }: { readonly isFirst: boolean },
 ): PlannedColumn[] {
   const schemaMode = isFirst && rules.pinned === undefined ? 'evolve' : rules.schemaMode;
-  const all = [...stored, ...newColumns(stored, incoming, rules)];
-  return all.map((column) => {
+  const columns = [...stored, ...newColumns(stored, incoming, rules)];
+  return columns.map((column) => {
     const key = columnKey(column.source, column.occurrence);
     return planColumn(column, key, incoming.get(key), { ...rules, schemaMode });
   });
@@ -114,12 +114,12 @@ function newColumns(
   incoming: ReadonlyMap<string, IncomingColumn>,
   rules: Rules,
 ): StoredColumn[] {
-  const known = new Set(stored.map((column) => columnKey(column.source, column.occurrence)));
-  const fresh = [...incoming.values()].filter(({ key }) => !known.has(key));
+  const storedKeys = new Set(stored.map((column) => columnKey(column.source, column.occurrence)));
+  const fresh = [...incoming.values()].filter(({ key }) => !storedKeys.has(key));
   const arriving = new Set(fresh.map((scanned) => scanned.key));
   for (const source of rules.pinned?.keys() ?? []) {
     const key = columnKey(source, 1);
-    if (source === EVENT_NAME_ALTERNATIVE || known.has(key) || arriving.has(key)) continue;
+    if (source === EVENT_NAME_ALTERNATIVE || storedKeys.has(key) || arriving.has(key)) continue;
     fresh.push({ ...NOTHING_SEEN, key, source, group: groupOf(source) });
   }
   const names = assignNames(
@@ -150,21 +150,9 @@ function planColumn(
   incoming: IncomingColumn | undefined,
   rules: Rules,
 ): PlannedColumn {
-  const mode = rules.schemaMode;
   const asInstants = rules.timezone !== undefined;
   const batchEvidence = incoming?.evidence ?? 0;
-  const named = namedType(column, rules);
-  const fixed = named ?? fixedType(column, incoming, mode);
-  // In a column that is a string already the text `null` is a value (S18).
-  const isText = (fixed ?? column.type) === 'string';
-  const hasValues = (batchEvidence & (isText ? ~0 : ~NULL_TEXT)) !== 0;
-  const isNew = column.type === null && named === undefined;
-  const isRefused = isNew && mode === 'freeze';
-  const isAdded = !isRefused && (hasValues || isPinned(column, rules));
-  const evidence = column.evidence | batchEvidence;
-  const inferred =
-    column.type === null ? (typeOf(evidence, asInstants) ?? null) : widenedType(column.type, evidence, asInstants);
-  const type = column.type === null && !isAdded ? null : (fixed ?? inferred);
+  const { type, fixed, hasValues, isNew } = typeAfter(column, incoming, rules);
   const accepted = column.type === null ? 0 : acceptedBy(column.type, asInstants);
   const planned = {
     ...column,
@@ -172,18 +160,49 @@ function planColumn(
     before: column.type,
     storedEvidence: column.evidence,
     type,
-    evidence,
+    evidence: column.evidence | batchEvidence,
     firstShape: column.firstShape ?? incoming?.seen[0]?.shape ?? null,
     ...(hasValues ? readingOf(batchEvidence, fixed, type, asInstants) : { readAs: null, isClean: true }),
     batchEvidence,
-    isRefused: isRefused && hasValues,
+    isRefused: hasValues && isNew && rules.schemaMode === 'freeze',
     shape: incoming?.seen.find((cell) => (cell.evidence & ~accepted & ~NULL_TEXT) !== 0)?.shape,
   };
-  if (mode === 'fail' && hasValues) refuseChange(planned, isNew, fixed !== undefined);
+  if (rules.schemaMode === 'fail' && hasValues) refuseChange(planned, isNew, fixed !== undefined);
   return planned;
 }
 
-/** How cells that become values of `type` are read: as the type that they have, if it loses no value. */
+/** The type of a column after a batch, and what decided it. */
+interface TypeAfter {
+  /** Null while the table does not have the column. */
+  readonly type: ColumnType | null;
+  /** The type that no cell changes; undefined if the cells decide. */
+  readonly fixed: ColumnType | undefined;
+  /** True if the batch has a value for the column. */
+  readonly hasValues: boolean;
+  /** True if the table does not have the column yet, and no setting names its type. */
+  readonly isNew: boolean;
+}
+
+function typeAfter(column: StoredColumn, incoming: IncomingColumn | undefined, rules: Rules): TypeAfter {
+  const asInstants = rules.timezone !== undefined;
+  const batchEvidence = incoming?.evidence ?? 0;
+  const evidence = column.evidence | batchEvidence;
+  const named = namedType(column, rules);
+  const fixed = named ?? fixedType(column, incoming, rules.schemaMode);
+  // In a column that is a string already the text `null` is a value (S18).
+  const isText = (fixed ?? column.type) === 'string';
+  const hasValues = (batchEvidence & (isText ? ~0 : ~NULL_TEXT)) !== 0;
+  const decided = { fixed, hasValues, isNew: column.type === null && named === undefined };
+  if (column.type !== null) return { ...decided, type: fixed ?? widenedType(column.type, evidence, asInstants) };
+  const isRefused = decided.isNew && rules.schemaMode === 'freeze';
+  const isAdded = !isRefused && (hasValues || isPinned(column, rules));
+  return { ...decided, type: isAdded ? (fixed ?? typeOf(evidence, asInstants) ?? null) : null };
+}
+
+/**
+ * The type as which cells are read before they become values of `type`: the type that they have themselves, if its
+ * conversion to `type` loses no value.
+ */
 function readingOf(
   batchEvidence: Evidence,
   fixed: ColumnType | undefined,
@@ -191,8 +210,8 @@ function readingOf(
   asInstants: boolean,
 ): Pick<PlannedColumn, 'readAs' | 'isClean'> {
   const seenAs = fixed ?? typeOf(batchEvidence, asInstants) ?? 'string';
-  // A place of an earlier version may have a column of datetimes that took such dates as DATE_GAP names: they are
-  // rescued.
+  // An earlier version took dates with DATE_GAP into columns of datetimes. Such a column may be stored still; dates of
+  // that kind do not fit it, and are rescued.
   const readAs = type !== null && canWiden(seenAs, type, batchEvidence, asInstants) ? seenAs : type;
   return { readAs, isClean: readAs === null || fitsWholly(batchEvidence, readAs, asInstants) };
 }
@@ -205,7 +224,10 @@ function namedType(column: StoredColumn, rules: Rules): ColumnType | undefined {
   return from(rules.columnTypes) ?? (column.occurrence === 1 ? from(rules.pinned) : undefined);
 }
 
-/** The type that the data cannot change, if the column has one by its group or under `freeze`. */
+/**
+ * The type that no cell changes: that of a column of a declared group, or under `freeze` the stored one. Undefined if
+ * the cells decide.
+ */
 function fixedType(column: StoredColumn, incoming: IncomingColumn | undefined, mode: SchemaMode) {
   if (isDeclared(column)) return incoming?.declared ?? column.type ?? undefined;
   return mode === 'freeze' && column.type !== null ? column.type : undefined;

@@ -19,20 +19,23 @@ export function storedReceipt(receipt: Receipt, windowNumber: number, idRepeats:
   return { ...rest, window: windowNumber, rows_live: receipt.rows, id_repeats: idRepeats };
 }
 
-/** The number of the last window, 0 if there is none. None is used twice: a receipt goes only for a later one. */
+/**
+ * The number of the last window, 0 if there is none. No number is used twice, since a receipt is removed only when a
+ * later window takes its place.
+ */
 export const lastWindowNumber = (receipts: readonly Pick<StoredReceipt, 'window'>[]): number =>
   receipts.reduce((most, { window }) => Math.max(most, window), 0);
 
 /**
- * The receipts that are still needed, with their current rows: one without any goes once a later window supersedes
- * it. `liveRows`: rows by window.
+ * The receipts that are still needed, with the current numbers of their rows. A receipt without rows is removed once a
+ * later window supersedes it. `liveRows`: number of rows by window.
  */
 export function receiptsWith(receipts: readonly StoredReceipt[], liveRows: ReadonlyMap<number, number>) {
   const counted = receipts.map((receipt) => ({ ...receipt, rows_live: liveRows.get(receipt.window) ?? 0 }));
   return counted.filter((receipt) => receipt.rows_live > 0 || !counted.some((later) => supersedes(later, receipt)));
 }
 
-/** True if a later window requested the same days and covers as many: hourly runs leave one receipt a day. */
+/** True if a later window requested the same days and covers as many. So hourly runs leave one receipt a day. */
 export function supersedes(later: StoredReceipt, earlier: StoredReceipt): boolean {
   if (later.window <= earlier.window || later.from !== earlier.from || later.to !== earlier.to) return false;
   if (earlier.covers_to === null) return true;

@@ -16,14 +16,15 @@ export interface RunRecord {
 export const MAX_RUNS = 1_000;
 
 /**
- * The run history of a target. `begin` comes once, before the first request, `end` on every way out, once more if
- * something fails after it; a killed run has no end. Both throw UserError.
+ * The run history of a target. `begin` is called once, before the first request. `end` is called on every way out, and
+ * once more if something fails after it. A run that is killed has no end. Both throw UserError.
  */
 export interface RunHistory {
   /** True if other runs may be at work at the same time. */
   readonly isShared?: boolean;
   /**
-   * Stores the record of a run that begins. Returns when the runs just before it began that never ended, oldest first.
+   * Stores the record of a run that begins. Returns when those runs began that come directly before it and never ended,
+   * oldest first.
    */
   begin(run: RunRecord): Promise<string[]>;
   end(run: RunRecord): Promise<void>;

@@ -11,8 +11,8 @@ export interface TableState {
   /** `events`, and the tables that are kept with it: those that a load asked for. */
   readonly tables: readonly TableName[];
   /**
-   * Columns in the order of their positions: for names that never change (S16), and types that do not depend on the
-   * order of days (S21).
+   * Columns in the order of their positions. They are kept so that names never change (S16), and types do not depend on
+   * the order of days (S21).
    */
   readonly columns: readonly StoredColumn[];
   /** Receipts in the order of their windows: for the cursor (S4), superseded rows (S13), and `verify` (S14). */

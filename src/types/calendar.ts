@@ -17,8 +17,8 @@ export const DAY_SECONDS = 86_400;
 const MAX_OFFSET_HOURS = 15;
 
 // `daysFromCivil` and `setCivil` are the algorithms `days_from_civil` and `civil_from_days` of Howard Hinnant,
-// "chrono-Compatible Low-Level Date Algorithms". A year begins in March, so that its last day is the leap day; an era has
-// 400 years, or 146,097 days; from 0000-03-01 to 1970-01-01 are 719,468 days.
+// "chrono-Compatible Low-Level Date Algorithms". A year begins in March, so that its last day is the leap day; an era
+// has 400 years, or 146,097 days; from 0000-03-01 to 1970-01-01 are 719,468 days.
 
 /** Days from 1970-01-01 to a day of the proleptic Gregorian calendar. */
 export function daysFromCivil(year: number, month: number, day: number): number {

@@ -54,7 +54,7 @@ async function reuse(
   const { plan, spool, deps } = extraction;
   const file = await spool.reuse(requestKey(request), plan.state.last_receipt);
   if (file === undefined) return undefined;
-  // A file that this command downloaded for another target is not older than the answer to a request would be.
+  // A file that this command downloaded for another target is as new as the answer to a request would be.
   const isShared = deps.sharing !== undefined && file.command === deps.sharing.command;
   const isTooOld = missesLateRows(
     { first: request.from, last: options.through },
@@ -106,9 +106,9 @@ async function requestExport(
 }
 
 /**
- * True if the body is accepted as complete (S60). A last row without a line end may have been cut in its last cell:
- * it is accepted if the length was declared by a service that is known to end its bodies in this way. If such a service
- * sends a line end at the end, that may be one between two rows.
+ * True if the body is accepted as complete (S60). The last cell of a row without a line end may have been cut. Such a
+ * body is accepted if its length was declared, and the service is known to end its bodies in this way. If such a
+ * service does send a line end at the end, the body may have been cut between two rows.
  */
 function endsAsExpected({ facts }: Extraction, { scan: { finalNewline }, endDeclared, path }: ExportFile): boolean {
   if (path === undefined) return true;

@@ -33,7 +33,7 @@ export async function fetchRange(
   }
   /** The smallest `to_date` with which the first day is still requested. */
   const least = inclusive ? first : addDays(first, 1);
-  /** That of a request for the first day alone. */
+  /** The `to_date` of a request for the first day alone. */
   const leastAlone = facts.known.singleDaysInclusive === true ? first : addDays(first, 1);
   const wanted = toDateFor(days, inclusive);
   let to = facts.known.latestToDate === undefined ? wanted : earlierOf(wanted, facts.known.latestToDate);
@@ -65,7 +65,7 @@ export async function fetchRange(
         const now = facts.earlierTime();
         const lower = earlierEnds(extraction.deps.clock.now(), now).find((day) => day < to);
         if (lower === undefined || lower < least) {
-          // It may be the number of days that is refused, and not one of them.
+          // The service may have refused the number of days, and not one of them.
           if (halvable && to > leastAlone) {
             const isOver = wanted <= earliestToday(now);
             const count = isOver ? facts.halveWindowDays(days) : Math.ceil(lengthOf(days) / 2);
@@ -115,9 +115,9 @@ function canBeHalved({ plan, facts }: Extraction, days: DayRange): boolean {
 }
 
 /**
- * Earlier values of `to_date`, to be requested one after the other while the service refuses days in the future, by
- * either clock: first through today in UTC (tomorrow is its `to_date` if that is not included), then through today in
- * UTC-12.
+ * Earlier values of `to_date`, which are requested one after the other while the service refuses days in the future by
+ * either clock. The first ends with today in UTC (tomorrow is its `to_date` if the end is not included), the next with
+ * today in UTC-12.
  */
 const earlierEnds = (machine: number, earlier: number): Day[] =>
   [machine, earlier].flatMap((now) => [addDays(todayUtc(now), 1), todayUtc(now), earliestToday(now)]);

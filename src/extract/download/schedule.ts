@@ -104,8 +104,9 @@ export class Scheduler {
   }
 
   /**
-   * Frees space on the disk of the spool for the first days (S64): of the windows that wait to be committed, else of a
-   * file that an ended run left, else of the last download. False if there is none of them.
+   * Frees space on the disk of the spool for the first days (S64). It commits the windows that wait; if none waits, it
+   * removes a file that an ended run left; if there is none, it gives up the last download. False if there is nothing
+   * to free.
    */
   async #removeSomething(): Promise<boolean> {
     const flushed = this.#batch.flush();
@@ -117,7 +118,8 @@ export class Scheduler {
     if (await spool.discardLastUnused()) return true;
     const last = this.#pending.length > 1 ? this.#pending.pop() : undefined;
     if (last === undefined) return false;
-    // Each time one fewer, so that this ends. Room that further targets hold does not come back: then one at a time.
+    // Each time one download fewer is allowed, so that this ends. If the files stay for further targets, their room
+    // does not come back: then one download at a time.
     const max = deps.sharing?.keep === true ? 1 : this.#pending.length;
     this.#concurrency.max = max;
     this.#ranges.putBack(last.days);
@@ -197,9 +199,10 @@ export class Scheduler {
   }
 
   /**
-   * The results, of which an answer without rows for a day that is too old by both clocks is no empty day: a service
-   * may send what it still has, instead of a refusal (S5). Its file goes for further targets, too: they judge an answer
-   * of their own, by its time.
+   * The results, in which days that the service has lost are marked as gone (S5). A service may answer a day that is
+   * too old with what it still has, instead of a refusal. So an answer without rows is no empty day if the day is too
+   * old by both clocks. The file of such an answer is discarded for further targets, too: each target judges an answer
+   * of its own, by its time.
    */
   async #withoutGone(results: readonly DaysResult[]): Promise<DaysResult[]> {
     const { plan, facts, spool } = this.#extraction;
@@ -232,8 +235,8 @@ export class Scheduler {
   }
 
   /**
-   * The days from the next one on that are surely gone and need no request: hundreds of thousands, after an early
-   * start.
+   * The days, from the next one on, that are surely gone and need no request. After an early start there may be
+   * hundreds of thousands.
    */
   #goneDays(first: Day): Day[] {
     const isGone = (day: Day) => this.#extraction.facts.isSurelyGone(day) && this.#reusableDays(day) === 0;
@@ -243,7 +246,18 @@ export class Scheduler {
     return end < 0 ? days : days.slice(0, end);
   }
 
-  /** Decides what to do with the next days, and changes nothing; undefined if no more days are to be requested now. */
+  /**
+   * Decides what to do with the next days, and changes nothing; undefined if no more days are to be requested now. D is
+   * the next day. The first line that holds:
+   *
+   *   no day is left, D is not settled, or a day was left to a later run  undefined
+   *   D is surely gone                                                    D and gone days after it are reported
+   *   [D,D] was requested ahead, and single days are proved whole         its download is the one of D
+   *   several days, and it is known whether an export has its end         one request for all of them
+   *   several days, and they may be requested before that is known        one request for all of them, to find it out
+   *   it is known with which `to_date` D is requested                     one request for D
+   *   any other                                                           the end rule requests D, to find it out
+   */
   #next(): DayStep | undefined {
     const { plan, facts } = this.#extraction;
     const { singleDaysInclusive, rangesInclusive } = facts.known;
@@ -256,7 +270,7 @@ export class Scheduler {
       const take = async () => gone.map((lost) => noDownload(only(lost), 'gone', GONE));
       return { days: { first, last: gone[gone.length - 1] }, isAlone: false, take };
     }
-    // One request, of one day, shows whether all such days are gone, if the service sends a `Date`.
+    // If the service sends a `Date`, one request for one day shows whether all such days are gone.
     const isAlone = plan.likelyGaps.has(first);
     const download = this.#rule.ahead(first);
     if (download !== undefined)

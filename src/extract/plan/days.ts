@@ -43,7 +43,10 @@ export function missesLateRows(
 export class Coverage {
   readonly #days: Set<Day>;
   readonly #floor: Day | undefined;
-  /** The latest result of `cursor`, and from where: days are only added, so the next search begins where it ended. */
+  /**
+   * The latest result of `cursor`, and the day from which it was searched. Days are only added, so the next search
+   * begins where this one ended.
+   */
   #found: { readonly from: Day; readonly day: Day } | undefined;
 
   /** `floor`: every day before it counts as complete. */
@@ -53,8 +56,9 @@ export class Coverage {
   }
 
   /**
-   * Makes the coverage of a stored state and of the days that receipts cover. Without receipts (a platform stores the
-   * state alone), or if they belong to other filters, the days before the cursor count as complete.
+   * Makes the coverage of a stored state and of the days that receipts cover. The days before the cursor count as
+   * complete if there are no receipts, since a platform stores the state alone, or if the receipts belong to other
+   * filters.
    */
   static of(state: ExportState | undefined, covered: ReadonlySet<Day>): Coverage {
     const byCursor = state !== undefined && (state.by_cursor === true || covered.size === 0);

@@ -64,7 +64,7 @@ export interface PlannedDelivery {
   readonly lookbackDays: number;
 }
 
-/** What is known of whether an export contains its `to_date`: of single days and of several apart (S2, S62). */
+/** What is known of whether an export contains its `to_date`: of single days, and separately of several (S2, S62). */
 export interface PlannedRule {
   /** True if an export of a single day contains that day; undefined while it is not proved. */
   readonly singleDaysInclusive: boolean | undefined;

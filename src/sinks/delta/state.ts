@@ -52,8 +52,8 @@ export const entriesOf = (domains: Iterable<readonly [string, string]>): Map<str
   );
 
 /**
- * Reads the state in the log of `events`; `liveRows` has the rows of each window in its files, which are fewer than those
- * of the receipts where another program has removed some. Throws UserError.
+ * Reads the state in the log of `events`; `liveRows` has the rows of each window in its files, which are fewer than
+ * those of the receipts where another program has removed some. Throws UserError.
  */
 export function stateOfDomains(domains: Domains, liveRows: ReadonlyMap<number, number>, place: string): TableState {
   const info = tableInfoOf(domains, place);

@@ -57,9 +57,9 @@ async function writeDerived(table: FileTable, columns: readonly StoredColumn[], 
 }
 
 /**
- * The files of `events` whose file of `event_logs` must be written: the new ones, and those that share an event with a
- * file that is added or removed, since `event_logs` has an event once. Makes the table of the events that these files
- * share with any, each with the file that owns it.
+ * The files of `events` whose file of `event_logs` must be written. These are the new files, and the files that share
+ * an event with a file that is added or removed, since `event_logs` has an event only once. Makes the table of the
+ * shared events, each with the file that owns it.
  */
 async function logsToWrite(
   { engine }: FileTable,

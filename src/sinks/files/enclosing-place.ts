@@ -7,9 +7,9 @@ import { TABLES } from '../../table/columns.ts';
 const OWN_FOLDERS: readonly string[] = [...TABLES, '_dfinery'];
 
 /**
- * Throws a configuration failure for a path in a folder that belongs to the tables of another place: a purge there
- * removes each file that is not its own, and readers of the tables see Parquet files at any depth. `markers` are those
- * of all targets.
+ * Throws a configuration failure for a path in a folder that belongs to the tables of another place. A purge of that
+ * place removes each file that is not its own, and readers of its tables see Parquet files at any depth. `markers` are
+ * those of all targets.
  */
 export function checkOutsideTables(place: string, markers: readonly string[]): void {
   if (schemeOf(place) !== undefined) return;

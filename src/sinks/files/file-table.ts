@@ -223,7 +223,10 @@ async function hasFiles(storage: Storage, folder: string): Promise<boolean> {
   return false;
 }
 
-/** Opens a place for reading and runs work: again if files changed meanwhile, unless its result is certain. */
+/**
+ * Opens a place for reading and runs work. If files changed meanwhile, the work runs again, unless its result is
+ * certain.
+ */
 export function readingTable<T>(
   format: FilesFormat,
   options: OpenFilesOptions,

@@ -23,8 +23,8 @@ export interface FilesFormat {
    */
   open(options: OpenFilesOptions, mode: OpenMode): Promise<OpenPlace>;
   /**
-   * Finishes a change that a dead writer left half-way, before people are looked up in a place that is opened to read;
-   * absent if a commit leaves none. A writer that is alive finishes its own. Throws UserError.
+   * Finishes a change that a dead writer left half-way. Called before people are looked up in a place that is opened to
+   * read. A writer that is alive finishes its own change. Absent if a commit leaves no such change. Throws UserError.
    */
   finishChange?(options: OpenFilesOptions): Promise<void>;
 }
@@ -37,8 +37,8 @@ export interface OpenFilesOptions extends PlaceOptions, TargetOptions, Pick<Purg
   /** A storage to be used instead of the place's own. */
   readonly storage?: Storage | undefined;
   /**
-   * Time that files which left the table stay for its readers (ms); undefined if that of the last load applies, which
-   * the log keeps, else `DEFAULT_RETENTION_MS`.
+   * Time (ms) that files which left the table stay for its readers. If it is undefined, that of the last load applies,
+   * which the log keeps; if there is none either, `DEFAULT_RETENTION_MS`.
    */
   readonly retentionMs?: number | undefined;
   /** True if only the state is read, and no rows. */

@@ -81,8 +81,8 @@ export function stateFrom(
 }
 
 /**
- * The note of a file, as JSON: facts that a log has no member for. It lies wherever there is room for a text: a tag, a
- * column, a member. Table, path, date, rows, bytes and the names of columns are the log's own.
+ * The note of a file, as JSON: facts for which a log has no member. A log keeps it wherever it has room for a text: in
+ * a tag, a column or a member. Table, path, date, rows, bytes and the names of columns have members of their own.
  */
 export interface FileNote {
   readonly id: string;

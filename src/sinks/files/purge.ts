@@ -56,9 +56,9 @@ const NOT_ERASED =
   'the people are in no table any more, but files that hold them are still there: the same command removes these';
 
 /**
- * Looks the people up in the latest version, calls `onFound`, removes all of their rows in one commit, then all that is
- * no longer part of the tables. It always commits, so that a writer that began before can no longer commit. If another
- * writer commits first, it starts again. Throws UserError.
+ * Looks the people up in the latest version, calls `onFound`, removes all of their rows in one commit, and then removes
+ * all that is no longer part of the tables. It commits even if nobody is found, so that a writer that began before can
+ * no longer commit. If another writer commits first, it starts again. Throws UserError.
  */
 export function purgeFiles(format: FilesFormat, options: OpenFilesOptions & PurgeOptions, query: PeopleQuery) {
   return withTable(format, options, 'rewrite', async (table) => {

@@ -12,7 +12,9 @@ import { NO_DATE, PARTITION_COLUMN } from './parquet-file.ts';
 
 /** Default time that files which left a table stay for its readers (ms). */
 export const DEFAULT_RETENTION_MS = DAY_MS;
-/** Minimum age (ms) of a file that is removed since no commit names it: a run may be about to commit a younger one. */
+/**
+ * Minimum age (ms) of a file that is removed because no commit names it. A run may be about to commit a younger file.
+ */
 const UNCOMMITTED_MS = HOUR_MS;
 /** Number of files that are stored, copied or synced at the same time. */
 export const FILE_CONCURRENCY = 4;
@@ -34,8 +36,8 @@ const isOwnFile = (path: string): boolean => OWN_FILE.test(path);
 export const isTemporary = (path: string): boolean => TEMPORARY.test(path);
 
 /**
- * Throws a configuration failure if the folder of a table that is not there yet has files, which a purge of the table
- * would remove, unless a run that died left them. Called before the first load.
+ * Throws a configuration failure if the folder of a table that is not there yet has files: a purge of the table would
+ * remove them. Files that a dead run left are no reason. Called before the first load.
  */
 export async function refuseForeignFiles(
   storage: Storage,
@@ -69,8 +71,8 @@ export interface KnownFiles {
   /** When a file left its table (ms); infinite if older versions need it; undefined if it was part of none. */
   leftAt(path: string): number | undefined;
   /**
-   * True for a path that only a file of this log has, such as a manifest: else one whose run died would stay for good.
-   * Absent for a log without files beside its versions.
+   * True for a path that only a file of this log has, such as a manifest. Without this, a file of the log whose run
+   * died would stay for good. Absent for a log without files beside its versions.
    */
   isLogFile?(path: string): boolean;
 }
@@ -86,7 +88,7 @@ export async function tryEraseFiles(storage: Storage, removed: readonly DataFile
   await storage.tryErase(erased);
 }
 
-/** What the store's clock says now (ms): the time of a file that is created for that, and removed. */
+/** The time (ms) by the clock of the store: that of a file that is created for this, and removed. */
 export async function storeTime(storage: Storage): Promise<number> {
   const path = `${PROBE_FOLDER}/${randomUUID()}`;
   try {
@@ -99,10 +101,10 @@ export async function storeTime(storage: Storage): Promise<number> {
 }
 
 /**
- * Erases the files of a table that are not live. A file that was part of no table stays if it is younger than the purge
- * (`purgedAt`: `Versions.storedAt`, or `storeTime` before the commit): its writer may still commit it. Returns a
- * sentence about each whose time is yet to come, which no clock that was right has given it: it may be older than the
- * purge.
+ * Erases the files of a table that are not live. A file that was never part of a table stays if it is younger than the
+ * purge, since its writer may still commit it. `purgedAt` is the time of the purge: `Versions.storedAt`, or `storeTime`
+ * before the commit. Returns a sentence about each such file whose time is in the future. Only a clock that was wrong
+ * gives such a time, so the file may be older than the purge.
  */
 export async function eraseFiles(storage: Storage, table: TableName, { isLive, leftAt }: KnownFiles, purgedAt: number) {
   const young = new Map<string, number>();
@@ -123,9 +125,9 @@ export async function eraseFiles(storage: Storage, table: TableName, { isLive, l
 }
 
 /**
- * Paths of files whose retention (ms) has ended (S45), and of those that dead runs left (S46). The latter are old by
- * the clock of the store, too: by a machine's clock that is ahead, those of a run that is about to commit them would
- * be.
+ * Paths of files whose retention (ms) has ended (S45), and of files that dead runs left (S46). A file of a dead run
+ * must be old by the store's clock, too: by the clock of a machine that is ahead, files that a run is about to commit
+ * are old already.
  */
 export async function expiredFiles(
   storage: Storage,

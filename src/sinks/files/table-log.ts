@@ -26,16 +26,16 @@ export interface TableLog {
   /** The version that was read or committed last; undefined before the first commit. */
   readonly snapshot: Snapshot | undefined;
   /**
-   * Makes the latest version the snapshot, after it finished a change of this process that the disk stopped half-way,
-   * and takes in what other programs have changed. Called when a place is opened, and after a failure.
+   * Makes the latest version the snapshot, and takes in what other programs have changed. If the disk stopped a change
+   * of this process half-way, that change is finished first. Called when a place is opened, and after a failure.
    */
   read(): Promise<void>;
   /**
-   * Stores the added files, then makes removed files, added files and the next state visible in one step; the next
-   * version is then the snapshot. Once it returns, the change survives any crash. If another writer committed after
-   * this log has read, it throws LostRace, and nothing of the change is left anywhere: the log has erased what it
-   * stored. After any other failure, and after a kill, the change is not visible, unless the answer to that one step
-   * was lost: so its files stay until `expired` names them.
+   * Stores the added files. Then it makes removed files, added files and the next state visible in one step; the next
+   * version is then the snapshot. Once `commit` returns, the change survives any crash. If another writer committed
+   * after this log was read, `commit` throws LostRace, and nothing of the change is left anywhere: the log has erased
+   * what it stored. After any other failure, and after a kill, the change is not visible, unless only the answer to
+   * that one step was lost. Therefore its files stay until `expired` names them.
    */
   commit(change: FileChange): Promise<void>;
   /**
@@ -44,28 +44,29 @@ export interface TableLog {
    */
   tryErase(removed: readonly DataFile[]): Promise<void>;
   /**
-   * After the commit of a purge: removes every file that is not live (`eraseFiles`), also of earlier versions and of
-   * dead runs, older versions of the log (`eraseBefore`), and every entry of it that names values (S37, S44). Files
-   * that another writer stored after that commit stay: it may still commit them. Returns a sentence about each thing
-   * that may still hold the people. If it fails or is killed the same purge again, which commits even if nobody is
-   * found, finishes it.
+   * Called after the commit of a purge. Removes every file that is not live (`eraseFiles`), also files of earlier
+   * versions and of dead runs; older versions of the log (`eraseBefore`); and every entry of the log that names values
+   * (S37, S44). Files that another writer stored after that commit stay, since it may still commit them. Returns a
+   * sentence about each thing that may still hold the people. If it fails or is killed, the same purge is run again: it
+   * commits even if nobody is found, and finishes the removal.
    */
   erase(): Promise<readonly string[]>;
   /** False if files of the snapshot may have been changed or removed since: a purge removes them at once. */
   isUnchanged(): Promise<boolean>;
   /**
-   * Paths of files that no reader needs any more, or that dead runs left (S45, S46): `expiredFiles`. May first remove
-   * old versions; the caller removes the files. A failure is only logged. Absent if files leave with the commit.
+   * Paths of files that no reader needs any more, and of files that dead runs left (S45, S46): `expiredFiles`. It may
+   * remove old versions first; the caller removes the files. A failure is only logged. Absent if files leave with the
+   * commit.
    */
   expired?(): Promise<readonly string[]>;
   /**
-   * What the log itself says that does not fit, for `verify`: another schema than that of the state, a file that
-   * readers see and no table has. Read-only. Absent where nothing but the files can differ.
+   * Differences in the log itself, for `verify`: a schema other than that of the state, or a file that readers see and
+   * no table has. Read-only. Absent where nothing but the files can differ.
    */
   check?(): Promise<Difference[]>;
   /**
-   * Names or paths that lie among the tables but are not part of them, and what quotes one of the `names` of people, so
-   * that a purge leaves them. Absent where a purge leaves nothing of others.
+   * Names or paths that lie among the tables but are not part of them, and names of things that quote one of the
+   * `names` of people. A purge leaves all of these. Absent where a purge leaves nothing of others.
    */
   foreign?(names: readonly string[]): Promise<readonly string[]>;
 }
@@ -95,8 +96,8 @@ export interface Snapshot {
   /** Files of all tables, in the order of their paths. */
   readonly files: readonly DataFile[];
   /**
-   * Derived tables that do not follow from these `events`, because a run died or lost a race between its commits: the
-   * next commit derives them anew. None where one step commits all tables.
+   * Derived tables that do not follow from these `events`, because a run died or lost a race between its commits. The
+   * next commit derives them anew. There are none where one step commits all tables.
    */
   readonly outdated: ReadonlySet<TableName>;
 }

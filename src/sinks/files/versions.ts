@@ -39,10 +39,10 @@ export class Versions {
   }
 
   /**
-   * Makes a version, once all that it names is stored; false if somebody else made it first, or if a purge has removed
-   * the versions before, so that no reader would ever see this one: then the log erases what it stored, and throws
-   * LostRace. A file with exactly this text is our own, whose answer was lost: so each text has an id that nobody else
-   * has. `readLatest` reads the log anew.
+   * Makes a version, once all that it names is stored. Returns false if somebody else made it first, or if a purge has
+   * removed the versions before it, so that no reader would ever see this one. Then the log erases what it stored, and
+   * throws LostRace. A file with exactly this text is our own, and the answer to our request was lost: therefore each
+   * text has an id that nobody else has. `readLatest` reads the log anew.
    */
   async create(
     version: number,
@@ -55,8 +55,8 @@ export class Versions {
       (await this.#storage.create(path, text)) || (await this.#storage.read(path))?.toString('utf8') === text;
     if (!isOurs) return false;
     if (version === 0 || (await this.#isThere(version - 1))) return true;
-    // A purge has removed the version before: one that came before this version, or one that came after it and follows
-    // from it.
+    // A purge has removed the version before. The purge came before this version, so that nobody sees it; or it came
+    // after this version, and follows from it.
     if (follows(await readLatest(), content)) return true;
     await this.#storage.erase([path]);
     return false;

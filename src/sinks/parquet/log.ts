@@ -142,12 +142,12 @@ class FolderLog implements TableLog {
 
   /** Finds files that readers see although they are not in the manifest, also behind a link. */
   async check(): Promise<Difference[]> {
-    const found = (await this.foreign()).filter((path) => path.endsWith('.parquet'));
-    return found.map((path) => difference('files', `${path} is not in the manifest, and readers see it`));
+    const visible = (await this.foreign()).filter((path) => path.endsWith('.parquet'));
+    return visible.map((path) => difference('files', `${path} is not in the manifest, and readers see it`));
   }
 
   async foreign(): Promise<readonly string[]> {
-    const known = new Set(this.snapshot?.files.map(({ path }) => path));
+    const livePaths = new Set(this.snapshot?.files.map(({ path }) => path));
     const paths: string[] = [];
     for (const name of TABLES) {
       const folder = join(this.#paths.root, name);
@@ -157,7 +157,7 @@ class FolderLog implements TableLog {
       });
       for (const entry of entries.filter((one) => !one.isDirectory())) {
         const path = relative(this.#paths.root, join(entry.parentPath, entry.name)).split(sep).join('/');
-        if (!known.has(path)) paths.push(path);
+        if (!livePaths.has(path)) paths.push(path);
       }
     }
     return paths;

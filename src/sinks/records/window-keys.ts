@@ -8,8 +8,8 @@ export const HASHED_WORDS = new Uint32Array(HASH_WORDS);
 /**
  * Hashes [start, end) to 96 bits. Three lanes run over the bytes, and each is mixed with the others at the end. The
  * first is FNV-1a, whose basis also has the length; the two others have no name: they begin with the golden ratio and a
- * prime of XXH32, two primes of which part them at the end, and multiply by odd numbers. A hash is never stored, so that
- * any numbers that spread the bits would do.
+ * prime of XXH32, two primes of which part them at the end, and multiply by odd numbers. A hash is never stored, so
+ * that any numbers that spread the bits would do.
  */
 export function hashBytes(b: Uint8Array, start: number, end: number): void {
   let x = 0x811c9dc5 ^ (end - start);

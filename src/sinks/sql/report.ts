@@ -43,8 +43,8 @@ export async function countEvents(engine: Engine, source: ReportSource): Promise
 }
 
 /**
- * Events of each day on which they arrived, the most frequent names apart. `logs`: a row an event; `arrived`, `name`:
- * SQL of its columns.
+ * Events of each day on which they arrived, the most frequent names separately. `logs`: a row an event; `arrived`,
+ * `name`: SQL of its columns.
  */
 async function eventsByDay(engine: Engine, logs: string, arrived: string, name: string): Promise<ReportedEvents[]> {
   const found = await engine.rows(`

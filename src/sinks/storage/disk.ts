@@ -68,13 +68,13 @@ export class DiskStorage implements Storage {
 
   putFile(file: string, path: string): Promise<void> {
     return this.#guard(async () => {
-      const target = this.#withFolders(path);
+      const stored = this.#withFolders(path);
       await chmod(file, OWNER_FILE);
-      await moveFile(file, target).catch((error) => {
+      await moveFile(file, stored).catch((error) => {
         if (codeOf(error) !== 'EXDEV') throw error;
-        return copyAcross(file, target);
+        return copyAcross(file, stored);
       });
-      await syncFolder(dirname(dirname(target)));
+      await syncFolder(dirname(dirname(stored)));
     });
   }
 

@@ -65,12 +65,12 @@ export async function isPlainCopy(
   // A clone of a whole file system has files of the same identity, on another device.
   if (!fileExists(original) || fileAt(original) === fileAt(file)) return false;
   const { database } = await markOf(format, file, options);
-  const found = await databaseAt(format, original, options).catch((error) => {
+  const databaseOfOriginal = await databaseAt(format, original, options).catch((error) => {
     // The file at that path is no longer a database of this program.
     if (error instanceof UserError && error.kind === 'config') return undefined;
     throw error;
   });
-  return found === database;
+  return databaseOfOriginal === database;
 }
 
 /** Throws a configuration failure for a copy for readers, since only its database may be changed. */

@@ -84,10 +84,10 @@ async function checkCopyTarget(
 export async function publish(format: CopiedFormat, engine: Engine, copy: string): Promise<void> {
   const path = realFile(copy);
   const { file, options } = engine;
-  const known = databaseOf(await readMark(format, engine), file);
-  if (existsSync(path)) await checkCopyTarget(format, path, { file, database: known }, options);
+  const databaseBefore = databaseOf(await readMark(format, engine), file);
+  if (existsSync(path)) await checkCopyTarget(format, path, { file, database: databaseBefore }, options);
   await engine.transaction(async () => {
-    if (known === undefined) await becomeDatabase(format, engine);
+    if (databaseBefore === undefined) await becomeDatabase(format, engine);
     await engine.run(`DELETE FROM ${COPIES_TABLE} WHERE path = $1`, [path]);
     await engine.append(COPIES_TABLE, [[path, new Date(options.clock.now()).toISOString()]]);
   });
