@@ -153,12 +153,12 @@ function ifAbsent(error: unknown): undefined {
 }
 
 /** Copies a file from another disk, so that a file under the final name is always complete. */
-async function copyAcross(from: string, target: string): Promise<void> {
-  const part = join(dirname(target), `.${randomUUID()}.tmp`);
+async function copyAcross(from: string, to: string): Promise<void> {
+  const part = join(dirname(to), `.${randomUUID()}.tmp`);
   try {
     await copyFile(from, part);
     await syncFile(part);
-    await moveFile(part, target);
+    await moveFile(part, to);
     await rm(from, { force: true });
   } finally {
     await rm(part, { force: true });
