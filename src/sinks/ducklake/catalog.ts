@@ -12,7 +12,8 @@ import { realFile, SMALL_BLOCKS } from '../sql/engine/database-file.ts';
 import type { Engine, EngineOptions } from '../sql/engine/engine.ts';
 import { withFile } from '../sql/engine/open.ts';
 import { NEW_DATABASE, withNewDatabase } from '../sql/new-database.ts';
-import { FORMAT, lastSnapshot, MARKS, readContents } from './contents.ts';
+import { MARKS, readContents } from './contents.ts';
+import { FORMAT, lastSnapshot } from './format/snapshot.ts';
 
 type CatalogOptions = Pick<EngineOptions, 'lockWaitMs' | 'clock' | 'signal'>;
 

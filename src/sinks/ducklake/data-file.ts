@@ -1,6 +1,7 @@
 import type { DataFile, NewFile } from '../files/data-file.ts';
 import { type FileNote, type LoggedColumns, notedOf, noteFrom, noteOf } from '../files/log-entries.ts';
-import { type CatalogFile, unusableError } from './contents.ts';
+import { unusableError } from './contents.ts';
+import type { CatalogFile } from './format/snapshot.ts';
 
 /** The note of a file for the catalog, which has no columns for these facts. */
 export function catalogNoteOf(file: NewFile, columns: LoggedColumns): string {
@@ -11,11 +12,12 @@ export function catalogNoteOf(file: NewFile, columns: LoggedColumns): string {
 
 /** The data file of a row of the catalog, which messages call `catalog`. Throws UserError for a damaged note. */
 export function dataFileOf(
-  { table, path, rows, bytes, date = null, note: text }: CatalogFile,
+  { table, path, rows, bytes, date = null }: CatalogFile,
+  text: string,
   catalog: string,
 ): DataFile {
   const failed = (why: string) => unusableError(catalog, `its note of ${path} is damaged: ${why}`);
-  const note = noteFrom(text ?? '', failed);
+  const note = noteFrom(text, failed);
   if (note.nulls === undefined) throw failed('it has no nulls');
   const nulls = new Map(Object.entries(note.nulls));
   return { table, path, date, rows, bytes, columns: new Set(nulls.keys()), nulls, ...notedOf(note) };

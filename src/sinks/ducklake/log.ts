@@ -1,9 +1,10 @@
 // This folder: the target `ducklake`: tables of DuckLake, whose catalog is plain tables in a DuckDB file. No extension
-// is needed to write them: a commit is INSERTs in one transaction.
+// is needed to write them: a commit is INSERTs in one transaction. `format/` is the catalog by the specification alone;
+// contents.ts adds this program's own tables in it, and is what this log reads, holds and commits on top of.
 
 import { randomUUID } from 'node:crypto';
 import { basename, dirname, resolve } from 'node:path';
-import { configError, UserError } from '../../base/errors.ts';
+import { configError, internalError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { checkLocalPath, schemeOf } from '../../fs/local-path.ts';
 import { checkWritable } from '../../fs/private-folder.ts';
@@ -39,19 +40,19 @@ import { Catalog, COPIED } from './catalog.ts';
 import {
   CATALOG_TEXTS,
   type CatalogContents,
-  type CatalogFile,
-  createContents,
   createOwnTables,
-  expireSnapshots,
+  expireContents,
   foreignTables,
   isLatest,
-  keptPaths,
   lostNames,
   readContents,
 } from './contents.ts';
+import { catalogNoteOf } from './data-file.ts';
+import { keptPaths } from './format/expire.ts';
+import type { CatalogFile } from './format/snapshot.ts';
+import { createCatalog, SnapshotWriter } from './format/snapshot-writer.ts';
+import { fieldOf, fieldsOf } from './format/types.ts';
 import { checkShape, rewriteChanged } from './reconcile.ts';
-import { fieldOf, fieldsOf } from './schema.ts';
-import { SnapshotWriter } from './snapshot-writer.ts';
 import { catalogSnapshotOf, stateRows } from './state.ts';
 
 /** Names of the state's rows with the path of the catalog, and with its id, which its copies share. */
@@ -257,20 +258,28 @@ class CatalogLog implements TableLog {
         ? this.#contents
         : await readContents(open);
     if (tokenOf(contents) !== tokenOf(this.#contents)) throw new LostRace(catalog.file);
-    contents ??= await createContents(open, dataPath, isoTime(clock.now()));
+    if (contents === undefined) {
+      await createCatalog(open, dataPath, isoTime(clock.now()));
+      contents = await readContents(open);
+      if (contents === undefined) throw internalError('A catalog that was just made is empty.');
+    }
     await createOwnTables(open);
     const writer = new SnapshotWriter(open, contents, this.#ids);
     for (const table of TABLES.filter((name) => change.state.tables.includes(name))) {
       const fields = await fieldsOf(engine, table, change.state);
       await writer.shape(table, fields, this.snapshot?.state.tables.includes(table) === true);
     }
-    await writer.replaceFiles(change, logged);
+    const added = await writer.replaceFiles(change, logged);
     const last = contents.snapshots.at(-1)?.time ?? 0;
     const at = isoTime(Math.max(clock.now(), last + 1));
     await writer.finish(at, `${change.kind}, window ${lastWindowNumber(change.state.receipts)}`);
     await this.#writeState(open, change.state, contents);
+    await open.append(
+      '_dfinery_files',
+      added.map(({ id, file, columns }) => [1, id, catalogNoteOf(file, columns)]),
+    );
     const after = change.kind === 'purge' ? await readContents(open) : undefined;
-    const expired = after === undefined ? [] : await expireSnapshots(open, after, after.snapshotId, at);
+    const expired = after === undefined ? [] : await expireContents(open, after, after.snapshotId, at);
     await writer.summarize(rangedColumns(change.state));
     return { contents: await readContents(open), expired };
   }
@@ -367,7 +376,7 @@ class CatalogLog implements TableLog {
       const current = await readContents(open);
       // After a commit of another writer the next run does it: this one has not read that commit.
       if (current === undefined || tokenOf(current) !== tokenOf(contents)) return { after: contents, paths: [] };
-      const removed = await expireSnapshots(open, current, before, isoTime(this.#options.clock.now()));
+      const removed = await expireContents(open, current, before, isoTime(this.#options.clock.now()));
       return { after: await readContents(open), paths: removed };
     });
     this.#contents = after;
@@ -406,7 +415,10 @@ class CatalogLog implements TableLog {
 
 const isoTime = (ms: number): string => new Date(ms).toISOString();
 
-/** A text of what must not change between a read and a commit, or the end of the read: state, columns and files of this program's tables. */
+/**
+ * A text of what must not change between a read and a commit, or the end of the read: state, columns and files of this
+ * program's tables.
+ */
 function tokenOf(contents: CatalogContents | undefined): string {
   if (contents === undefined) return '';
   const files = contents.files.map(({ id, deleted }) => [id, deleted.positions.length, deleted.files]);

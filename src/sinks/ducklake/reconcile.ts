@@ -10,9 +10,10 @@ import { changeOf } from '../files/rewrite.ts';
 import { describe } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
 import { pathLiteral } from '../sql/engine/quote.ts';
-import type { CatalogContents, CatalogFile } from './contents.ts';
+import type { CatalogContents } from './contents.ts';
 import { changedFile } from './data-file.ts';
-import { fieldsOf, sameType } from './schema.ts';
+import type { CatalogFile } from './format/snapshot.ts';
+import { fieldsOf, sameType } from './format/types.ts';
 import { insertedError } from './state.ts';
 
 // Handles the changes that other programs made in this program's tables: takes in those that can be followed, and

@@ -8,6 +8,7 @@ import { byPath, liveRows } from '../files/data-file.ts';
 import { stateEntries, stateFrom } from '../files/log-entries.ts';
 import { type CatalogContents, unusableError } from './contents.ts';
 import { changedFile, dataFileOf } from './data-file.ts';
+import type { CatalogFile } from './format/snapshot.ts';
 
 /** The rows of `_dfinery_state` that hold a state. */
 export function stateRows(state: TableState): Map<string, string> {
@@ -41,11 +42,14 @@ export function catalogSnapshotOf(contents: CatalogContents | undefined, file: s
   const eventNames = read<string[]>('event_names');
   if (!Array.isArray(eventNames)) throw failed('event_names', 'it must be array');
   const { receipts, ...stored } = stateFrom(contents.state, failed);
-  const changed = contents.files.filter(
-    ({ note, deleted }) => note === undefined || deleted.positions.length > 0 || deleted.files.length > 0,
-  );
-  const foreign = new Set(changed);
-  const files = contents.files.map((one) => (foreign.has(one) ? changedFile(one) : dataFileOf(one, file)));
+  const changed: CatalogFile[] = [];
+  const files = contents.files.map((one) => {
+    const note = contents.notes.get(one.id);
+    const { positions, files: deletes } = one.deleted;
+    if (note !== undefined && positions.length === 0 && deletes.length === 0) return dataFileOf(one, note, file);
+    changed.push(one);
+    return changedFile(one);
+  });
   for (const [table, rows] of contents.inlinedRows) throw insertedError(file, table, rows);
   const isOutdated = (name: TableName) => !contents.tables.has(name) || changed.some(({ table }) => table === name);
   return {

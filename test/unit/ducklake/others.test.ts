@@ -268,6 +268,14 @@ describe('a catalog that lost rows about data files', () => {
     },
   );
 
+  it('is refused when a file has two notes [R1292]', async () => {
+    await fixture.store([fixture.windowOf('2026-01-01', { id: 'a' })]);
+    await fixture.change('INSERT INTO _dfinery_files FROM _dfinery_files');
+    const message = refused('two notes');
+    await expect(verifyLake(fixture.lakeOptions)).rejects.toMatchObject(message);
+    await expect(next()).rejects.toMatchObject(message);
+  });
+
   it('hides nobody where the note of a file lacks a column [R1293]', async () => {
     const rows = ['a', 'b'].map((id) => ({ id, df_unified_id: '', member: `m-${id}`, x: id }));
     await fixture.store([fixture.windowOf('2026-01-01', ...rows)]);

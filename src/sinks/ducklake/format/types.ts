@@ -1,11 +1,11 @@
-import type { TableName } from '../../table/columns.ts';
-import type { TableState } from '../../table/state.ts';
-import { DUCKDB_SCALARS } from '../../types/type.ts';
-import type { Field, IdentifiedColumn } from '../files/field-ids.ts';
-import { describeTable } from '../files/file-columns.ts';
-import { PARTITION_COLUMN } from '../files/parquet-file.ts';
-import { type DescribedColumn, scalarOf } from '../sql/conversions.ts';
-import type { Engine } from '../sql/engine/engine.ts';
+import type { TableName } from '../../../table/columns.ts';
+import type { TableState } from '../../../table/state.ts';
+import { DUCKDB_SCALARS } from '../../../types/type.ts';
+import type { Field, IdentifiedColumn } from '../../files/field-ids.ts';
+import { describeTable } from '../../files/file-columns.ts';
+import { PARTITION_COLUMN } from '../../files/parquet-file.ts';
+import { type DescribedColumn, scalarOf } from '../../sql/conversions.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
 
 export const sameType = (field: Field, column: IdentifiedColumn | undefined): boolean =>
   column?.type === field.type && column.element?.type === field.element;

@@ -1,4 +1,4 @@
-import type { Engine, Value } from '../sql/engine/engine.ts';
+import type { Engine, Value } from '../../sql/engine/engine.ts';
 import CATALOG_TABLES from './catalog.sql';
 
 /** The columns of the tables of a catalog, by name of the table, in their order. */

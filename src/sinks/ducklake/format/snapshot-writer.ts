@@ -1,20 +1,36 @@
 import { randomUUID } from 'node:crypto';
-import { configError, internalError } from '../../base/errors.ts';
-import { VERSION } from '../../base/version.ts';
-import type { TableName } from '../../table/columns.ts';
-import { foldName } from '../../table/names.ts';
-import type { NewFile } from '../files/data-file.ts';
-import type { Field, FieldIds, IdentifiedColumn } from '../files/field-ids.ts';
-import type { LoggedColumns } from '../files/log-entries.ts';
-import { PARTITION_COLUMN } from '../files/parquet-file.ts';
-import { pathInTable } from '../files/stored-files.ts';
-import { type ChangedFiles, LostRace } from '../files/table-log.ts';
-import type { Engine, Value } from '../sql/engine/engine.ts';
-import { identifier } from '../sql/engine/quote.ts';
-import { appendRows, type CatalogRow } from './catalog-rows.ts';
-import type { CatalogContents, CatalogTable } from './contents.ts';
-import { catalogNoteOf } from './data-file.ts';
-import { duckDbType, sameType } from './schema.ts';
+import { configError, internalError } from '../../../base/errors.ts';
+import { VERSION } from '../../../base/version.ts';
+import type { TableName } from '../../../table/columns.ts';
+import { foldName } from '../../../table/names.ts';
+import type { NewFile } from '../../files/data-file.ts';
+import type { Field, FieldIds, IdentifiedColumn } from '../../files/field-ids.ts';
+import type { LoggedColumns } from '../../files/log-entries.ts';
+import { PARTITION_COLUMN } from '../../files/parquet-file.ts';
+import { pathInTable } from '../../files/stored-files.ts';
+import { type ChangedFiles, LostRace } from '../../files/table-log.ts';
+import type { Engine } from '../../sql/engine/engine.ts';
+import { identifier } from '../../sql/engine/quote.ts';
+import CATALOG_TABLES from './catalog.sql';
+import { appendRows, type CatalogRow } from './rows.ts';
+import { type CatalogSnapshot, type CatalogTable, FORMAT } from './snapshot.ts';
+import { duckDbType, sameType } from './types.ts';
+
+/** Makes an empty catalog, with the snapshot that has its schema `main`. */
+export async function createCatalog(engine: Engine, dataPath: string, at: string): Promise<void> {
+  await engine.run(CATALOG_TABLES);
+  await appendRows(engine, 'ducklake_metadata', [
+    { key: 'version', value: FORMAT },
+    { key: 'created_by', value: `dfinery-elt ${VERSION}` },
+    { key: 'data_path', value: dataPath },
+    { key: 'encrypted', value: 'false' },
+  ]);
+  const schema = { schema_id: 0, schema_uuid: randomUUID(), schema_name: 'main', path: 'main/' };
+  await appendRows(engine, 'ducklake_schema', [{ ...schema, begin_snapshot: 0, path_is_relative: true }]);
+  const snapshot = { snapshot_id: 0, snapshot_time: at, schema_version: 0 };
+  await appendRows(engine, 'ducklake_snapshot', [{ ...snapshot, next_catalog_id: 1, next_file_id: 0 }]);
+  await appendRows(engine, 'ducklake_snapshot_changes', [{ snapshot_id: 0, changes_made: 'created_schema:"main"' }]);
+}
 
 interface Table extends Pick<CatalogTable, 'id' | 'partitionId' | 'columns'> {
   nextRowId: number;
@@ -22,11 +38,20 @@ interface Table extends Pick<CatalogTable, 'id' | 'partitionId' | 'columns'> {
 
 /**
  * Writes the next snapshot of a catalog, as the reference extension would. Used inside a transaction of the catalog, in
- * this order: `shape` for each table, `replaceFiles`, `finish`, and `summarize` once older snapshots are expired.
+ * this order, where `+` are rows that it inserts, with the snapshot's id as their `begin_snapshot`, and `-` those that
+ * get this id as their `end_snapshot`:
+ *
+ *     shape         a new table         + table, partition_info, partition_column, column
+ *       per table   a changed one       - column  + column (new, or of another type)  + inlined_data_tables
+ *     replaceFiles  removed files       - data_file, delete_file
+ *                   added files         + data_file, file_column_stats, file_partition_value
+ *     finish        the snapshot        + schema_versions (for each table that `shape` changed)
+ *                                       + snapshot, snapshot_changes
+ *     summarize     once older snapshots are expired: table_stats, table_column_stats are computed anew
  */
 export class SnapshotWriter {
   readonly #engine: Engine;
-  readonly #contents: CatalogContents;
+  readonly #before: CatalogSnapshot;
   readonly #ids: FieldIds;
   readonly #id: number;
   readonly #tables = new Map<TableName, Table>();
@@ -35,18 +60,18 @@ export class SnapshotWriter {
   #nextCatalogId: number;
   #nextFileId: number;
 
-  constructor(engine: Engine, contents: CatalogContents, ids: FieldIds) {
+  constructor(engine: Engine, before: CatalogSnapshot, ids: FieldIds) {
     this.#engine = engine;
-    this.#contents = contents;
+    this.#before = before;
     this.#ids = ids;
-    this.#id = contents.snapshotId + 1;
-    this.#nextCatalogId = contents.nextCatalogId;
-    this.#nextFileId = contents.nextFileId;
+    this.#id = before.snapshotId + 1;
+    this.#nextCatalogId = before.nextCatalogId;
+    this.#nextFileId = before.nextFileId;
   }
 
   /** Makes a table, or adds missing columns to it and changes types. */
   async shape(name: TableName, fields: readonly Field[], isOurs: boolean): Promise<void> {
-    const known = this.#contents.tables.get(name);
+    const known = this.#before.tables.get(name);
     if (known !== undefined && !isOurs) {
       throw configError(
         `${this.#engine.file} has a table ${name} that this program did not make: rename it, or give another catalog.`,
@@ -94,7 +119,7 @@ export class SnapshotWriter {
       WHERE i.table_id = ${id} AND d.database_name = current_database() ORDER BY i.schema_version DESC LIMIT 1`,
     );
     if (latest === undefined) return;
-    const version = this.#contents.schemaVersion + 1;
+    const version = this.#before.schemaVersion + 1;
     const next = `ducklake_inlined_data_${id}_${version}`;
     await this.#engine.run(`CREATE TABLE ${next} AS FROM ${identifier(String(latest.name))} LIMIT 0`);
     for (const field of changed) {
@@ -113,7 +138,7 @@ export class SnapshotWriter {
     const since = { table_id: id, begin_snapshot: this.#id };
     const path = { path: `${name}/`, path_is_relative: true };
     await appendRows(engine, 'ducklake_table', [
-      { ...since, ...path, table_uuid: randomUUID(), schema_id: this.#contents.schemaId, table_name: name },
+      { ...since, ...path, table_uuid: randomUUID(), schema_id: this.#before.schemaId, table_name: name },
     ]);
     await appendRows(engine, 'ducklake_partition_info', [{ ...since, partition_id: partitionId }]);
     const columns = this.#columnsOf(name, fields);
@@ -151,9 +176,10 @@ export class SnapshotWriter {
     await appendRows(this.#engine, 'ducklake_column', rows);
   }
 
-  async replaceFiles({ removed, added }: ChangedFiles, logged: ReadonlyMap<NewFile, LoggedColumns>): Promise<void> {
+  /** Ends the removed files and adds the others; returns these with their `data_file_id`. */
+  async replaceFiles({ removed, added }: ChangedFiles, logged: ReadonlyMap<NewFile, LoggedColumns>) {
     const paths = new Set(removed.map(({ path }) => path));
-    const gone = this.#contents.files.filter(({ path }) => paths.has(path));
+    const gone = this.#before.files.filter(({ path }) => paths.has(path));
     if (gone.length > 0) {
       const isOneOf = `data_file_id IN (${gone.map(({ id }) => id).join(', ')}) AND end_snapshot IS NULL`;
       const end = (table: string) =>
@@ -161,10 +187,10 @@ export class SnapshotWriter {
       if ((await end('ducklake_data_file')) !== gone.length) throw new LostRace(this.#engine.file);
       await end('ducklake_delete_file');
     }
+    const written: { readonly id: number; readonly file: NewFile; readonly columns: LoggedColumns }[] = [];
     const files: CatalogRow[] = [];
     const statistics: CatalogRow[] = [];
     const partitions: CatalogRow[] = [];
-    const notes: Value[][] = [];
     for (const file of added) {
       const [table, columns] = [this.#tables.get(file.table), logged.get(file)];
       if (table === undefined || columns === undefined) throw internalError(`${file.path} has no table or statistics.`);
@@ -197,24 +223,24 @@ export class SnapshotWriter {
         });
       }
       partitions.push({ ...own, partition_key_index: 0, partition_value: file.date });
-      notes.push([1, id, catalogNoteOf(file, columns)]);
+      written.push({ id, file, columns });
     }
     const engine = this.#engine;
     await appendRows(engine, 'ducklake_data_file', files);
     await appendRows(engine, 'ducklake_file_column_stats', statistics);
     await appendRows(engine, 'ducklake_file_partition_value', partitions);
-    await engine.append('_dfinery_files', notes);
     for (const [name, table] of this.#tables) {
       const isIn = (file: { readonly table: TableName }) => file.table === name;
       if (added.some(isIn)) this.#changes.push(`inserted_into_table:${table.id}`);
       if (gone.some(isIn)) this.#changes.push(`deleted_from_table:${table.id}`);
     }
+    return written;
   }
 
   /** Makes the snapshot visible, if it has any change. */
   async finish(at: string, message: string): Promise<void> {
     if (this.#changes.length === 0) return;
-    const schemaVersion = this.#contents.schemaVersion + (this.#altered.size > 0 ? 1 : 0);
+    const schemaVersion = this.#before.schemaVersion + (this.#altered.size > 0 ? 1 : 0);
     const version = { begin_snapshot: this.#id, schema_version: schemaVersion };
     const versions = [...this.#altered].map((id) => ({ ...version, table_id: id }));
     await appendRows(this.#engine, 'ducklake_schema_versions', versions);
