@@ -114,7 +114,23 @@ export class PlacePurge {
       );
     }
     this.#found = await people.find(path, this.#queryOf(ids), options);
+    this.#checkListable();
     this.#warnOfFindings();
+  }
+
+  /**
+   * Throws a configuration failure for people whom the suppression list could not hold out: it knows them by the text of
+   * the export.
+   */
+  #checkListable(): void {
+    const { unifiedIds, respelledAs: type } = this.#found;
+    if (this.#context.rules.suppression === undefined || unifiedIds.length === 0 || type === undefined) return;
+    const { target, path } = this.place;
+    throw configError(
+      `${target.name} ${path} holds df_unified_id as ${type}, which does not keep its spelling, and the suppression list ` +
+        'knows people by that alone: give no column_types for df_unified_id and sync with --full-refresh, or purge ' +
+        'without --suppression-file. Nothing was removed there.',
+    );
   }
 
   /** The limit that the place exceeds, of people or of shared rows, as a sentence; undefined if none (S55). */
@@ -182,6 +198,7 @@ export class PlacePurge {
   /** Checks, under the lock of the place, who was found there, and writes down that they are about to be removed. */
   async #begin(found: PeopleFound, ids: readonly string[], ledger: Ledger): Promise<void> {
     this.#found = found;
+    this.#checkListable();
     const { problem } = this;
     if (problem !== undefined) throw configError(`${problem} Nothing was removed there.`, { exitCode: EXIT.guard });
     const counts = { people: found.people, rows: found.rows };

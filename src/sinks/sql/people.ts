@@ -85,6 +85,7 @@ export async function findPeople(rows: EventRows, query: PeopleQuery): Promise<L
   };
   const found = {
     unifiedIds: unifiedIds.map((text): UnifiedId => ({ text, hashKey: unified.hashKeyOf(text) })),
+    respelledAs: unified.respelledAs,
     people: new Set(unifiedIds.map((text) => unified.personOf(text))).size,
     ids: idsAt(byColumn?.ids ?? byUnifiedId.map(([n]) => n)),
     idsWithoutUnifiedId: idsAt(byColumn?.idsWithoutUnifiedId ?? []),
@@ -164,6 +165,8 @@ class Cells {
   readonly pads: readonly string[];
   /** True if some rows have the values and some their hashes. */
   readonly isMixed: boolean;
+  /** The type of its columns of which a value has several spellings; undefined if there is none. */
+  readonly respelledAs: ColumnType | undefined;
   readonly #source: string;
   readonly #place: string;
   readonly #key: HashKey | undefined;
@@ -175,6 +178,7 @@ class Cells {
     if (own.length === 0) throw configError(`${place} has no column ${source}: nothing was done.`);
     this.#source = source;
     this.#place = place;
+    this.respelledAs = own.find(({ type }) => !TYPES[type].keepsSpelling)?.type;
     this.#hasLists = own.some(({ type }) => type.endsWith('[]'));
     this.#key = hashKey;
     const [hashed, zone] = [hashedIn(state.exportState), zoneOf(state.timezone)];

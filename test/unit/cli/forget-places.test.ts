@@ -12,10 +12,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Secret } from '../../../src/base/secrets.ts';
 import { serviceHash } from '../../../src/extract/export-request.ts';
 import { RunFolder } from '../../../src/extract/spool/run-folder.ts';
 import { DEFAULT_RETENTION_MS } from '../../../src/sinks/files/stored-files.ts';
 import type { Sink } from '../../../src/sinks/sink.ts';
+import { loadSuppression } from '../../../src/suppression/list.ts';
+import type { Rules } from '../../../src/table/plan.ts';
+import type { ColumnType } from '../../../src/types/type.ts';
 import { type DeletionServer, json, SUCCESS, startDeletionServer } from '../../support/deletion/deletions.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { type Cells, csvOf, on } from '../../support/targets/csv.ts';
@@ -57,7 +61,7 @@ async function load(
   name: string,
   rows: readonly Cells[],
   day = DAY,
-  { copy, service }: { copy?: string; service?: string } = {},
+  { copy, service, types }: { copy?: string; service?: string; types?: Rules['columnTypes'] } = {},
 ): Promise<void> {
   const more = {
     tables: [],
@@ -66,7 +70,7 @@ async function load(
     retentionMs: DEFAULT_RETENTION_MS,
     stdout: process.stdout,
   };
-  const options = { ...fixture.targetOptions, ...more, signal: fixture.signal };
+  const options = { ...fixture.targetOptions, ...more, ...(types && { columnTypes: types }), signal: fixture.signal };
   const sink = (await statefulTarget(targetOf(name)).open(at(name), options)) as Sink;
   const window = fixture.window(day, csvOf(rows.map((row) => ({ ...on(day), ...row }))));
   await sink.commit([{ ...window, state: { ...window.state, ...(service && { service }) } }], fixture.signal);
@@ -308,6 +312,37 @@ describe('a purge', () => {
     expect((await run(['--id', 'm8', ...mapped])).stderr).toContain('df_unified_id of 1 of these IDs, by which alone');
     const unlisted = await run(['--id', 'm8', ...placeWords('a.duckdb'), ...BY_MEMBER]);
     expect(unlisted.stderr).not.toContain('by which alone');
+  });
+
+  it.each<[string, ColumnType, string]>([
+    ['a.duckdb', 'double', '1.50'],
+    ['a.duckdb', 'boolean', 'TRUE'],
+    ['a.duckdb', 'datetime', '2026-01-02 03:04:05'],
+    ['parquet', 'double', '1.50'],
+  ])('refuses a suppression list for %s where df_unified_id is a %s [R1302]', async (name, type, unified) => {
+    await load(name, [person('e1', unified, 'm1')], DAY, { types: new Map([['df_unified_id', type]]) });
+    const words = ['--id', 'm1', ...placeWords(name), ...BY_MEMBER];
+    const list = ['--suppression-file', at('suppressed.jsonl')];
+    expect(await run([...words, ...list])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(`holds df_unified_id as ${type}, .* the suppression list`),
+    });
+    expect([existsSync(at('suppressed.jsonl')), (await run(words)).code]).toEqual([false, 0]);
+    // Nobody whom the list would have to hold.
+    expect((await run(['--id', 'm2', ...placeWords(name), ...BY_MEMBER, ...list])).code).toBe(0);
+    // What the message says to do.
+    await load(name, [person('e1', unified, 'm1')]);
+    expect((await forget(['m1'], ...placeWords(name), ...BY_MEMBER, ...list)).code).toBe(0);
+    const { isSuppressed } = loadSuppression(at('suppressed.jsonl'), new Secret(ENV.DFINERY_SUPPRESSION_KEY));
+    expect(isSuppressed(Buffer.from(unified), 0, unified.length)).toBe(true);
+  });
+
+  it('lists people by a df_unified_id of whole numbers, which have one spelling [R1302]', async () => {
+    await load('a.duckdb', [person('e1', '15', 'm1')], DAY, { types: new Map([['df_unified_id', 'long']]) });
+    const list = ['--suppression-file', at('suppressed.jsonl')];
+    expect((await forget(['m1'], ...placeWords('a.duckdb'), ...BY_MEMBER, ...list)).code).toBe(0);
+    const { isSuppressed } = loadSuppression(at('suppressed.jsonl'), new Secret(ENV.DFINERY_SUPPRESSION_KEY));
+    expect(isSuppressed(Buffer.from('15'), 0, 2)).toBe(true);
   });
 
   it.each([
