@@ -170,3 +170,60 @@ it.each<Name>([...DISK_TARGETS, BUCKET])(
     expect(existsSync(at('live/suppressed.jsonl'))).toBe(true);
   },
 );
+
+it('after kill -9 within the purge of a file that --query reads the list from the same command finishes it [R1300]', async () => {
+  const config = { base_url: server.url, service_id: 's', import_token: 't', ledger_dir: at('live/ledger') };
+  writeFileSync(at('config.json'), JSON.stringify(config));
+  mkdirSync(at('live/spool'), { recursive: true, mode: 0o700 });
+  const places = ['duckdb', 'parquet'] as const;
+  for (const name of places) await load(name);
+  cpSync(at('live'), at('base'), { recursive: true, preserveTimestamps: true });
+  const ids = ['m-erna-1970', 'm-hans-1970'];
+  const sql = `SELECT DISTINCT member FROM events WHERE member IN ('${ids.join("', '")}')`;
+  const spool = ['--spool-dir', at('live/spool')];
+  const words = [
+    'forget',
+    '--query',
+    sql,
+    '--duckdb',
+    at('live/duckdb'),
+    '--config',
+    at('config.json'),
+    '--json',
+    ...spool,
+  ];
+  words.push('--purge-column', 'member', ...places.flatMap((name) => ['--purge', ...placeWords(name)]));
+  const confirmed = [...words, '--execute', '--confirm', JSON.parse((await runHere(words)).stdout).hash];
+  const start = (more: Record<string, string>) =>
+    new CliChild(process.execPath, ['-r', KILL_AFTER, PROGRAM, ...confirmed], { TMPDIR: fixture.dir, ...more }).ended;
+  const rowsOfPerson = async (person: string, name: (typeof places)[number]) => {
+    const by = ['--id', `u-${person}-1970`, '--by-column', 'df_unified_id'];
+    const { stdout } = await runHere(['person', ...by, '--in', ...placeWords(name), ...spool]);
+    return stdout.split('\n').filter(Boolean).length;
+  };
+
+  const whole = await start({ STEPS_FILE: at('steps') });
+  expect(whole.code, whole.stderr).toBe(0);
+  const steps = Number(readFileSync(at('steps'), 'utf8'));
+  for (let kill = 0; kill < KILLS; kill++) {
+    rmSync(at('live'), { recursive: true });
+    cpSync(at('base'), at('live'), { recursive: true, preserveTimestamps: true });
+    const before = server.ids().length;
+    // The last steps: all are deleted at the service, and the file of the list is purged last.
+    const step = steps - 1 - Math.floor((kill / KILLS) * (steps / 3));
+    expect((await start({ KILL_AFTER: `any:${step}` })).signal).toBe('SIGKILL');
+    const ledger = readdirSync(at('live/ledger')).filter((file) => file.endsWith('.jsonl'));
+    const lines = ledger.map((file) => readFileSync(at('live/ledger', file), 'utf8')).join('');
+    expect([lines.includes('"kind":"purging"'), lines.includes('"kind":"close"')], `step ${step}`).toEqual([
+      true,
+      false,
+    ]);
+    // The first kill leaves a file that gives nobody.
+    expect(await rowsOfPerson('erna', 'duckdb')).toBe(kill === 0 ? 0 : 6);
+    const again = await start({});
+    expect(again.code, `${step} of ${steps} steps: ${again.stderr}`).toBe(0);
+    expect(server.ids().slice(before).sort()).toEqual(ids);
+    expect(await found(['erna', 'hans'].flatMap(textsOf)), `${step} of ${steps} steps`).toEqual([]);
+    for (const name of places) expect(await rowsOfPerson('olga', name)).toBe(6);
+  }
+});
