@@ -99,6 +99,11 @@ describe('the structure', () => {
     expect(withoutComments(read(file))).not.toMatch(/\bas unknown as\b/);
   });
 
+  it.each([...SRC, ...sources('connectors')])('%s has no line of a comment beyond 120 columns', (file) => {
+    const lines = read(file).split('\n');
+    expect(lines.filter((line) => /^ *(\/\/|\/?\*)/.test(line) && line.length > 120)).toEqual([]);
+  });
+
   it.each(FOLDERS)('%s says in one file what it is for', (folder) => {
     const files = SRC.filter((file) => dirname(file) === folder);
     expect(files.filter((file) => read(file).startsWith('// This folder'))).toHaveLength(1);

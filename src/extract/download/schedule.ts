@@ -219,7 +219,9 @@ export class Scheduler {
     return judged;
   }
 
-  /** Number of days of an export that begins with the day, and that an ended run left: it needs no request; 0 if none. */
+  /**
+   * Number of days of an export that begins with the day, and that an ended run left: it needs no request; 0 if none.
+   */
   #reusableDays(day: Day): number {
     const { plan, spool, facts } = this.#extraction;
     const { singleDaysInclusive, rangesInclusive = plan.proveFirst } = facts.known;

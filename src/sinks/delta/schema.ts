@@ -33,8 +33,8 @@ export async function fieldsOf(engine: Engine, table: TableName, state: TableSta
 }
 
 /**
- * The schema of a table with these columns. Of `before`, that of the log, what another program added stays: columns, and
- * comments on our own. Names that differ in case alone are one column.
+ * The schema of a table with these columns. Of `before`, that of the log, what another program added stays: columns,
+ * and comments on our own. Names that differ in case alone are one column.
  */
 export function schemaString(fields: readonly DeltaField[], before: readonly DeltaField[]): string {
   const own = [...fields, { name: PARTITION_COLUMN, type: 'date' }];

@@ -70,7 +70,7 @@ export class Catalog {
   async rewrite(): Promise<void> {
     await this.#open({}, async (engine) => {
       await engine.emptyWal();
-      const fill = () => engine.run(`COPY FROM DATABASE target TO ${NEW_DATABASE}`);
+      const fill = () => engine.run(`COPY FROM DATABASE main_file TO ${NEW_DATABASE}`);
       await withNewDatabase(COPIED, engine, fill, (path) => moveFile(path, this.file));
     });
   }
@@ -98,7 +98,9 @@ async function checkOurs(engine: Engine): Promise<void> {
   throw noTableError(engine.file);
 }
 
-/** Throws an error of DuckDB on, as UserError if the catalog is damaged: the queries fit every whole one of this format. */
+/**
+ * Throws an error of DuckDB on, as UserError if the catalog is damaged: the queries fit every whole one of this format.
+ */
 const throwIfDamaged = (file: string) => (thrown: unknown) => {
   const text = messageOf(thrown);
   if (!/^(Catalog|Binder|Conversion) Error/.test(text)) throw thrown;

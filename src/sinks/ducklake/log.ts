@@ -309,7 +309,9 @@ class CatalogLog implements TableLog {
     return found ?? [];
   }
 
-  /** Checks that the catalog lists each file that was loaded, under the date of its path, with the rows of its windows. */
+  /**
+   * Checks that the catalog lists each file that was loaded, under the date of its path, with the rows of its windows.
+   */
   async check(): Promise<Difference[]> {
     const differences = (await this.#lostFiles()).map((path) =>
       difference('files', `${path} was loaded, and the catalog does not list it any more`),

@@ -57,7 +57,7 @@ describe('the blocks of a DuckDB file', () => {
     const spy = vi.spyOn(DuckDBConnection.prototype, 'run');
     spy.mockImplementation(async function (this: DuckDBConnection, sql) {
       const result = await run.call(this, sql);
-      if (sql === 'DETACH target') {
+      if (sql === 'DETACH main_file') {
         spy.mockRestore();
         copyFileSync(other, fixture.file);
       }

@@ -56,7 +56,7 @@ async function with1(id: string, work: (sink: DuckDbSink) => Promise<unknown>): 
 
 it('a copy for readers has its mark in the file itself, also where the disk fails while the copy is closed [R922]', async () => {
   const failing = (real: (...all: unknown[]) => unknown, ...all: unknown[]) =>
-    all[0] === 'DETACH target'
+    all[0] === 'DETACH main_file'
       ? Promise.resolve(real('PRAGMA disable_checkpoint_on_shutdown')).then(() =>
           Promise.reject(new Error('fsync failed!')),
         )

@@ -192,7 +192,7 @@ describe('a trial of a purge', () => {
     expect(beside()).toEqual(['events.duckdb', 'link', 'link2']);
   });
 
-  it.each(['COPY FROM DATABASE target TO new_database', 'INSERT INTO new_database', 'DETACH new_database'])(
+  it.each(['COPY FROM DATABASE main_file TO new_database', 'INSERT INTO new_database', 'DETACH new_database'])(
     'or the purge itself leaves the file unchanged when it is stopped at %s',
     async (begins) => {
       await fixture.load([day(1, 'a', 'b')]);

@@ -47,7 +47,7 @@ export async function readMark({ marks }: CopiedFormat, engine: Engine): Promise
 export async function moveIdentity(
   { marks }: CopiedFormat,
   engine: Engine,
-  { from, to, database = 'target' }: { readonly from: string; readonly to: string; readonly database?: string },
+  { from, to, database = 'main_file' }: { readonly from: string; readonly to: string; readonly database?: string },
 ): Promise<void> {
   await engine.run(`UPDATE ${database}.main.${marks} SET file = $2 WHERE file = $1`, [from, to]);
 }

@@ -92,7 +92,7 @@ export async function publish(format: CopiedFormat, engine: Engine, copy: string
     await engine.append(COPIES_TABLE, [[path, new Date(options.clock.now()).toISOString()]]);
   });
   const { database } = await readMark(format, engine);
-  await engine.run('CHECKPOINT target');
+  await engine.run('CHECKPOINT main_file');
   const temporary = unfinishedCopyOf(path);
   try {
     removeUnfinishedCopy(path);
@@ -126,7 +126,7 @@ async function becomeCopy({ marks }: CopiedFormat, copied: Engine, database: str
     await copied.run(`DELETE FROM ${COPIES_TABLE}`);
   });
   // The file alone is renamed: what closing it leaves in its write-ahead log would be lost, the mark first.
-  await copied.run('CHECKPOINT target');
+  await copied.run('CHECKPOINT main_file');
 }
 
 const unfinishedCopyOf = (path: string): string => join(dirname(path), `.${basename(path)}${PUBLISHING}`);

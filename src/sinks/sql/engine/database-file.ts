@@ -177,7 +177,7 @@ export const sweepNewFiles = (file: string, now: number): Promise<void> => remov
 export async function remakeForWideTables(connection: DuckDBConnection, file: string): Promise<void> {
   await withTemporary(file, async (making) => {
     await connection.run(`ATTACH ${literal(making)} AS making (${SMALL_BLOCKS})`);
-    await connection.run('COPY FROM DATABASE target TO making');
+    await connection.run('COPY FROM DATABASE main_file TO making');
     await connection.run('DETACH making');
     chmodSync(making, OWNER_FILE);
     await moveFile(making, file);

@@ -259,7 +259,7 @@ export class Engine {
    * transactions, by the only process that has the file open.
    */
   async emptyWal(): Promise<void> {
-    await this.run('CHECKPOINT target');
+    await this.run('CHECKPOINT main_file');
     rmSync(`${this.file}.wal`, { force: true });
   }
 
@@ -276,10 +276,10 @@ export class Engine {
     await this.emptyWal();
     await remakeForWideTables(this.#connection, this.file);
     await this.run('USE memory');
-    await this.run('DETACH target');
+    await this.run('DETACH main_file');
     this.#release();
-    this.#release = await attach(this.#connection, 'target', this.options);
-    await this.run('USE target');
+    this.#release = await attach(this.#connection, 'main_file', this.options);
+    await this.run('USE main_file');
   }
 
   /** Closes the file; may be called after any failure, and twice. */

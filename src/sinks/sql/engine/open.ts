@@ -71,7 +71,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   keepByteOrderMarks();
   const isAlone = options.shared === undefined;
   // In an instance that it shares, the engine that made it has the first name.
-  const database = isAlone ? 'target' : 'second_target';
+  const database = isAlone ? 'main_file' : 'second_file';
   let [instance, connection, release]: [DuckDBInstance?, DuckDBConnection?, (() => void)?] = [];
   try {
     checkIsFile(file);
