@@ -119,8 +119,8 @@ export class PlacePurge {
   }
 
   /**
-   * Throws a configuration failure for people whom the suppression list could not hold out: it knows them by the text of
-   * the export.
+   * Throws a configuration failure for people whom the suppression list could not hold out: it knows them by the text
+   * of the export.
    */
   #checkListable(): void {
     const { unifiedIds, respelledAs: type } = this.#found;

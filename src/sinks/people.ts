@@ -63,7 +63,9 @@ export interface UnifiedId {
 export interface PeopleFound {
   /** Every form of the people's unified ids in the rows, without placeholders. */
   readonly unifiedIds: readonly UnifiedId[];
-  /** The type of the column with them if one value of it has several spellings, of which the rows have lost all but one. */
+  /**
+   * The type of the column with them if one value of it has several spellings, of which the rows have lost all but one.
+   */
   readonly respelledAs?: string | undefined;
   /** Number of people; each counts once, whatever the number of forms. */
   readonly people: number;
