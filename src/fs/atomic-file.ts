@@ -33,9 +33,9 @@ export const temporaryPathOf = (path: string): string =>
   join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
 
 /**
- * Removes the temporary files of a file that killed writers left, as far as they are older than `ageMs`, or dated as
- * much ahead by a clock that was wrong; 0: all of them. One that is the file itself goes at any age: its writer has
- * named it and died, or is about to remove this name.
+ * Removes the temporary files of a file that killed writers left, as far as they are older than `ageMs`; 0: all of
+ * them. One with a later time stays, since it may be that of a live writer whose clock differs. One that is the file
+ * itself goes at any age: its writer has named it and died, or is about to remove this name.
  */
 export async function removeTemporaries(path: string, now: number, ageMs: number): Promise<void> {
   const prefix = `.${basename(path)}.`;
@@ -46,7 +46,7 @@ export async function removeTemporaries(path: string, now: number, ageMs: number
     const found = await lstat(temporary).catch(() => undefined);
     if (found === undefined) continue;
     const isFile = found.ino === file?.ino && found.dev === file.dev;
-    if (isFile || ageMs === 0 || Math.abs(now - found.mtimeMs) > ageMs) await removeTemporary(temporary, ageMs === 0);
+    if (isFile || ageMs === 0 || now - found.mtimeMs > ageMs) await removeTemporary(temporary, ageMs === 0);
   }
 }
 
