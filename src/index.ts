@@ -31,5 +31,6 @@ export { type Simulator, startSimulator } from './simulator/index.ts';
 export { openDuckDbSink } from './sinks/duckdb/sink.ts';
 export { type LoadCounts, load, newLoadCounts } from './sinks/load.ts';
 export type { Commit, Sink } from './sinks/sink.ts';
+export type { RunHistory } from './table/runs.ts';
 export { priorLoadsOf, type TableState } from './table/state.ts';
 export { COLUMN_TYPES, type ColumnType } from './types/type.ts';

@@ -49,7 +49,7 @@ export function bodyStart(
   return isHeader ? begin : other;
 }
 
-/** Every header has this column, with a comma before or behind it. */
+/** Every header has this column. */
 const UNIFIED_ID = Uint8Array.from('df_unified_id', (c) => c.charCodeAt(0));
 /** Maximum length of a header that is looked through for a line end (bytes). */
 const LONGEST_HEADER = 1024 * 1024;

@@ -1,4 +1,4 @@
-// This folder: the column types, one file each: how a cell is classified, and its value as JSON, SQL and Arrow.
+// This folder: the column types, related ones in one file: how a cell is classified, and its value as JSON and in SQL.
 
 import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../base/ascii.ts';
 import { internalError } from '../base/errors.ts';

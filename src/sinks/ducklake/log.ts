@@ -212,6 +212,8 @@ class CatalogLog implements TableLog {
     try {
       await storeFiles(storage, change.added);
       written = await catalog.write(async (open) => {
+        // The engine may do the work again, after a commit that failed for lack of memory.
+        isDecided = false;
         const made = await this.#write(open, change, logged);
         isDecided = true;
         return made;

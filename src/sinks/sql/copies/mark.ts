@@ -14,7 +14,7 @@ export interface CopiedFormat {
   withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T>;
   /** Throws a configuration failure unless the open file is of this kind and was loaded by this program. */
   check(engine: Engine): Promise<void>;
-  /** Does the work of `check`, and also throws if the file lacks rows. */
+  /** Does the work of `check`, and also throws if a file that holds rows itself lacks some. */
   checkWhole(engine: Engine): Promise<void>;
   /** The options of ATTACH for a new file with the tables of an open one. */
   newFile(engine: Engine): Promise<string>;

@@ -18,7 +18,8 @@ import { HASH_KEY_LENGTH, HASH_PREFIX, sqlNumberKeys, sqlNumbersIn } from './key
 // - if all days that its own window requested are requested again, or
 // - if a row of the window with that base id has the same server time, or
 // - if its window shares a day with this one, and a row with that base id has the same date by the clock of `timezone`
-//   and another server time than every stored row with that id: such a row was corrected.
+//   and another server time than every stored row with that id: such a row was corrected, or
+// - if it has neither an id nor a server time: the same cells are the same row.
 //
 // Any other row with that base id is another row: both stay, and the new one gets a number of its own.
 
