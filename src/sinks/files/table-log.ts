@@ -46,10 +46,10 @@ export interface TableLog {
   /**
    * Called after the commit of a purge. Removes every file that is not live (`eraseFiles`) unless `commit` has removed
    * it, as where each date is one file that is replaced; also files of earlier versions and of dead runs; older
-   * versions of the log (`eraseBefore`); and every entry of the log that names values (S37, S44). Files that another writer
-   * stored after that commit stay, since it may still commit them. Returns a sentence about each thing that may still
-   * hold the people. If it fails or is killed, the same purge is run again: it commits even if nobody is found, and
-   * finishes the removal.
+   * versions of the log (`eraseBefore`); and every entry of the log that names values (S37, S44). Files that another
+   * writer stored after that commit stay, since it may still commit them. Returns a sentence about each thing that may
+   * still hold the people. If it fails or is killed, the same purge is run again: it commits even if nobody is found,
+   * and finishes the removal.
    */
   erase(): Promise<readonly string[]>;
   /** False if files of the snapshot may have been changed or removed since: a purge removes them at once. */
