@@ -4,15 +4,7 @@ import { configError } from '../../base/errors.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../schema/groups.ts';
 import type { ColumnScan } from '../../schema/scan.ts';
 import type { LastRefusal } from '../../service/export/retry.ts';
-import {
-  type DayRange,
-  type DayRanges,
-  lastDayOver,
-  lastSettledDay,
-  oldestDays,
-  only,
-  todayUtc,
-} from '../plan/days.ts';
+import { type DayRange, type DayRanges, lastDayOver, lastSettledDay, only, todayUtc } from '../plan/days.ts';
 import { type DaysResult, type Download, type NoDownload, noDownload, rowCount, sentAtOf } from './download.ts';
 import { discard, type Extraction } from './extraction.ts';
 import { fetchRange, refusalError } from './range.ts';
@@ -215,7 +207,7 @@ export class EndRule {
     return {
       hasBegun: day <= todayUtc(now),
       isOver: day <= lastDayOver(now),
-      isInHistory: day >= oldestDays(now, plan.historyDays).probably,
+      isInHistory: facts.isInHistory(day),
       refusesSingleDays: this.#refusesSingleDays,
       rangesInclusive: facts.known.rangesInclusive === true,
       isNextWanted: this.#ranges.peek() === addDays(day, 1),

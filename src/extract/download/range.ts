@@ -1,7 +1,7 @@
 import { addDays, type Day, daysOf, earlierOf } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { WaitBudget } from '../../service/export/retry.ts';
-import { type DayRange, earliestToday, lengthOf, oldestDays, only, toDateFor, todayUtc } from '../plan/days.ts';
+import { type DayRange, earliestToday, lengthOf, only, toDateFor, todayUtc } from '../plan/days.ts';
 import { nameDays } from '../plan/gaps.ts';
 import { type DaysResult, noDownload } from './download.ts';
 import { discard, type Extraction, waitBudgetOf } from './extraction.ts';
@@ -100,8 +100,7 @@ async function fetchHalves(
  * asked about a day that is older than the configured history.
  */
 async function isExported(extraction: Extraction, day: Day, to: Day, waitBudget: WaitBudget): Promise<boolean> {
-  const { facts, plan } = extraction;
-  if (day < oldestDays(facts.earlierTime(), plan.historyDays).probably) return false;
+  if (!extraction.facts.isInHistory(day)) return false;
   const alone = await fetchDays(extraction, { from: day, to, through: day, splitByNames: false }, waitBudget);
   await discard(extraction, alone);
   return alone.kind !== 'gone';

@@ -140,6 +140,11 @@ export class ServiceFacts {
     return day < oldestDays(this.earlierTime(), this.#plan.historyDays).surely;
   }
 
+  /** True if the service most likely exports the day by the configured history. */
+  isInHistory(day: Day): boolean {
+    return day >= oldestDays(this.earlierTime(), this.#plan.historyDays).probably;
+  }
+
   /** The facts to store with `state`; a configured rule is not stored. */
   stored(state: ExportState): Partial<ExportState> {
     const { singleDaysInclusive, rangesInclusive, finalNewline, maxWindowDays, nameGroups } = this.#known;
