@@ -242,14 +242,14 @@ export class PlacePurge {
 
   /**
    * Writes into the ledger what became of the place. `before`: counts that an interrupted run was about to remove
-   * there. `unreached`: sentences about what is out of reach beside all places.
+   * there.
    */
-  async record(ledger: Ledger, before: Counts | undefined, unreached: readonly string[]): Promise<void> {
+  async record(ledger: Ledger, before: Counts | undefined): Promise<void> {
     const { name, removed } = this;
     const [failure, result] = [this.#failure, this.#result];
     const isRemovedBefore = result !== undefined && before !== undefined && result.found.rows < before.rows;
     const missed = result?.unreached ?? (failure === undefined ? [] : [failure.message]);
-    const sentences = [...missed, ...unreached].slice(0, MAX_NAMED);
+    const sentences = [...missed, ...this.#context.warnings.unreached].slice(0, MAX_NAMED);
     await ledger.write({
       kind: 'purge',
       target: name,

@@ -150,7 +150,7 @@ export class Purge {
       const isRestOpen = areSpoolsLeft || this.#places.some((one) => one !== place && one.failure !== undefined);
       if (isList(place) && isRestOpen) place.holdBack();
       else await place.run(ids, ledger);
-      await place.record(ledger, unfinished.get(place.name), this.unreached);
+      await place.record(ledger, unfinished.get(place.name));
     }
     this.#warnOfUnlisted();
     // A run that is under way may have verified downloads since.

@@ -4,6 +4,7 @@ import type { Runtime } from '../base/runtime.ts';
 import type { ColumnEdits } from '../schema/column-edits.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import type { LastRefusal, OnWait, WaitBudget } from '../service/export/retry.ts';
+import type { WaitLimits } from '../service/quota/wait-limits.ts';
 import type { Suppression } from '../suppression/list.ts';
 
 export interface ExtractOptions {
@@ -33,15 +34,11 @@ export interface Concurrency {
   max: number;
 }
 
-export interface ExtractDeps extends Omit<Runtime, 'env'> {
+export interface ExtractDeps extends Omit<Runtime, 'env'>, WaitLimits {
   readonly service: ExportService;
   /** Folder under which the spool folder of these filters is made. */
   readonly spoolDir: string;
-  /** Maximum of a wait that the service asks for before a further attempt (ms); a longer one ends the run. */
-  readonly maxWaitMs?: number | undefined;
-  /** Time (ms since 1970) at which no wait may still last: the platform does not wait for longer. */
-  readonly waitsEndAt?: number | undefined;
-  /** Called when such a wait begins and ends, of each export that waits. */
+  /** Called when a wait that the service asks for begins and ends, of each export that waits. */
   readonly onWait?: OnWait | undefined;
   readonly options: ExtractOptions;
   /** Set if several targets load the same exports one after the other (S54). */

@@ -7,6 +7,7 @@ import { ExportClient } from '../service/export/client.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import type { OnWait } from '../service/export/retry.ts';
 import { ExportQuota, type ExportQuotaOptions } from '../service/quota/quota.ts';
+import type { WaitLimits } from '../service/quota/wait-limits.ts';
 import { loadSuppression } from '../suppression/list.ts';
 import { type ExtractDeps, type ExtractOptions, newExtractCounts } from './deps.ts';
 
@@ -17,7 +18,7 @@ export interface ExportSession {
   close(): Promise<void>;
 }
 
-type WaitOptions = Pick<ExportQuotaOptions, 'maxWaitMs' | 'waitsEndAt' | 'onWait'>;
+type WaitOptions = WaitLimits & Pick<ExportQuotaOptions, 'onWait'>;
 
 /** Opens the quota of a configured service, which the processes of this machine share through the spool folder. */
 export function openQuota(config: SourceConfig, { clock, random, logger }: Runtime, waits?: WaitOptions): ExportQuota {

@@ -14,6 +14,7 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
   ['EEXIST', 'give another'],
   ['ELOOP', 'its links lead in a circle, give another'],
   ['ENAMETOOLONG', 'its name is too long, give another'],
+  ['EXDEV', 'give another'],
 ]);
 
 /** Codes of a disk that fails whatever it is asked for: they never mean a defect of this program. */

@@ -8,8 +8,9 @@ import { exportName } from '../extract/export-request.ts';
 import { earliestToday } from '../extract/plan/days.ts';
 import type { ExportRequest } from '../service/export/protocol.ts';
 import { type Received, type Refusal, retrying } from '../service/export/retry.ts';
+import type { WaitLimits } from '../service/quota/wait-limits.ts';
 
-type HeaderDeps = Pick<ExtractDeps, 'service' | 'clock' | 'random' | 'logger' | 'signal' | 'maxWaitMs' | 'waitsEndAt'>;
+type HeaderDeps = WaitLimits & Pick<ExtractDeps, 'service' | 'clock' | 'random' | 'logger' | 'signal'>;
 
 /** Days by which the first day may be moved: the service does not document its time zone. */
 const MAX_MOVES = 2;

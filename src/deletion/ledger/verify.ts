@@ -145,8 +145,9 @@ function provedPurge({ at, target, outcome, counts, unreached = [], run }: Line<
 }
 
 /**
- * The purge of a place that the run's line `open` or `purging` announced, until its result is known. Whether the run
- * has ended the ledger does not tell: until the purge began it removed nobody there, and then it is open whom.
+ * The purge of a place that the run's line `open` or `purging` announced, until its result is known. The ledger does
+ * not tell whether the run has ended. Before the purge began the run removed nobody there; since then it is not known
+ * who was removed.
  */
 function announcedPurge({ kind, at, run }: Line<'open' | 'purging'>, target: string, place: LinePlace) {
   const [counts, missed] = kind === 'open' ? [{ people: 0, rows: 0 }, NOT_BEGUN] : [{}, NOT_ENDED];

@@ -5,6 +5,7 @@ import type { Runtime } from '../../base/runtime.ts';
 import type { LimitHeaders } from '../http/headers.ts';
 import { SHOWN_WAIT_MS } from '../quota/quota.ts';
 import { REFUSAL_POLICY } from '../quota/rules.ts';
+import { type WaitLimits, waitProblem } from '../quota/wait-limits.ts';
 import type { ExportRefusal } from './protocol.ts';
 
 /** A pause is longer where the service names a longer one in `Retry-After`, as far as the `WaitBudget` allows. */
@@ -63,17 +64,13 @@ export type LastRefusal = Omit<Refusal, 'kind'> & { readonly kind: 'gone' | 'inv
 /** `until` in ms since 1970. */
 export type OnWait = (until: number | undefined, owner?: object) => void;
 
-interface RetryOptions extends Omit<Runtime, 'env'> {
+interface RetryOptions extends Omit<Runtime, 'env'>, WaitLimits {
   /** Name of the export in messages: `2026-01-01`. */
   readonly exportName: string;
   /** Answers that may mean "too big" before the export is `too_big`; default: that of several days. */
   readonly splitAfter?: number | undefined;
   /** Shared with the exports in whose place this one is sent. */
   readonly waitBudget?: WaitBudget | undefined;
-  /** Maximum of a pause that the service names (ms); a longer one is refused. */
-  readonly maxWaitMs?: number | undefined;
-  /** Time (ms since 1970) at which no wait may still last: the platform does not wait for longer. */
-  readonly waitsEndAt?: number | undefined;
   /** Called with the end of a long pause that the service names, then with undefined; `owner` is the same for both. */
   readonly onWait?: OnWait | undefined;
 }
@@ -88,7 +85,6 @@ export async function retrying<T>(
   request: () => Promise<Received<T> | Refusal>,
 ): Promise<Accepted<T> | LastRefusal> {
   const { exportName, splitAfter = SPLIT_AFTER.days, waitBudget = newWaitBudget(), clock, logger, signal } = options;
-  const { maxWaitMs: mostMs = Number.POSITIVE_INFINITY, waitsEndAt = Number.POSITIVE_INFINITY } = options;
   let attempt = 1;
   let quotaRefusals = 0;
   let maybeTooBig = 0;
@@ -115,15 +111,16 @@ export async function retrying<T>(
     if (kind === 'retry_or_split') maybeTooBig++;
     // The user can search for the code.
     const why = message.includes(`(${code})`) ? message : `${message} (${code})`;
-    const retryAfterMs = Math.max(0, (limits?.retryAt ?? 0) - clock.now());
-    const maxWaitMs = Math.min(mostMs, Math.max(0, waitsEndAt - clock.now()));
-    if (kind === 'retry_or_split' && (maybeTooBig >= splitAfter || retryAfterMs > maxWaitMs)) {
+    const now = clock.now();
+    const retryAfterMs = Math.max(0, (limits?.retryAt ?? 0) - now);
+    const tooLong = waitProblem(now + retryAfterMs, now, options);
+    if (kind === 'retry_or_split' && (maybeTooBig >= splitAfter || tooLong !== undefined)) {
       const again = maybeTooBig >= splitAfter ? ' again and again' : '';
       const text = `${exportName}, attempt ${attempt}: ${why}${again}; a smaller export is requested next.`;
       logger.warn('window.split', text, { ...where, cause: code });
       return { ...answer, kind: 'too_big' };
     }
-    await pauseAfterFailure({ ...options, maxWaitMs, waitBudget }, attempt, { why, code, retryAfterMs });
+    await pauseAfterFailure({ ...options, waitBudget }, attempt, { why, code, retryAfterMs, tooLong });
     attempt++;
   }
 }
@@ -165,15 +162,17 @@ interface Failure {
   readonly code: string;
   /** The pause that `Retry-After` names, whole; 0 if it names none. */
   readonly retryAfterMs: number;
+  /** Why that pause is not waited for, as the end of a sentence; undefined if it is. */
+  readonly tooLong: string | undefined;
 }
 
 /** Throws a UserError after the last attempt, or if the service names a longer pause than is allowed. */
 async function pauseAfterFailure(
-  options: RetryOptions & { readonly maxWaitMs: number; readonly waitBudget: WaitBudget },
+  options: RetryOptions & { readonly waitBudget: WaitBudget },
   attempt: number,
-  { why, code, retryAfterMs }: Failure,
+  { why, code, retryAfterMs, tooLong }: Failure,
 ): Promise<void> {
-  const { exportName, maxWaitMs, waitsEndAt, waitBudget, onWait, clock, random, logger, signal } = options;
+  const { exportName, waitBudget, onWait, clock, random, logger, signal } = options;
   const where = { window: exportName, attempt };
   if (attempt >= EXPORT_RETRY.attempts) {
     throw transientError(
@@ -181,11 +180,9 @@ async function pauseAfterFailure(
       { where, internal: code },
     );
   }
-  if (retryAfterMs > maxWaitMs) {
-    const option = waitsEndAt === undefined ? ' (--max-wait)' : '';
+  if (tooLong !== undefined) {
     throw transientError(
-      `The export of ${exportName} failed because ${why}, and may be requested again in ${formatDuration(retryAfterMs)}: longer ` +
-        `than the ${formatDuration(maxWaitMs)} that it is waited for${option}. What is done is kept; run again then.`,
+      `The export of ${exportName} failed because ${why}, and may be requested again in ${formatDuration(retryAfterMs)}: ${tooLong}`,
       { where, internal: code },
     );
   }

@@ -1,6 +1,7 @@
 // This folder: the Export group's limits, counted over all processes of this machine: how many exports may still be
 // sent, and how many at the same time. `state.ts` is what is known, `rules.ts` what may be sent now and what an answer
-// changes, `state-file.ts` where the processes share it; this file waits, gives permits and shows waits.
+// changes, `state-file.ts` where the processes share it, `wait-limits.ts` how long a caller waits; this file waits,
+// gives permits and shows waits.
 
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
@@ -21,6 +22,7 @@ import {
 } from './rules.ts';
 import { pruned, type QuotaState, SLOT_GRACE_MS, type Slot } from './state.ts';
 import { QuotaStateFile, type QuotaStateOptions } from './state-file.ts';
+import { type WaitLimits, waitProblem } from './wait-limits.ts';
 
 /** The permission to send one export; it counts against both limits until it is released. */
 export interface Permit {
@@ -30,12 +32,8 @@ export interface Permit {
   release(): Promise<void>;
 }
 
-export interface ExportQuotaOptions extends QuotaStateOptions, ExportLimits {
+export interface ExportQuotaOptions extends QuotaStateOptions, ExportLimits, WaitLimits {
   readonly random: Random;
-  /** Maximum wait (ms); a longer one is refused. */
-  readonly maxWaitMs?: number | undefined;
-  /** Time (ms since 1970) at which no wait may still last: the platform does not wait for longer. */
-  readonly waitsEndAt?: number | undefined;
   /** Called once for every wait that is shown with its end (ms since 1970), and with undefined when it is over. */
   readonly onWait?: ((until: number | undefined) => void) | undefined;
 }
@@ -206,12 +204,11 @@ export class ExportQuota {
   }
 
   async #waitUntil(at: number, signal: AbortSignal): Promise<void> {
-    const { maxWaitMs, waitsEndAt, clock } = this.#options;
-    const wait = at - clock.now();
-    if (waitsEndAt !== undefined && at > waitsEndAt) throw tooLong(at, wait, 'the platform waits');
-    if (maxWaitMs !== undefined && wait > maxWaitMs) {
-      throw tooLong(at, wait, `the ${formatDuration(maxWaitMs)} that --max-wait allows`);
-    }
+    const { clock } = this.#options;
+    const now = clock.now();
+    const wait = at - now;
+    const problem = waitProblem(at, now, this.#options);
+    if (problem !== undefined) throw tooLong(at, wait, problem);
     if (wait >= SHOWN_WAIT_MS) this.#showWait(at);
     await clock.sleep(Math.min(wait, MAX_SLEEP_MS), signal);
   }
@@ -240,9 +237,9 @@ export class ExportQuota {
   }
 }
 
-const tooLong = (at: number, wait: number, most: string) =>
+const tooLong = (at: number, wait: number, problem: string) =>
   transientError(
     `The limit of exports is reached and the next may be sent at ${new Date(at).toISOString()}, in ${formatDuration(wait)}: ` +
-      `longer than ${most}. What is done is kept; run again then.`,
+      problem,
     { internal: 'quota: the wait is longer than allowed' },
   );

@@ -25,6 +25,7 @@ describe('an error of a disk', () => {
     ['EEXIST', 'give another'],
     ['ELOOP', 'its links lead in a circle, give another'],
     ['ENAMETOOLONG', 'its name is too long, give another'],
+    ['EXDEV', 'give another'],
   ])('%s: the disk cannot be written, and the user must act: %s [R1346]', (code, remedy) => {
     expect(isDiskFull(errorOf(code))).toBe(false);
     const refused = failure(code);
