@@ -63,18 +63,18 @@ export async function findUnfinishedRuns(query: UnfinishedQuery): Promise<Unfini
     return open !== undefined && isOfService(open, query.service) ? [{ ...file, open }] : [];
   });
   const resumed = new Set(runs.map(({ open }) => open.resumes));
-  const { list, rest } = query;
+  const { rest } = query;
   const found =
-    (await resumableRun(runs, resumed, query, (open) => open.list === list)) ??
-    (rest && (await resumableRun(runs, resumed, query, (open) => open.consent === rest.consent, rest)));
+    (await resumableRun(runs, resumed, query)) ?? (rest && (await resumableRun(runs, resumed, query, rest)));
   const chain = found?.chain ?? [];
   const others = runs.filter((run) => !chain.includes(run) && !resumed.has(run.run) && !endsClosed(run.path));
   const notice = others.length === 0 ? undefined : noticeOf(others);
   return found === undefined ? { ...NO_UNFINISHED_RUNS, notice } : { ...found.unfinished, notice };
 }
 
-/** Tells by the first line of a run whether it is of the list that is about to be deleted. */
-type IsSameList = (open: OpenLine) => boolean;
+/** True for a run of the list that is about to be deleted; with `rest`, of the list of which it may be the rest. */
+const isOfList = (open: OpenLine, { list }: UnfinishedQuery, rest?: RestQuery): boolean =>
+  rest === undefined ? open.list === list : open.consent === rest.consent;
 
 /**
  * The latest run of a list, with those that it resumed, if it is to be resumed; undefined if not, or unless `rest` is
@@ -84,16 +84,15 @@ async function resumableRun(
   runs: readonly Run[],
   resumed: ReadonlySet<string | undefined>,
   query: UnfinishedQuery,
-  isSameList: IsSameList,
   rest?: RestQuery,
 ): Promise<{ readonly chain: readonly Run[]; readonly unfinished: UnfinishedRuns } | undefined> {
-  const latest = runs.findLast(({ open }) => isSameList(open));
+  const latest = runs.findLast(({ open }) => isOfList(open, query, rest));
   // A run is resumed only once: a copy of its file at the end of the chain must not make it the latest again.
   if (latest === undefined || resumed.has(latest.run) || !isRecent(latest.open, query)) return undefined;
   const end = await endOf(latest, query.key);
   if (end === 'done') return undefined;
   const chain = chainOf(latest, runs);
-  const { outcomes, purging, isRest } = await outcomesOf(chain, query, isSameList, rest);
+  const { outcomes, purging, isRest } = await outcomesOf(chain, query, rest);
   if (rest !== undefined && !isRest) return undefined;
   // If the run ended with undecided ids, only those are requested again. Of any other run only the deleted ids count:
   // who was rejected is asked for again (S35, S57).
@@ -146,7 +145,7 @@ type Outcome = 'done' | 'rejected' | 'undecided' | 'purge_only';
  * The outcomes of these runs by keyed hash of the id, and the removals that they announced and did not report as done.
  * `isRest`: `rest` is what one of these removals has left of the list.
  */
-async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery, isSameList: IsSameList, rest?: RestQuery) {
+async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery, rest?: RestQuery) {
   const outcomes = new Map<string, Outcome>();
   const purging = new Map<string, Counts>();
   let isRest = false;
@@ -155,8 +154,8 @@ async function outcomesOf(chain: readonly Run[], query: UnfinishedQuery, isSameL
     let isTrusted = false;
     await readSoundFile(run, query.key, (line) => {
       if (line.kind === 'open') {
-        isTrusted =
-          line.run === run.run && isOfService(line, query.service) && isSameList(line) && isRecent(line, query);
+        const isOfQuery = isOfService(line, query.service) && isOfList(line, query, rest) && isRecent(line, query);
+        isTrusted = line.run === run.run && isOfQuery;
         for (const place of isTrusted ? (line.places ?? []) : []) {
           if (!purging.has(place)) purging.set(place, {});
         }
