@@ -131,7 +131,7 @@ async function openFinished(options: EngineOptions): Promise<Engine> {
 async function copyTables(engine: Engine, state: TableState, lookup: Lookup | undefined): Promise<number> {
   try {
     if (lookup !== undefined) return await copyWithout(engine, state, lookup);
-    await engine.run(`COPY FROM DATABASE main_file TO ${NEW_DATABASE}`);
+    await engine.run(`COPY FROM DATABASE ${engine.database} TO ${NEW_DATABASE}`);
     return 0;
   } catch (error) {
     if (!/^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(error))) throw error;
@@ -151,7 +151,7 @@ async function foreignTables(engine: Engine): Promise<string[]> {
 
 /** Copies the empty tables, then the rows without those left out, so that these are never written. */
 async function copyWithout(engine: Engine, { columns }: TableState, { condition }: Lookup): Promise<number> {
-  await engine.run(`COPY FROM DATABASE main_file TO ${NEW_DATABASE} (SCHEMA)`);
+  await engine.run(`COPY FROM DATABASE ${engine.database} TO ${NEW_DATABASE} (SCHEMA)`);
   const name = columnOfSource(columns, EVENT_NAME);
   const kept = new Map([
     ['events', ` WHERE NOT (${condition})`],
@@ -159,7 +159,9 @@ async function copyWithout(engine: Engine, { columns }: TableState, { condition 
     [EVENT_NAMES.name, ` WHERE name IN (SELECT ${asText(name)} FROM events WHERE NOT (${condition}))`],
   ]);
   for (const { name: table, sql } of await tablesOf(engine)) {
-    await engine.run(`INSERT INTO ${NEW_DATABASE}.${sql} SELECT * FROM main_file.${sql}${kept.get(table) ?? ''}`);
+    await engine.run(
+      `INSERT INTO ${NEW_DATABASE}.${sql} SELECT * FROM ${engine.database}.${sql}${kept.get(table) ?? ''}`,
+    );
   }
   const gone = await rowsByWindow(engine, `events WHERE ${condition}`);
   for (const [windowNumber, rows] of gone) {
@@ -176,7 +178,7 @@ async function tablesOf(engine: Engine): Promise<{ readonly name: string; readon
   const rows = await engine.rows(`
     SELECT schema_name AS schema, table_name AS name
     FROM duckdb_tables()
-    WHERE database_name = 'main_file' AND NOT internal`);
+    WHERE database_name = current_database() AND NOT internal`);
   return rows.map(({ schema, name }) => ({
     name: schema === 'main' ? String(name) : `${schema}.${name}`,
     sql: `${identifier(String(schema))}.${identifier(String(name))}`,
@@ -185,7 +187,7 @@ async function tablesOf(engine: Engine): Promise<{ readonly name: string; readon
 
 async function checkCounts(engine: Engine, rowsRemoved: number): Promise<void> {
   for (const { name, sql } of await tablesOf(engine)) {
-    const wanted = (await engine.count(`main_file.${sql}`)) - (name === 'events' ? rowsRemoved : 0);
+    const wanted = (await engine.count(`${engine.database}.${sql}`)) - (name === 'events' ? rowsRemoved : 0);
     const found = await engine.count(`${NEW_DATABASE}.${sql}`);
     if (found === wanted || (name === EVENT_NAMES.name && found < wanted)) continue;
     throw internalError(

@@ -126,7 +126,7 @@ export class DuckDbSink implements Sink {
   async #reclaim(): Promise<void> {
     if (this.#removed < CHECKPOINT_ROWS) return;
     this.#removed = 0;
-    await this.#engine.run('CHECKPOINT main_file');
+    await this.#engine.checkpoint();
   }
 
   async #write(windows: readonly Window[]) {

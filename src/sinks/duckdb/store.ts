@@ -86,7 +86,7 @@ export const COPIED: CopiedFormat = {
     throw internalError(`${engine.file} has ${found} rows, its receipts ${wanted}: the copy was not published.`);
   },
   newFile: async (engine) =>
-    newFile(await engine.count("duckdb_columns() WHERE database_name = 'main_file' AND table_name = 'events'")),
+    newFile(await engine.count("duckdb_columns() WHERE database_name = current_database() AND table_name = 'events'")),
 };
 
 async function createTables(engine: Engine, state: TableState): Promise<void> {

@@ -70,7 +70,7 @@ export class Catalog {
   async rewrite(): Promise<void> {
     await this.#open({}, async (engine) => {
       await engine.emptyWal();
-      const fill = () => engine.run(`COPY FROM DATABASE main_file TO ${NEW_DATABASE}`);
+      const fill = () => engine.run(`COPY FROM DATABASE ${engine.database} TO ${NEW_DATABASE}`);
       await withNewDatabase(COPIED, engine, fill, (path) => moveFile(path, this.file));
     });
   }

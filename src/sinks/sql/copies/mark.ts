@@ -29,8 +29,8 @@ interface Mark {
   readonly copyOf: string | null;
 }
 
-/** How a file is opened, whichever it is. */
-export type OpenOptions = Omit<EngineOptions, 'file'>;
+/** The options of an engine, whichever file it opens. */
+export type EngineSettings = Omit<EngineOptions, 'file'>;
 
 /** The identity of a file in its file system, which stays when it is moved there; a plain copy has another one. */
 export function identityOf(path: string): string {
@@ -47,7 +47,7 @@ export async function readMark({ marks }: CopiedFormat, engine: Engine): Promise
 export async function moveIdentity(
   { marks }: CopiedFormat,
   engine: Engine,
-  { from, to, database = 'main_file' }: { readonly from: string; readonly to: string; readonly database?: string },
+  { from, to, database = engine.database }: { readonly from: string; readonly to: string; readonly database?: string },
 ): Promise<void> {
   await engine.run(`UPDATE ${database}.main.${marks} SET file = $2 WHERE file = $1`, [from, to]);
 }
@@ -60,7 +60,7 @@ export const databaseOf = ({ database, file, copyOf }: Mark, path: string): stri
 export async function isPlainCopy(
   format: CopiedFormat,
   { file, original }: { readonly file: string; readonly original: string },
-  options: OpenOptions,
+  options: EngineSettings,
 ): Promise<boolean> {
   // A clone of a whole file system has files of the same identity, on another device.
   if (!fileExists(original) || fileAt(original) === fileAt(file)) return false;
@@ -87,7 +87,7 @@ export const copyError = ({ noun }: CopiedFormat, file: string): UserError =>
 export async function databaseAt(
   format: CopiedFormat,
   file: string,
-  options: OpenOptions,
+  options: EngineSettings,
 ): Promise<string | undefined> {
   for (;;) {
     const identity = identityOf(realFile(file));
@@ -99,7 +99,12 @@ export async function databaseAt(
 }
 
 /** Reads the mark of a file, which is opened for reading and checked. */
-export function markOf(format: CopiedFormat, file: string, options: OpenOptions, check = format.check): Promise<Mark> {
+export function markOf(
+  format: CopiedFormat,
+  file: string,
+  options: EngineSettings,
+  check = format.check,
+): Promise<Mark> {
   return format.withFile({ ...options, file, readOnly: true }, async (engine) => {
     await check(engine);
     return readMark(format, engine);

@@ -14,7 +14,15 @@ import {
   spillFolder,
 } from '../engine/database-file.ts';
 import type { Engine } from '../engine/engine.ts';
-import { type CopiedFormat, databaseAt, databaseOf, identityOf, markOf, type OpenOptions, readMark } from './mark.ts';
+import {
+  type CopiedFormat,
+  databaseAt,
+  databaseOf,
+  type EngineSettings,
+  identityOf,
+  markOf,
+  readMark,
+} from './mark.ts';
 
 /** The table of the copies of a database; `published_at` is NULL for those of the one that it was a plain copy of. */
 export const COPIES_TABLE = '_dfinery_copies';
@@ -24,7 +32,12 @@ export const CREATE_COPIES = `CREATE TABLE IF NOT EXISTS ${COPIES_TABLE}(path VA
 const PUBLISHING = '.publishing';
 
 /** Throws a configuration failure unless the place of a copy is free, or has a copy of the database in `file`. */
-export async function checkCopy(format: CopiedFormat, copy: string, file: string, options: OpenOptions): Promise<void> {
+export async function checkCopy(
+  format: CopiedFormat,
+  copy: string,
+  file: string,
+  options: EngineSettings,
+): Promise<void> {
   checkDatabasePath(copy);
   const path = realFile(copy);
   if (!existsSync(dirname(path))) throw configError(`The folder of --publish ${copy} does not exist.`);
@@ -54,7 +67,7 @@ async function checkCopyTarget(
   format: CopiedFormat,
   path: string,
   { file, database }: { readonly file: string; readonly database: string | undefined },
-  options: OpenOptions,
+  options: EngineSettings,
 ): Promise<void> {
   if (fileAt(path) === fileAt(file)) throw loadedFileError(path);
   const refusal = (why: string, cause?: unknown) =>
@@ -92,7 +105,7 @@ export async function publish(format: CopiedFormat, engine: Engine, copy: string
     await engine.append(COPIES_TABLE, [[path, new Date(options.clock.now()).toISOString()]]);
   });
   const { database } = await readMark(format, engine);
-  await engine.run('CHECKPOINT main_file');
+  await engine.checkpoint();
   const temporary = unfinishedCopyOf(path);
   try {
     removeUnfinishedCopy(path);
@@ -126,7 +139,7 @@ async function becomeCopy({ marks }: CopiedFormat, copied: Engine, database: str
     await copied.run(`DELETE FROM ${COPIES_TABLE}`);
   });
   // The file alone is renamed: what closing it leaves in its write-ahead log would be lost, the mark first.
-  await copied.run('CHECKPOINT main_file');
+  await copied.checkpoint();
 }
 
 const unfinishedCopyOf = (path: string): string => join(dirname(path), `.${basename(path)}${PUBLISHING}`);

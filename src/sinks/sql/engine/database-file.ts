@@ -174,10 +174,10 @@ export const sweepNewFiles = (file: string, now: number): Promise<void> => remov
  * Recreates the attached database, whose write-ahead log is empty, in small blocks, and gives it the name of its file.
  * The database must then be detached at once: what is attached is the former file, whose lock does not protect the new.
  */
-export async function remakeForWideTables(connection: DuckDBConnection, file: string): Promise<void> {
+export async function remakeForWideTables(connection: DuckDBConnection, database: string, file: string): Promise<void> {
   await withTemporary(file, async (making) => {
     await connection.run(`ATTACH ${literal(making)} AS making (${SMALL_BLOCKS})`);
-    await connection.run('COPY FROM DATABASE main_file TO making');
+    await connection.run(`COPY FROM DATABASE ${database} TO making`);
     await connection.run('DETACH making');
     chmodSync(making, OWNER_FILE);
     await moveFile(making, file);

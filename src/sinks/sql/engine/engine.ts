@@ -29,7 +29,6 @@ export interface EngineOptions extends AttachOptions {
 interface Opened {
   readonly instance: DuckDBInstance;
   readonly connection: DuckDBConnection;
-  /** The name of the file among the databases of the instance. */
   readonly database: string;
   readonly isNew: boolean;
   /** Ends this process's claim to the file. */
@@ -55,7 +54,8 @@ export class Engine {
   readonly isNew: boolean;
   /** The instance of DuckDB; other engines may share it. */
   readonly instance: DuckDBInstance;
-  readonly #database: string;
+  /** The name of the file among the databases of the instance; statements that name no database are about it. */
+  readonly database: string;
   #release: () => void;
   readonly #onClose: () => void;
   readonly #connection: DuckDBConnection;
@@ -70,7 +70,7 @@ export class Engine {
     this.isNew = isNew;
     this.options = options;
     this.instance = instance;
-    this.#database = database;
+    this.database = database;
     this.#connection = connection;
     this.#release = release;
     this.#onClose = onClose;
@@ -253,13 +253,18 @@ export class Engine {
     });
   }
 
+  /** Moves the write-ahead log into the file. */
+  async checkpoint(): Promise<void> {
+    await this.run(`CHECKPOINT ${this.database}`);
+  }
+
   /**
-   * Moves the write-ahead log into the file. What then remains is the beginning of a transaction whose writer was
-   * killed: DuckDB neither replays nor removes it, but would replay it into another file of this name. Called between
-   * transactions, by the only process that has the file open.
+   * Moves the write-ahead log into the file, and removes it. What a checkpoint leaves of it is the beginning of a
+   * transaction whose writer was killed: DuckDB neither replays nor removes it, but would replay it into another file
+   * of this name. Called between transactions, by the only process that has the file open.
    */
   async emptyWal(): Promise<void> {
-    await this.run('CHECKPOINT main_file');
+    await this.checkpoint();
     rmSync(`${this.file}.wal`, { force: true });
   }
 
@@ -274,19 +279,19 @@ export class Engine {
    */
   async remakeForWideTables(): Promise<void> {
     await this.emptyWal();
-    await remakeForWideTables(this.#connection, this.file);
+    await remakeForWideTables(this.#connection, this.database, this.file);
     await this.run('USE memory');
-    await this.run('DETACH main_file');
+    await this.run(`DETACH ${this.database}`);
     this.#release();
-    this.#release = await attach(this.#connection, 'main_file', this.options);
-    await this.run('USE main_file');
+    this.#release = await attach(this.#connection, this.database, this.options);
+    await this.run(`USE ${this.database}`);
   }
 
   /** Closes the file; may be called after any failure, and twice. */
   async close(): Promise<void> {
     try {
       await this.#connection.run('USE memory');
-      await this.#connection.run(`DETACH ${this.#database}`);
+      await this.#connection.run(`DETACH ${this.database}`);
     } catch {
       // The rows are safe in the write-ahead log, which the next process that opens the file reads.
     } finally {
