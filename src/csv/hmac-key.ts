@@ -1,8 +1,9 @@
 import type { CsvMemory } from './csv-memory.ts';
 import { BLOCKS_AT, INNER_AT, OUTER_AT, SHA_BLOCK_BYTES, TABLES_AT } from './layout.ts';
 
-const INNER_PAD = 0x36;
-const OUTER_PAD = 0x5c;
+/** The pads of HMAC, each joined by XOR with every byte of the key's block. */
+export const INNER_PAD = 0x36;
+export const OUTER_PAD = 0x5c;
 const ROUNDS = 64;
 const STATE_WORDS = 8;
 const PRIMES = firstPrimes(ROUNDS);

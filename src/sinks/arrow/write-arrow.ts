@@ -4,9 +4,9 @@
 import { copyFile, link, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import manifest from '../../../package.json' with { type: 'json' };
 import { codeOf, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
+import { VERSION } from '../../base/version.ts';
 import { RunFolder } from '../../extract/spool/run-folder.ts';
 import type { SpoolFile, Window } from '../../extract/window.ts';
 import { hasNoLinks } from '../../fs/atomic-file.ts';
@@ -124,7 +124,7 @@ async function send(
   options: ArrowOptions,
 ): Promise<Streamed & { readonly readerLeft: boolean }> {
   const typed = typedColumns(columns);
-  const schema = streamSchema(typed, options.timezone !== undefined, manifest.version);
+  const schema = streamSchema(typed, options.timezone !== undefined, VERSION);
   const stream = new IpcStream(out, schema, options.signal);
   const rescued = new Map<string, number>();
   let windowsTaken = 0;

@@ -141,14 +141,17 @@ export async function readStoredState(engine: Engine): Promise<TableState> {
     throw damagedError(engine, STATE, `${JSON.stringify(timezone)} is no time zone`);
   }
   const receipts = await readRecords(engine, WINDOWS);
-  const names = await readRecords<{ readonly name: string }>(engine, EVENT_NAMES);
+  const names = await readRecords<{ readonly name: unknown }>(engine, EVENT_NAMES);
   const changes = { changes: await readRecords(engine, CHANGES) };
   return {
     timezone: timezone === null ? null : String(timezone),
     tables: ['events'],
     columns: checked<StoredColumn[]>(engine, COLUMNS, validColumns, await readRecords(engine, COLUMNS)),
     receipts: receipts.map((receipt) => checked<StoredReceipt>(engine, WINDOWS, validWindow, receipt)),
-    eventNames: names.map(({ name }) => name),
+    eventNames: names.map(({ name }) => {
+      if (typeof name === 'string') return name;
+      throw damagedError(engine, EVENT_NAMES.name, 'name must be string');
+    }),
     exportState: typeof state === 'string' ? (parseState(jsonOf(state) ?? state) ?? null) : null,
     changes: checked<{ changes: ColumnChange[] }>(engine, CHANGES, validChanges, changes).changes,
   };

@@ -1,5 +1,6 @@
 import { configError } from '../../base/errors.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
+import { INNER_PAD, OUTER_PAD } from '../../csv/hmac-key.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import { hashedIn, serviceIn } from '../../extract/state.ts';
 import { UNIFIED_ID } from '../../schema/groups.ts';
@@ -52,8 +53,6 @@ const IDS = 'temp.main._dfinery_ids';
 const PEOPLE = 'temp.main._dfinery_people';
 const HASH_PATTERN = '[0-9a-f]{64}';
 const HASHED_VALUE = new RegExp(`^${HASH_PATTERN}$`);
-/** The inner and the outer pad of HMAC. */
-const PADS = [0x36, 0x5c];
 
 /**
  * Finds the people whose rows have one of the ids in the query's column, or whom its mapping names. Throws a
@@ -183,7 +182,8 @@ class Cells {
     this.#key = hashKey;
     const [hashed, zone] = [hashedIn(state.exportState), zoneOf(state.timezone)];
     this.#hashings = hashed.filter((hashing) => hashing.columns.includes(source));
-    this.pads = this.#hasOwnKey && hashKey !== undefined ? PADS.map((pad) => padded(hashKey.block, pad)) : [];
+    this.pads =
+      this.#hasOwnKey && hashKey !== undefined ? [INNER_PAD, OUTER_PAD].map((pad) => padded(hashKey.block, pad)) : [];
     this.isMixed = this.#hashings.length < hashed.length;
     this.cells = own.flatMap((column) => cellsOf(column, zone));
     const plain = ['text', ...new Set(own.flatMap((column) => valueTexts(column, 'text', zone)))];

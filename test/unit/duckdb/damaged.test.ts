@@ -61,6 +61,7 @@ describe("a DuckDB file whose own tables are not this program's any more", () =>
       /_dfinery_columns .*\(0\/source must be string/,
     ],
     [`UPDATE _dfinery_windows SET from_date = NULL`, /_dfinery_windows .*\(from must be string\)/],
+    [`INSERT INTO _dfinery_event_names VALUES (NULL)`, /_dfinery_event_names .*\(name must be string\)/],
     [`UPDATE _dfinery_windows SET id = NULL`, /_dfinery_windows .*\(id must be string\)/],
     [
       `INSERT INTO _dfinery_changes (changed_at, change) VALUES (now(), 'gone')`,
