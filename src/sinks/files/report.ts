@@ -1,8 +1,9 @@
+import type { StoredColumn } from '../../table/columns.ts';
 import type { TargetReport } from '../report.ts';
 import { countColumns, countEvents, NO_EVENTS, reportedColumns } from '../sql/report.ts';
 import { rescuedCells } from '../sql/rows/counts.ts';
 import type { DataFile } from './data-file.ts';
-import { eventRows } from './file-columns.ts';
+import { eventRows, withUnloggedColumns } from './file-columns.ts';
 import { type FileTable, readingTable } from './file-table.ts';
 import type { FilesFormat, OpenFilesOptions } from './files-format.ts';
 import { readRuns } from './runs.ts';
@@ -18,10 +19,15 @@ export const reportFiles = (format: FilesFormat, options: OpenFilesOptions): Pro
 /** Counts events, and values by column: in the log where it has the nulls of every file, else in the rows. */
 async function countedIn(table: FileTable): Promise<Omit<TargetReport, 'state' | 'sizeBytes' | 'runs'>> {
   const { columns } = table.snapshot.state;
-  const files = table.filesOf('events');
+  const fetch = async (wanted: readonly StoredColumn[]) => {
+    const names = new Set(['_key', '_rescued', ...wanted.map(({ name }) => name)]);
+    return withUnloggedColumns(table.engine, await table.fetch(table.filesOf('events'), names), columns);
+  };
+  const system = columns.filter(({ group }) => group === 'system');
+  const files = await fetch(system);
   const filled = filledIn(files);
-  const read = filled === undefined ? columns : columns.filter(({ group }) => group === 'system');
-  const local = await table.fetch(files, new Set(['_key', '_rescued', ...read.map(({ name }) => name)]));
+  const read = filled === undefined ? columns : system;
+  const local = filled === undefined ? await fetch(columns) : files;
   const events = eventRows(local, read, table.zone);
   if (events === undefined) return { ...NO_EVENTS, columns: reportedColumns(columns) };
   return {
@@ -33,11 +39,11 @@ async function countedIn(table: FileTable): Promise<Omit<TargetReport, 'state' |
   };
 }
 
-/** Number of rows with a value by column; undefined if the log does not count them. */
+/** Number of rows with a value by column; undefined if the log does not count those of every column of a file. */
 function filledIn(files: readonly DataFile[]): Map<string, number> | undefined {
   const filled = new Map<string, number>();
-  for (const { rows, nulls } of files) {
-    if (nulls === undefined) return undefined;
+  for (const { rows, nulls, columns } of files) {
+    if (nulls === undefined || [...columns].some((name) => !nulls.has(name))) return undefined;
     for (const [name, absent] of nulls) filled.set(name, (filled.get(name) ?? 0) + rows - absent);
   }
   return filled;

@@ -6,7 +6,7 @@ import { peopleInFiles, rowsOfPeopleInFiles } from '../../../src/sinks/files/pur
 import { DiskStorage } from '../../../src/sinks/storage/disk.ts';
 import { csvOf, on } from '../../support/targets/csv.ts';
 import { DeltaFixture } from '../../support/targets/delta.ts';
-import { compactDelta, purgeDelta, verifyDelta } from '../../support/targets/files.ts';
+import { compactDelta, purgeDelta, reportDelta, verifyDelta } from '../../support/targets/files.ts';
 
 let fixture: DeltaFixture;
 beforeEach(() => {
@@ -159,6 +159,12 @@ describe('a file whose statistics another program has written anew, of its first
     expect(logs).toEqual(await fixture.read('SELECT member, x FROM events ORDER BY 1'));
     const unlogged = (await verifyDelta(fixture.lakeOptions)).map(({ check }) => check);
     expect(unlogged).toEqual(['columns', 'columns']);
+  });
+
+  it('has all of its values in a report [R1370]', async () => {
+    const { columns } = await reportDelta(fixture.lakeOptions);
+    const filled = columns.flatMap(({ name, filled: n }) => (['member', 'x', 'n', 'tags'].includes(name) ? [n] : []));
+    expect(filled).toEqual([3, 3, 3, 3]);
   });
 
   async function rowsOfPeople(query: typeof people) {
