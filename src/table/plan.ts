@@ -55,25 +55,27 @@ export function isWidening({ before, type, storedEvidence }: Retyped, asInstants
 }
 
 /**
- * How many of these windows, from the first, one plan stores exactly as a plan for each would (S53). `windows`: the
- * files of each. Modes other than `evolve` compare each window with the columns of those before it.
+ * As many of these windows, from the first, as one plan stores exactly as a plan for each would (S53). Modes other than
+ * `evolve` compare each window with the columns of those before it.
  */
-export function plannedTogether(
+export function plannedTogether<W extends { readonly files: readonly FileScan[] }>(
   stored: readonly StoredColumn[],
-  windows: readonly (readonly FileScan[])[],
+  windows: readonly W[],
   rules: Rules,
-): number {
-  if (rules.schemaMode !== 'evolve') return 1;
+): readonly W[] {
+  if (rules.schemaMode !== 'evolve') return windows.slice(0, 1);
   const planOf = (columns: readonly StoredColumn[], files: readonly FileScan[]) =>
     planColumns(columns, incomingColumns(files).columns, rules, { isFirst: false });
   const alone: PlannedColumn[][] = [];
-  for (const files of windows) alone.push(planOf(alone.at(-1) ?? stored, files));
+  for (const { files } of windows) alone.push(planOf(alone.at(-1) ?? stored, files));
   for (let count = windows.length; count > 1; count--) {
-    const together = new Map(planOf(stored, windows.slice(0, count).flat()).map((column) => [column.key, column]));
+    const first = windows.slice(0, count);
+    const files = first.flatMap((window) => window.files);
+    const together = new Map(planOf(stored, files).map((column) => [column.key, column]));
     const isSame = (column: PlannedColumn) => isStoredAlike(column, together.get(column.key) ?? column);
-    if (alone.slice(0, count).every((columns) => columns.every(isSame))) return count;
+    if (alone.slice(0, count).every((columns) => columns.every(isSame))) return first;
   }
-  return 1;
+  return windows.slice(0, 1);
 }
 
 /**

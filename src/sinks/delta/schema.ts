@@ -1,5 +1,6 @@
 import { configError } from '../../base/errors.ts';
 import type { TableName } from '../../table/columns.ts';
+import { foldName } from '../../table/names.ts';
 import type { TableState } from '../../table/state.ts';
 import { DUCKDB_SCALARS } from '../../types/type.ts';
 import { describeTable } from '../files/file-columns.ts';
@@ -34,11 +35,11 @@ export async function fieldsOf(engine: Engine, table: TableName, state: TableSta
 
 /**
  * The schema of a table with these columns. Of `before`, that of the log, what another program added stays: columns,
- * and comments on our own. Names that differ in case alone are one column.
+ * and comments on our own. Names that readers take for the same are one column (`foldName`).
  */
 export function schemaString(fields: readonly DeltaField[], before: readonly DeltaField[]): string {
   const own = [...fields, { name: PARTITION_COLUMN, type: 'date' }];
-  const keyOf = ({ name }: Pick<DeltaField, 'name'>) => String(name).toLowerCase();
+  const keyOf = ({ name }: Pick<DeltaField, 'name'>) => foldName(String(name));
   const stored = new Map(before.map((field) => [keyOf(field), field]));
   const written = own.map((field) => ({
     name: field.name,

@@ -5,7 +5,7 @@ import { VERSION } from '../../base/version.ts';
 import type { TableName } from '../../table/columns.ts';
 import { receiptsWith } from '../../table/receipts.ts';
 import type { TableState } from '../../table/state.ts';
-import { entryChanges, stateEntries, stateFrom } from '../files/log-entries.ts';
+import { entryChanges, stateEntries, stateFrom, windowRowsOf } from '../files/log-entries.ts';
 import { type Action, damagedError, parseJson } from './protocol/entry.ts';
 
 /** The description of a table in its log. Schema: schemas/delta-table.json. */
@@ -64,14 +64,11 @@ export function stateOfDomains(domains: Domains, liveRows: ReadonlyMap<number, n
     ...stored,
     timezone: info?.timezone ?? null,
     tables: info?.tables ?? [],
-    receipts: receiptsWith(receipts, info?.live === undefined ? liveRows : rowsByWindow(info.live)),
+    receipts: receiptsWith(receipts, info?.live === undefined ? liveRows : windowRowsOf(info.live)),
     // Event names are values of the data, which the log must not hold, since it keeps them for good.
     eventNames: [],
   };
 }
-
-const rowsByWindow = (live: Readonly<Record<string, number>>): Map<number, number> =>
-  new Map(Object.entries(live).map(([windowNumber, rows]) => [Number(windowNumber), rows]));
 
 export function stateActions(domains: Domains, state: TableState, changeId: string): Action[] {
   const { timezone, tables } = state;

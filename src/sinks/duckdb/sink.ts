@@ -74,9 +74,8 @@ export class DuckDbSink implements Sink {
 
   async commit(batch: readonly Window[], signal: AbortSignal): Promise<Commit> {
     return this.#engine.guarded(async () => {
-      const files = batch.map((window) => window.files);
-      const together = plannedTogether(this.#state.columns, files, this.#options);
-      return await this.#commit(batch.slice(0, together), signal);
+      const windows = plannedTogether(this.#state.columns, batch, this.#options);
+      return await this.#commit(windows, signal);
     }, signal);
   }
 

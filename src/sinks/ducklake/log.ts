@@ -167,7 +167,14 @@ class CatalogLog implements TableLog {
 
   /** False if somebody has committed since: a purge removes files at once. */
   async isUnchanged(): Promise<boolean> {
-    return tokenOf(await this.#parts.catalog.read(readContents)) === tokenOf(this.#contents);
+    const contents = await this.#parts.catalog.read((open) => this.#latest(open));
+    return tokenOf(contents) === tokenOf(this.#contents);
+  }
+
+  /** The contents of the open catalog, which is read only if somebody has committed since it was read last. */
+  async #latest(open: Engine): Promise<CatalogContents | undefined> {
+    const known = this.#contents;
+    return known !== undefined && (await isLatest(open, known)) ? known : readContents(open);
   }
 
   /**
@@ -255,10 +262,7 @@ class CatalogLog implements TableLog {
   async #write(open: Engine, change: FileChange, logged: ReadonlyMap<NewFile, LoggedColumns>) {
     const { catalog, engine, dataPath } = this.#parts;
     const { clock } = this.#options;
-    let contents =
-      this.#contents !== undefined && (await isLatest(open, this.#contents))
-        ? this.#contents
-        : await readContents(open);
+    let contents = await this.#latest(open);
     if (tokenOf(contents) !== tokenOf(this.#contents)) throw new LostRace(catalog.file);
     if (contents === undefined) {
       await createCatalog(open, dataPath, isoTime(clock.now()));

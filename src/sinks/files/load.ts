@@ -108,8 +108,7 @@ class FilesSink implements Sink {
       await table.engine.withSignal(signal, () => this.#prewriter.waitForAll());
       if (this.#hasFailed) await table.log.read();
       this.#hasFailed = false;
-      const files = batch.map((window) => window.files);
-      const windows = batch.slice(0, plannedTogether(this.#state.columns, files, this.#rules));
+      const windows = plannedTogether(this.#state.columns, batch, this.#rules);
       const { change, commit, columns } = await table.engine.transaction(() => this.#prepare(windows), signal);
       await table.commit(change);
       logChanges(this.#options.logger, columns, commit.rescued);

@@ -110,10 +110,13 @@ export function noteFrom(text: string, failed: (why: string) => UserError): File
   throw failed(firstProblem(validNote));
 }
 
+/** Rows by window, of a member of JSON that has them by the text of its number. */
+export const windowRowsOf = (member: Readonly<Record<string, number>>): Map<number, number> =>
+  new Map(Object.entries(member).map(([windowNumber, rows]) => [Number(windowNumber), rows]));
+
 export function notedOf(note: FileNote): Pick<DataFile, 'id' | 'sha256' | 'windows' | 'source' | 'isSorted'> {
   const { id, sha256, windows = {}, source, is_sorted: isSorted = false } = note;
-  const rows = Object.entries(windows).map(([windowNumber, n]) => [Number(windowNumber), n] as const);
-  return { id, sha256, windows: new Map(rows), isSorted, ...(source !== undefined && { source }) };
+  return { id, sha256, windows: windowRowsOf(windows), isSorted, ...(source !== undefined && { source }) };
 }
 
 interface LoggedColumn extends ColumnStatistics {

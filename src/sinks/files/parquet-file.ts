@@ -27,6 +27,8 @@ const PART_EXTENSION = 'part';
 export const NO_DATE = '__HIVE_DEFAULT_PARTITION__';
 /** The column by which tables are partitioned; only some logs want it in the files, too. */
 export const PARTITION_COLUMN = 'event_date';
+/** The folder of a partition, as a regular expression: its group is the date, of the years 1 to 9999, or `NO_DATE`. */
+export const PARTITION_FOLDER = `${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2}|${NO_DATE})`;
 export const DATE_COLUMN: DescribedColumn = { name: PARTITION_COLUMN, type: 'DATE' };
 
 /** A query for a file of a table, and the approximate number of its rows. */

@@ -6,7 +6,7 @@ import { TABLES, type TableName } from '../../table/columns.ts';
 import { linkError } from '../failures.ts';
 import { PROBE_FOLDER, type Storage, type Stored } from '../storage/storage.ts';
 import type { DataFile, NewFile } from './data-file.ts';
-import { NO_DATE, PARTITION_COLUMN } from './parquet-file.ts';
+import { NO_DATE, PARTITION_COLUMN, PARTITION_FOLDER } from './parquet-file.ts';
 
 // The files of tables whose log lists them: each file has a name of its own, which it keeps as long as it exists.
 
@@ -18,7 +18,7 @@ export const DEFAULT_RETENTION_MS = DAY_MS;
 const UNCOMMITTED_MS = HOUR_MS;
 /** Number of files that are stored, copied or synced at the same time. */
 export const FILE_CONCURRENCY = 4;
-const OWN_FILE = /^event_date=(\d{4,}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/part-[0-9a-f-]{36}\.parquet$/;
+const OWN_FILE = new RegExp(`^${PARTITION_FOLDER}/part-[0-9a-f-]{36}\\.parquet$`);
 const TEMPORARY = /(^|\/)\.[^/]+\.tmp$/;
 const PROBE = new RegExp(`^${PROBE_FOLDER}/[0-9a-f-]{36}(/trial)?$`);
 
@@ -139,11 +139,13 @@ export async function expiredFiles(
   for (const table of TABLES) {
     for await (const stored of storage.list(table)) {
       const { path } = stored;
-      if (isLive(path) && !isTemporary(path)) continue;
-      const left = isTemporary(path) ? undefined : leftAt(path);
-      const isOurs = isTemporary(path) || isOwnFile(pathInTable(table, path)) || isLogFile?.(path) === true;
-      if (left === undefined && isOurs) uncommitted.push(stored);
-      if (left !== undefined && left < now - retentionMs) expired.push(path);
+      if (isTemporary(path)) uncommitted.push(stored);
+      else if (!isLive(path)) {
+        const left = leftAt(path);
+        const isOurs = isOwnFile(pathInTable(table, path)) || isLogFile?.(path) === true;
+        if (left === undefined && isOurs) uncommitted.push(stored);
+        if (left !== undefined && left < now - retentionMs) expired.push(path);
+      }
     }
   }
   for await (const stored of storage.list('_dfinery')) {

@@ -7,12 +7,12 @@ import { firstProblem } from '../../base/validator.ts';
 import { VERSION } from '../../base/version.ts';
 import type { ExportState } from '../../extract/window.ts';
 import type { ColumnChange } from '../../table/changes.ts';
-import { isTableName, type StoredColumn, type TableName, typedColumns } from '../../table/columns.ts';
+import { isTableName, type StoredColumn, TABLES, type TableName, typedColumns } from '../../table/columns.ts';
 import { OWN_COLUMNS } from '../../table/names.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import type { DataFile } from '../files/data-file.ts';
 import { type FileNote, notedOf, noteOf } from '../files/log-entries.ts';
-import { NO_DATE } from '../files/parquet-file.ts';
+import { NO_DATE, PARTITION_FOLDER } from '../files/parquet-file.ts';
 import type { Snapshot } from '../files/table-log.ts';
 
 /** The folders and files of this program beside the datasets; absolute, as messages name them. */
@@ -53,8 +53,7 @@ export interface Manifest {
   readonly files: readonly ManifestFile[];
 }
 
-const LIVE_PATH =
-  /^(events|event_items|event_logs)\/event_date=(\d{4}-\d{2}-\d{2}|__HIVE_DEFAULT_PARTITION__)\/data_0\.parquet$/;
+const LIVE_PATH = new RegExp(`^(${TABLES.join('|')})/${PARTITION_FOLDER}/data_0\\.parquet$`);
 
 /** True for the path of a file that can be part of a dataset. */
 export const isLivePath = (path: unknown): path is string => typeof path === 'string' && LIVE_PATH.test(path);

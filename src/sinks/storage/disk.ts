@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { chmod, copyFile, lstat, readdir, readFile, rm, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../../base/errors.ts';
@@ -10,6 +9,7 @@ import {
   replaceFile,
   syncFile,
   syncFolder,
+  temporaryPathOf,
 } from '../../fs/atomic-file.ts';
 import { checkWritable, makeFolders } from '../../fs/private-folder.ts';
 import { compareBytes } from '../../table/names.ts';
@@ -154,7 +154,7 @@ function ifAbsent(error: unknown): undefined {
 
 /** Copies a file from another disk, so that a file under the final name is always complete. */
 async function copyAcross(from: string, to: string): Promise<void> {
-  const part = join(dirname(to), `.${randomUUID()}.tmp`);
+  const part = temporaryPathOf(to);
   try {
     await copyFile(from, part);
     await syncFile(part);
