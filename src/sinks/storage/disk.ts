@@ -7,7 +7,6 @@ import {
   moveFile,
   OWNER_FILE,
   replaceFile,
-  syncFile,
   syncFolder,
   temporaryPathOf,
 } from '../../fs/atomic-file.ts';
@@ -157,7 +156,6 @@ async function copyAcross(from: string, to: string): Promise<void> {
   const part = temporaryPathOf(to);
   try {
     await copyFile(from, part);
-    await syncFile(part);
     await moveFile(part, to);
     await rm(from, { force: true });
   } finally {
