@@ -1,4 +1,6 @@
+import validSchema from '../../../schemas/delta-log.schema.validator';
 import { configError } from '../../base/errors.ts';
+import { firstProblem } from '../../base/validator.ts';
 import type { TableName } from '../../table/columns.ts';
 import { foldName } from '../../table/names.ts';
 import type { TableState } from '../../table/state.ts';
@@ -7,13 +9,13 @@ import { describeTable } from '../files/file-columns.ts';
 import { PARTITION_COLUMN } from '../files/parquet-file.ts';
 import { scalarOf } from '../sql/conversions.ts';
 import type { Engine } from '../sql/engine/engine.ts';
-import { type Protocol, parseJson } from './protocol/entry.ts';
+import { damagedError, type Protocol, parseJson } from './protocol/entry.ts';
 
 /** A column of a table: its name and its type as the log writes it. */
 export interface DeltaField {
   readonly name: string;
   /** What others say of it, as a comment. */
-  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
   readonly type: string | { readonly type: 'array'; readonly elementType: string; readonly containsNull: true };
 }
 
@@ -39,7 +41,7 @@ export async function fieldsOf(engine: Engine, table: TableName, state: TableSta
  */
 export function schemaString(fields: readonly DeltaField[], before: readonly DeltaField[]): string {
   const own = [...fields, { name: PARTITION_COLUMN, type: 'date' }];
-  const keyOf = ({ name }: Pick<DeltaField, 'name'>) => foldName(String(name));
+  const keyOf = ({ name }: Pick<DeltaField, 'name'>) => foldName(name);
   const stored = new Map(before.map((field) => [keyOf(field), field]));
   const written = own.map((field) => ({
     name: field.name,
@@ -53,8 +55,12 @@ export function schemaString(fields: readonly DeltaField[], before: readonly Del
 
 /** The columns of a schema in a log; empty if the log has none. Throws UserError for a text that is no schema. */
 export function fieldsIn(text: string | undefined, place: string): readonly DeltaField[] {
-  const value = parseJson(text ?? '{}', place) as { readonly fields?: readonly DeltaField[] } | null;
-  return value?.fields ?? [];
+  const where = `${place} (schemaString)`;
+  const value = parseJson(text ?? '{}', where);
+  if (!validSchema<{ readonly fields?: readonly DeltaField[] }>(value)) {
+    throw damagedError(where, firstProblem(validSchema));
+  }
+  return value.fields ?? [];
 }
 
 const READER = 3;

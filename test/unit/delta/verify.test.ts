@@ -31,6 +31,20 @@ describe('verify of Delta tables', () => {
     expect(await found()).toContainEqual(['columns', 'events: column n should be "long" in the log, and is absent']);
   });
 
+  it.each([
+    ['no JSON', '{', 'it is not JSON'],
+    ['no object', '[]', 'it must be object'],
+    ['a list of columns that is none', '{"fields":3}', 'fields must be array'],
+    ['a column without a name', '{"fields":[{}]}', "fields/0 must have required property 'name'"],
+  ])('and a load refuse a schema with %s [R1292]', async (_what, schemaString, why) => {
+    const [metaData] = fixture.actions('events', 0, 'metaData');
+    fixture.append('events', fixture.versions(), { metaData: { ...metaData, schemaString } });
+    const message = expect.stringContaining(`events (schemaString) cannot be used: ${why}`);
+    await expect(verifyDelta(fixture.lakeOptions)).rejects.toMatchObject({ exitCode: 2, message });
+    const store = fixture.store([fixture.windowOf('2026-01-02', { id: 'c', n: '4' })]);
+    await expect(store).rejects.toMatchObject({ exitCode: 2, message });
+  });
+
   it('names another table that follows an older version, and one that lost a race', async () => {
     const of = (table: string) =>
       fixture.actions(table, 0, 'domainMetadata').filter(({ domain }) => domain === 'dfinery.table')[0];
